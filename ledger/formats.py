@@ -19,16 +19,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from ledger.evolution.declared.format import FormatRules, Refusal
 from ledger.evolution.declared.rules import DEFAULT_FORMATS
 from ledger.log.worker import aside
 from ledger.model.errors import MissingDependencyError
-from ledger.model.installed import look_anew, missing, offers, unloadable
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+from ledger.model.installed import Offer, look_anew, missing, offers, unloadable
 
 FORMATS = "lakeledger.formats"
 """The group of entry points: by a format's name, an object like `Format`."""
@@ -148,29 +145,25 @@ def part_if_any(name: str, what: Part) -> Any | None:
     return None if isinstance(found, Refusal) or what not in dir(found) else part(name, what)
 
 
-def _offered() -> Mapping[str, tuple[EntryPoint, ...]]:
+def _offered() -> Mapping[str, tuple[Offer, ...]]:
     return _by_name(tuple(sys.path))
 
 
 @lru_cache(maxsize=1)
-def _by_name(path: tuple[str, ...]) -> Mapping[str, tuple[EntryPoint, ...]]:
+def _by_name(path: tuple[str, ...]) -> Mapping[str, tuple[Offer, ...]]:
     del path
     return by_name(offers(FORMATS))
 
 
-def by_name(points: Iterable[EntryPoint]) -> dict[str, tuple[EntryPoint, ...]]:
+def by_name(points: Iterable[Offer]) -> dict[str, tuple[Offer, ...]]:
     """Return entry points by name; what one package offers twice counts once.
 
     A package that is on the path twice offers everything twice.
     """
-    found: dict[str, dict[tuple[str, str], EntryPoint]] = {}
+    found: dict[str, dict[tuple[str, str], Offer]] = {}
     for each in points:
-        found.setdefault(each.name, {}).setdefault((_package(each), each.value), each)
+        found.setdefault(each.name, {}).setdefault((each.package, each.value), each)
     return {name: tuple(different.values()) for name, different in found.items()}
-
-
-def _package(offer: EntryPoint) -> str:
-    return offer.dist.name.lower().replace("_", "-") if offer.dist is not None else "?"
 
 
 def _has(name: str, what: Part) -> bool:
@@ -184,7 +177,7 @@ def _place(name: str, first: list[str]) -> tuple[int, str]:
 
 
 @lru_cache(maxsize=64)
-def _found(name: str, offered: tuple[EntryPoint, ...]) -> Format | Refusal:
+def _found(name: str, offered: tuple[Offer, ...]) -> Format | Refusal:
     what = f"format {name!r}"
     if not offered:
         return Refusal(
@@ -194,7 +187,7 @@ def _found(name: str, offered: tuple[EntryPoint, ...]) -> Format | Refusal:
             "install the package that does",
         )
     if len(offered) > 1:
-        packages = sorted(f"{_package(each)} ({each.value})" for each in offered)
+        packages = sorted(f"{each.package} ({each.value})" for each in offered)
         return Refusal(
             what,
             f"{len(offered)} installed packages bring rules of that name, {', '.join(packages)}, "
@@ -224,9 +217,9 @@ def _imported(name: str, path: tuple[str, ...]) -> FormatRules | Refusal:
         return _unloadable(name, offered[0], error)
 
 
-def _unloadable(name: str, offer: EntryPoint, error: Exception) -> Refusal:
+def _unloadable(name: str, offer: Offer, error: Exception) -> Refusal:
     return Refusal(
         f"format {name!r}",
         f"its rules ({offer.value}) cannot be loaded: {error}",
-        f"install {_package(offer)} anew",
+        f"install {offer.package} anew",
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import msgspec
 from attrs import evolve
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.events.commit import Commit
@@ -1786,7 +1787,7 @@ class Table:
         if asker is not None and any(
             isinstance(each, SchemaChange | SpecChange) for each in changes
         ):
-            asker = evolve(asker, house=self._house())
+            asker = replace(asker, house=self._house())
         return TableIntent(
             changes,
             base,

@@ -14,8 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from operator import attrgetter
 from typing import Any
 
-from attrs import field, frozen
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob
 from ledger.events.snapshot_events import CommittedFacts, SnapshotFacts
@@ -41,8 +40,7 @@ INT, LONG = (-INT_MAX - 1, INT_MAX), (-LONG_MAX - 1, LONG_MAX)
 """All that Java's int and long hold."""
 
 
-@frozen
-class Bound:
+class Bound(Struct, frozen=True):
     """What a number may be.
 
     Attributes:
@@ -50,19 +48,20 @@ class Bound:
         least: The smallest that is taken.
         most: The greatest that is taken.
         way_out: What to do instead.
-        in_logs: The smallest and the greatest that may stand in a log, where older clients wrote
-            more, or a source says more than callers may; else the same.
+        wider: The smallest and the greatest that may stand in a log, where older clients wrote
+            more, or a source says more than callers may; None where that is the same.
     """
 
     noun: str
     least: int
     most: int
     way_out: str = ""
-    in_logs: tuple[int, int] = field(kw_only=True)
+    wider: tuple[int, int] | None = None
 
-    @in_logs.default
-    def _as_decided(self) -> tuple[int, int]:
-        return self.least, self.most
+    @property
+    def in_logs(self) -> tuple[int, int]:
+        """The smallest and the greatest that may stand in a log."""
+        return self.wider or (self.least, self.most)
 
     def holds(self, value: object) -> bool:
         """Return whether a value is such a number."""
@@ -91,21 +90,21 @@ class Bound:
 COUNT = Bound("count", 0, LONG_MAX)
 SIZE = Bound("size in bytes", 0, LONG_MAX)
 SUM = Bound("sum", *LONG, "commit it in a table of its own")
-TIME_MILLIS = Bound("Unix time in milliseconds", 0, 253_402_300_799_999, in_logs=LONG)
+TIME_MILLIS = Bound("Unix time in milliseconds", 0, 253_402_300_799_999, wider=LONG)
 RETENTION_MILLIS = Bound(
     "retention in milliseconds",
     1,
     1000 * 365 * 24 * 3_600_000,
     "leave it out to keep it for ever",
-    in_logs=(1, LONG_MAX),
+    wider=(1, LONG_MAX),
 )
 KEPT = Bound("number of snapshots to keep", 1, INT_MAX)
 SNAPSHOT_ID = Bound("snapshot id", 1, LONG_MAX)
 SEQUENCE = Bound("sequence number", 0, LONG_MAX)
 SCHEMA_ID = Bound("schema id", 0, INT_MAX)
 SPEC_ID = Bound("partition spec id", 0, INT_MAX)
-BUCKET = Bound("bucket", -2, INT_MAX, in_logs=INT)
-LEVEL = Bound("level", 0, INT_MAX, in_logs=INT)
+BUCKET = Bound("bucket", -2, INT_MAX, wider=INT)
+LEVEL = Bound("level", 0, INT_MAX, wider=INT)
 ROW_ID = Bound("row id", 0, LONG_MAX)
 ORDER_ID = Bound("sort order id", 0, INT_MAX)
 OFFSET = Bound("offset in bytes", 0, LONG_MAX)
@@ -132,7 +131,7 @@ MEMBERED_ID = Bound(
 HIGHEST_ID = Bound("highest field id", -1, INT_MAX)
 COLUMNS = Bound("number of columns, nested ones included", 0, 100_000)
 PARTITION_VALUE = Bound("partition value", *LONG)
-LENGTH = Bound("length", 1, INT_MAX, in_logs=INT)
+LENGTH = Bound("length", 1, INT_MAX, wider=INT)
 VERSION = Bound("version", 0, LONG_MAX)
 FORMAT = Bound("format", 1, INT_MAX)
 

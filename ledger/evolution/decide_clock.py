@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.events.clock_events import ClockCorrected
 
 
-@frozen
-class CorrectClock:
+class CorrectClock(Struct, frozen=True):
     """Say that no commit so far, from a version on, took effect later than at a time.
 
     Attributes:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define
+from msgspec import Struct
 
 from ledger.events import TableEvent
 from ledger.events.schema_changes import SchemaChange
@@ -37,8 +38,7 @@ def no_cells(_fact: object) -> Iterator[tuple[Cell, Any]]:
     return iter(())
 
 
-@frozen(kw_only=True)
-class Operation:
+class Operation(Struct, frozen=True, kw_only=True):
     """A kind of change.
 
     Attributes:
@@ -59,8 +59,7 @@ class Operation:
     alters: bool
 
 
-@frozen(kw_only=True)
-class SchemaOperation(Operation):
+class SchemaOperation(Operation, frozen=True, kw_only=True):
     """A kind of change that belongs to a batch of SchemaChanges.
 
     Attributes:
@@ -77,14 +76,13 @@ class SchemaOperation(Operation):
     decide: Callable[[SchemaDraft, Any], Anchor]
     names: Callable[[Following, Any, Anchor], SchemaChange | None]
     touches: Touches
-    alters: bool = field(default=True, init=False)
+    alters: bool = True
     reads: Callable[[Mapping[str, Any], str], SchemaChange]
     always_written: tuple[str, ...] = ()
     lacks: Callable[[Any], str | None] = lambda _: None
 
 
-@frozen(kw_only=True)
-class LayoutOperation(Operation):
+class LayoutOperation(Operation, frozen=True, kw_only=True):
     """A kind of change of partition specs or sort orders; its sources are followed by `Sources`.
 
     Attributes:
@@ -94,7 +92,7 @@ class LayoutOperation(Operation):
     decide: Callable[
         [LayoutTrail, Any, Schema, Sources, Rules], PartitionSpecUpdated | SortOrderReplaced | None
     ]
-    alters: bool = field(default=True, init=False)
+    alters: bool = True
 
 
 @define
@@ -120,8 +118,7 @@ class Course:
     refuse_names: Callable[[TableState, Schema, Any], None]
 
 
-@frozen(kw_only=True)
-class StateOperation(Operation):
+class StateOperation(Operation, frozen=True, kw_only=True):
     """A kind of change of what the table holds, decided after its schema; it names no columns.
 
     Attributes:

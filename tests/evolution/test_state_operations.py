@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import pytest
+from msgspec.structs import fields
 
 from ledger.events.born.iceberg import IcebergStatistics
 from ledger.evolution.operation import StateOperation
@@ -37,8 +37,8 @@ ROWS = [each for each in OPERATIONS if isinstance(each, StateOperation)]
 
 def sample(kind: Any) -> Any:
     """Return a change of a kind with some value for each attribute that has no default."""
-    needed = (each for each in attrs.fields(kind) if each.default is attrs.NOTHING)
-    return kind(**{each.name: VALUES[str(each.type)] for each in needed})
+    needed = (each for each in fields(kind) if each.required)
+    return kind(**{each.name: VALUES[kind.__annotations__[each.name]] for each in needed})
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.asked.__name__)

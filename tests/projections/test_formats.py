@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -37,6 +36,7 @@ from ledger.events.schema_changes import RemoveOption, UpdateComment
 from ledger.evolution.declared.format import FileForm
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.fold.table_record import TableStream
+from ledger.model.installed import Offer
 from ledger.stores import LocalStore
 from projections.statistics import Kept
 from projections.statistics.reading.engine_files import EngineFiles
@@ -368,7 +368,7 @@ def events(table: Table) -> list[TableEvent]:
 
 
 def test_a_package_that_is_on_the_path_twice_brings_its_format_once() -> None:
-    one = EntryPoint("toy", "tests.toy_format:TOY", formats.FORMATS)
+    one = Offer("toy", "tests.toy_format:TOY", "toys")
     assert formats.by_name([one, one]) == {"toy": (one,)}
 
 

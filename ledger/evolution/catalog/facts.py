@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from attrs import frozen
-from msgspec import UnsetType
+from msgspec import Struct, UnsetType
 
 from ledger.events import catalog_events as c
 from ledger.events import table_events as t
@@ -18,8 +17,7 @@ from ledger.events.clock_events import ClockCorrected
 from ledger.evolution.table.operations import says_correction, says_creation, says_drop
 
 
-@frozen(kw_only=True)
-class CatalogFact:
+class CatalogFact(Struct, frozen=True, kw_only=True):
     """A kind of event of the catalog's stream.
 
     Attributes:

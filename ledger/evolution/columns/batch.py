@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.events.schema_changes import (
     SchemaChange,
@@ -41,8 +41,7 @@ from ledger.model.types.columns import indexed
 __all__ = ["Anchor", "Decision", "decide_schema", "resolve_schema"]
 
 
-@frozen
-class Decision:
+class Decision(Struct, frozen=True):
     """What a batch of changes became.
 
     Attributes:

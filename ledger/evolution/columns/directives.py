@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.evolution.options.naming import BLOB_OPTIONS, MAP_LAYOUT_SUFFIXES
 from ledger.evolution.options.reading import comma_list
@@ -36,8 +36,7 @@ OptionEdit = tuple[str, str | None]
 """A key with its new value, or None where the option goes."""
 
 
-@frozen
-class Directive:
+class Directive(Struct, frozen=True):
     """An order found in a comment.
 
     Attributes:

@@ -5,7 +5,7 @@ What each change was about is kept as its Anchor, for deciding it again on a new
 
 from __future__ import annotations
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.events.schema_changes import RenameColumn, SetOption
 from ledger.events.schema_events import SchemaEvent
@@ -21,8 +21,7 @@ from ledger.model.schema import Schema
 from ledger.model.types import ArrayType, DataField, MapType, RowType
 
 
-@frozen
-class Anchor:
+class Anchor(Struct, frozen=True):
     """What a change was about when it was first decided, for deciding it again later.
 
     Attributes:

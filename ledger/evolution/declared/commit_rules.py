@@ -26,7 +26,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from attrs import field, frozen
+from msgspec import Struct
 
 from ledger.events import TableEvent
 from ledger.events.catalog_events import (
@@ -60,8 +60,7 @@ OWNERS: Final = "ledger.owners."
 """What the rules begin with that say whose a column is; its field id follows."""
 
 
-@frozen
-class House:
+class House(Struct, frozen=True):
     """The rules that a database has for its tables.
 
     Attributes:
@@ -70,11 +69,10 @@ class House:
     """
 
     database: str = ""
-    options: Mapping[str, str] = field(factory=dict, hash=False)
+    options: Mapping[str, str] = {}
 
 
-@frozen
-class Asker:
+class Asker(Struct, frozen=True):
     """Who wants a change.
 
     Attributes:
@@ -90,8 +88,7 @@ class Asker:
     house: House = House()
 
 
-@frozen
-class _Said:
+class _Said(Struct, frozen=True):
     """A rule as it was declared.
 
     Attributes:
@@ -422,8 +419,7 @@ def _refusal(what: str, rule: str, alternative: str) -> FormatError:
     return FormatError(f"{what}: {rule}; {alternative}", "ledger", rule, alternative)
 
 
-@frozen
-class _Rule:
+class _Rule(Struct, frozen=True):
     """A kind of rule.
 
     Attributes:

@@ -13,6 +13,7 @@ from operator import is_not
 from typing import Any, Protocol
 
 from attrs import frozen
+from msgspec import Struct
 
 from ledger.evolution.declared.names import BoundNames
 from ledger.evolution.declared.rules import FORMATS_OPTION, Rules
@@ -30,8 +31,7 @@ from ledger.model.types.text import bare_text, format_type
 from ledger.model.types.walk import type_places, walk_fields
 
 
-@frozen
-class Refusal:
+class Refusal(Struct, frozen=True):
     """What a format cannot express, and the way out.
 
     The ledger makes a FormatError of it, and offers to leave the format besides.
@@ -115,8 +115,7 @@ def _shown(data_type: DataType) -> str:
     return data_type.root if data_type.depth else bare_text(data_type)
 
 
-@frozen
-class FileForm:
+class FileForm(Struct, frozen=True):
     """How a format's files hold a type, where readers of another format may expect it otherwise.
 
     Attributes:
@@ -128,8 +127,7 @@ class FileForm:
     alternative: str
 
 
-@frozen
-class Reach:
+class Reach(Struct, frozen=True):
     """What the snapshots that can be read, tagged ones included, hold.
 
     Attributes:
@@ -170,8 +168,7 @@ class History(Protocol):
         """Return every column that the table had up to a state; reads as far as is asked."""
 
 
-@frozen
-class Birth:
+class Birth(Struct, frozen=True):
     """A table that is to be.
 
     Attributes:
@@ -185,8 +182,7 @@ class Birth:
     rules: Rules
 
 
-@frozen
-class SchemaStep:
+class SchemaStep(Struct, frozen=True):
     """From one schema to columns of a later one.
 
     Attributes:
@@ -329,8 +325,7 @@ class Batch:
         )
 
 
-@frozen
-class Arrival:
+class Arrival(Struct, frozen=True):
     """What a snapshot adds to a table and takes from it.
 
     Attributes:

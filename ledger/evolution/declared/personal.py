@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from attrs import frozen
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.evolution.options.reading import comma_list
@@ -27,8 +27,7 @@ _SAYS_NOTHING = ("bucket[", "void")
 """Transforms whose results are no value of anybody: a bucket's number is that of many."""
 
 
-@frozen
-class Marked:
+class Marked(Struct, frozen=True):
     """The personal columns of a table.
 
     Attributes:

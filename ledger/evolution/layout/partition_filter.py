@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import field, frozen
+from msgspec import Struct
 
 from ledger.model.file_change import FileChange, PartitionValue, kept_at
 from ledger.model.partition import PartitionSpec
 
 
-@frozen
-class PartitionFilter:
+class PartitionFilter(Struct, frozen=True):
     """Values by what they derive from, since each spec keeps them in other places.
 
     Attributes:
         values: By source field id and transform, such as `(3, "identity")`; empty: every file.
     """
 
-    values: Mapping[tuple[int, str], PartitionValue] = field(hash=False)
+    values: Mapping[tuple[int, str], PartitionValue]
 
     def matches(self, file: FileChange, spec: PartitionSpec) -> bool | None:
         """Return whether a file has the values; None when its spec does not say.

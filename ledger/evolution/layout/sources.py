@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.evolution.tree.paths import dotted
 from ledger.model.errors import ColumnNotFoundError, InvalidChangeError
@@ -13,8 +13,7 @@ from ledger.model.schema import Schema
 from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
 
 
-@frozen
-class Source:
+class Source(Struct, frozen=True):
     """A column, or a member of a ROW, and where it stands now."""
 
     path: tuple[str, ...]

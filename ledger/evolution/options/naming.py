@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Literal
 
 from attrs import frozen
+from msgspec import Struct
 
 from ledger.events.schema_changes import RenameColumn
 from ledger.evolution.refusals import state
@@ -33,8 +34,7 @@ list of members of the ROW inside the ARRAY that the key names; a comma list of 
 Path = tuple[str, ...]
 
 
-@frozen
-class ColumnOption:
+class ColumnOption(Struct, frozen=True, dict=True):
     """One row: an option, or a family of them, that names columns.
 
     Attributes:
@@ -146,8 +146,7 @@ def column_option(key: str) -> ColumnOption | None:
     return next((each for each in COLUMN_OPTIONS if each.pattern.fullmatch(key)), None)
 
 
-@frozen
-class Mention:
+class Mention(Struct, frozen=True):
     """One column named by an option.
 
     Attributes:
@@ -171,8 +170,7 @@ class Mention:
         return ".".join(path) if self.is_path else path[-1]
 
 
-@frozen
-class OptionText:
+class OptionText(Struct, frozen=True):
     """An option taken apart into the columns that it names and the text between them.
 
     Attributes:

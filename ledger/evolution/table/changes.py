@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
-from attrs import field, frozen
+from msgspec import Struct
 
 from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob
 from ledger.events.schema_changes import SchemaChange
@@ -22,8 +22,7 @@ from ledger.model.snapshot import CommitKind, Totals, snapshot_key_of
 Isolation = Literal["serializable", "snapshot"]
 
 
-@frozen
-class FileSums:
+class FileSums(Struct, frozen=True):
     """What a list of file changes adds up to: ADD counts, DELETE takes away."""
 
     record_count: int = 0
@@ -50,16 +49,14 @@ class FileSums:
         return cls(records, count, size, newest)
 
 
-@frozen
-class MetBranch:
+class MetBranch(Struct, frozen=True):
     """A branch as its writer met it: another one of its name has another number."""
 
     name: str
     number: int
 
 
-@frozen(kw_only=True)
-class CommitSnapshot:
+class CommitSnapshot(Struct, frozen=True, kw_only=True):
     """Commit a snapshot of file changes.
 
     Attributes:
@@ -85,7 +82,7 @@ class CommitSnapshot:
     reference: ChangesReference | None = None
     where: PartitionFilter | None = None
     isolation: Isolation = "serializable"
-    facts: Mapping[str, Any] = field(factory=dict, hash=False)
+    facts: Mapping[str, Any] = {}
     branch: MetBranch | None = None
 
     @property
@@ -95,8 +92,7 @@ class CommitSnapshot:
         return snapshot_key_of(self.commit_kind, self.commit_identifier, self.commit_user, number)
 
 
-@frozen(kw_only=True)
-class Rollback:
+class Rollback(Struct, frozen=True, kw_only=True):
     """Put a snapshot's contents back, as a new snapshot of main or of a branch.
 
     `files` is the difference between the head that the writer saw and the target; `written` and
@@ -112,8 +108,7 @@ class Rollback:
     branch: MetBranch | None = None
 
 
-@frozen(kw_only=True)
-class SetBranch:
+class SetBranch(Struct, frozen=True, kw_only=True):
     """Let a branch begin with a snapshot of main.
 
     Attributes:
@@ -137,15 +132,13 @@ class SetBranch:
     max_ref_age_millis: int | None = None
 
 
-@frozen
-class DeleteBranch:
+class DeleteBranch(Struct, frozen=True):
     """Take a branch away."""
 
     name: str
 
 
-@frozen(kw_only=True)
-class FastForward:
+class FastForward(Struct, frozen=True, kw_only=True):
     """Let main have what a branch shows.
 
     `files` is the difference between main's head and `snapshot_id`, which the branch showed;
@@ -160,8 +153,7 @@ class FastForward:
     reference: ChangesReference | None = None
 
 
-@frozen
-class CreateTag:
+class CreateTag(Struct, frozen=True):
     """Name a snapshot; the newest when `snapshot_id` is None."""
 
     tag_name: str
@@ -169,8 +161,7 @@ class CreateTag:
     time_retained_millis: int | None = None
 
 
-@frozen
-class ReplaceTag:
+class ReplaceTag(Struct, frozen=True):
     """Let an existing tag name another snapshot; the newest when `snapshot_id` is None."""
 
     tag_name: str
@@ -178,22 +169,19 @@ class ReplaceTag:
     time_retained_millis: int | None = None
 
 
-@frozen
-class DeleteTag:
+class DeleteTag(Struct, frozen=True):
     """Take a tag away."""
 
     tag_name: str
 
 
-@frozen
-class ExpireSnapshots:
+class ExpireSnapshots(Struct, frozen=True):
     """Expire the snapshots before `earliest_snapshot_id`."""
 
     earliest_snapshot_id: int
 
 
-@frozen
-class SetPartitionStatistics:
+class SetPartitionStatistics(Struct, frozen=True):
     """Let a snapshot have a file of statistics by partition."""
 
     snapshot_id: int
@@ -201,8 +189,7 @@ class SetPartitionStatistics:
     file_size_in_bytes: int
 
 
-@frozen
-class SetStatistics:
+class SetStatistics(Struct, frozen=True):
     """Let a snapshot have a Puffin file of statistics."""
 
     statistics: IcebergStatistics
@@ -225,13 +212,11 @@ class SetStatistics:
             raise InvalidInputError(f"{excerpt(given)} are no blobs: {error}") from error
 
 
-@frozen
-class AllowIncompatibleChanges:
+class AllowIncompatibleChanges(Struct, frozen=True):
     """Let this transaction make columns required although older rows may lack them."""
 
 
-@frozen
-class DropTable:
+class DropTable(Struct, frozen=True):
     """Seal the table's stream: nothing can follow."""
 
     database: str

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.events.schema_changes import RemoveOption, SchemaChange, SetOption
 from ledger.events.schema_events import SchemaEvent
@@ -24,8 +24,7 @@ RulesOf = Callable[[Mapping[str, str]], Rules]
 """Gives the rules that a table's options mean."""
 
 
-@frozen
-class Decided:
+class Decided(Struct, frozen=True):
     """What changes came to.
 
     Attributes:

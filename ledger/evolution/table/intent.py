@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Literal
 
 from attrs import evolve
+from msgspec.structs import replace
 
 from ledger.events import TableEvent
 from ledger.events.commit import OLDEST_FORMAT, Commit
@@ -294,5 +295,5 @@ def _claims_nothing(change: OtherChange) -> bool:
 def _pinned(change: OtherChange, base: TableState) -> OtherChange:
     """Return the change with "the newest snapshot" said by its id: the one that the writer saw."""
     if isinstance(change, CreateTag | ReplaceTag) and change.snapshot_id is None:
-        return evolve(change, snapshot_id=base.last_snapshot_id or None)
+        return replace(change, snapshot_id=base.last_snapshot_id or None)
     return change

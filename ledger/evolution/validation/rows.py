@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Protocol
 
-from attrs import field, frozen
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from ledger.evolution.options.reading import TableOptions
 from ledger.evolution.refusals import argument
@@ -49,8 +50,7 @@ def check_rows(rows: Iterable[Row], candidate: Candidate) -> None:
             row.check(candidate)
 
 
-@frozen
-class Condition:
+class Condition(Struct, frozen=True):
     """Something that can be said of a schema.
 
     Attributes:
@@ -62,19 +62,17 @@ class Condition:
     keys: Keys = None
 
 
-@frozen
-class Refuse:
+class Refuse(Struct, frozen=True):
     """Refuses where all conditions hold; a later one is read only where the earlier do."""
 
     when: tuple[Condition, ...]
     refusal: Refusal
     says: str
-    keys: Keys = field(init=False)
+    keys: Keys = None
 
-    @keys.default
-    def _keys(self) -> Keys:
+    def __post_init__(self) -> None:
         # A later condition is not read before the first, which may not be readable.
-        return self.when[0].keys
+        force_setattr(self, "keys", self.when[0].keys)
 
     def check(self, candidate: Candidate) -> None:
         """Refuse where all conditions hold."""
@@ -84,17 +82,15 @@ class Refuse:
         raise self.refusal(self.says.format(c=candidate))
 
 
-@frozen
-class When:
+class When(Struct, frozen=True):
     """Rows that count where a condition holds."""
 
     condition: Condition
     rows: tuple[Row, ...]
-    keys: Keys = field(init=False)
+    keys: Keys = None
 
-    @keys.default
-    def _keys(self) -> Keys:
-        return self.condition.keys
+    def __post_init__(self) -> None:
+        force_setattr(self, "keys", self.condition.keys)
 
     def check(self, candidate: Candidate) -> None:
         """Read the rows where the condition holds."""
@@ -102,16 +98,14 @@ class When:
             check_rows(self.rows, candidate)
 
 
-@frozen
-class Names:
+class Names(Struct, frozen=True):
     """Columns that an option lists, or that have a role in the schema."""
 
     of: Callable[[Candidate], Sequence[str]]
     keys: Keys = None
 
 
-@frozen
-class RefuseName:
+class RefuseName(Struct, frozen=True):
     """Refuses a column of some names; a row of `Each`."""
 
     broken: Callable[[Candidate, str], bool]
@@ -119,17 +113,15 @@ class RefuseName:
     says: str
 
 
-@frozen
-class Each:
+class Each(Struct, frozen=True):
     """Rows that are read for one column after the other."""
 
     names: Names
     rows: tuple[RefuseName, ...]
-    keys: Keys = field(init=False)
+    keys: Keys = None
 
-    @keys.default
-    def _keys(self) -> Keys:
-        return self.names.keys
+    def __post_init__(self) -> None:
+        force_setattr(self, "keys", self.names.keys)
 
     def check(self, candidate: Candidate) -> None:
         """Refuse the first column that breaks a row."""
@@ -141,17 +133,15 @@ class Each:
                     raise row.refusal(row.says.format(c=candidate, name=name, root=root))
 
 
-@frozen
-class Readable:
+class Readable(Struct, frozen=True):
     """Options whose value has to be one of a kind, set as they are."""
 
     reads: Callable[[TableOptions, str], object]
     options: tuple[str, ...]
-    keys: Keys = field(init=False)
+    keys: Keys = None
 
-    @keys.default
-    def _keys(self) -> Keys:
-        return frozenset(self.options)
+    def __post_init__(self) -> None:
+        force_setattr(self, "keys", frozenset(self.options))
 
     def check(self, candidate: Candidate) -> None:
         """Read them, which refuses what cannot be read."""
@@ -159,17 +149,15 @@ class Readable:
             self.reads(candidate.options, key)
 
 
-@frozen
-class AtLeast:
+class AtLeast(Struct, frozen=True):
     """A whole number that has a least value."""
 
     option: str
     least: int
-    keys: Keys = field(init=False)
+    keys: Keys = None
 
-    @keys.default
-    def _keys(self) -> Keys:
-        return frozenset({self.option})
+    def __post_init__(self) -> None:
+        force_setattr(self, "keys", frozenset({self.option}))
 
     def check(self, candidate: Candidate) -> None:
         """Refuse a smaller one."""
@@ -182,8 +170,7 @@ def check_least(candidate: Candidate, key: str, least: int) -> None:
         raise argument(f"option {key} must be at least {least}")
 
 
-@frozen
-class Ask:
+class Ask(Struct, frozen=True):
     """A rule that takes an algorithm."""
 
     algorithm: Callable[[Candidate], object]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.evolution.options.reading import TableOptions, whole
 from ledger.evolution.refusals import argument
@@ -21,8 +21,7 @@ _INCREMENTAL = (
 )
 
 
-@frozen
-class Mode:
+class Mode(Struct, frozen=True):
     """The options of one scan mode.
 
     Attributes:

@@ -16,7 +16,6 @@ from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
-from attrs import field, frozen
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
@@ -127,8 +126,7 @@ def references(files: Iterable[FileChange]) -> set[str]:
     return found
 
 
-@frozen
-class Writing:
+class Writing(Struct, frozen=True):
     """Who writes values: for which table, when, and how long he goes on.
 
     Attributes:
@@ -142,8 +140,7 @@ class Writing:
     patience: Patience
 
 
-@frozen
-class PersonalColumns:
+class PersonalColumns(Struct, frozen=True):
     """The values of a ledger's personal columns.
 
     Attributes:
@@ -228,8 +225,7 @@ class PersonalColumns:
         return found
 
 
-@frozen
-class Keeping:
+class Keeping(Struct, frozen=True, eq=False):
     """What one request for a commit keeps, as often as it is planned.
 
     Attributes:
@@ -238,7 +234,7 @@ class Keeping:
     """
 
     columns: PersonalColumns
-    keys: set[str] = field(factory=set, eq=False)
+    keys: set[str] = set()
 
     def keep(
         self,
@@ -310,8 +306,7 @@ def _bounds_of(file: FileChange) -> tuple[Any, Any]:
     return file.lower_bounds, file.upper_bounds
 
 
-@frozen
-class _Sealing:
+class _Sealing(Struct, frozen=True):
     """Files of one list on their way, and what is kept of them.
 
     Attributes:
@@ -321,8 +316,8 @@ class _Sealing:
     marked: Marked
     spec: Callable[[int], PartitionSpec]
     folder: str
-    files: dict[str, dict[str, ColumnValue]] = field(factory=dict)
-    _partitions: dict[tuple[int, str, str], str] = field(factory=dict)
+    files: dict[str, dict[str, ColumnValue]] = {}
+    _partitions: dict[tuple[int, str, str], str] = {}
 
     def sealed(self, file: FileChange) -> FileChange:
         """Return a file as a line may hold it."""

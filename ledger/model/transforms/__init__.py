@@ -15,7 +15,7 @@ import re
 import struct
 from typing import Literal
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
@@ -37,8 +37,7 @@ _TEXTS = (t.CharType, t.VarCharType)
 _MOMENTS = (t.TimestampType, t.LocalZonedTimestampType)
 
 
-@frozen
-class Transform:
+class Transform(Struct, frozen=True):
     """A transform; NULL becomes NULL under each of them."""
 
     @property
@@ -84,8 +83,7 @@ class Transform:
         raise NotImplementedError
 
 
-@frozen
-class Identity(Transform):
+class Identity(Transform, frozen=True):
     """The value itself."""
 
     @property
@@ -110,8 +108,7 @@ class Identity(Transform):
         return value
 
 
-@frozen
-class Bucket(Transform):
+class Bucket(Transform, frozen=True):
     """One of `count` buckets, by the value's hash."""
 
     count: int
@@ -134,8 +131,7 @@ class Bucket(Transform):
         return (bucket_hash(value, source) & t.INT_MAX) % self.count
 
 
-@frozen
-class Truncate(Transform):
+class Truncate(Transform, frozen=True):
     """Numbers down to a multiple of `width`, text and bytes to their first `width`."""
 
     width: int
@@ -164,8 +160,7 @@ class Truncate(Transform):
         return int(value) - int(value) % self.width
 
 
-@frozen
-class Period(Transform):
+class Period(Transform, frozen=True):
     """Whole years, months, days or hours since 1970, in UTC; negative before."""
 
     unit: Unit
@@ -208,8 +203,7 @@ class Period(Transform):
         return years if self.unit == "year" else years * 12 + month - 1
 
 
-@frozen
-class Void(Transform):
+class Void(Transform, frozen=True):
     """Always NULL: what is left of a field that was removed."""
 
     @property
@@ -229,8 +223,7 @@ class Void(Transform):
         return None
 
 
-@frozen
-class UnknownTransform(Transform):
+class UnknownTransform(Transform, frozen=True):
     """A transform that only a newer writer knows: nobody can write with it or plan by it."""
 
     name: str

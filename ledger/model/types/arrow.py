@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidTypeError, UnsupportedError
@@ -108,8 +108,7 @@ def fields_from_arrow(schema: pa.Schema, first_id: int = 0) -> tuple[t.DataField
     return tuple(columns)
 
 
-@frozen
-class _Place:
+class _Place(Struct, frozen=True):
     """Where a type stands: its path, the named field around it, the lists and maps since."""
 
     path: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.evolution.columns.identifiers import check_identifier_fields
 from ledger.evolution.declared.format import Refusal, refused_retyping
@@ -242,8 +242,7 @@ def _source_problem(
         yield Refusal(what, f"{rule} of column {place.name}", instead)
 
 
-@frozen
-class Step:
+class Step(Struct, frozen=True):
     """From one schema to a later one.
 
     Attributes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from attrs import evolve
+from msgspec.structs import replace
 
 from ledger import FileChange, Table
 from ledger.evolution.declared.format import FormatRules, Refusal
@@ -26,7 +27,7 @@ def record_file(table: Table, file: FileChange) -> None:
     snapshot = CommitSnapshot(
         commit_kind="APPEND", commit_user="older", commit_identifier=1, files=(file,)
     )
-    _record(table, "none", (evolve(snapshot, commit_identifier=table.state.version),))
+    _record(table, "none", (replace(snapshot, commit_identifier=table.state.version),))
 
 
 class _Indifferent:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from attrs import frozen
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.born.iceberg import SchemaNamed, SnapshotsRemoved, TableFactsSet
 from ledger.evolution.state import TableState
@@ -28,8 +27,7 @@ from ledger.model.schema import Schema
 FORMAT_VERSION: Final = "format-version"
 
 
-@frozen
-class SaidInIceberg:
+class SaidInIceberg(Struct, frozen=True):
     """What changes of a schema come to in Iceberg's own words.
 
     Attributes:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from attrs import field, frozen
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.events import TableEvent
@@ -36,15 +36,13 @@ _MOST_MILLIS = 253_402_300_799_999
 _OF_COLUMNS = {"column", "name", "identifierFields", "partitionSpec", "sortOrder"}
 
 
-@frozen(eq=False)
-class Own:
+class Own(Struct, frozen=True, eq=False):
     """A value that refers to a column of the writer's own, so it equals nobody else's."""
 
     value: object
 
 
-@frozen
-class Needs:
+class Needs(Struct, frozen=True):
     """What a transaction's changes of schema and layout need as it was.
 
     Attributes:
@@ -53,7 +51,7 @@ class Needs:
             a key.
     """
 
-    cells: Mapping[Cell, object] = field(factory=dict)
+    cells: Mapping[Cell, object] = {}
     options: tuple[tuple[SetOption | RemoveOption, tuple[int | None, ...]], ...] = ()
 
     @classmethod
@@ -196,8 +194,7 @@ def _when(commit: Commit[TableEvent]) -> str:
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-@frozen
-class _Names:
+class _Names(Struct, frozen=True):
     """What cells and their values are called, for people."""
 
     base: Schema

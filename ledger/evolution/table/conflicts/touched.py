@@ -12,7 +12,7 @@ from itertools import islice
 from operator import attrgetter, is_
 from typing import Any, Protocol, Self
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction, said_by
@@ -70,8 +70,7 @@ _MOST_KEPT = 32
 whoever looked earlier has it indexed anew."""
 
 
-@frozen
-class Touch:
+class Touch(Struct, frozen=True):
     """One thing that an event did: it set a cell, or brought or took a file.
 
     Attributes:
@@ -91,8 +90,7 @@ class Touch:
     file: FileChange | None = None
 
 
-@frozen
-class FileWish:
+class FileWish(Struct, frozen=True):
     """What a writer's snapshots need of the files that others add and remove meanwhile.
 
     Attributes:
