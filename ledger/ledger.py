@@ -16,6 +16,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from attrs import evolve
+from msgspec.structs import replace
 
 from ledger.events.catalog_events import CatalogEvent, ViewChange, ViewCreated
 from ledger.events.commit import NEWEST_FORMAT, Commit
@@ -1120,7 +1121,7 @@ class Ledger:
         entry = self.state.table_by_id(table.state.table_id)
         self._refuse_drop(entry, request)
         # The table's version is expected of the table's stream; the catalog has its own.
-        request = evolve(request, expect_version=None)
+        request = replace(request, expect_version=None)
         request.fate.is_sent = True
         with noting(request):
             sealed = table.seal(**options)

@@ -15,6 +15,7 @@ from typing import Final
 from unicodedata import normalize
 
 from attrs import field, frozen
+from msgspec import Struct
 
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.messages.credentials import advice, carries_credentials
@@ -40,8 +41,7 @@ _AZURE_HOST: Final = re.compile(r"([^@]+)@([^.@]+)\.(?:dfs|blob)\.(.+)", re.IGNO
 _came_later = re.compile(r"(?i:wasbs?)://|(?i:abfss?|az)://[^/@]*@[^/]*[A-Z]").match
 
 
-@frozen
-class Place:
+class Place(Struct, frozen=True):
     """Where something is, whatever it is called.
 
     Attributes:

@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 from attrs import frozen
+from msgspec.structs import replace
 
 from ledger.audit.difference import DiffRow, differences
 from ledger.audit.migrating.trial import folded
@@ -199,11 +200,11 @@ def _asked(declared: frozenset[str], formats: Formats) -> tuple[str, ...]:
 
 
 def _only(format_name: str) -> Callable[[Mapping[str, str]], Rules]:
-    return lambda options: attrs.evolve(Rules.of(options), formats=frozenset({format_name}))
+    return lambda options: replace(Rules.of(options), formats=frozenset({format_name}))
 
 
 def _nobodys(options: Mapping[str, str]) -> Rules:
-    return attrs.evolve(Rules.of(options), formats=frozenset())
+    return replace(Rules.of(options), formats=frozenset())
 
 
 def _files(format_name: str, before: TableState, after: TableState) -> tuple[str, ...] | None:

@@ -95,7 +95,9 @@ if TYPE_CHECKING:
     from ledger.evolution.table.conflicts.touched import RecentlyTouched
     from ledger.evolution.table.intent import Judged, TableIntent
     from ledger.evolution.tree.past import PastColumns
+    from ledger.evolution.wire.changes import as_table_change
     from ledger.files.snapshot_plan import SnapshotPlan
+    from ledger.formats import INSTALLED
     from ledger.log.outside.column_values import Keeping, Writing
     from ledger.model.file_change import PartitionValue
     from ledger.moving.replaying import Replay, Step
@@ -953,8 +955,6 @@ class Table:
         self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]
     ) -> tuple[SchemaChange | SpecChange, ...]:
         load_what_commits_need()
-        from ledger.evolution.wire.changes import as_table_change
-
         asked = tuple(map(as_table_change, changes))
         if not asked:
             raise InvalidInputError(f"{self.identifier}: no changes were given; name at least one")
@@ -1764,8 +1764,6 @@ class Table:
 
     def _asker(self, request: Request) -> Asker:
         load_what_commits_need()
-        from ledger.evolution.declared.commit_rules import Asker
-
         return Asker(request.author, request.message, self._setting.now_millis)
 
     def _intent(
@@ -1776,9 +1774,6 @@ class Table:
         judged: Judged = "now",
     ) -> TableIntent | Landed:
         load_what_commits_need()
-        from ledger.evolution.table.intent import TableIntent
-        from ledger.formats import INSTALLED
-
         self.past.keep([base.schema])
         changes = plan(base)
         if isinstance(changes, Landed):
@@ -1855,12 +1850,16 @@ def load_what_commits_need() -> None:
 
 
 def _load() -> None:
-    import ledger.evolution.table.intent
-    import ledger.evolution.wire.changes
+    # What every commit calls is bound here for good: to import by name again takes half a
+    # microsecond, and four of it where the caches are cold.
+    global INSTALLED, Asker, TableIntent, as_table_change  # noqa: PLW0603
     import ledger.files.snapshot_plan
     import ledger.log.outside.column_values  # noqa: F401 - the calls that need them import them by name
     from ledger.evolution.catalog.record import CatalogStream
+    from ledger.evolution.declared.commit_rules import Asker
     from ledger.evolution.fold.table_record import TableStream
+    from ledger.evolution.table.intent import TableIntent
+    from ledger.evolution.wire.changes import as_table_change
     from ledger.formats import INSTALLED
 
     INSTALLED.load()

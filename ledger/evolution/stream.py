@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.events.commit import Commit, Transaction
 from ledger.model.instant import ClockCorrection
@@ -110,8 +110,7 @@ class Stream(Protocol[S, E_contra]):
         """
 
 
-@frozen
-class Landed:
+class Landed(Struct, frozen=True):
     """What an intent becomes when somebody has committed the very same already.
 
     Attributes:

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, get_args
 
 from attrs import evolve, frozen
-from msgspec import DecodeError
+from msgspec import DecodeError, Struct
 from msgspec.structs import replace
 
 from ledger.events import TableEvent
@@ -86,8 +86,7 @@ class NamedInLog:
         return f"{front}{_FILE}{self.names.usual(path)}" if path else key
 
 
-@frozen
-class _Line:
+class _Line(Struct, frozen=True):
     """Which snapshots count: those of main, or a branch's own since it began where it does.
 
     Attributes:

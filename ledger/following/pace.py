@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Final
 
 from attrs import define
@@ -67,17 +67,19 @@ class Pace:
         self._passed = threading.Lock()
         self._passed.acquire()
 
-    @contextmanager
-    def committing(self) -> Iterator[None]:
+    def committing(self) -> AbstractContextManager[None]:
         """Say that a thread of the process commits something inside, to whatever table."""
-        commit = object()
+        return _Committing(self)
+
+    def begun(self, commit: object) -> None:
+        """Say that a commit is under way."""
         self._committed_s = self._under_way[commit] = self.now_s()
-        try:
-            yield
-        finally:
-            self._under_way.pop(commit, None)
-            self._committed_s = self.now_s()
-            self._wake_aside()
+
+    def ended(self, commit: object) -> None:
+        """Say that it is under way no longer."""
+        self._under_way.pop(commit, None)
+        self._committed_s = self.now_s()
+        self._wake_aside()
 
     def hurry(self) -> None:
         """Let nothing wait any more."""
@@ -158,6 +160,21 @@ class Pace:
     def _due_s(self, first_s: float, last_s: float) -> float:
         quiet_s = min(last_s + QUIET_S, first_s + LATEST_S)
         return min(max(quiet_s, self._rests_until_s), last_s + LULL_S)
+
+
+class _Committing:
+    """A commit, from its beginning to its end."""
+
+    __slots__ = ("_pace",)
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+
+    def __enter__(self) -> None:
+        self._pace.begun(self)
+
+    def __exit__(self, *_error: object) -> None:
+        self._pace.ended(self)
 
 
 @define

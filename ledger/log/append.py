@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Generic, TypeVar, assert_never
 
 from attrs import field, frozen
+from msgspec import Struct
 
 from ledger.events.commit import Commit, said_by
 from ledger.evolution.stream import Intent, Landed, Postponed, StateLike
@@ -47,8 +48,7 @@ S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
 
 
-@frozen
-class _Held(Generic[S, E]):
+class _Held(Struct, Generic[S, E], frozen=True):
     """A lock that is held.
 
     Attributes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.events.commit import OLDEST_FORMAT
 from ledger.events.formats import EQUAL_TIMES
@@ -26,8 +26,7 @@ _MOST_PACE_MILLIS: Final = 1000
 _LOGGER: Final = "ledger.log"
 
 
-@frozen
-class Moment:
+class Moment(Struct, frozen=True):
     """When the next commit is.
 
     Attributes:

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from attrs import evolve, frozen
-from msgspec import UNSET
+from attrs import evolve
+from msgspec import UNSET, Struct
 
 from ledger.events.commit import Commit
 from ledger.evolution.stream import StateLike
@@ -39,8 +39,7 @@ ASKING_AGAIN: Final = "asking again with the same commit_id= is safe"
 """What everybody is told who knows an id: nothing lands twice under it."""
 
 
-@frozen
-class LogFile:
+class LogFile(Struct, frozen=True):
     """A commit's file on its way.
 
     Attributes:
@@ -54,8 +53,7 @@ class LogFile:
     version: int
 
 
-@frozen
-class Committed:
+class Committed(Struct, frozen=True):
     """The file stands in its place, and would survive a loss of power.
 
     Attributes:
@@ -65,8 +63,7 @@ class Committed:
     version: int
 
 
-@frozen
-class Lost:
+class Lost(Struct, frozen=True):
     """Another file stands in its place; of this one nothing was written.
 
     Attributes:
@@ -76,8 +73,7 @@ class Lost:
     version: int
 
 
-@frozen
-class Unknown:
+class Unknown(Struct, frozen=True):
     """The store gave no answer, and could not be read back in time.
 
     Attributes:
@@ -360,8 +356,7 @@ def find_commit(log: LandedLog[Any, E], commit_id: str) -> Commit[E] | None:
     return None
 
 
-@frozen
-class Landings(Generic[S, E]):
+class Landings(Struct, Generic[S, E], frozen=True):
     """What requests came to in a stream: whose the commits are that stand there.
 
     Attributes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, overload
 
-from attrs import frozen
+from msgspec import Struct
 
 STREAM_FOLDER: Final = "_ledger"
 """What the folder of a stream is called; the catalog's lies at the ledger's root."""
@@ -27,8 +27,7 @@ def stream_root(folder: str) -> str:
     return f"{folder}/{STREAM_FOLDER}" if folder else STREAM_FOLDER
 
 
-@frozen
-class Layout:
+class Layout(Struct, frozen=True):
     """The keys of one stream.
 
     Attributes:

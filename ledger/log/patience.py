@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 
-from attrs import frozen
+from msgspec import Struct
 
 # Programs give all of their processes one seed, and those would wait as long as one another.
 _dice = random.SystemRandom()
@@ -16,8 +16,7 @@ def _jitter(low: float, high: float) -> float:
     return _dice.uniform(low, high)
 
 
-@frozen
-class Patience:
+class Patience(Struct, frozen=True):
     """How long a writer goes on.
 
     Attributes:

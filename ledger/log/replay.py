@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice, repeat
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from attrs import frozen
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 
 from ledger.events.commit import Commit
 from ledger.log.caches.segments.cache import AHEAD, Segments, Vouched
@@ -36,8 +35,7 @@ _NOTHING = (-1, b"")
 _STRIDES = (1, 2, 4, 8, 16, 32, 64, 100)
 
 
-@frozen
-class Position:
+class Position(Struct, frozen=True):
     """Where a reader stands: after commit `version`, whose file has this digest.
 
     Before version 0 it is `Position(-1, "")`. An empty digest is not checked.

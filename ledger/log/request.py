@@ -11,7 +11,9 @@ from itertools import chain
 from typing import Any, Generic, Literal, TypedDict, TypeVar
 
 import msgspec
-from attrs import define, evolve, field, frozen
+from attrs import field, frozen
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ledger.model import arguments as its
 from ledger.model.errors import InvalidInputError
@@ -25,8 +27,7 @@ NowMillis = Callable[[], int]
 """A clock: Unix time in milliseconds."""
 
 
-@define
-class Fate:
+class Fate(Struct):
     """What is known so far of what a request came to, for whoever is interrupted meanwhile.
 
     Attributes:
@@ -40,8 +41,7 @@ class Fate:
     error: BaseException | None = None
 
 
-@frozen(kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True, eq=False):
     """The envelope of one transaction, but for its events.
 
     Attributes:
@@ -64,16 +64,16 @@ class Request:
     is_given: bool = True
     author: str = ""
     message: str = ""
-    properties: Mapping[str, str] = field(factory=dict, hash=False)
+    properties: Mapping[str, str] = {}
     expect_version: int | None = None
     effective_millis: int | None = None
     keeps_outside: bool = False
-    fate: Fate = field(factory=Fate, eq=False, repr=False)
+    fate: Fate = msgspec.field(default_factory=Fate)
 
 
 def outside(request: Request) -> Request:
     """Return a request after which its stream keeps who and why outside of the lines."""
-    return evolve(request, keeps_outside=True)
+    return replace(request, keeps_outside=True)
 
 
 @frozen
@@ -152,20 +152,9 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
     Raises:
         InvalidInputError: An option is none, or cannot be written.
     """
-    _refuse_unknown(options)
-    for name, form in _FORMS.items():
-        if name in options:
-            form.check(name, options[name])
+    if options:
+        _check(options)
     given = options.get("commit_id")
-    if given is not None and (type(given) is not str or not given):
-        raise InvalidInputError(
-            f"commit_id={excerpt(given)} is no key; give a text that is not empty"
-        )
-    if given is not None and not is_storable(given):
-        raise InvalidInputError(
-            f"commit_id={excerpt(given)} is no key: half a surrogate pair is no character"
-        )
-    _refuse_half_characters(options)
     effective = options.get("effective_time")
     try:
         digest, *otherwise = map(digest_of, (*_words(options), asked))
@@ -182,6 +171,23 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
         expect_version=options.get("expect_version"),
         effective_millis=None if effective is None else millis(effective),
     )
+
+
+def _check(options: CommitOptions) -> None:
+    _refuse_unknown(options)
+    for name, form in _FORMS.items():
+        if name in options:
+            form.check(name, options[name])
+    given = options.get("commit_id")
+    if given is not None and (type(given) is not str or not given):
+        raise InvalidInputError(
+            f"commit_id={excerpt(given)} is no key; give a text that is not empty"
+        )
+    if given is not None and not is_storable(given):
+        raise InvalidInputError(
+            f"commit_id={excerpt(given)} is no key: half a surrogate pair is no character"
+        )
+    _refuse_half_characters(options)
 
 
 def _refuse_half_characters(options: CommitOptions) -> None:

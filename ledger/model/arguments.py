@@ -13,7 +13,7 @@ from functools import wraps
 from pathlib import PurePath
 from typing import Any, ParamSpec, TypeVar
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.model.errors import InvalidInputError
 from ledger.model.messages.excerpt import excerpt
@@ -23,8 +23,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@frozen
-class Form:
+class Form(Struct, frozen=True):
     """What an argument has to be.
 
     Attributes:
@@ -70,7 +69,10 @@ def many(what: str) -> Form:
     """Return the form of several things, which one text or one mapping is not."""
     return Form(
         what,
-        lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping),
+        lambda value: (
+            isinstance(value, (list, tuple))
+            or (isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping))
+        ),
     )
 
 
@@ -166,13 +168,14 @@ def takes(**forms: Form) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
     def wrap(function: Callable[P, R]) -> Callable[P, R]:
         code = function.__code__
-        checks = [forms.get(name) for name in code.co_varnames[: code.co_argcount]]
+        named = enumerate(code.co_varnames[: code.co_argcount])
+        checks = [(place, name, forms[name]) for place, name in named if name in forms]
 
         @wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-            for form, value, name in zip(checks, args, code.co_varnames, strict=False):
-                if form is not None:
-                    form.check(name, value)
+            for place, name, needed in checks:
+                if place < len(args):
+                    needed.check(name, args[place])
             for name, value in kwargs.items():
                 form = forms.get(name)
                 if form is not None:

@@ -15,13 +15,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final, Literal
 
-from attrs import frozen
+from msgspec import Struct
 
 Level = Literal["debug", "info", "warning", "error"]
 
 
-@frozen
-class Notice:
+class Notice(Struct, frozen=True):
     """One kind of event.
 
     Attributes:

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import define, field, frozen
+from attrs import define, field
+from msgspec import Struct
 
 from ledger.model.errors import LedgerError
 from ledger.observing.notices import is_heard
@@ -37,8 +38,7 @@ def is_observed() -> bool:
     return is_traced() or is_heard()
 
 
-@frozen
-class Metric:
+class Metric(Struct, frozen=True):
     """A metric.
 
     Attributes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from ledger.log.caches.checkpoint import Head
 from ledger.log.codec import Gate
 from ledger.log.stream_log import StreamLog
 from ledger.log.worker import aside, begin_anew_after_fork
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
 class Houses:
     """Shared by all handles of a ledger; elsewhere the catalog is opened anew."""
 
-    __slots__ = ("__weakref__", "_begun", "_log", "_looked", "_turn")
+    __slots__ = ("__weakref__", "_begun", "_known", "_log", "_looked", "_turn")
 
     def __init__(self) -> None:
         self._log: StreamLog[Any, Any] | None = None
+        # Replaced as a whole, so that threads never meet it half made.
+        self._known: tuple[Head[Any] | None, str, House] | None = None
         self._begun = self._looked = 0
         self.after_fork()
         begin_anew_after_fork(self)
@@ -49,17 +52,14 @@ class Houses:
             gate: Which format it takes.
             table_id: The table's.
         """
-        from ledger.evolution.declared.commit_rules import House
-
         if self._log is None:
             self._log = catalog_stream(store, gate)
         self._look(self._log)
         head = self._log.head
-        entry = None if head is None else head.state.table_by_id(table_id)
-        if head is None or entry is None:
-            return House()
-        database = entry.identifier.database
-        return House(database, head.state.databases[database].options)
+        known = self._known
+        if known is None or known[0] is not head or known[1] != table_id:
+            self._known = known = head, table_id, _house_in(head, table_id)
+        return known[2]
 
     def _look(self, log: StreamLog[Any, Any]) -> None:
         """Read what is new; one look that begins after all of several threads asked serves them."""
@@ -75,6 +75,16 @@ class Houses:
                 # TimeoutError is an OSError, too.
                 aside(lambda: _can_look(log))
             self._looked = number
+
+
+def _house_in(head: Head[Any] | None, table_id: str) -> House:
+    from ledger.evolution.declared.commit_rules import House
+
+    entry = None if head is None else head.state.table_by_id(table_id)
+    if head is None or entry is None:
+        return House()
+    database = entry.identifier.database
+    return House(database, head.state.databases[database].options)
 
 
 def _look_here(log: StreamLog[Any, Any]) -> None:

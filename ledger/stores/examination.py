@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.stores.base import Store
 from ledger.stores.key import folder_of
@@ -14,8 +14,7 @@ _FIRST = b"first"
 _SECOND = b"second"
 
 
-@frozen
-class Check:
+class Check(Struct, frozen=True):
     """One thing that was tried: what a store has to do, and whether it did."""
 
     claim: str

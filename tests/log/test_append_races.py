@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 
 from ledger import (
     CommitConflictError,
@@ -154,7 +154,7 @@ def test_who_always_loses_gives_up_and_is_told_that_nothing_was_written() -> Non
     store, numbers = unlocked(), itertools.count()
     theirs = orders(lake_on(store))
     later = AlwaysLater(store, lambda: theirs.alter([SetOption("k", str(next(numbers)))]))
-    mine = lake_on(later, patience=evolve(no_time(), deadline_s=5)).table("shop.orders")
+    mine = lake_on(later, patience=replace(no_time(), deadline_s=5)).table("shop.orders")
 
     with pytest.raises(CommitConflictError, match="gave up after 5 s.* nothing was written"):
         mine.alter([SetOption("mine", "1")])

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.model.errors import InvalidChangeError
 
@@ -40,8 +40,7 @@ def declares_rules(key: str) -> bool:
     return key.startswith(OWN_PREFIX) or key == FORMAT_VERSION_OPTION
 
 
-@frozen
-class Rules:
+class Rules(Struct, frozen=True):
     """Whose rules apply when a change is decided; replaying what was decided asks nobody.
 
     Attributes:

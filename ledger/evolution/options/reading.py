@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.evolution.refusals import argument
 
@@ -16,8 +16,7 @@ _SIZE = re.compile(
 )
 
 
-@frozen
-class TableOptions:
+class TableOptions(Struct, frozen=True):
     """Table options as the rules read them. A value that cannot be read raises ILLEGAL_ARGUMENT.
 
     Example:

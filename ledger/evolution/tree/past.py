@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from attrs import evolve, frozen
+from attrs import evolve
+from msgspec import Struct
 
 from ledger.model.schema import Schema
 from ledger.model.types import DataField
@@ -17,8 +18,7 @@ Level = tuple[int | str | None, ...]
 Path = tuple[str, ...]
 
 
-@frozen
-class PastColumn:
+class PastColumn(Struct, frozen=True):
     """A column as it was last.
 
     Attributes:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from attrs import evolve, frozen
+from attrs import evolve
+from msgspec import Struct
 
 from ledger.model.errors import ColumnNotFoundError, InvalidChangeError
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
@@ -19,8 +20,7 @@ def dotted(path: Iterable[str]) -> str:
     return ".".join(path)
 
 
-@frozen
-class Located:
+class Located(Struct, frozen=True):
     """What a path leads to.
 
     Attributes:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import TypeVar
 
-from attrs import define
+from attrs import define, field
 
 from ledger.evolution.columns.directives import is_blob
 from ledger.evolution.options.reading import TableOptions
@@ -13,6 +14,8 @@ from ledger.model.schema import Schema
 from ledger.model.types import DataField, DataType
 from ledger.model.types.columns import indexed
 from ledger.model.types.walk import parts_of
+
+R = TypeVar("R")
 
 UNUSUAL_ROOTS = frozenset(
     {"ARRAY", "MAP", "MULTISET", "ROW", "VECTOR", "BLOB", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
@@ -22,19 +25,23 @@ UNUSUAL_ROOTS = frozenset(
 
 @define(slots=False)
 class Candidate:
-    """A schema that is to be, with its options readable and its columns found."""
+    """A schema that is to be, with its columns found.
+
+    Attributes:
+        schema: The schema.
+        options: Its options, readable.
+    """
 
     schema: Schema
+    options: TableOptions = field(init=False)
 
-    @cached_property
-    def options(self) -> TableOptions:
-        """Its options, readable."""
+    @options.default
+    def _readable(self) -> TableOptions:
         return TableOptions(self.schema.options)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns' names, in order."""
-        return indexed(self.schema.fields).names
+    def of_names(self, ask: Callable[[tuple[str, ...]], R]) -> R:
+        """Return what a function says of the columns' names; asked once while they stand."""
+        return indexed(self.schema.fields).of_names(ask)
 
     @property
     def columns(self) -> Mapping[str, DataField]:

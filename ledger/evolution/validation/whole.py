@@ -6,7 +6,6 @@ the one that is named. Source: Paimon's SchemaValidation.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final
 
 from ledger.evolution.declared.rules import PAIMON_RULES, Rules
@@ -88,15 +87,12 @@ def _whole(options: TableOptions, key: str) -> object:
     return options.number(key, 0)
 
 
-# Most changes leave the names as they are, and every change asks.
-@lru_cache(maxsize=8)
 def _reserved_of(names: tuple[str, ...]) -> tuple[str, ...]:
     # Hardly any table has such names; those that look as if they had are looked at one by one.
     is_clean = SYSTEM_NAMES.isdisjoint(names) and KEY_NAME_PREFIX not in "\n".join(names)
     return () if is_clean else names
 
 
-@lru_cache(maxsize=8)
 def _has_blank(names: tuple[str, ...]) -> bool:
     return not all(map(str.strip, names))
 
@@ -531,7 +527,7 @@ _MANIFEST_SORT = on("manifest-sort.enabled")
 _SORT_FIELD = "manifest-sort.partition-field"
 
 _BLANK_NAMES = Refuse(
-    (Condition(lambda c: _has_blank(c.names)),),
+    (Condition(lambda c: c.of_names(_has_blank)),),
     argument,
     "a column has a blank name; give it one",
 )
@@ -601,7 +597,7 @@ ROWS: tuple[Row, ...] = (
     Ask(files.data_fields, about("file.format")),
     Ask(files.avro_levels, about("file.format.per.level")),
     Each(
-        Names(lambda c: _reserved_of(c.names)),
+        Names(lambda c: c.of_names(_reserved_of)),
         (
             RefuseName(
                 lambda _c, name: name in SYSTEM_NAMES,

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 import msgspec
-from attrs import frozen
 from msgspec import Struct
 
 from ledger.events.commit import OLDEST_FORMAT
@@ -85,8 +84,7 @@ def _heed_not(_version: int) -> None:
     """Do nothing."""
 
 
-@frozen
-class Head(Generic[S]):
+class Head(Struct, Generic[S], frozen=True):
     """A state, and the digest of the commit file that it stands at."""
 
     state: S
@@ -295,8 +293,7 @@ def _body(head: Head[Any], state: bytes, check: str, fold_version: int) -> bytes
     return b"".join((msgspec.json.encode(front)[: -len(_END)], _STATE, state, _END))
 
 
-@frozen
-class _Place:
+class _Place(Struct, frozen=True):
     """Where the checkpoints of one fold version are."""
 
     layout: Layout

@@ -19,7 +19,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout, cut_of
 from ledger.stores import Store
@@ -77,8 +77,7 @@ def layers(last: int) -> Iterator[Layer]:
         end, width, level = start, width * _FAN_OUT, level + 1
 
 
-@frozen
-class KeyFilter:
+class KeyFilter(Struct, frozen=True):
     """The keys of a layer, or of a cut of it, by the beginnings of their hashes.
 
     Attributes:

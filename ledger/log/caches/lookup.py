@@ -24,8 +24,7 @@ from heapq import merge
 from itertools import chain
 from typing import Any, Final, Generic, TypeVar
 
-from attrs import field, frozen
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from ledger.events.commit import Commit, Transaction
 from ledger.log.caches.filters import KeyFilter, KeyFilters, Layer, joined, layers
@@ -102,12 +101,11 @@ def made_id_key(commit_id: str) -> str:
     return f"{_MADE}{commit_id}"
 
 
-@frozen
-class KeyIndex:
+class KeyIndex(Struct, frozen=True):
     """Sorted hashes, and the version that each was named in."""
 
-    hashes: array[int] = field(factory=lambda: array("Q"))
-    versions: array[int] = field(factory=lambda: array("Q"))
+    hashes: array[int] = field(default_factory=lambda: array("Q"))
+    versions: array[int] = field(default_factory=lambda: array("Q"))
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[int, int]]) -> KeyIndex:

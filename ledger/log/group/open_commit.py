@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from attrs import frozen
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from ledger.events.commit import Commit, Transaction
@@ -28,8 +27,7 @@ MOST_BYTES = 4 * 1024 * 1024
 """A commit takes no further transaction once its bytes are more than this."""
 
 
-@frozen
-class Proposal(Generic[S, E]):
+class Proposal(Struct, Generic[S, E], frozen=True):
     """A commit ready to be created, and the head that it would make."""
 
     commit: Commit[E]

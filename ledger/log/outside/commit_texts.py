@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import msgspec
-from attrs import evolve, frozen
+from attrs import evolve
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
@@ -108,8 +108,7 @@ def key_of(outside: Outside) -> str | None:
     return None
 
 
-@frozen
-class KeptTexts:
+class KeptTexts(Struct, frozen=True):
     """A transaction's values on their way: what the line says, and the file.
 
     Attributes:
@@ -139,8 +138,7 @@ class KeptTexts:
         return cls(outside, key_of(outside), body)
 
 
-@frozen
-class Personal:
+class Personal(Struct, frozen=True):
     """The values of a ledger's transactions that stand outside of their lines.
 
     Attributes:

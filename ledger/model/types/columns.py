@@ -6,14 +6,16 @@ those that do share what they made with whoever asks about it next.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Final
+from typing import Any, Final, TypeVar
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ledger.model.types import DataField
 from ledger.model.types.walk import walk_ids
+
+R = TypeVar("R")
 
 _KEPT: Final = 4
 """Columns before and after a change, of the two tables or states that most work looks at."""
@@ -28,6 +30,14 @@ class ColumnIndex:
     """
 
     fields: tuple[DataField, ...]
+    _of_names: dict[Callable[[tuple[str, ...]], Any], Any] = field(factory=dict, init=False)
+
+    def of_names(self, ask: Callable[[tuple[str, ...]], R]) -> R:
+        """Return what a function says of the names; it is asked once."""
+        if ask not in self._of_names:
+            self._of_names[ask] = ask(self.names)
+        said: R = self._of_names[ask]
+        return said
 
     @cached_property
     def by_id(self) -> Mapping[int, DataField]:

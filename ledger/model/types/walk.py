@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import attrs
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
 
@@ -128,8 +128,7 @@ def walk_ids(data_type: DataType) -> Iterator[int]:
         yield from walk_ids(each.type)
 
 
-@frozen
-class TypePlace:
+class TypePlace(Struct, frozen=True):
     """One place.
 
     Attributes:
@@ -142,10 +141,10 @@ class TypePlace:
     """
 
     path: tuple[str, ...]
-    type: DataType = attrs.field(repr=False)
-    field: DataField | None = attrs.field(repr=False)
+    type: DataType
+    field: DataField | None
     level: tuple[int | str | None, ...]
-    around: tuple[DataType, ...] = attrs.field(default=(), repr=False)
+    around: tuple[DataType, ...] = ()
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
-from attrs import frozen
+from msgspec import Struct
 
 from ledger.events.catalog_events import (
     AddDialect,
@@ -45,8 +45,7 @@ def view_to_record(view: ViewSchema) -> ViewRecord:
     )
 
 
-@frozen(kw_only=True)
-class ViewOperation:
+class ViewOperation(Struct, frozen=True, kw_only=True):
     """A kind of change of a view.
 
     Attributes:

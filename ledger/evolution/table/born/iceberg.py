@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final
 
-from attrs import frozen
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
@@ -584,8 +583,7 @@ class BornTrail:
     }
 
 
-@frozen
-class TakenOver:
+class TakenOver(Struct, frozen=True):
     """What a source says, on its way into the log; see `ledger.evolution.stream.Intent`.
 
     Attributes:
