@@ -151,6 +151,17 @@ class Codec(Generic[E]):
             raise self._explain(body, file, error) from error
         return _checked(commit, file)
 
+    def known(self, body: bytes) -> Commit[E] | None:
+        """Return the commit that a file holds; None where `decode` refuses it, and says why."""
+        try:
+            if not body.isascii():
+                body.decode()
+            commit = self._decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        is_known = OLDEST_FORMAT <= commit.format <= NEWEST_FORMAT
+        return commit if is_known and commit.transactions else None
+
     def decode_all(self, bodies: Sequence[bytes]) -> list[Commit[E]] | None:
         """Return the commits that some files hold; None where `decode` refuses one of them."""
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice, repeat
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec import UNSET, Raw, Struct
 
@@ -26,7 +26,7 @@ D = TypeVar("D", Sketch, Commit[Raw], Commit[Any])
 _FIRST_CHUNK = 128
 """A reader that looks for the newest commits looks for segments only after so many."""
 
-_MOST_KEPT = 128
+MOST_KEPT = 128
 _LARGEST_KEPT = 16 * 1024
 """So many files of the newest commits are kept in memory, none of them larger than this."""
 
@@ -48,7 +48,7 @@ class Position(Struct, frozen=True):
 START = Position(-1, "")
 
 
-class Read(NamedTuple, Generic[E]):
+class Read(Struct, Generic[E], frozen=True):
     """One commit read, its file, and that file's digest."""
 
     commit: Commit[E]
@@ -67,16 +67,20 @@ class Newest:
         self._places: dict[int, tuple[int, bytes]] = {}
         self._highest = -1
 
-    def keep(self, version: int, body: bytes) -> None:
-        """Keep a commit's file, unless it is large or a newer one has its place."""
-        place = version % _MOST_KEPT
-        if len(body) <= _LARGEST_KEPT and self._places.get(place, _NOTHING)[0] <= version:
-            self._places[place] = version, body
-            self._highest = max(self._highest, version)
+    def keep(self, files: Iterable[tuple[int, bytes]]) -> None:
+        """Keep commits' files, unless one is large or a newer one has its place."""
+        for version, body in files:
+            place = version % MOST_KEPT
+            is_newest = version > self._highest
+            if len(body) <= _LARGEST_KEPT and (
+                is_newest or self._places.get(place, _NOTHING)[0] <= version
+            ):
+                self._places[place] = version, body
+                self._highest = version if is_newest else self._highest
 
     def get(self, version: int) -> bytes | None:
         """Return a commit's file, if it is kept."""
-        found, body = self._places.get(version % _MOST_KEPT, _NOTHING)
+        found, body = self._places.get(version % MOST_KEPT, _NOTHING)
         return body if found == version else None
 
     def among(self, versions: range) -> dict[int, bytes]:
@@ -134,7 +138,15 @@ class Reader(Generic[E]):
             if body is None:
                 self._refuse_gap(version, last)
                 return
-            commit = self._placed(self._codec.decode, body, version, parent)
+            commit = self._codec.known(body)
+            # Where each is looked for, so that what is sound costs no more than that.
+            if (
+                commit is None
+                or commit.version != version
+                or (parent and commit.parent != parent)
+                or not version
+            ):
+                commit = self._placed(self._codec.decode, body, version, parent)
             parent = known or digest(body)
             yield Read(commit, body, parent)
 

@@ -22,7 +22,7 @@ from ledger.log.caches.segments.file import segment_of
 from ledger.log.codec import Codec, Gate, Sketch, digest, encode
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.outside.commit_texts import Personal
-from ledger.log.replay import START, Newest, Passes, Position, Read, Reader, nothing
+from ledger.log.replay import MOST_KEPT, START, Newest, Passes, Position, Read, Reader, nothing
 from ledger.log.worker import Worker, begin_anew_after_fork
 from ledger.model.errors import (
     DamagedLogError,
@@ -364,31 +364,38 @@ class StreamLog(Generic[S, E]):
 
     def _follow(self, state: S | None, start: Position, reader: Reader[E]) -> list[Commit[E]]:
         commits: list[Commit[E]] = []
+        files: deque[tuple[int, bytes]] = deque(maxlen=MOST_KEPT)
         newest = start.digest
         # Mostly there is nothing new.
         builder: Builder[S, E] | None = None
         keeps_lines = not self.segments.is_near
         try:
-            for commit, body, digest_of_it in reader.after(start):
+            for read in reader.after(start):
+                commit = read.commit
                 give_way()
                 builder = builder or self.stream.builder(state)
                 self.fold(builder, commit)
                 commits.append(commit)
-                newest = digest_of_it
-                self._newest.keep(commit.version, body)
+                newest = read.digest
+                files.append((commit.version, read.body))
                 if keeps_lines and self._lines.wants(commit.version):
-                    self._lines.take(commit.version, body)
+                    self._lines.take(commit.version, read.body)
         except OSError:
             # On a bad network nobody would ever get through a long way in one go.
-            self._reached(builder, commits, newest)
+            self._reached(builder, commits, newest, files)
             raise
-        self._reached(builder, commits, newest)
+        self._reached(builder, commits, newest, files)
         return commits
 
     def _reached(
-        self, builder: Builder[S, E] | None, commits: list[Commit[E]], newest: str
+        self,
+        builder: Builder[S, E] | None,
+        commits: list[Commit[E]],
+        newest: str,
+        files: Iterable[tuple[int, bytes]],
     ) -> None:
         if builder and commits:
+            self._newest.keep(files)
             self._read_to = Head(builder.freeze(), newest)
             self.lookup.note_all(commits[-CHECKPOINT_INTERVAL:])
 
@@ -419,7 +426,7 @@ class StreamLog(Generic[S, E]):
         self._advanced_s = time.monotonic()
         if not self.segments.is_near:
             body = encode(commit)
-            self._newest.keep(commit.version, body)
+            self._newest.keep([(commit.version, body)])
             if self._lines.wants(commit.version):
                 self._lines.take(commit.version, body)
         if commit.version % CHECKPOINT_INTERVAL == 0 and commit.version:

@@ -126,7 +126,8 @@ class AskedAhead(Through):
         """See Store."""
         for place, key in enumerate(keys):
             if key not in self._known:
-                yield from self.inner.read_many(keys[place:])
+                # Keys may be made when they are asked for, and a part of them is made at once.
+                yield from self.inner.read_many(keys[place:] if place else keys)
                 return
             yield self._known.pop(key)
 
