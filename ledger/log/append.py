@@ -211,6 +211,7 @@ class Appender(Generic[S, E]):
                         self._answer(
                             each, lambda request: self.landings.beside(request, proposal.commit)
                         )
+                self._let_go_on(held)
             case Lost():
                 for each in riders:
                     self._answer(
@@ -255,6 +256,15 @@ class Appender(Generic[S, E]):
             )
         self.log.advance(proposal.head, proposal.commit)
         self._kept.keep(proposal.commit)
+
+    def _let_go_on(self, held: _Held[S, E]) -> None:
+        """Wake whoever writes alone: he wakes up while the lock is let go of.
+
+        Not where caches are owed, which he may wait for, and of which their keeper is told later.
+        """
+        waits = len(self._group) or self.log.is_beside_others() or self.log.owes_caches
+        if len(held.riders) == 1 and not waits:
+            held.riders[0].wake()
 
     def _joins(self, rider: Rider[S, E], opened: OpenCommit[S, E], winners: Winners[E]) -> bool:
         request, intent = rider.request, rider.intent

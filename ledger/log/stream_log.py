@@ -434,9 +434,14 @@ class StreamLog(Generic[S, E]):
             lines = self._lines.of(*segment_of(commit.version))
             self._due.append((head, lines, self._advanced_s))
 
+    @property
+    def owes_caches(self) -> bool:
+        """Whether caches are to be saved."""
+        return bool(self._due) or self.lookup.owes_merging
+
     def keep_caches(self) -> None:
         """Have the caches saved that this writer owes; nobody waits for them."""
-        if self._due or self.lookup.owes_merging:
+        if self.owes_caches:
             self._keeper.ask()
 
     def _lull_s(self) -> float:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
@@ -23,6 +23,24 @@ class Far(Wrapped):
 
     def __init__(self, inner: Wrapped) -> None:
         self.inner = inner
+
+
+class SlowToLetGo(Wrapped):
+    """Lets go of locks only once it may."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.may = Event()
+        self.may.set()
+        self.is_letting_go = False
+
+    @contextmanager
+    def lock(self, key: str) -> Iterator[Turn | None]:
+        with super().lock(key) as turn:
+            yield turn
+            self.is_letting_go = True
+            self.may.wait(10)
+        self.is_letting_go = False
 
 
 def head_of(table: Table) -> int:
@@ -208,3 +226,23 @@ def test_a_turn_goes_on_while_there_is_more_to_land_in_it() -> None:
         ("goes on", "5.json"),
         ("ends", "6.json"),
     ]
+
+
+def test_who_writes_alone_goes_on_while_the_lock_is_let_go_of() -> None:
+    store = SlowToLetGo(memory())
+    table = orders(lake_on(store))
+    before = table.alter([SetOption("a", "1")]).version
+    took_s = []
+    for number in range(3):
+        until(lambda: not store.is_letting_go)
+        store.may.clear()
+        began_s = time.monotonic()
+
+        landed = table.alter([SetOption("a", f"b{number}")])
+
+        took_s.append(time.monotonic() - began_s)
+        assert store.is_letting_go, "the lock was let go of first"
+        assert landed.version == head_of(table) == before + 1 + number
+        store.may.set()
+    # Whoever is not woken looks for himself after a second.
+    assert min(took_s) < 0.9
