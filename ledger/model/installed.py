@@ -53,7 +53,7 @@ def offers(group: str) -> tuple[Offer, ...]:
 
     It is looked for once a process, and again on another `sys.path`, or after `look_anew`.
     """
-    return _offers(tuple(sys.path)).get(group, ())
+    return _offers(tuple(map(str, sys.path))).get(group, ())
 
 
 def look_anew() -> None:
