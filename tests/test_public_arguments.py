@@ -324,3 +324,15 @@ def test_what_is_meant_plainly_is_accepted(tmp_path: Path) -> None:
         table.expire_snapshots(before=-4)
     with pytest.raises(ledger.InvalidChangeError, match="RenameColumn: Expected `str`, got `int`"):
         table.alter([ledger.RenameColumn(("a",), 3)])  # type: ignore[arg-type]
+
+
+def test_an_argument_is_looked_at_by_its_place_as_by_its_name() -> None:
+    lake = ledger.open("memory://arguments-by-place", author="ada")
+    lake.create_database("shop")
+    table = cast(Any, lake.create_table("shop.orders", Schema.of({"a": "BIGINT"})))
+    with pytest.raises(LedgerError, match="changes=None is not a sequence of changes"):
+        table.alter(None)
+    with pytest.raises(LedgerError, match="changes=None is not a sequence of changes"):
+        table.alter(changes=None)
+    with pytest.raises(LedgerError, match="on_progress=3 is not a function"):
+        table.add_files("a.parquet", 3)

@@ -243,6 +243,19 @@ def test_a_databases_rule_that_nobody_could_follow_is_refused(
         lake.alter_database("shop", updates={f"ledger.{key}": value})
 
 
+def test_each_table_is_asked_about_by_its_own_database_whichever_was_asked_before(
+    lake: Ledger,
+) -> None:
+    strict = ruled(lake, require_message="true")
+    lake.create_database("free")
+    free = lake.create_table("free.t", Schema.of({"id": "INT"}))
+
+    for number in range(2):
+        free.alter([SetOption("a.b", str(number))])
+        with pytest.raises(FormatError, match=r"ledger\.require-message of database shop"):
+            strict.alter([SetOption("a.b", str(number))])
+
+
 def test_rules_say_nothing_to_data_and_tags(lake: Ledger) -> None:
     table = ruled(lake, require_message="true", column_names="never")
 

@@ -12,7 +12,19 @@ from msgspec import Struct
 from ledger.events import CatalogEvent, TableEvent
 from ledger.events.commit import Transaction
 from ledger.events.snapshot_events import SnapshotsExpired
-from ledger.evolution.bounds import IN_LOGS, IN_LOGS_BY_KEY, LONG, NUMBERS, UNBOUNDED, Bound
+from ledger.evolution.bounds import (
+    BUCKET,
+    IN_LOGS,
+    IN_LOGS_BY_KEY,
+    LEVEL,
+    LONG,
+    NUMBERS,
+    RETENTION_MILLIS,
+    SNAPSHOT_ID,
+    TIME_MILLIS,
+    UNBOUNDED,
+    Bound,
+)
 from ledger.evolution.in_logs import check_said, number_problems
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
@@ -92,6 +104,20 @@ def test_what_may_be_decided_may_stand_in_a_log() -> None:
         low, high = IN_LOGS[name].in_logs
         assert (low, high) == bound.in_logs
         assert low <= bound.least <= bound.most <= high
+
+
+@pytest.mark.parametrize(
+    ("bound", "low", "high"),
+    [
+        (BUCKET, -(2**31), 2**31 - 1),
+        (LEVEL, -(2**31), 2**31 - 1),
+        (TIME_MILLIS, -(2**63), 2**63 - 1),
+        (RETENTION_MILLIS, 1, 2**63 - 1),
+        (SNAPSHOT_ID, 1, 2**63 - 1),
+    ],
+)
+def test_a_log_may_hold_what_older_clients_wrote(bound: Bound, low: int, high: int) -> None:
+    assert bound.in_logs == (low, high)
 
 
 def test_what_is_no_event_is_passed_over_and_what_follows_it_is_looked_at() -> None:
