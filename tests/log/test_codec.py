@@ -321,10 +321,36 @@ def test_a_byte_that_is_no_text_is_damage_wherever_it_stands() -> None:
     readers = (CODEC.decode, CODEC.unread, CODEC.sketch)
     for read in readers:
         read(LISTING, "12.json")
-    assert CODEC.decode_all([LISTING]) is not None
+    assert CODEC.decode_all([LISTING]) == [CODEC.known(LISTING)] != [None]
     for place in range(len(LISTING)):
         body = LISTING[:place] + b"\xb0" + LISTING[place + 1 :]
         for read in readers:
             with pytest.raises(DamagedLogError):
                 read(body, "12.json")
         assert CODEC.decode_all([LISTING, body]) is None
+        assert CODEC.known(body) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"", b""),
+        (b'"format":1', b'"format":0'),
+        (b'"format":1', b'"format":3'),
+        (b'"type":"renameColumn"', b'"type":"mergeColumns"'),
+        (b'"newName":"address",', b""),
+        (b'"version":12', b'"version":12,"branch":"b"'),
+        (GOLDEN[GOLDEN.index(b'"transactions"') :], b'"transactions":[]}\n'),
+        (GOLDEN, b""),
+        (GOLDEN, b"[" * 100_000),
+    ],
+)
+def test_what_is_known_is_what_is_decoded(old: bytes, new: bytes) -> None:
+    body = GOLDEN.replace(old, new) if old else GOLDEN
+    known = CODEC.known(body)
+    assert CODEC.decode_all([body]) == (None if known is None else [known])
+    if known is not None:
+        assert CODEC.decode(body, "file") == known
+        return
+    with pytest.raises((DamagedLogError, UpgradeRequiredError)):
+        CODEC.decode(body, "file")
