@@ -174,3 +174,20 @@ def test_a_rider_waits_however_long_it_takes_and_needs_nobody_to_wake_it(
     slow.wait()
 
     assert slow.is_answered
+
+
+def test_nobody_waits_for_one_who_was_answered() -> None:
+    may_end, looked = threading.Event(), []
+
+    def land(riders: Sequence[Plain]) -> None:
+        looked.append(group.is_busy)
+        for each in riders:
+            each.landed(Appended(1, 0))
+            each.wake()
+        may_end.wait(10)
+
+    group = Group(land)
+    assert group.ride(rider(Plain, "alone")).version == 0
+
+    assert (looked, group.is_busy) == ([True], False)
+    may_end.set()

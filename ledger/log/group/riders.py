@@ -125,7 +125,7 @@ class Group(Generic[S, E]):
     would wait for each of them to give up Python's lock before it reached the store.
 
     Args:
-        land: Answers all the riders that it is given.
+        land: Answers all the riders that it is given; one that rides alone it may wake itself.
     """
 
     def __init__(self, land: Callable[[Sequence[Rider[S, E]]], None]) -> None:
@@ -141,7 +141,7 @@ class Group(Generic[S, E]):
     @property
     def is_busy(self) -> bool:
         """Whether a rider that comes now waits for others."""
-        return bool(self._taken or self._riders)
+        return bool(self._riders) or not all(each.is_answered for each in self._taken)
 
     def ride(self, rider: Rider[S, E]) -> Appended[S]:
         """Return what came of a rider, once that is known.
