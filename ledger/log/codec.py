@@ -154,13 +154,10 @@ class Codec(Generic[E]):
     def known(self, body: bytes) -> Commit[E] | None:
         """Return the commit that a file holds; None where `decode` refuses it, and says why."""
         try:
-            if not body.isascii():
-                body.decode()
-            commit = self._decode(body)
+            commit = self._decode(_text(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        is_known = OLDEST_FORMAT <= commit.format <= NEWEST_FORMAT
-        return commit if is_known and commit.transactions else None
+        return commit if _is_sound(commit) else None
 
     def decode_all(self, bodies: Sequence[bytes]) -> list[Commit[E]] | None:
         """Return the commits that some files hold; None where `decode` refuses one of them."""
@@ -168,9 +165,7 @@ class Codec(Generic[E]):
             commits = [*map(self._decode, map(_text, bodies))]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        formats = {each.format for each in commits}
-        are_known = all(OLDEST_FORMAT <= each <= NEWEST_FORMAT for each in formats)
-        return commits if are_known and all(each.transactions for each in commits) else None
+        return commits if all(map(_is_sound, commits)) else None
 
     def sketch(self, body: bytes, file: str) -> Sketch:
         """Return what a commit is, without decoding what its events say.
@@ -247,15 +242,19 @@ def _built(event_types: Any) -> Any:
         return _BUILT[event_types]
 
 
+def _is_sound(commit: Commit[Any]) -> bool:
+    return OLDEST_FORMAT <= commit.format <= NEWEST_FORMAT and bool(commit.transactions)
+
+
 def _checked(commit: Commit[E], file: str) -> Commit[E]:
+    if _is_sound(commit):
+        return commit
     if not OLDEST_FORMAT <= commit.format <= NEWEST_FORMAT:
         raise _other_format(file, commit.format)
-    if not commit.transactions:
-        raise DamagedLogError(
-            f"{file} holds no transaction, and a commit has one or more. Compare it with a backup",
-            file,
-        )
-    return commit
+    raise DamagedLogError(
+        f"{file} holds no transaction, and a commit has one or more. Compare it with a backup",
+        file,
+    )
 
 
 def _other_format(file: str, version: int) -> LedgerError:

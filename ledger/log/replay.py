@@ -71,12 +71,9 @@ class Newest:
         """Keep commits' files, unless one is large or a newer one has its place."""
         for version, body in files:
             place = version % MOST_KEPT
-            is_newest = version > self._highest
-            if len(body) <= _LARGEST_KEPT and (
-                is_newest or self._places.get(place, _NOTHING)[0] <= version
-            ):
+            if len(body) <= _LARGEST_KEPT and self._places.get(place, _NOTHING)[0] <= version:
                 self._places[place] = version, body
-                self._highest = version if is_newest else self._highest
+                self._highest = max(self._highest, version)
 
     def get(self, version: int) -> bytes | None:
         """Return a commit's file, if it is kept."""
@@ -138,15 +135,11 @@ class Reader(Generic[E]):
             if body is None:
                 self._refuse_gap(version, last)
                 return
+            # The key is made for what is wrong alone.
             commit = self._codec.known(body)
-            # Where each is looked for, so that what is sound costs no more than that.
-            if (
-                commit is None
-                or commit.version != version
-                or (parent and commit.parent != parent)
-                or not version
-            ):
-                commit = self._placed(self._codec.decode, body, version, parent)
+            if commit is None:
+                commit = self._codec.decode(body, self._layout.commit(version))
+            self._check_place(commit, version, parent)
             parent = known or digest(body)
             yield Read(commit, body, parent)
 
@@ -244,32 +237,30 @@ class Reader(Generic[E]):
     def _placed(
         self, decode: Callable[[bytes, str], D], body: bytes, version: int, parent: str
     ) -> D:
-        key = self._layout.commit(version)
-        found = decode(body, key)
-        self._check_place(found, key, version, parent)
+        found = decode(body, self._layout.commit(version))
+        self._check_place(found, version, parent)
         return found
 
-    def _check_place(
-        self, commit: Commit[Any] | Sketch, key: str, version: int, parent: str
-    ) -> None:
+    def _check_place(self, commit: Commit[Any] | Sketch, version: int, parent: str) -> None:
         """Check that a commit is that of a version, and follows the one before.
 
         Args:
             commit: It.
-            key: Its file's.
             version: Which one it has to be.
             parent: The digest of the one before; empty where that is not known.
         """
         if commit.version != version:
+            key = self._layout.commit(version)
             raise DamagedLogError(f"{key} says it is version {commit.version}", key)
         if parent and commit.parent != parent:
-            before = self._layout.commit(version - 1)
+            key, before = self._layout.commit(version), self._layout.commit(version - 1)
             raise DamagedLogError(
                 f"{key} names another parent than {before} is: one of the two was changed after "
                 "it was written. Compare both with a backup",
                 before,
             )
         if version == 0 and commit.parent is not UNSET:
+            key = self._layout.commit(version)
             raise DamagedLogError(f"{key} is version 0 and names a parent", key)
 
     def _refuse_gap(self, version: int, last: int | None) -> None:

@@ -34,7 +34,8 @@ list of members of the ROW inside the ARRAY that the key names; a comma list of 
 Path = tuple[str, ...]
 
 
-class ColumnOption(Struct, frozen=True, dict=True):
+@frozen
+class ColumnOption:
     """One row: an option, or a family of them, that names columns.
 
     Attributes:
