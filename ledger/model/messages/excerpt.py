@@ -13,14 +13,21 @@ def excerpt(value: object) -> str:
     A value that nests too deep, holds itself, or has too many digits is cut.
 
     Example:
-        >>> excerpt({"a": [1, 2]}), excerpt(10**9999)
-        ("{'a': [1, 2]}", 'a huge int')
+        >>> excerpt({"a": [1, 2]}), excerpt([10**9999])
+        ("{'a': [1, 2]}", '[a huge int]')
     """
-    try:
-        return reprlib.repr(value)
-    except ValueError:
-        # Python refuses to write out thousands of digits.
-        return f"a huge {type(value).__name__}"
+    return _Excerpt().repr(value)
+
+
+class _Excerpt(reprlib.Repr):
+    """Python's own excerpts, which for thousands of digits raise, or give an address in memory."""
+
+    def repr_int(self, x: int, level: int) -> str:
+        try:
+            repr(x)
+        except ValueError:
+            return "a huge int"
+        return super().repr_int(x, level)
 
 
 def first_few(values: Iterable[object], most: int = 8) -> str:
