@@ -20,6 +20,7 @@ from ledger.ledger import open as open_ledger
 from ledger.locations import LOCAL, family_of
 from ledger.log.request import CommitOptions
 from ledger.model.errors import NotFoundError
+from ledger.model.instant import iso_moment
 from ledger.model.types import LONG_MAX
 from ledger.model.types.numbers import whole_number
 from ledger.stores.log_alone import Trust
@@ -381,7 +382,7 @@ def read_time(text: str) -> datetime | int:
         if ago is not None:
             passed = timedelta(**{_UNITS[ago["unit"]]: int(ago["count"])})
             return datetime.now().astimezone() - passed  # noqa: TID251 - by this machine's clock
-        read = datetime.fromisoformat(text)
+        read = iso_moment(text)
         # A time without a zone is this machine's; a day is read as it ends.
         if len(text) == len("2013-01-31"):
             read += timedelta(days=1, microseconds=-1000)

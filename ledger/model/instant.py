@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
@@ -57,6 +58,24 @@ Instant = VersionInstant | TimestampInstant | SnapshotInstant | TagInstant
 
 _FIRST_MILLIS: Final = -62_135_596_800_000
 _LAST_MILLIS: Final = 253_402_300_799_999
+_HOUR_24: Final = re.compile(r"(?:\d{4}-\d\d-\d\d|\d{8}|\d{4}-?W\d\d(?:-?\d)?).24", re.DOTALL)
+
+
+def iso_moment(text: str) -> datetime:
+    """Return the moment that an ISO 8601 text says.
+
+    Raises:
+        ValueError: It says none. No Python takes the hour 24 here, though from 3.14 on it is
+            Python's midnight of the day after.
+
+    Example:
+        >>> iso_moment("2013-01-31T12:00:00Z")
+        datetime.datetime(2013, 1, 31, 12, 0, tzinfo=datetime.timezone.utc)
+    """
+    moment = datetime.fromisoformat(text)
+    if _HOUR_24.match(text):
+        raise ValueError(f"hours go from 0 to 23, not as in {text!r}")
+    return moment
 
 
 def millis(moment: datetime | int | str) -> int:
@@ -75,7 +94,7 @@ def millis(moment: datetime | int | str) -> int:
     """
     if isinstance(moment, str):
         try:
-            moment = datetime.fromisoformat(moment)
+            moment = iso_moment(moment)
         except ValueError as error:
             raise InvalidInputError(
                 f"{moment!r} is no time; write it like 2013-01-31T12:00:00Z"

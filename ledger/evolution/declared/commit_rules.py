@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -47,6 +46,7 @@ from ledger.events.spec_events import SpecEvent
 from ledger.events.table_events import TableCreated, TableDropped, TableRenamed
 from ledger.evolution.state import TableState
 from ledger.model.errors import FormatError, InvalidChangeError
+from ledger.model.instant import iso_moment
 from ledger.model.path_text import shown_path, whole_path
 from ledger.model.schema import paths_of
 from ledger.model.types import DataField
@@ -391,7 +391,7 @@ def _windows(value: str) -> Iterator[tuple[float, float]]:
 
 
 def _millis(text: str) -> float:
-    moment = datetime.fromisoformat(text.strip())
+    moment = iso_moment(text.strip())
     if moment.tzinfo is None:
         raise ValueError(f"{text} has no time zone")
     return moment.timestamp() * 1000

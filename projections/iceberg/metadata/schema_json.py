@@ -241,7 +241,7 @@ _DECIMAL = re.compile(r"-?[0-9]+(?:\.([0-9]+))?")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _PATTERNS = {"binary": _HEX, "uuid": _UUID}
-_CLOCK = r"([0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?)"
+_CLOCK = r"((?!24)[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?)"
 _DAY = r"([+-]?[0-9]{4,9}-[0-9]{2}-[0-9]{2})"
 _TIMES = {
     "date": re.compile(_DAY),

@@ -12,7 +12,7 @@ from attrs import frozen
 from ledger.log.layout import CHECKPOINT_INTERVAL, SEGMENT_LENGTH
 from ledger.model.errors import InvalidInputError
 from ledger.model.identifier import Identifier
-from ledger.model.instant import Instant, TimestampInstant, instant_of
+from ledger.model.instant import Instant, TimestampInstant, instant_of, iso_moment
 from ledger.model.messages.similar import meant
 from ledger.stores.log_alone import Trust
 from projections.source.span import Root
@@ -165,7 +165,7 @@ def _number(given: Mapping[str, str], name: str) -> int | None:
 
 def _moment(text: str) -> datetime | int:
     try:
-        return int(text) if text.lstrip("-").isdigit() else datetime.fromisoformat(text)
+        return int(text) if text.lstrip("-").isdigit() else iso_moment(text)
     except ValueError:
         raise InvalidInputError(
             f"option timestamp is {text!r}; give Unix milliseconds, or ISO 8601 with a time zone"
