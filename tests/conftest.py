@@ -33,6 +33,9 @@ settings.register_profile(
 settings.register_profile("laws in full", settings.get_profile("laws"), max_examples=DRAWN)
 settings.load_profile("laws")
 
+# gcsfs would ask by gRPC of what kind a bucket is; no fake speaks that, and it asks for minutes.
+os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+
 # Only modules that pytest collects explain their failed asserts unless they are named.
 pytest.register_assert_rewrite("tests.store_contract")
 

@@ -11,6 +11,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from tests.pypaimon_or_skip import needs_pypaimon
+
 ROOT = Path(__file__).parents[1]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
@@ -26,6 +28,7 @@ def capped(texts: Iterable[str]) -> dict[str, Version]:
 
 
 def test_what_pypaimon_holds_back_is_said_before_a_resolver_tries_what_is_newer() -> None:
+    needs_pypaimon()
     asked = capped((*EXTRAS["spark"], *EXTRAS["test"]))
     held = capped(requires("pypaimon") or [])
     for name in ("fsspec", "pandas", "polars", "pyarrow"):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from inspect import get_annotations
 from pathlib import Path
+from types import FunctionType
 from typing import get_args
 
 import pytest
@@ -154,7 +155,9 @@ sys.exit(main())
 
 def test_every_public_name_is_found_and_listed() -> None:
     for name in ledger.__all__:
-        assert getattr(getattr(ledger, name), "__name__", name) == name
+        public = getattr(ledger, name)
+        # A union as `SchemaChange` knows no name of its own, and is `Union` to Python 3.14.
+        assert not isinstance(public, type | FunctionType) or public.__name__ == name
     assert set(ledger.__all__) <= set(dir(ledger))
     program = f"from ledger import {', '.join(ledger.__all__)}\nfrom ledger import *"
     assert "ledger.table" in loaded_by(program)

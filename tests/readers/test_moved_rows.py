@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from pyiceberg.table import StaticTable
-from pypaimon import CatalogFactory
 
 import ledger
 from ledger import (
@@ -29,6 +28,7 @@ from projections.iceberg.materialise import ICEBERG, expected, project, rebuild,
 from projections.materialising import Materialisation
 from projections.paimon.materialise import PAIMON
 from tests.projections.iceberg.projecting import Left
+from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.lakehouse import add_rows, folder_of
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import parquet
-from pypaimon import CatalogFactory
 
 import ledger
 from ledger import Schema
 from projections.paimon.materialise import PAIMON
+from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.lakehouse import folder_of
 
 NAMES = ("my tag", "a=b&c", "it's", "a+b", "a,b", "[x]", "{y}", "~t", "-1", "007", "ümlaut", "日本")

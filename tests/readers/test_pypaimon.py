@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pypaimon import CatalogFactory
 
 from ledger import Ledger
+from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.book import Book, Rows, by_id
 from tests.readers.evolutions import EVOLUTIONS
 from tests.readers.partitions import LAYOUTS

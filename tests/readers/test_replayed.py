@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from pyiceberg.table import StaticTable
-from pypaimon import CatalogFactory
 
 import ledger
 from ledger import (
@@ -28,6 +27,7 @@ from ledger import (
 )
 from ledger.evolution.fold.table_record import TableStream
 from ledger.moving.replaying import Step
+from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.engines import duckdb_connection
 from tests.readers.lakehouse import add_rows
 

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pypaimon import CatalogFactory
 
 import ledger
 from ledger import (
@@ -22,6 +21,7 @@ from ledger import (
     UpdateColumnType,
 )
 from projections.iceberg.names import Names
+from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.lakehouse import Rows, add_rows, by_id
 from tests.readers.logical_columns import ordered
 from tests.readers.logical_rows import LogicalTable, begun_by_day

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
-from pypaimon import CatalogFactory
 
 from ledger import Ledger, Schema, Table
 from projections.paimon.materialise import project
 from projections.paimon.statistics import analysis as publish_paimon
 from projections.statistics.spark.analyze import analyze
+from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.java_core import JavaPaimon
 from tests.readers.lakehouse import add_rows, folder_of
 from tests.readers.partition_lives import Course, Lived, lived

@@ -61,7 +61,7 @@ def iceberg(table: Table) -> Rows:
 
 
 def paimon(lake: Ledger, table: Table) -> Rows:
-    from pypaimon import CatalogFactory
+    from tests.pypaimon_or_skip import CatalogFactory
 
     table.project("paimon")
     opened = CatalogFactory.create({"warehouse": lake.url}).get_table(str(table.identifier))

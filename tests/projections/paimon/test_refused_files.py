@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from pypaimon import CatalogFactory
 
 import ledger
 from ledger import FileChange, FormatError, InvalidInputError, Schema, SetOption, SnapshotPlan
@@ -17,6 +16,7 @@ from ledger.log.travel import head_state
 from projections.paimon.materialise import project, verify
 from projections.paimon.rules.files import FileRules
 from tests.lakes import lake_on, memory
+from tests.pypaimon_or_skip import CatalogFactory
 from tests.thorough import some
 
 TYPES = (

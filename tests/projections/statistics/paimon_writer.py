@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pypaimon import CatalogFactory
-from pypaimon import Schema as PaimonSchema
 
 import ledger
 from ledger import Schema, SnapshotPlan, Table
 from ledger.files.registering.hive import DEFAULT_NAME
+from tests.pypaimon_or_skip import CatalogFactory
+from tests.pypaimon_or_skip import Schema as PaimonSchema
 
 NAME = "shop.orders"
 COLUMNS = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("kind", pa.string())])

@@ -95,7 +95,8 @@ def answers(url: str) -> Callable[[], bool]:
         try:
             with urllib.request.urlopen(url, timeout=2):  # noqa: S310 - a loopback URL
                 return True
-        except urllib.error.HTTPError:
+        except urllib.error.HTTPError as answer:
+            answer.close()
             return True
         except OSError:
             return False

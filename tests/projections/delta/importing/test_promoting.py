@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyarrow import parquet
-from pypaimon import CatalogFactory
 
 import ledger
 from ledger import (
@@ -48,6 +47,7 @@ from tests.projections.delta.importing.test_following import (
 from tests.projections.delta.importing.writing import READERS, Life, deltalake
 from tests.projections.importing.what_came import now
 from tests.projections.paimon.importing.paimon_source import rows as paimon_rows
+from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.engines import duckdb_rows
 from tests.readers.test_delta_readers import folder_of
 

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pypaimon import CatalogFactory
-from pypaimon import Schema as PaimonSchema
-from pypaimon.schema.data_types import AtomicType
-from pypaimon.schema.schema_change import SchemaChange
+
+from tests.pypaimon_or_skip import AtomicType, CatalogFactory, SchemaChange
+from tests.pypaimon_or_skip import Schema as PaimonSchema
 
 COLUMNS = pa.schema([("id", pa.int64()), ("kind", pa.string()), ("name", pa.string())])
 

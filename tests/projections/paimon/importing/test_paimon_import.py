@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from pypaimon import CatalogFactory
 
 import ledger
 from ledger import (
@@ -36,6 +35,7 @@ from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
 from tests.projections.importing.what_came import now, told
 from tests.projections.paimon.importing.paimon_source import PaimonSource, rows
+from tests.pypaimon_or_skip import CatalogFactory
 from tests.thorough import some
 
 DATA = Path(__file__).parents[3] / "data/paimon"

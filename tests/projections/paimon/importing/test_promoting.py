@@ -12,8 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from pypaimon import CatalogFactory
-from pypaimon.schema.schema_change import SchemaChange
 
 import ledger
 from ledger import (
@@ -35,6 +33,7 @@ from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on
 from tests.projections.importing.what_came import now
 from tests.projections.paimon.importing.paimon_source import PaimonSource, rows
+from tests.pypaimon_or_skip import CatalogFactory, SchemaChange
 from tests.thorough import some
 
 

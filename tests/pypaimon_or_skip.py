@@ -1,0 +1,41 @@
+"""pypaimon, an independent reader and writer of Paimon's tables: a test that asks for it needs it.
+
+It takes no pyarrow that is built for Python 3.14.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any, NoReturn
+
+import pytest
+
+__all__ = ["AtomicType", "CatalogFactory", "Schema", "SchemaChange", "needs_pypaimon"]
+
+
+def needs_pypaimon() -> None:
+    """Skip the test that calls this where it is not installed."""
+    if find_spec("pypaimon") is None:
+        pytest.skip("pypaimon is not here; it needs Python below 3.14", allow_module_level=True)
+
+
+class _Missing:
+    """What stands for each of its names where it is not installed."""
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            needs_pypaimon()
+        # Whoever looks for tests asks each name of a module for what is not pypaimon's, either.
+        raise AttributeError(name)
+
+    def __call__(self, *_: Any) -> NoReturn:
+        needs_pypaimon()
+        raise TypeError("a name of pypaimon's that is missing")
+
+
+try:
+    from pypaimon import CatalogFactory, Schema
+    from pypaimon.schema.data_types import AtomicType
+    from pypaimon.schema.schema_change import SchemaChange
+except ModuleNotFoundError:
+    AtomicType = CatalogFactory = Schema = SchemaChange = _Missing()
