@@ -97,7 +97,7 @@ def read_as_profiles(body: str, monkeypatch: pytest.MonkeyPatch, file: Path) -> 
 
 LEFT_OPEN = pytest.mark.filterwarnings(
     # Py4J leaves a socket to the garbage collector.
-    "ignore:Exception ignored in.*socket:pytest.PytestUnraisableExceptionWarning"
+    "ignore:Exception ignored (in|while finalizing).*socket:pytest.PytestUnraisableExceptionWarning"
 )
 MARKS = {"spark": (pytest.mark.spark, LEFT_OPEN), "operations": (pytest.mark.long,)}
 
