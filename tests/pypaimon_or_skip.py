@@ -1,6 +1,6 @@
 """pypaimon, an independent reader and writer of Paimon's tables: a test that asks for it needs it.
 
-It takes no pyarrow that is built for Python 3.14.
+It takes old pyarrow alone, of which none is built for Python 3.14.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["AtomicType", "CatalogFactory", "Schema", "SchemaChange", "needs_pypa
 def needs_pypaimon() -> None:
     """Skip the test that calls this where it is not installed."""
     if find_spec("pypaimon") is None:
-        pytest.skip("pypaimon is not here; it needs Python below 3.14", allow_module_level=True)
+        pytest.skip("pypaimon is not here; it takes no new pyarrow", allow_module_level=True)
 
 
 class _Missing:

@@ -29,7 +29,7 @@ def capped(texts: Iterable[str]) -> dict[str, Version]:
 
 def test_what_pypaimon_holds_back_is_said_before_a_resolver_tries_what_is_newer() -> None:
     needs_pypaimon()
-    asked = capped((*EXTRAS["spark"], *EXTRAS["test"]))
+    asked = capped((*EXTRAS["spark"], *EXTRAS["newest"], *EXTRAS["test"]))
     held = capped(requires("pypaimon") or [])
     for name in ("fsspec", "pandas", "polars", "pyarrow"):
         assert asked[name] <= held[name], f"pypaimon takes {name} below {held[name]} alone"
