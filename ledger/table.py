@@ -34,6 +34,7 @@ from ledger.files.change_file import (
 from ledger.files.live import NamedInLog
 from ledger.following.files import Freshness, committing, follow, freshness
 from ledger.history.older import (
+    TableLog,
     around,
     on_branch,
     schema_of_snapshot,
@@ -1806,12 +1807,13 @@ class Table:
         """What the last few commits touched, as all intents of this handle ask for it."""
         from ledger.evolution.table.conflicts.touched import RecentlyTouched
 
-        return RecentlyTouched(self._files_told, NamedInLog(self.log, self.live.names))
+        told = partial(_files_told, self.log)
+        return RecentlyTouched(told, NamedInLog(self.log, self.live.names))
 
-    def _files_told(self, event: ListingEvent) -> list[FileChange]:
-        """Return the file changes of a snapshot with the values that are kept of them."""
-        files = event_files(self.log.store, self.log.layout, event)
-        return self.log.personal.columns.opened(files)
+
+def _files_told(log: TableLog, event: ListingEvent) -> list[FileChange]:
+    """Return the file changes of a snapshot with the values that are kept of them."""
+    return log.personal.columns.opened(event_files(log.store, log.layout, event))
 
 
 def its_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:

@@ -25,13 +25,11 @@ def any_key(_key: str) -> bool:
 class Inline:
     """A worker that works in the thread that asks, and so at a moment that a test can name."""
 
-    def __init__(
-        self, _name: str, work: Callable[[], bool], _lull_s: Callable[[], float] | None = None
-    ) -> None:
-        self._work = work
+    def __init__(self, _name: str) -> None:
+        pass
 
-    def ask(self) -> None:
-        while self._work():
+    def ask(self, work: Callable[[], bool], _lull_s: Callable[[], float] | None = None) -> None:
+        while work():
             pass
 
     def wait(self, _timeout_s: float) -> bool:

@@ -197,7 +197,7 @@ class Follower:
 
     def __init__(self, table: Followed) -> None:
         self._table = table
-        self._worker = Worker("lakeledger-follow", self._work, is_late=self._tell_late)
+        self._worker = Worker("lakeledger-follow", self._tell_late)
         self._first_s: float | None = None
         self.problems: dict[str, str] = {}
 
@@ -205,7 +205,7 @@ class Follower:
         """Say that there is a new commit; return at once."""
         if self._first_s is None:
             self._first_s = time.monotonic()
-        self._worker.ask()
+        self._worker.ask(self._work)
 
     @property
     def is_quiet(self) -> bool:

@@ -88,15 +88,11 @@ class Appender(Generic[S, E]):
     landings: Landings[S, E] = field(init=False, eq=False, repr=False)
     _clock: StreamClock = field(init=False, eq=False, repr=False)
     _kept: KeptCommits[E] = field(factory=KeptCommits, init=False, eq=False, repr=False)
-    _group: Group[S, E] = field(init=False, eq=False, repr=False)
+    _group: Group[S, E] = field(factory=Group, init=False, eq=False, repr=False)
 
     @landings.default
     def _landings_of_stream(self) -> Landings[S, E]:
         return Landings(self.log, self.patience)
-
-    @_group.default
-    def _gather(self) -> Group[S, E]:
-        return Group(self._land)
 
     @_clock.default
     def _clock_of_stream(self) -> StreamClock:
@@ -128,7 +124,7 @@ class Appender(Generic[S, E]):
             # Here, where threads do not wait for one another.
             rider.kept = aside(lambda: self._keep(request))
         try:
-            appended = self._group.ride(rider)
+            appended = self._group.ride(rider, self._land)
         except (InvalidInputError, CommitConflictError):
             if rider.kept is not None:
                 self.log.personal.forget(rider.kept)

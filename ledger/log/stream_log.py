@@ -59,6 +59,25 @@ _open: Final[set[ref[StreamLog[Any, Any]]]] = set()
 """All streams that are open in this process; a set, whose copy nothing else comes between."""
 
 
+class _Beside(Generic[E]):
+    """What else is kept beside a log, as whoever opened it says.
+
+    Apart from the log, which what is kept there asks: a log that holds itself by a few steps would
+    stay until Python looks for such circles.
+
+    Attributes:
+        keys_of: What the key index remembers of a commit, beside its transactions' ids.
+        on_boundary: Saves the caches of an interval.
+    """
+
+    def __init__(self) -> None:
+        self.keys_of: KeysOf[E] = lambda _: ()
+        self.on_boundary: Callable[[int], None] = lambda _: None
+
+    def named_in(self, commit: Commit[E]) -> Iterable[str]:
+        return self.keys_of(commit)
+
+
 class StreamLog(Generic[S, E]):
     """One stream of commits.
 
@@ -86,21 +105,20 @@ class StreamLog(Generic[S, E]):
         self.gate = Gate() if gate is None else gate
         self.layout = Layout.of_fold(root, stream.fold_version)
         self.stream = stream
-        self._keys_of: KeysOf[E] = lambda _: ()
-        self._on_boundary: Callable[[int], None] = lambda _: None
+        self._beside: _Beside[E] = _Beside()
         self.checkpoints = Checkpoints(store, self.layout, stream, self.gate)
         self.codec: Codec[E] = Codec(stream.event_types)
         self.reader: Reader[E] = Reader(store, self.layout, self.codec)
         self._newest = Newest()
         self.warm_reader: Reader[E] = Reader(store, self.layout, self.codec, self._newest)
         self.segments = Segments(store, self.layout)
-        self.lookup: Lookup[E] = Lookup(store, self.layout, self.warm_reader, self._named_in)
+        self.lookup: Lookup[E] = Lookup(store, self.layout, self.warm_reader, self._beside.named_in)
         # Each has one writer at a time: who reads on holds the mutex, and one thread appends.
         self._read_to: Head[S] | None = None
         self._landed: Head[S] | None = None
         self._due: deque[tuple[Head[S], Sequence[bytes] | None, float]] = deque()
         self._advanced_s = 0.0
-        self._keeper = Worker("ledger-caches", self.keep_next, self._lull_s)
+        self._keeper = Worker("ledger-caches")
         self._lines = Lines()
         self._looked_s: float | None = None
         self._met_others_s: float | None = None
@@ -122,11 +140,8 @@ class StreamLog(Generic[S, E]):
             on_boundary: Called after this writer committed a checkpoint's version, to save other
                 caches of that interval.
         """
-        self._keys_of = keys_of
-        self._on_boundary = on_boundary
-
-    def _named_in(self, commit: Commit[E]) -> Iterable[str]:
-        return self._keys_of(commit)
+        self._beside.keys_of = keys_of
+        self._beside.on_boundary = on_boundary
 
     @property
     def name(self) -> str:
@@ -442,7 +457,7 @@ class StreamLog(Generic[S, E]):
     def keep_caches(self) -> None:
         """Have the caches saved that this writer owes; nobody waits for them."""
         if self.owes_caches:
-            self._keeper.ask()
+            self._keeper.ask(self.keep_next, self._lull_s)
 
     def _lull_s(self) -> float:
         """Return how long the caches that are due may wait, in seconds, for commits to cease."""
@@ -473,7 +488,7 @@ class StreamLog(Generic[S, E]):
         try:
             self.checkpoints.save(head)
             self.lookup.save(version)
-            self._on_boundary(version)
+            self._beside.on_boundary(version)
             self.segments.save(version, lines)
         except Exception as error:  # noqa: BLE001 - the commit has landed, whatever a cache does
             # One that is missing costs time.
@@ -490,7 +505,8 @@ class StreamLog(Generic[S, E]):
     def last_named(self, key: str) -> Iterator[int]:
         """Yield the versions up to the head that may have named `key`, newest first."""
         head = self.head
-        return iter(()) if head is None else self.lookup.last_named(key, head.state.version)
+        if head is not None:
+            yield from self.lookup.last_named(key, head.state.version)
 
     def named_among(self, keys: Iterable[str]) -> list[str]:
         """Return those of some keys that commits up to the head may have named."""
@@ -500,7 +516,8 @@ class StreamLog(Generic[S, E]):
     def with_id(self, commit_id: str) -> Iterator[int]:
         """Yield the versions up to the head that may hold a transaction of an id, newest first."""
         head = self.head
-        return iter(()) if head is None else self.lookup.with_id(commit_id, head.state.version)
+        if head is not None:
+            yield from self.lookup.with_id(commit_id, head.state.version)
 
     def commit_at(self, version: int) -> Commit[E]:
         """Return one commit.

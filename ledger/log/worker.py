@@ -31,50 +31,47 @@ EXIT_WAITS_S: Final = 10.0
 
 
 class Worker:
-    """Calls `work` in a thread of its own, again and again, as long as it finds something to do.
+    """Does what it is asked in a thread of its own, again and again, as long as there is more.
 
     Nothing here takes a lock that a signal handler could meet: a handler may ask while the thread
-    that it interrupted is asking.
+    that it interrupted is asking. What it does, and so whose it is, it holds only while that is
+    asked: a handle that its owner lets go of is gone at once.
 
     Args:
         name: What debuggers show.
-        work: Does what is there; False when there was nothing. It must not raise.
-        lull_s: How many seconds what is there may still wait, so that nobody else waits for the
-            interpreter meanwhile; None: not at all.
         is_late: Called where a process ends without what was asked, after it has waited.
     """
 
-    def __init__(
-        self,
-        name: str,
-        work: Callable[[], bool],
-        lull_s: Callable[[], float] | None = None,
-        is_late: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, name: str, is_late: Callable[[], None] | None = None) -> None:
         self._name = name
-        self._work = work
-        self._lull_s = lull_s
         self._is_late = is_late
         self.after_fork()
 
     def after_fork(self) -> None:
         """Begin anew: a child has none of its parent's threads."""
-        self._asked: deque[None] = deque()
+        self._asked: deque[tuple[Callable[[], bool], Callable[[], float] | None]] = deque()
         self._running = threading.Lock()
         self._bell = threading.Lock()
         self._bell.acquire()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A thread stays in its process.
-        return Worker, (self._name, self._work, self._lull_s, self._is_late)
+        return Worker, (self._name, self._is_late)
 
-    def ask(self) -> None:
-        """Say that there is something to do; return at once."""
+    def ask(self, work: Callable[[], bool], lull_s: Callable[[], float] | None = None) -> None:
+        """Say that there is something to do; return at once.
+
+        Args:
+            work: Does what is there; False when there was nothing. It must not raise, and is the
+                same each time.
+            lull_s: How many seconds what is there may still wait, so that nobody else waits for
+                the interpreter meanwhile; None: not at all.
+        """
         if self not in _workers:
             # Most handles only read, and an end or a fork is nothing to what nobody asked.
             begin_anew_after_fork(self)
             _workers.add(self)
-        self._asked.append(None)
+        self._asked.append((work, lull_s))
         # Two who ring at once ring once.
         with suppress(RuntimeError):
             self._bell.release()
@@ -124,15 +121,20 @@ class Worker:
 
     def _do(self) -> None:
         asked = len(self._asked)
-        self._rest()
-        while self._work():
-            self._rest()
+        if not asked:
+            # It was done with what was asked before.
+            return
+        work, lull_s = self._asked[0]
+        _rest(lull_s)
+        while work():
+            _rest(lull_s)
         for _ in range(asked):
             self._asked.popleft()
 
-    def _rest(self) -> None:
-        while self._lull_s is not None and (pause := self._lull_s()) > 0:
-            time.sleep(min(pause, LOOKS_AGAIN_S))
+
+def _rest(lull_s: Callable[[], float] | None) -> None:
+    while lull_s is not None and (pause := lull_s()) > 0:
+        time.sleep(min(pause, LOOKS_AGAIN_S))
 
 
 def aside(work: Callable[[], T]) -> T:

@@ -5,8 +5,9 @@ The only place that says where they lie, and what is kept beside a table's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
+from weakref import ref
 
 from attrs import frozen
 
@@ -82,14 +83,38 @@ class OpenedTable:
         )
         live = LiveFiles(log)
         past = TablePast(log, live)
-
-        def keys_of(commit: Commit[TableEvent]) -> Iterable[str]:
-            past.meet(commit)
-            return live.keys_of(commit)
-
-        def save(version: int) -> None:
-            live.save(version)
-            past.save()
-
-        log.remember(keys_of, save)
+        log.remember(*_kept_beside(log, live, past))
         return cls(log, live, past)
+
+
+def _kept_beside(
+    log: StreamLog[TableState, TableEvent], live: LiveFiles, past: TablePast
+) -> tuple[Callable[[Commit[TableEvent]], Iterable[str]], Callable[[int], None]]:
+    """Return what a table's log is to remember and to save.
+
+    Both ask the log, and so the log may not hold them. Where it is all that is left of a handle,
+    as when caches are saved after it was let go of, they are made anew.
+    """
+    log_of, live_of, past_of = ref(log), ref(live), ref(past)
+
+    def found() -> tuple[LiveFiles, TablePast]:
+        files, before = live_of(), past_of()
+        if files is None or before is None:
+            left = log_of()
+            if left is None:
+                raise AssertionError("a log that is read is there")
+            files = LiveFiles(left)
+            before = TablePast(left, files)
+        return files, before
+
+    def keys_of(commit: Commit[TableEvent]) -> Iterable[str]:
+        files, before = found()
+        before.meet(commit)
+        return files.keys_of(commit)
+
+    def save(version: int) -> None:
+        files, before = found()
+        files.save(version)
+        before.save()
+
+    return keys_of, save

@@ -113,12 +113,12 @@ def lead():
         return False
     begun.append(True)
     time.sleep(0.1)
-    second.ask()
+    second.ask(follow)
     return True
 
 begun = []
-first, second = Worker("first", lead), Worker("second", follow)
-first.ask()
+first, second = Worker("first"), Worker("second")
+first.ask(lead)
 """
 
 

@@ -151,7 +151,8 @@ class Interrupted(Rider[TableState, TableEvent]):
 
 def test_who_is_interrupted_while_waiting_never_lands_and_holds_up_nobody() -> None:
     crowd = Crowd()
-    table, group = crowd.table, crowd.table._appender._group
+    table, appender = crowd.table, crowd.table._appender
+    group = appender._group
     head = table.log.head
     assert head is not None
     intent = table._intent(head.state, lambda _: [SetOption("x", "1")])
@@ -163,7 +164,7 @@ def test_who_is_interrupted_while_waiting_never_lands_and_holds_up_nobody() -> N
     first.start()
     assert crowd.gate.waiting.wait(30)
     with pytest.raises(KeyboardInterrupt) as interrupted:
-        group.ride(Interrupted(intent, Request(commit_id="gone")))
+        group.ride(Interrupted(intent, Request(commit_id="gone")), appender._land)
     assert not getattr(interrupted.value, "__notes__", [])
     crowd.gate.opened.set()
     first.join(10)
@@ -191,8 +192,9 @@ def test_who_is_interrupted_on_the_way_is_told_by_which_id_to_ask() -> None:
     assert head is not None
     intent = crowd.table._intent(head.state, lambda _: [SetOption("x", "1")])
     assert isinstance(intent, TableIntent)
+    appender = crowd.table._appender
     with pytest.raises(KeyboardInterrupt) as interrupted:
-        crowd.table._appender._group.ride(Leaves(intent, Request(commit_id="mine")))
+        appender._group.ride(Leaves(intent, Request(commit_id="mine")), appender._land)
     crowd.gate.opened.set()
 
     assert ["commit mine is on its way and may land" in n for n in interrupted.value.__notes__] == [

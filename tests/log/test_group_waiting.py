@@ -57,12 +57,12 @@ def a_group(*kinds: type[Plain]) -> Iterator[list[str]]:
         for each in riders:
             each.landed(Appended(0, 0))
 
-    group: Group[int, str] = Group(land)
+    group: Group[int, str] = Group()
     gone_on: list[str] = []
 
     def rides(each: Plain) -> None:
         try:
-            group.ride(each)
+            group.ride(each, land)
         except KeyboardInterrupt:
             return
         gone_on.append(each.request.commit_id)
@@ -186,8 +186,8 @@ def test_nobody_waits_for_one_who_was_answered() -> None:
             each.wake()
         may_end.wait(10)
 
-    group = Group(land)
-    assert group.ride(rider(Plain, "alone")).version == 0
+    group: Group[int, str] = Group()
+    assert group.ride(rider(Plain, "alone"), land).version == 0
 
     assert (looked, group.is_busy) == ([True], False)
     may_end.set()

@@ -476,7 +476,7 @@ class Lookup(Generic[E]):
 
     def __init__(self, store: Store, layout: Layout, reader: Reader[E], keys_of: KeysOf[E]) -> None:
         self._reader = reader
-        self._more_of = keys_of
+        self._keys_of = _with_ids(keys_of)
         self._tails: dict[int, Tail[E]] = {}
         self._unmerged: deque[int] = deque()
         self.filters = KeyFilters(store, layout)
@@ -606,9 +606,13 @@ class Lookup(Generic[E]):
                     self._unmerged.append(tail.last)
         return found
 
-    def _keys_of(self, commit: Commit[E]) -> Iterator[str]:
+
+def _with_ids(more_of: KeysOf[E]) -> KeysOf[E]:
+    def keys_of(commit: Commit[E]) -> Iterator[str]:
         yield from map(_id_key, commit.transactions)
-        yield from self._more_of(commit)
+        yield from more_of(commit)
+
+    return keys_of
 
 
 def _id_key(transaction: Transaction[Any]) -> str:

@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from typing import Generic, TypeVar
 
@@ -123,16 +124,12 @@ class Group(Generic[S, E]):
 
     Those that are answered go on one waking the next: if all woke at once, the thread that lands
     would wait for each of them to give up Python's lock before it reached the store.
-
-    Args:
-        land: Answers all the riders that it is given; one that rides alone it may wake itself.
     """
 
-    def __init__(self, land: Callable[[Sequence[Rider[S, E]]], None]) -> None:
-        self._land = land
+    def __init__(self) -> None:
         self._riders: deque[Rider[S, E]] = deque()
         self._taken: list[Rider[S, E]] = []
-        self._worker = Worker("ledger-commits", self._work)
+        self._worker = Worker("ledger-commits")
         begin_anew_after_fork(self)
 
     def __len__(self) -> int:
@@ -143,8 +140,15 @@ class Group(Generic[S, E]):
         """Whether a rider that comes now waits for others."""
         return bool(self._riders) or not all(each.is_answered for each in self._taken)
 
-    def ride(self, rider: Rider[S, E]) -> Appended[S]:
+    def ride(
+        self, rider: Rider[S, E], land: Callable[[Sequence[Rider[S, E]]], None]
+    ) -> Appended[S]:
         """Return what came of a rider, once that is known.
+
+        Args:
+            rider: Who.
+            land: Answers all the riders that it is given; one that rides alone it may wake
+                itself. The same for all of a group.
 
         Raises:
             LedgerError: It did not land, or nobody knows.
@@ -154,7 +158,7 @@ class Group(Generic[S, E]):
             try:
                 told.is_sent = True
                 self._riders.append(rider)
-                self._worker.ask()
+                self._worker.ask(partial(self._work, land))
                 rider.wait()
             except BaseException:
                 # Somebody may have taken it.
@@ -178,12 +182,12 @@ class Group(Generic[S, E]):
         self._taken += taken
         return taken
 
-    def _work(self) -> bool:
+    def _work(self, land: Callable[[Sequence[Rider[S, E]]], None]) -> bool:
         riders = self.gathered()
         if not riders:
             return False
         try:
-            self._land(riders)
+            land(riders)
         except BaseException as error:  # noqa: BLE001 - each raises it in a thread of its own
             for each in self._taken:
                 if not each.is_answered:
