@@ -67,13 +67,18 @@ class Newest:
         self._places: dict[int, tuple[int, bytes]] = {}
         self._highest = -1
 
-    def keep(self, files: Iterable[tuple[int, bytes]]) -> None:
-        """Keep commits' files, unless one is large or a newer one has its place."""
-        for version, body in files:
-            place = version % MOST_KEPT
-            if len(body) <= _LARGEST_KEPT and self._places.get(place, _NOTHING)[0] <= version:
-                self._places[place] = version, body
-                self._highest = max(self._highest, version)
+    def keep(self, files: Sequence[tuple[int, bytes]]) -> None:
+        """Keep commits' files, unless one is large or a newer one has its place.
+
+        Args:
+            files: Commits' versions and files, oldest first; one or more.
+        """
+        held, newest = self._places, files[-1][0]
+        if files[0][0] <= self._highest:
+            # Another thread was faster, with some of them or with what is newer.
+            files = [each for each in files if held.get(each[0] % MOST_KEPT, _NOTHING)[0] < each[0]]
+        held.update({each[0] % MOST_KEPT: each for each in files if len(each[1]) <= _LARGEST_KEPT})
+        self._highest = max(self._highest, newest)
 
     def get(self, version: int) -> bytes | None:
         """Return a commit's file, if it is kept."""

@@ -379,8 +379,7 @@ class StreamLog(Generic[S, E]):
 
     def _follow(self, state: S | None, start: Position, reader: Reader[E]) -> list[Commit[E]]:
         commits: list[Commit[E]] = []
-        files: deque[tuple[int, bytes]] = deque(maxlen=MOST_KEPT)
-        newest = start.digest
+        last: deque[Read[E]] = deque(maxlen=MOST_KEPT)
         # Mostly there is nothing new.
         builder: Builder[S, E] | None = None
         keeps_lines = not self.segments.is_near
@@ -391,28 +390,26 @@ class StreamLog(Generic[S, E]):
                 builder = builder or self.stream.builder(state)
                 self.fold(builder, commit)
                 commits.append(commit)
-                newest = read.digest
-                files.append((commit.version, read.body))
+                last.append(read)
                 if keeps_lines and self._lines.wants(commit.version):
                     self._lines.take(commit.version, read.body)
         except OSError:
             # On a bad network nobody would ever get through a long way in one go.
-            self._reached(builder, commits, newest, files)
+            self._reached(builder, commits, last)
             raise
-        self._reached(builder, commits, newest, files)
+        self._reached(builder, commits, last)
         return commits
 
     def _reached(
         self,
         builder: Builder[S, E] | None,
         commits: list[Commit[E]],
-        newest: str,
-        files: Iterable[tuple[int, bytes]],
+        last: Sequence[Read[E]],
     ) -> None:
-        if builder and commits:
-            self._newest.keep(files)
-            self._read_to = Head(builder.freeze(), newest)
-            self.lookup.note_all(commits[-CHECKPOINT_INTERVAL:])
+        if builder and last:
+            self._newest.keep([(each.commit.version, each.body) for each in last])
+            self._read_to = Head(builder.freeze(), last[-1].digest)
+            self.lookup.note(commits[-CHECKPOINT_INTERVAL:])
 
     def fold(self, builder: Builder[S, E], commit: Commit[E]) -> None:
         """Fold a commit that stands in the log.
@@ -436,7 +433,7 @@ class StreamLog(Generic[S, E]):
     def advance(self, head: Head[S], commit: Commit[E]) -> None:
         """Take a commit that this writer landed as the new head."""
         # Before the head moves, so that nobody who sees that has to read the commit.
-        self.lookup.note(commit)
+        self.lookup.note([commit])
         self._landed = head
         self._advanced_s = time.monotonic()
         if not self.segments.is_near:

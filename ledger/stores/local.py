@@ -193,7 +193,7 @@ class LocalStore:
                 for key in some:
                     check_key(key)
                     yield posix.read(base + key)
-            begin, size = begin + size, min(2 * size, _TOGETHER)
+            begin, size = begin + size, min(8 * size, _TOGETHER)
 
     def exists(self, key: str) -> bool:
         """See `Store.exists`."""

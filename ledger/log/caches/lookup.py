@@ -203,10 +203,10 @@ class Tail(Generic[E]):
         self._all: set[str] = set()
         self._known_to = self.first - 1
 
-    def note(self, commit: Commit[E]) -> None:
-        """Take a commit that is at hand; what it named is looked at when somebody asks."""
-        if commit.version not in self._sets:
-            self._unseen[commit.version] = commit
+    def note(self, commits: Iterable[Commit[E]]) -> None:
+        """Take commits that are at hand; what they named is looked at when somebody asks."""
+        seen = self._sets
+        self._unseen.update({each.version: each for each in commits if each.version not in seen})
 
     @property
     def was_asked(self) -> bool:
@@ -502,17 +502,15 @@ class Lookup(Generic[E]):
         """Its indexes: that of what commits name, and that of ids that were made up."""
         return self._named, self._made
 
-    def note(self, commit: Commit[E]) -> None:
-        """Remember a commit that was read or landed."""
-        self._tail(_interval_of(commit.version)).note(commit)
-
-    def note_all(self, commits: Sequence[Commit[E]]) -> None:
-        """Remember some commits that were read, each after the one before."""
-        tail = None
-        for each in commits:
-            if tail is None or each.version > tail.last:
-                tail = self._tail(_interval_of(each.version))
-            tail.note(each)
+    def note(self, commits: Sequence[Commit[E]]) -> None:
+        """Remember commits that were read or landed, each the one after the one before."""
+        noted = 0
+        while noted < len(commits):
+            first = commits[noted].version
+            tail = self._tail(_interval_of(first))
+            end = noted + tail.last + 1 - first
+            tail.note(commits[noted:end])
+            noted = end
 
     def named_by(self, commit: Commit[E]) -> frozenset[str] | None:
         """Return what a commit named that was noted lately; None of any other."""
@@ -587,7 +585,7 @@ class Lookup(Generic[E]):
         missing = tail.lacks(last)
         if missing:
             for read in self._reader.after(Position(missing.start - 1, ""), last):
-                tail.note(read.commit)
+                tail.note([read.commit])
         return tail
 
     def _older(self, indexes: KeyIndexes[E], key: str, last: int) -> Iterator[int]:
