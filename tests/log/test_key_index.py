@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from ledger import Table, UpdateComment
-from ledger.events.commit import Commit
+from ledger.events import TableEvent
+from ledger.events.commit import Commit, Transaction
 from ledger.files.live import file_key
-from ledger.log.caches.lookup import KeyIndex, Tail, hashed, tiles
-from ledger.log.layout import cut_of
+from ledger.log.caches.lookup import KeyIndex, Lookup, Tail, hashed, tiles
+from ledger.log.layout import CHECKPOINT_INTERVAL, cut_of
+from ledger.log.replay import Reader
 from ledger.stores import MemoryStore
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders
@@ -183,3 +185,18 @@ def test_indexes_that_cannot_be_merged_are_told_and_nothing_else(
     assert [(each["event"], str(each["error"])) for each in told] == [
         ("merging_failed", "no space left")
     ]
+
+
+def test_what_is_read_over_a_boundary_is_noted_of_the_interval_that_it_is_of() -> None:
+    log = orders(lake_on(memory())).log
+    lookup: Lookup[TableEvent] = Lookup(
+        log.store, log.layout, Reader(log.store, log.layout, log.codec), lambda _: ["k"]
+    )
+    commits: list[Commit[TableEvent]] = [
+        Commit(format=1, version=each, time_millis=0, transactions=(Transaction(id=f"c{each}"),))
+        for each in range(CHECKPOINT_INTERVAL - 3, CHECKPOINT_INTERVAL + 4)
+    ]
+    lookup.note(commits)
+
+    # Of the one before nothing is kept that nobody asked for.
+    assert [lookup.named_by(each) is not None for each in commits] == [False] * 4 + [True] * 3
