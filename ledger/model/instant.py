@@ -72,10 +72,9 @@ def iso_moment(text: str) -> datetime:
         >>> iso_moment("2013-01-31T12:00:00Z")
         datetime.datetime(2013, 1, 31, 12, 0, tzinfo=datetime.timezone.utc)
     """
-    moment = datetime.fromisoformat(text)
     if _HOUR_24.match(text):
         raise ValueError(f"hours go from 0 to 23, not as in {text!r}")
-    return moment
+    return datetime.fromisoformat(text)
 
 
 def millis(moment: datetime | int | str) -> int:
