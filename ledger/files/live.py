@@ -113,8 +113,7 @@ _MAIN = _Line()
 class LiveFiles:
     """The files of one table.
 
-    For the key index and the runs to be kept, its log has to be told:
-    `log.remember(live.keys_of, live.save)`.
+    For the key index and the runs to be kept, its log has to be told (`StreamLog.remember`).
 
     Args:
         log: The table's stream.

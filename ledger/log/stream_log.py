@@ -133,7 +133,7 @@ class StreamLog(Generic[S, E]):
         self._turn = threading.Lock()
 
     def remember(self, keys_of: KeysOf[E], on_boundary: Callable[[int], None]) -> None:
-        """Say what else to keep beside the log.
+        """Say what else to keep beside the log; a log that is held by either stays with it.
 
         Args:
             keys_of: What the key index remembers of a commit, beside its transactions' ids.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Final
 
 
 def excerpt(value: object) -> str:
@@ -16,7 +17,7 @@ def excerpt(value: object) -> str:
         >>> excerpt({"a": [1, 2]}), excerpt([10**9999])
         ("{'a': [1, 2]}", '[a huge int]')
     """
-    return _Excerpt().repr(value)
+    return _EXCERPTS.repr(value)
 
 
 class _Excerpt(reprlib.Repr):
@@ -28,6 +29,9 @@ class _Excerpt(reprlib.Repr):
         except ValueError:
             return "a huge int"
         return super().repr_int(x, level)
+
+
+_EXCERPTS: Final = _Excerpt()
 
 
 def first_few(values: Iterable[object], most: int = 8) -> str:
