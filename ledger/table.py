@@ -43,7 +43,6 @@ from ledger.history.older import (
 )
 from ledger.locations import is_absolute, place_of
 from ledger.log.append import Appender
-from ledger.log.codec import Codec
 from ledger.log.landing import find_commit, noting
 from ledger.log.request import Appended, CommitOptions, Request, fresh_id, outside, request_of
 from ledger.log.travel import at_timestamp, at_version, head_state
@@ -1857,17 +1856,12 @@ def _load() -> None:
     global INSTALLED, Asker, TableIntent, as_table_change  # noqa: PLW0603
     import ledger.files.snapshot_plan
     import ledger.log.outside.column_values  # noqa: F401 - the calls that need them import them by name
-    from ledger.evolution.catalog.record import CatalogStream
     from ledger.evolution.declared.commit_rules import Asker
-    from ledger.evolution.fold.table_record import TableStream
     from ledger.evolution.table.intent import TableIntent
     from ledger.evolution.wire.changes import as_table_change
     from ledger.formats import INSTALLED
 
     INSTALLED.load()
-    # Nobody builds a decoder afterwards, so that no child is forked in the middle of that.
-    for stream in (TableStream, CatalogStream):
-        Codec(stream.event_types)
     _loaded.append(True)
 
 

@@ -7,7 +7,6 @@ What cannot be decoded is sorted into two: written by a newer lakeledger (upgrad
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, Generic, TypeVar, get_args
@@ -15,15 +14,20 @@ from typing import Any, Final, Generic, TypeVar, get_args
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from ledger.events import TableEvent
+from ledger.events.catalog_events import CatalogEvent
 from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT, Commit, Outside, Transaction
-from ledger.log.worker import aside
 from ledger.model.errors import DamagedLogError, LedgerError, UpgradeRequiredError
 
 E = TypeVar("E")
 
 _ENCODER = msgspec.json.Encoder()
-_BUILDING = threading.Lock()
-_BUILT: Final[dict[Any, Any]] = {}
+# Built with the import, which is one thread's: msgspec lets a second one go on with what the first
+# has half built of the classes that both decode, and the process dies of it.
+_DECODERS: Final[dict[Any, Any]] = {
+    each: msgspec.json.Decoder(Commit[each])  # type: ignore[valid-type]
+    for each in (TableEvent, CatalogEvent)
+}
 
 
 def digest(body: bytes) -> str:
@@ -102,11 +106,11 @@ class Codec(Generic[E]):
     """Decodes the commits of one kind of stream.
 
     Args:
-        event_types: The union of event classes that the stream can hold.
+        event_types: The union of event classes that the stream can hold, a table's or a catalog's.
     """
 
     def __init__(self, event_types: Any) -> None:
-        decoder: msgspec.json.Decoder[Commit[E]] = _decoder(event_types)
+        decoder: msgspec.json.Decoder[Commit[E]] = _DECODERS[event_types]
         self._decode = decoder.decode
         self._event_types = event_types
 
@@ -130,7 +134,9 @@ class Codec(Generic[E]):
             commit = self._decode(_text(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._explain(body, file, error) from error
-        return _checked(commit, file)
+        if not _is_sound(commit):
+            raise _unsound(commit, file)
+        return commit
 
     def unread(self, body: bytes, file: str) -> Commit[msgspec.Raw]:
         """Return the commit that a file holds, with its events as the JSON that stands there.
@@ -149,7 +155,9 @@ class Codec(Generic[E]):
             commit = _UNREAD.decode(_text(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._explain(body, file, error) from error
-        return _checked(commit, file)
+        if not _is_sound(commit):
+            raise _unsound(commit, file)
+        return commit
 
     def known(self, body: bytes) -> Commit[E] | None:
         """Return the commit that a file holds; None where `decode` refuses it, and says why."""
@@ -227,31 +235,14 @@ def _text(body: bytes) -> bytes:
     return body
 
 
-def _decoder(event_types: Any) -> Any:
-    found = _BUILT.get(event_types)
-    # Aside: a signal handler that opens a stream waits for the thread that holds the lock.
-    return aside(lambda: _built(event_types)) if found is None else found
-
-
-def _built(event_types: Any) -> Any:
-    # One at a time: msgspec lets a second thread go on with what the first has half built of the
-    # classes that both decode, and the process dies of it.
-    with _BUILDING:
-        if event_types not in _BUILT:
-            _BUILT[event_types] = msgspec.json.Decoder(Commit[event_types])
-        return _BUILT[event_types]
-
-
 def _is_sound(commit: Commit[Any]) -> bool:
     return OLDEST_FORMAT <= commit.format <= NEWEST_FORMAT and bool(commit.transactions)
 
 
-def _checked(commit: Commit[E], file: str) -> Commit[E]:
-    if _is_sound(commit):
-        return commit
+def _unsound(commit: Commit[Any], file: str) -> LedgerError:
     if not OLDEST_FORMAT <= commit.format <= NEWEST_FORMAT:
-        raise _other_format(file, commit.format)
-    raise DamagedLogError(
+        return _other_format(file, commit.format)
+    return DamagedLogError(
         f"{file} holds no transaction, and a commit has one or more. Compare it with a backup",
         file,
     )

@@ -270,63 +270,45 @@ def test_what_a_commit_needs_is_imported_where_no_signal_interrupts(
 
 
 FIRST_DECODERS = """
-import signal, sys, threading, time
-import ledger
-from ledger.log import codec
+import signal, sys
+import msgspec
 
-root, what = sys.argv[1:]
-table = ledger.open(root, author="tester")
-waiting, met = threading.Event(), []
-build = codec.msgspec.json.Decoder
+root, built = sys.argv[1], msgspec.json.Decoder
+met = []
 
-def slowly(*args):
-    # As if building took long, and a signal came meanwhile.
-    if not met:
-        met.append(True)
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
-        time.sleep(0.2)
-    return build(*args)
-
-class Json:
-    Decoder = staticmethod(slowly)
-
-class Slow:
-    json = Json
-
-codec.msgspec, whole = Slow, codec.msgspec
-done = []
+def interrupted(*args, **options):
+    # As if a signal came while the import builds what reads commits.
+    if args and "Commit[" in str(args[0]) and not met:
+        met.append(args[0])
+        signal.raise_signal(signal.SIGUSR1)
+    return built(*args, **options)
 
 def handler(*_):
-    if what == "commits":
-        ledger.open(root).table("shop.orders").alter([ledger.SetOption("handler", "1")])
-    done.append(True)
-    if what == "raises":
-        raise KeyboardInterrupt
+    raise KeyboardInterrupt
 
 signal.signal(signal.SIGUSR1, handler)
+msgspec.json.Decoder = interrupted
+import ledger
+
 try:
-    found = table.table("shop.orders").at()
+    ledger.open
 except KeyboardInterrupt:
-    found = table.table("shop.orders").at()
-codec.msgspec = whole
-assert done and found.schema.names == ("id",)
-print("ok")
+    print(len(met))
+found = ledger.open(root).table("shop.orders").at()
+print(*found.schema.names)
 """
 
 
-@pytest.mark.parametrize("what", ["raises", "commits"])
-def test_a_handler_that_meets_the_first_decoder_may_open_a_handle_of_its_own(
-    what: str, tmp_path: Path
-) -> None:
+def test_whoever_is_interrupted_while_the_decoders_are_built_may_try_again(tmp_path: Path) -> None:
     plain(str(tmp_path))
     done = subprocess.run(
-        [sys.executable, "-c", FIRST_DECODERS, str(tmp_path), what],
+        [sys.executable, "-c", FIRST_DECODERS, str(tmp_path)],
         capture_output=True,
         text=True,
         check=False,
         timeout=30,
     )
-    assert (done.returncode, done.stdout.strip()) == (0, "ok"), done.stderr
+    assert (done.returncode, done.stdout.split()) == (0, ["1", "id"]), done.stderr
 
 
 TIME_LIMITS = """
