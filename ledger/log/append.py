@@ -106,8 +106,8 @@ class Appender(Generic[S, E]):
     def append(self, intent: Intent[S, E], request: Request) -> Appended[S]:
         """Append one transaction; it is durable when this returns.
 
-        What interrupts the caller meanwhile (a signal handler's exception) is raised as it is,
-        with a note that says what is known of the commit.
+        What interrupts the caller meanwhile (a signal handler's exception) is raised as it is;
+        whoever calls this notes on it what is known of the commit (`noting`).
 
         Raises:
             InvalidInputError: The intent contradicts the newest state, or the commit id was used
@@ -208,6 +208,7 @@ class Appender(Generic[S, E]):
                             each, lambda request: self.landings.beside(request, proposal.commit)
                         )
                 self._let_go_on(held)
+                self._kept.keep(proposal.commit)
             case Lost():
                 for each in riders:
                     self._answer(
@@ -251,15 +252,12 @@ class Appender(Generic[S, E]):
                 Appended(proposal.head.state, proposal.commit.version, attempts=each.attempts)
             )
         self.log.advance(proposal.head, proposal.commit)
-        self._kept.keep(proposal.commit)
 
     def _let_go_on(self, held: _Held[S, E]) -> None:
-        """Wake whoever writes alone: he wakes up while the lock is let go of.
-
-        Not where caches are owed, which he may wait for, and of which their keeper is told later.
-        """
-        waits = len(self._group) or self.log.is_beside_others() or self.log.owes_caches
-        if len(held.riders) == 1 and not waits:
+        """Wake whoever writes alone: he wakes up while the lock is let go of."""
+        if len(held.riders) == 1 and not len(self._group) and not self.log.is_beside_others():
+            # First, as he may wait for caches that are owed.
+            self.log.keep_caches()
             held.riders[0].wake()
 
     def _joins(self, rider: Rider[S, E], opened: OpenCommit[S, E], winners: Winners[E]) -> bool:

@@ -8,7 +8,7 @@ No descriptor outlives a call, or what a call goes through, so threads, forked c
 pickled copies share nothing. A folder that was removed and made again by others behind an open
 store is not synced into its parent again.
 """
-# ruff: noqa: PTH100, PTH103, PTH108, PTH112, PTH116, PTH118, PTH120 - a Path costs more than a small read
+# ruff: noqa: PTH100, PTH103, PTH108, PTH112, PTH116, PTH120 - a Path costs more than a small read
 
 from __future__ import annotations
 
@@ -243,7 +243,8 @@ class LocalStore:
 
     def lock(self, key: str) -> AbstractContextManager[Turn | None]:
         """See `Store.lock`; the file is `.lock` in the folder that `key` is in."""
-        path = os.path.join(self._root, folder_of(key), LOCK_NAME)
+        folder = folder_of(key)
+        path = f"{self._base}{folder}/{LOCK_NAME}" if folder else self._base + LOCK_NAME
         return FolderLock(path, self._base, self.url)
 
     def _sync(self, descriptor: int) -> None:
@@ -295,8 +296,10 @@ class LocalStore:
     def _open_durable(self, path: str) -> int:
         if path in self._durable_folders:
             # Opening asks as well whether it is still there.
-            with suppress(*posix.ABSENT):
+            try:
                 return posix.open_folder(path)
+            except posix.ABSENT:
+                pass
         self._make_durable(path)
         return posix.open_folder(path)
 

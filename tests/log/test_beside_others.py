@@ -11,6 +11,8 @@ from threading import Event, Thread
 import pytest
 
 from ledger import CommitConflictError, SetOption, Table
+from ledger.log import stream_log
+from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.stores import Store, Turn
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders
@@ -246,3 +248,31 @@ def test_who_writes_alone_goes_on_while_the_lock_is_let_go_of() -> None:
         store.may.set()
     # Whoever is not woken looks for himself after a second.
     assert min(took_s) < 0.9
+
+
+@pytest.mark.own_keeper
+def test_who_writes_alone_goes_on_as_soon_where_caches_are_owed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a writer at work always owes some, for as long as he works."""
+    monkeypatch.setattr(stream_log, "QUIET_S", 3_600.0)
+    monkeypatch.setattr(stream_log, "PATIENT_S", 3_600.0)
+    store = SlowToLetGo(memory())
+    table = orders(lake_on(store))
+    for number in range(CHECKPOINT_INTERVAL):
+        table.alter([SetOption("a", str(number))])
+    assert table.log.owes_caches
+    store.may.clear()
+    began_s = time.monotonic()
+
+    landed = table.alter([SetOption("a", "b")])
+
+    took_s = time.monotonic() - began_s
+    assert store.is_letting_go, "the lock was let go of first"
+    assert landed.version == CHECKPOINT_INTERVAL + 1
+    # Whoever is not woken looks for himself after a second.
+    assert took_s < 0.9
+    assert not table.log.wait_for_caches(0), "their keeper was not told first"
+    monkeypatch.setattr(stream_log, "QUIET_S", 0.0)
+    assert table.log.wait_for_caches(30)
+    store.may.set()

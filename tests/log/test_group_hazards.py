@@ -23,7 +23,7 @@ from ledger.evolution.table.intent import TableIntent
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
 from ledger.log.group.riders import Rider, twin
-from ledger.log.landing import fate
+from ledger.log.landing import fate, noting
 from ledger.log.request import Request
 from ledger.model.errors import TableDroppedError
 from ledger.stores import Store
@@ -192,9 +192,9 @@ def test_who_is_interrupted_on_the_way_is_told_by_which_id_to_ask() -> None:
     assert head is not None
     intent = crowd.table._intent(head.state, lambda _: [SetOption("x", "1")])
     assert isinstance(intent, TableIntent)
-    appender = crowd.table._appender
-    with pytest.raises(KeyboardInterrupt) as interrupted:
-        appender._group.ride(Leaves(intent, Request(commit_id="mine")), appender._land)
+    appender, request = crowd.table._appender, Request(commit_id="mine")
+    with pytest.raises(KeyboardInterrupt) as interrupted, noting(request):
+        appender._group.ride(Leaves(intent, request), appender._land)
     crowd.gate.opened.set()
 
     assert ["commit mine is on its way and may land" in n for n in interrupted.value.__notes__] == [

@@ -162,6 +162,8 @@ def rules_that_count(options: Mapping[str, str], house: House) -> list[_Said]:
     """
     # A table may have many options, and few of them begin as a rule does.
     rules = [each for each in options if each.startswith(_BEGINNING) and is_rule(each)]
+    if not rules and not house.options:
+        return []
     own = [_Said(key, options[key]) for key in sorted(rules)]
     theirs = [
         _Said(key, value, house.database)

@@ -179,14 +179,14 @@ def as_change(given: SchemaChange | Mapping[str, Any]) -> SchemaChange:
     Raises:
         InvalidChangeError: It is neither.
     """
+    if isinstance(given, SchemaChange):
+        return well_formed(given)
     if isinstance(given, Mapping):
         return schema_change_from_json(given)
-    if not isinstance(given, SchemaChange):
-        raise InvalidChangeError(
-            f"{excerpt(given)} is no SchemaChange; give one, such as "
-            "AddColumn(('name',), 'STRING'), or its JSON object"
-        )
-    return well_formed(given)
+    raise InvalidChangeError(
+        f"{excerpt(given)} is no SchemaChange; give one, such as "
+        "AddColumn(('name',), 'STRING'), or its JSON object"
+    )
 
 
 def well_formed(change: R) -> R:
@@ -251,9 +251,9 @@ def as_table_change(
     """
     if isinstance(given, UpdatePartitionSpec | ReplaceSortOrder):
         return well_formed(given)
-    if isinstance(given, Mapping):
-        return table_change_from_json(given)
-    return as_change(given)
+    if isinstance(given, SchemaChange) or not isinstance(given, Mapping):
+        return as_change(given)
+    return table_change_from_json(given)
 
 
 def table_change_from_json(obj: Any, *, path: str = "$") -> SchemaChange | SpecChange:

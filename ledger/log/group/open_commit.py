@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
-from ledger.events.commit import Commit, Transaction
+from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
 from ledger.events.formats import format_of, needed_format, opened_format
 from ledger.evolution.stream import Builder, StateLike
 from ledger.log.caches.checkpoint import Head
@@ -54,11 +54,13 @@ class OpenCommit(Generic[S, E]):
     ) -> None:
         self._log = log
         self._head = head
+        self._version = head.state.version + 1 if head else 0
         self._moment = moment
         self._format = moment.format
         self._check = check
         self._transactions: list[Transaction[E]] = []
         self._bodies: list[bytes] = []
+        self._alone: tuple[Commit[E], bytes] | None = None
         self._ids: set[str] = set()
         self._size = 0
         self._state: S | None = self._head.state if self._head else None
@@ -67,7 +69,7 @@ class OpenCommit(Generic[S, E]):
     @property
     def version(self) -> int:
         """The commit's number."""
-        return self._head.state.version + 1 if self._head else 0
+        return self._version
 
     @property
     def is_empty(self) -> bool:
@@ -116,7 +118,7 @@ class OpenCommit(Generic[S, E]):
             # A stream keeps values outside only where its ledger takes this format.
             asked = replace(asked, author="", message="", properties={}, outside=kept.outside)
             needed = max(needed, format_of(asked))
-        body, alone = self._readable(asked, needed)
+        body, alone, file = self._readable(asked, needed)
         self._check(alone)
         (transaction,) = alone.transactions
         before = self._format
@@ -133,13 +135,15 @@ class OpenCommit(Generic[S, E]):
         self._state = None
         self._transactions.append(transaction)
         self._bodies.append(body)
+        # Most commits are of one transaction, and were read as they will be.
+        self._alone = (alone, file) if len(self._bodies) == 1 else None
         self._ids.add(transaction.id)
         self._size += len(body)
 
     def _admitted(self, events: tuple[E, ...]) -> int:
         """Return the format that some events need, if the ledger takes it."""
         needed = needed_format(events)
-        if needed > max(self._log.format, opened_format(events)):
+        if needed > OLDEST_FORMAT and needed > max(self._log.format, opened_format(events)):
             kinds = sorted({type(each).__name__ for each in events})
             raise InvalidInputError(
                 f"{', '.join(kinds)} needs format {needed}, and this ledger admits older clients, "
@@ -169,8 +173,10 @@ class OpenCommit(Generic[S, E]):
 
     def proposal(self) -> Proposal[S, E]:
         """Return the commit, ready to be created."""
-        commit = self.commit()
-        body = encode(self._of(self._format, *map(Raw, self._bodies)))
+        commit, body = self._alone or (
+            self.commit(),
+            encode(self._of(self._format, *map(Raw, self._bodies))),
+        )
         file = LogFile(self._log.layout.commit(commit.version), body, commit.version)
         state = self.state()
         if state is None:
@@ -180,7 +186,7 @@ class OpenCommit(Generic[S, E]):
     def _begun(self) -> Builder[S, E]:
         """Return a builder after all that have joined."""
         builder = self._log.stream.builder(self._head.state if self._head else None)
-        builder.begin(self.version, self._moment.time_millis, self._format)
+        builder.begin(self._version, self._moment.time_millis, self._format)
         for each in self._transactions:
             builder.add(each)
         return builder
@@ -188,7 +194,7 @@ class OpenCommit(Generic[S, E]):
     def _of(self, format_version: int, *transactions: Any) -> Commit[E]:
         return Commit(
             format=format_version,
-            version=self.version,
+            version=self._version,
             time_millis=self._moment.time_millis,
             parent=self._head.digest if self._head else UNSET,
             transactions=transactions,
@@ -196,15 +202,16 @@ class OpenCommit(Generic[S, E]):
 
     def _readable(
         self, transaction: Transaction[E], format_version: int
-    ) -> tuple[bytes, Commit[E]]:
-        """Return a transaction's bytes, and the commit that it would be alone, as readers see it.
+    ) -> tuple[bytes, Commit[E], bytes]:
+        """Return a transaction's bytes, and the commit that it would be alone, with its bytes.
 
-        Python checks no types, so what was asked may be nothing that they can read.
+        As readers see it: Python checks no types, so what was asked may be nothing for them.
         """
-        key = self._log.layout.commit(self.version)
+        key = self._log.layout.commit(self._version)
         try:
             body = encode_transaction(transaction)
-            return body, self._log.codec.decode(encode(self._of(format_version, Raw(body))), key)
+            file = encode(self._of(format_version, Raw(body)))
+            return body, self._log.codec.decode(file, key), file
         except (DamagedLogError, UpgradeRequiredError) as error:
             cause = error.__cause__ or error
             raise InvalidInputError(

@@ -18,7 +18,6 @@ from itertools import pairwise
 from typing import Generic, TypeVar
 
 from ledger.evolution.stream import Intent
-from ledger.log.landing import noting
 from ledger.log.outside.commit_texts import KeptTexts
 from ledger.log.request import Appended, Request
 from ledger.log.worker import Worker, begin_anew_after_fork
@@ -154,21 +153,20 @@ class Group(Generic[S, E]):
             LedgerError: It did not land, or nobody knows.
         """
         told = rider.request.fate
-        with noting(rider.request):
-            try:
-                told.is_sent = True
-                self._riders.append(rider)
-                self._worker.ask(partial(self._work, land))
-                rider.wait()
-            except BaseException:
-                # Somebody may have taken it.
-                with suppress(ValueError):
-                    self._riders.remove(rider)
-                    told.is_sent = False
-                raise
-            finally:
-                rider.go_on()
-            return rider.outcome()
+        try:
+            told.is_sent = True
+            self._riders.append(rider)
+            self._worker.ask(partial(self._work, land))
+            rider.wait()
+        except BaseException:
+            # Somebody may have taken it.
+            with suppress(ValueError):
+                self._riders.remove(rider)
+                told.is_sent = False
+            raise
+        finally:
+            rider.go_on()
+        return rider.outcome()
 
     def gathered(self) -> list[Rider[S, E]]:
         """Take all that wait; only for the thread that lands them."""

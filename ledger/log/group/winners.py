@@ -48,7 +48,8 @@ class Winners(Generic[E]):
 
     @property
     def _newest(self) -> int:
-        return self._log.head.state.version if self._log.head else -1
+        head = self._log.head
+        return head.state.version if head else -1
 
     def learn(self, commits: Iterable[Commit[E]]) -> None:
         """Take commits that were read already."""
