@@ -4,9 +4,9 @@ A commit is one atomic append, one file. It holds one or more transactions; a tr
 one writer asked for at once.
 """
 
-from typing import Final, Generic, TypeVar
+from typing import Annotated, Final, Generic, TypeVar
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 E_co = TypeVar("E_co", covariant=True)
 
@@ -83,6 +83,8 @@ class Commit(
 ):
     """One file of a stream's log.
 
+    Whoever reads one is refused a format that this version does not read, and one that is empty.
+
     Attributes:
         format: Version of these bytes: the oldest that has all that stands here.
         version: The commit's number in its stream, from 0, without gaps.
@@ -92,11 +94,11 @@ class Commit(
         transactions: At least one.
     """
 
-    format: int
+    format: Annotated[int, Meta(ge=OLDEST_FORMAT, le=NEWEST_FORMAT)]
     version: int
     time_millis: int
     parent: str | UnsetType = UNSET
-    transactions: tuple[Transaction[E_co], ...]
+    transactions: Annotated[tuple[Transaction[E_co], ...], Meta(min_length=1)]
 
 
 def said_by(transaction: Transaction[object]) -> str:

@@ -131,12 +131,9 @@ class Codec(Generic[E]):
             DamagedLogError: Anything else that does not fit: torn, changed, not a commit.
         """
         try:
-            commit = self._decode(_text(body))
+            return self._decode(_text(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._explain(body, file, error) from error
-        if not _is_sound(commit):
-            raise _unsound(commit, file)
-        return commit
 
     def unread(self, body: bytes, file: str) -> Commit[msgspec.Raw]:
         """Return the commit that a file holds, with its events as the JSON that stands there.
@@ -152,28 +149,23 @@ class Codec(Generic[E]):
             DamagedLogError: It is torn, or no commit.
         """
         try:
-            commit = _UNREAD.decode(_text(body))
+            return _UNREAD.decode(_text(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._explain(body, file, error) from error
-        if not _is_sound(commit):
-            raise _unsound(commit, file)
-        return commit
 
     def known(self, body: bytes) -> Commit[E] | None:
         """Return the commit that a file holds; None where `decode` refuses it, and says why."""
         try:
-            commit = self._decode(_text(body))
+            return self._decode(_text(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        return commit if _is_sound(commit) else None
 
     def decode_all(self, bodies: Sequence[bytes]) -> list[Commit[E]] | None:
         """Return the commits that some files hold; None where `decode` refuses one of them."""
         try:
-            commits = [*map(self._decode, map(_text, bodies))]
+            return [*map(self._decode, map(_text, bodies))]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        return commits if all(map(_is_sound, commits)) else None
 
     def sketch(self, body: bytes, file: str) -> Sketch:
         """Return what a commit is, without decoding what its events say.
@@ -209,12 +201,18 @@ class Codec(Generic[E]):
                 "compare it with a backup",
                 file,
             )
-        if envelope.format > NEWEST_FORMAT:
+        if not OLDEST_FORMAT <= envelope.format <= NEWEST_FORMAT:
             return _other_format(file, envelope.format)
         unknown = next(_unknown(loose, self._event_types), None)
         if unknown is not None:
             return UpgradeRequiredError(
                 f"{file} holds {unknown}, which this version does not know: upgrade lakeledger"
+            )
+        if loose.get("transactions") == []:
+            return DamagedLogError(
+                f"{file} holds no transaction, and a commit has one or more. Compare it with a "
+                "backup",
+                file,
             )
         return DamagedLogError(f"{file} does not hold a commit: {error}", file)
 
@@ -233,19 +231,6 @@ def _text(body: bytes) -> bytes:
     if not body.isascii():
         body.decode()
     return body
-
-
-def _is_sound(commit: Commit[Any]) -> bool:
-    return OLDEST_FORMAT <= commit.format <= NEWEST_FORMAT and bool(commit.transactions)
-
-
-def _unsound(commit: Commit[Any], file: str) -> LedgerError:
-    if not OLDEST_FORMAT <= commit.format <= NEWEST_FORMAT:
-        return _other_format(file, commit.format)
-    return DamagedLogError(
-        f"{file} holds no transaction, and a commit has one or more. Compare it with a backup",
-        file,
-    )
 
 
 def _other_format(file: str, version: int) -> LedgerError:
