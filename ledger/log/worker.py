@@ -45,6 +45,7 @@ class Worker:
     def __init__(self, name: str, is_late: Callable[[], None] | None = None) -> None:
         self._name = name
         self._is_late = is_late
+        self._was_asked = False
         self.after_fork()
 
     def after_fork(self) -> None:
@@ -67,18 +68,21 @@ class Worker:
             lull_s: How many seconds what is there may still wait, so that nobody else waits for
                 the interpreter meanwhile; None: not at all.
         """
-        if self not in _workers:
+        if not self._was_asked:
             # Most handles only read, and an end or a fork is nothing to what nobody asked.
             begin_anew_after_fork(self)
             _workers.add(self)
+            self._was_asked = True
         self._asked.append((work, lull_s))
-        # Two who ring at once ring once.
-        with suppress(RuntimeError):
-            self._bell.release()
         # Whoever is interrupted from here on leaves nothing half done: of several threads that are
-        # started, one works, and each who asks sees to it that there is one.
+        # started, one works, each who asks sees to it that there is one, and it looks once more
+        # before it ends.
         if not self._running.locked():
             self._start()
+        # Last, so that who is woken does not meet the interpreter taken. Two who ring at once ring
+        # once.
+        with suppress(RuntimeError):
+            self._bell.release()
 
     @property
     def is_quiet(self) -> bool:
