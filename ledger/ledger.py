@@ -1530,7 +1530,8 @@ class Ledger:
             by: Who erases; the ledger's default author when None. It is not said by somebody who
                 is forgotten himself.
             message: Why.
-            commit_id: Of the commit that records it; see CommitOptions.
+            commit_id: Of the commit that records it; see CommitOptions. What is left to go under
+                one that recorded an erasure before is recorded under an id that is made up.
             on_progress: Told what is looked through, how much is done, and of how much.
 
         Returns:
@@ -1572,10 +1573,15 @@ class Ledger:
 
         personal = self.log.personal
         # Without the text: a digest of it would let anybody try names.
-        request = self._request(["EraseValues", *sought.column_of], options)
+        words = ["EraseValues", *sought.column_of]
+        request = self._request(words, options)
         recorded = landed = self._appender.landings.before(request)
         values, transactions = found(personal, sought, told)
-        if values and recorded is None:
+        if values:
+            if landed is not None:
+                # What its id recorded may have been of somebody else, and what goes is recorded.
+                options.pop("commit_id", None)
+                request, landed = self._request(words, options), None
             wanted = EraseValues(values, transactions, *sought.column_of)
             recorded = self._commit(lambda: wanted, request)
         # Also where there is nothing: a writer that was killed may have left a draft.

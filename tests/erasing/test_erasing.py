@@ -147,6 +147,28 @@ def test_an_eraser_that_dies_at_any_write_is_asked_again_and_ends() -> None:
             return
 
 
+def test_what_goes_under_an_id_that_recorded_another_erasure_is_recorded_too() -> None:
+    """No digest says of whom an erasure was, so that an id cannot tell."""
+    store = memory()
+    lake = erasable(store)
+    table = orders(lake)
+    table.alter([SetOption("k", "1")], author=ANN)
+    table.alter([SetOption("k", "2")], author=BOB)
+
+    first = lake.erase(author=ANN, commit_id="monday")
+    again = lake.erase(author=ANN, commit_id="monday")
+    other = lake.erase(author=BOB, commit_id="monday")
+
+    assert first.version is not None
+    assert (first.values, first.repeated) == (1, False)
+    assert (again.values, again.version, again.repeated) == (0, first.version, True)
+    assert (other.values, other.version, other.repeated) == (1, first.version + 1, False)
+    assert holding(store, ANN) == holding(store, BOB) == []
+    newest = list(lake.events())[-1]
+    assert [each.id == "monday" for each in newest.transactions] == [False]
+    assert [type(each).__name__ for each in newest.transactions[0].events] == ["ValuesErased"]
+
+
 def test_what_others_say_of_an_author_goes_and_the_rest_of_it_stays() -> None:
     store = memory()
     table = orders(erasable(store))
