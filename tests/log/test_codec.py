@@ -260,9 +260,25 @@ def test_a_commits_bytes_in_format_2_are_frozen() -> None:
     assert encode(Codec(CatalogEvent).decode(GOLDEN_UPGRADE, "file")) == GOLDEN_UPGRADE
 
 
-def test_a_format_that_there_never_was_is_damage() -> None:
-    with pytest.raises(DamagedLogError, match="format 0, which there never was"):
-        CODEC.decode(GOLDEN.replace(b'"format":1', b'"format":0'), "file")
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (
+            GOLDEN[: GOLDEN.index(b'"transactions"')] + b'"transactions":[]}\n',
+            "no transaction, and",
+        ),
+        (GOLDEN.replace(b'"format":1', b'"format":0'), "format 0, which there never was"),
+        (GOLDEN.replace(b'"format":1', b'"format":3'), "format 3; this version reads up to"),
+    ],
+)
+def test_whoever_reads_a_commit_refuses_one_of_nothing_and_of_no_format_that_there_is(
+    body: bytes, says: str
+) -> None:
+    for read in (CODEC.decode, CODEC.unread, CODEC.sketch):
+        with pytest.raises((DamagedLogError, UpgradeRequiredError), match=says):
+            read(body, "file")
+    assert CODEC.known(body) is None
+    assert CODEC.decode_all([GOLDEN, body]) is None
 
 
 def test_a_commit_read_back_is_the_same() -> None:
