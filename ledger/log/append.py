@@ -256,7 +256,7 @@ class Appender(Generic[S, E]):
     def _let_go_on(self, held: _Held[S, E]) -> None:
         """Wake whoever writes alone: he wakes up while the lock is let go of."""
         if len(held.riders) == 1 and not len(self._group) and not self.log.is_beside_others():
-            # First, as he may wait for caches that are owed.
+            # First, as he may wait for caches that are owed; told twice, their keeper does it once.
             self.log.keep_caches()
             held.riders[0].wake()
 

@@ -160,7 +160,7 @@ def rules_that_count(options: Mapping[str, str], house: House) -> list[_Said]:
         options: The table's.
         house: Its database's.
     """
-    # A table may have many options, and few of them begin as a rule does.
+    # A table may have many options, and few of them begin as a rule does; most have no rule.
     rules = [each for each in options if each.startswith(_BEGINNING) and is_rule(each)]
     if not rules and not house.options:
         return []

@@ -143,6 +143,7 @@ class OpenCommit(Generic[S, E]):
     def _admitted(self, events: tuple[E, ...]) -> int:
         """Return the format that some events need, if the ledger takes it."""
         needed = needed_format(events)
+        # Every ledger takes the oldest, which nearly all commits are of.
         if needed > OLDEST_FORMAT and needed > max(self._log.format, opened_format(events)):
             kinds = sorted({type(each).__name__ for each in events})
             raise InvalidInputError(
