@@ -21,6 +21,7 @@ from ledger.log.clock import StreamClock
 from ledger.log.group.open_commit import OpenCommit, Proposal
 from ledger.log.group.riders import Group, Rider, twin
 from ledger.log.group.winners import KeptCommits, Winners
+from ledger.log.interruptions import CtrlC, only_ctrl_c_interrupts
 from ledger.log.landing import (
     Committed,
     Landings,
@@ -124,7 +125,7 @@ class Appender(Generic[S, E]):
             # Here, where threads do not wait for one another.
             rider.kept = aside(lambda: self._keep(request))
         try:
-            appended = self._group.ride(rider, self._land)
+            appended = self._group.ride(rider, self._land, self._own_way)
         except (InvalidInputError, CommitConflictError):
             if rider.kept is not None:
                 self.log.personal.forget(rider.kept)
@@ -139,6 +140,25 @@ class Appender(Generic[S, E]):
 
     def _keep(self, request: Request) -> KeptTexts:
         return self.log.personal.keep(request, self.now_millis(), self.patience)
+
+    @property
+    def _own_way(self) -> Callable[[Rider[S, E]], None] | None:
+        """How this thread lands what it asks for, if it does: not where anything interrupts it.
+
+        Nor where it would take long: the store is far, or others hold the lock.
+        """
+        is_short = self.log.store.is_near and not self.log.is_beside_others()
+        return self._land_alone if is_short and only_ctrl_c_interrupts() else None
+
+    def _land_alone(self, rider: Rider[S, E]) -> None:
+        """Find out what comes of a rider in the thread that asks."""
+        with CtrlC() as ctrl_c:
+            with self.log.locked() as turn:
+                # From here on: who only waits for the lock has asked for nothing yet.
+                ctrl_c.put_off()
+                rider.request.fate.is_sent = True
+                self._land_all(_Held([rider], turn))
+            self.log.keep_caches()
 
     def _land(self, riders: Sequence[Rider[S, E]]) -> None:
         """Find out what comes of riders, and of those who come while the lock is waited for."""

@@ -117,6 +117,7 @@ class StreamLog(Generic[S, E]):
         self._read_to: Head[S] | None = None
         self._landed: Head[S] | None = None
         self._due: deque[tuple[Head[S], Sequence[bytes] | None, float]] = deque()
+        self._debts = 0
         self._advanced_s = 0.0
         self._keeper = Worker("ledger-caches")
         self._lines = Lines()
@@ -131,6 +132,8 @@ class StreamLog(Generic[S, E]):
         """Forget who was at work: a child has none of its parent's threads."""
         self._mutex = threading.RLock()
         self._turn = threading.Lock()
+        # A child asks anew, for what its parent owed, too.
+        self._asked_for = 0
 
     def remember(self, keys_of: KeysOf[E], on_boundary: Callable[[int], None]) -> None:
         """Say what else to keep beside the log; a log that is held by either stays with it.
@@ -445,6 +448,7 @@ class StreamLog(Generic[S, E]):
             # Now, since the next commit may begin a segment before the caches are saved.
             lines = self._lines.of(*segment_of(commit.version))
             self._due.append((head, lines, self._advanced_s))
+            self._debts += 1
 
     @property
     def owes_caches(self) -> bool:
@@ -453,8 +457,11 @@ class StreamLog(Generic[S, E]):
 
     def keep_caches(self) -> None:
         """Have the caches saved that this writer owes; nobody waits for them."""
-        if self.owes_caches:
+        debts = self._debts + self.lookup.debts
+        if debts != self._asked_for:
+            # Once each: a writer at work owes something most of the time.
             self._keeper.ask(self.keep_next, self._lull_s)
+            self._asked_for = debts
 
     def _lull_s(self) -> float:
         """Return how long the caches that are due may wait, in seconds, for commits to cease."""

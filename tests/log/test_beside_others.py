@@ -230,6 +230,7 @@ def test_a_turn_goes_on_while_there_is_more_to_land_in_it() -> None:
     ]
 
 
+@pytest.mark.apart
 def test_who_writes_alone_goes_on_while_the_lock_is_let_go_of() -> None:
     store = SlowToLetGo(memory())
     table = orders(lake_on(store))
@@ -250,6 +251,7 @@ def test_who_writes_alone_goes_on_while_the_lock_is_let_go_of() -> None:
     assert min(took_s) < 0.9
 
 
+@pytest.mark.apart
 @pytest.mark.own_keeper
 def test_who_writes_alone_goes_on_as_soon_where_caches_are_owed(
     monkeypatch: pytest.MonkeyPatch,

@@ -479,6 +479,7 @@ class Lookup(Generic[E]):
         self._keys_of = _with_ids(keys_of)
         self._tails: dict[int, Tail[E]] = {}
         self._unmerged: deque[int] = deque()
+        self._debts = 0
         self.filters = KeyFilters(store, layout)
         self._named: KeyIndexes[E] = KeyIndexes(
             store,
@@ -551,6 +552,11 @@ class Lookup(Generic[E]):
         self._named.save_filter(version)
 
     @property
+    def debts(self) -> int:
+        """How many intervals `merge_next` was left, done or not."""
+        return self._debts
+
+    @property
     def owes_merging(self) -> bool:
         """Whether there are intervals in memory that `merge_next` would make smaller."""
         return bool(self._unmerged)
@@ -602,6 +608,7 @@ class Lookup(Generic[E]):
                     self._named.keep(tail)
                     self._made.keep(tail)
                     self._unmerged.append(tail.last)
+                    self._debts += 1
         return found
 
 

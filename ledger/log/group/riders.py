@@ -3,7 +3,7 @@
 Each caller leaves a rider and waits; the handle's own thread (`Worker`) takes all riders that have
 gathered, lands them, and says to each what came of his. Whatever is raised in a caller while he
 waits is his alone: his rider is taken back if nobody has taken it yet, and otherwise lands, or
-not, as if he were there.
+not, as if he were there. Who is alone, in a thread that nothing interrupts, lands his own.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ S = TypeVar("S")
 E = TypeVar("E")
 
 _LOOKS_AFTER_S = 1.0
+_LOOKS_AGAIN_S = 0.01
 
 
 class Rider(Generic[S, E]):
@@ -129,6 +130,12 @@ class Group(Generic[S, E]):
         self._riders: deque[Rider[S, E]] = deque()
         self._taken: list[Rider[S, E]] = []
         self._worker = Worker("ledger-commits")
+        # Of the worker and of who lands alone, each says that he is at work before he looks whether
+        # the other one is.
+        self._alone: Rider[S, E] | None = None
+        self._is_at_work = False
+        self._is_done = threading.Lock()
+        self._is_done.acquire()
         begin_anew_after_fork(self)
 
     def __len__(self) -> int:
@@ -137,10 +144,14 @@ class Group(Generic[S, E]):
     @property
     def is_busy(self) -> bool:
         """Whether a rider that comes now waits for others."""
-        return bool(self._riders) or not all(each.is_answered for each in self._taken)
+        waits = self._alone is not None or bool(self._riders)
+        return waits or not all(each.is_answered for each in self._taken)
 
     def ride(
-        self, rider: Rider[S, E], land: Callable[[Sequence[Rider[S, E]]], None]
+        self,
+        rider: Rider[S, E],
+        land: Callable[[Sequence[Rider[S, E]]], None],
+        land_alone: Callable[[Rider[S, E]], None] | None = None,
     ) -> Appended[S]:
         """Return what came of a rider, once that is known.
 
@@ -148,10 +159,14 @@ class Group(Generic[S, E]):
             rider: Who.
             land: Answers all the riders that it is given; one that rides alone it may wake
                 itself. The same for all of a group.
+            land_alone: Answers this one in the thread that asks, if nobody else waits or is at
+                work; None: that thread can be interrupted.
 
         Raises:
             LedgerError: It did not land, or nobody knows.
         """
+        if land_alone is not None and self._has_landed_alone(rider, land_alone):
+            return rider.outcome()
         told = rider.request.fate
         try:
             told.is_sent = True
@@ -168,6 +183,26 @@ class Group(Generic[S, E]):
             rider.go_on()
         return rider.outcome()
 
+    def _has_landed_alone(
+        self, rider: Rider[S, E], land_alone: Callable[[Rider[S, E]], None]
+    ) -> bool:
+        """Land a rider in this thread; False where others are at work, or wait."""
+        self._alone = rider
+        try:
+            if self._is_at_work or self._riders:
+                return False
+            land_alone(rider)
+        except BaseException as error:
+            if rider.request.fate.is_sent and not rider.is_answered:
+                rider.fail(error)
+            raise
+        finally:
+            self._alone = None
+            if self._riders:
+                with suppress(RuntimeError):
+                    self._is_done.release()
+        return True
+
     def gathered(self) -> list[Rider[S, E]]:
         """Take all that wait; only for the thread that lands them."""
         taken: list[Rider[S, E]] = []
@@ -181,9 +216,23 @@ class Group(Generic[S, E]):
         return taken
 
     def _work(self, land: Callable[[Sequence[Rider[S, E]]], None]) -> bool:
-        riders = self.gathered()
-        if not riders:
+        if not self._riders:
             return False
+        self._is_at_work = True
+        try:
+            while self._alone is not None:
+                # Whoever was to say that he is done may have been interrupted on the way.
+                self._is_done.acquire(timeout=_LOOKS_AGAIN_S)
+            riders = self.gathered()
+            if riders:
+                self._land(riders, land)
+        finally:
+            self._is_at_work = False
+        return True
+
+    def _land(
+        self, riders: list[Rider[S, E]], land: Callable[[Sequence[Rider[S, E]]], None]
+    ) -> None:
         try:
             land(riders)
         except BaseException as error:  # noqa: BLE001 - each raises it in a thread of its own
@@ -196,13 +245,14 @@ class Group(Generic[S, E]):
             each.following = following
         if chain:
             chain[0].wake()
-        return True
 
     def after_fork(self) -> None:
         """Leave to the parent what was asked there."""
         waiting = [*self._taken, *self._riders]
         self._taken = []
         self._riders.clear()
+        self._alone = None
+        self._is_at_work = False
         for each in waiting:
             if not each.is_answered:
                 each.fail(

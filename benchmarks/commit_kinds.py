@@ -1,0 +1,189 @@
+"""How long does the smallest durable commit of each kind take, on tables of few and many columns?
+
+Each kind of change has a process of its own that commits to a table of its own, a few times in
+turn with the raw create of a file with the same promise; with `--against`, in turn with another
+version of lakeledger, too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import cyclopts
+from attrs import define, field
+
+from benchmarks.committing import KINDS
+from benchmarks.measure import WORKDIR, Figure, Output, Report, question_of, show
+from benchmarks.raw_create import durable_create
+
+COLUMNS = (5, 200, 2_000)
+ROUNDS = 30
+EACH = 20
+_COLD = 4
+"""The first commits of a round meet caches that others have used."""
+
+_OURS = Path(__file__).parents[1]
+_PROGRAM = Path(__file__).with_name("committing.py")
+_MICROSECOND = 1e3
+
+
+@define
+class Committer:
+    """A process that commits when it is told to.
+
+    Attributes:
+        process: It.
+        took_ns: How long its commits took so far.
+    """
+
+    process: subprocess.Popen[str]
+    took_ns: list[int] = field(factory=list)
+
+    def commit(self, times: int) -> None:
+        """Let it commit so many times, after a few that do not count."""
+        self.ask(times + _COLD)
+        self.took_ns += json.loads(self.answer())[_COLD:]
+
+    def ask(self, times: int) -> None:
+        """Tell it to."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{times}\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> str:
+        """Return the next line that it says."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("a process that commits has ended; it says why above")
+        return line
+
+
+@define
+class Floor:
+    """The raw create, which nobody is asked for.
+
+    Attributes:
+        folder: Where.
+        made: How many so far.
+        took_ns: How long they took.
+    """
+
+    folder: Path
+    made: int = 0
+    took_ns: list[int] = field(factory=list)
+
+    def commit(self, times: int) -> None:
+        """Create so many files, after a few that do not count."""
+        for number in range(times + _COLD):
+            begun = time.perf_counter_ns()
+            durable_create(self.folder, self.made)
+            took_ns = time.perf_counter_ns() - begun
+            self.made += 1
+            if number >= _COLD:
+                self.took_ns.append(took_ns)
+
+
+def run(
+    workdir: Path,
+    *,
+    kinds: Sequence[str] = tuple(KINDS),
+    columns: Sequence[int] = COLUMNS,
+    rounds: int = ROUNDS,
+    each: int = EACH,
+    against: Path | None = None,
+) -> Report:
+    trees = {"this": _OURS} | ({"that": against} if against else {})
+    figures: list[Figure] = []
+    ratios: list[float] = []
+    workdir.mkdir(parents=True, exist_ok=True)
+    for width in columns:
+        for kind in kinds:
+            with tempfile.TemporaryDirectory(dir=workdir) as folder:
+                medians = _measured(Path(folder), kind, width, trees, rounds, each)
+            figures += _figures(f"{kind}, {width} columns", medians)
+            if against:
+                ratios.append(medians["this"] / medians["that"])
+    if ratios:
+        mean = math.exp(statistics.fmean(map(math.log, ratios)))
+        figures.append(Figure("all kinds, geometric mean: this / that", mean, "x", at_most=1.0))
+    count = len(kinds) * len(columns)
+    return Report(question_of(__doc__), f"cases={count} commits={rounds * each}", tuple(figures))
+
+
+def _measured(
+    place: Path, kind: str, columns: int, trees: Mapping[str, Path], rounds: int, each: int
+) -> dict[str, float]:
+    """Return the median of what each took, in nanoseconds."""
+    raw = place / "raw"
+    raw.mkdir()
+    with ExitStack() as stack:
+        sides: dict[str, Committer | Floor] = {"raw": Floor(raw)}
+        for name, tree in trees.items():
+            sides[name] = stack.enter_context(_committer(tree, kind, columns, place / name))
+        for side in sides.values():
+            if isinstance(side, Committer):
+                assert side.answer() == "ready\n"
+        order = list(sides.values())
+        for number in range(rounds):
+            # Nobody comes after the same one each time.
+            for side in order if number % 2 else reversed(order):
+                side.commit(each)
+    return {name: statistics.median(side.took_ns) for name, side in sides.items()}
+
+
+@contextmanager
+def _committer(tree: Path, kind: str, columns: int, folder: Path) -> Iterator[Committer]:
+    process = subprocess.Popen(
+        [sys.executable, str(_PROGRAM), kind, str(columns), str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(tree)},
+    )
+    try:
+        yield Committer(process)
+    finally:
+        # Its input ends, and so does it; what it owes it keeps.
+        process.communicate()
+
+
+def _figures(name: str, medians: Mapping[str, float]) -> Iterable[Figure]:
+    yield Figure(name, medians["this"] / _MICROSECOND, "us")
+    yield Figure(f"{name} / raw create", medians["this"] / medians["raw"], "x")
+    if "that" in medians:
+        yield Figure(f"{name}: this / that", medians["this"] / medians["that"], "x")
+
+
+def main(
+    *,
+    columns: tuple[int, ...] = COLUMNS,
+    rounds: int = ROUNDS,
+    against: Path | None = None,
+    workdir: Path = WORKDIR,
+    output: Output = "text",
+) -> None:
+    """Commit each kind of change to a table of its own.
+
+    Args:
+        columns: How many the tables have.
+        rounds: How often each has its turn, for 20 commits; the median of all counts.
+        against: The tree of another version of lakeledger.
+        workdir: The file system that is measured.
+        output: text or json.
+    """
+    show(run(workdir, columns=columns, rounds=rounds, against=against), output)
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)
