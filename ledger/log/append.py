@@ -157,7 +157,7 @@ class Appender(Generic[S, E]):
                 # From here on: who only waits for the lock has asked for nothing yet.
                 ctrl_c.put_off()
                 rider.request.fate.is_sent = True
-                self._land_all(_Held([rider], turn))
+                self._land_together([rider], _Held([rider], turn))
             self.log.keep_caches()
 
     def _land(self, riders: Sequence[Rider[S, E]]) -> None:
@@ -182,9 +182,10 @@ class Appender(Generic[S, E]):
             self.log.look_again(self.patience.monotonic())
         # First, so that what others read on meanwhile is looked for in one of the two.
         winners: Winners[E] = Winners(self.log, self._kept)
-        # Who cannot look now finds out by trying.
-        with suppress(OSError):
-            winners.learn(self.log.read_ahead())
+        if self.log.is_beside_others():
+            # Who cannot look now finds out by trying.
+            with suppress(OSError):
+                winners.learn(self.log.read_ahead())
         for rider in riders:
             # It may have landed before, under an id that the caller was told.
             self._answer(rider, self.landings.known)
@@ -276,7 +277,7 @@ class Appender(Generic[S, E]):
     def _let_go_on(self, held: _Held[S, E]) -> None:
         """Wake whoever writes alone: he wakes up while the lock is let go of."""
         if len(held.riders) == 1 and not len(self._group) and not self.log.is_beside_others():
-            # First, as he may wait for caches that are owed; told twice, their keeper does it once.
+            # First, as he may wait for caches that are owed.
             self.log.keep_caches()
             held.riders[0].wake()
 

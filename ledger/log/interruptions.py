@@ -69,10 +69,10 @@ class CtrlC:
         elif monotonic() - self._came_s >= INSISTS_AFTER_S:
             raise KeyboardInterrupt
 
-    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
+    def __exit__(self, *_error: object) -> None:
         if self._is_put_off:
             signal(SIGINT, default_int_handler)
-        if self._came_s is not None and kind is not KeyboardInterrupt:
+        if self._came_s is not None:
             raise KeyboardInterrupt
 
 

@@ -117,7 +117,7 @@ class StreamLog(Generic[S, E]):
         self._read_to: Head[S] | None = None
         self._landed: Head[S] | None = None
         self._due: deque[tuple[Head[S], Sequence[bytes] | None, float]] = deque()
-        self._debts = 0
+        self._debts = self._asked_for = 0
         self._advanced_s = 0.0
         self._keeper = Worker("ledger-caches")
         self._lines = Lines()
@@ -132,8 +132,6 @@ class StreamLog(Generic[S, E]):
         """Forget who was at work: a child has none of its parent's threads."""
         self._mutex = threading.RLock()
         self._turn = threading.Lock()
-        # A child asks anew, for what its parent owed, too.
-        self._asked_for = 0
 
     def remember(self, keys_of: KeysOf[E], on_boundary: Callable[[int], None]) -> None:
         """Say what else to keep beside the log; a log that is held by either stays with it.
@@ -203,13 +201,13 @@ class StreamLog(Generic[S, E]):
         return self.head is not self._landed or self.is_beside_others()
 
     def read_ahead(self) -> list[Commit[E]]:
-        """Read what others appended, if there is anything, where it would win over what is made.
+        """Read what others appended, if there is anything: beside others it would win.
 
         A look costs less than making a commit that loses, while all others wait for the lock. What
         was read in line is returned, too, once.
         """
         read, self._read_in_line = self._read_in_line, []
-        return [*read, *self.catch_up()] if self.is_beside_others() else read
+        return [*read, *self.catch_up()]
 
     def catch_up(self) -> list[Commit[E]]:
         """Move the head forward over what others appended; return it, oldest first."""

@@ -24,7 +24,7 @@ LINGERS_S: Final = 0.5
 """How long a worker waits for more before its thread ends."""
 
 LOOKS_AGAIN_S: Final = 0.01
-"""So often a worker that waits for a lull asks whether there is one."""
+"""So often a worker that waits for a lull, or for who lands alone, asks whether it goes on."""
 
 EXIT_WAITS_S: Final = 10.0
 """How long a process that ends waits for all its workers together."""

@@ -157,6 +157,22 @@ def test_who_follows_others_merges_what_it_knows_and_asks_no_store_for_it() -> N
     }
 
 
+def test_who_follows_others_merges_what_they_completed_with_his_next_commit() -> None:
+    writer = orders(lake_on(memory()))
+    follower = table_on(writer.log.store)
+    for number in range(CHECKPOINT_INTERVAL + 1):
+        writer.append([data_file(f"f{number}.parquet")])
+        follower.log.refresh()
+        if number == 50:
+            assert found(follower, ["f0.parquet"]) == {"f0.parquet": [1]}
+    assert follower.log.lookup.owes_merging
+
+    follower.append([data_file("mine.parquet")])
+
+    assert follower.log.wait_for_caches()
+    assert not follower.log.lookup.owes_merging
+
+
 def test_what_is_at_hand_of_an_interval_says_from_where_on_it_has_to_be_read() -> None:
     tail: Tail[UpdateComment] = Tail(1, lambda _: ())
     first = tail.first

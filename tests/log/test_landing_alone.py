@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -23,6 +24,7 @@ import pytest
 
 import ledger
 from ledger import FileChange, Schema, SetOption, Table
+from ledger.log.group import riders
 from ledger.log.interruptions import INSISTS_AFTER_S
 from ledger.stores import LocalStore, Store, Turn
 from tests.faults import Wrapped
@@ -125,7 +127,9 @@ def test_the_main_thread_lands_its_own_where_nothing_but_ctrl_c_interrupts_it(
     interrupts, name = SITUATIONS[situation]
 
     with interrupts:
+        before = signal.getsignal(signal.SIGINT)
         assert lands_in(store, lambda: table.append([file("a")])) == name
+        assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_thread_into_which_somebody_may_raise_leaves_its_own_to_another() -> None:
@@ -152,14 +156,20 @@ def test_what_takes_long_is_landed_apart() -> None:
     assert lands_in(near, lambda: ours.alter([SetOption("second", "waits")])) == APART
 
 
-def test_who_comes_while_the_main_thread_lands_waits_for_it_and_is_landed_next() -> None:
+def test_who_comes_while_the_main_thread_lands_waits_for_it_and_is_landed_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # He is told, and does not find out by looking again.
+    monkeypatch.setattr(riders, "LOOKS_AGAIN_S", 60.0)
     store = Told(memory())
     table = table_on(store)
+    numbers = count()
     with ThreadPoolExecutor(3) as pool:
         later: list[Future[Any]] = []
 
         def others_come() -> None:
             store.before = lambda: None
+            assert table._appender.is_outrun
             later.extend(pool.submit(table.append, [file(f"b{n}")]) for n in range(3))
             until(lambda: len(table._appender._group) == 3)
             time.sleep(0.05)
@@ -172,6 +182,28 @@ def test_who_comes_while_the_main_thread_lands_waits_for_it_and_is_landed_next()
 
     assert versions == {mine.version + 1}
     assert store.threads == [MAIN, APART]
+    until(lambda: lands_in(store, lambda: table.append([file(f"c{next(numbers)}")])) == MAIN)
+
+
+def test_who_comes_while_another_thread_lands_leaves_his_own_to_it() -> None:
+    store = Told(memory())
+    table = table_on(store)
+    is_landing = threading.Event()
+
+    def main_comes() -> None:
+        store.before = lambda: None
+        is_landing.set()
+        until(lambda: len(table._appender._group) == 1)
+
+    store.before = main_comes
+    store.threads.clear()
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(table.append, [file("a")])
+        assert is_landing.wait(10)
+        mine = table.append([file("b")])
+
+    assert mine.version == first.result(10).version + 1
+    assert store.threads == [APART, APART]
 
 
 def test_main_thread_and_others_lose_nothing_beside_one_another(tmp_path: Path) -> None:
@@ -435,6 +467,11 @@ class Forked(Wrapped):
         self.child = os.fork()
         if self.child == 0:
             try:
+                # First in a thread of the child's, then in its main one.
+                other = threading.Thread(target=table.alter, args=([SetOption("its", "1")],))
+                other.start()
+                other.join(10)
+                assert table.at().options["its"] == "1"
                 table.alter([SetOption("child", "1")])
                 os.kill(os.getpid(), signal.SIGINT)
                 time.sleep(5)

@@ -20,14 +20,13 @@ from typing import Generic, TypeVar
 from ledger.evolution.stream import Intent
 from ledger.log.outside.commit_texts import KeptTexts
 from ledger.log.request import Appended, Request
-from ledger.log.worker import Worker, begin_anew_after_fork
+from ledger.log.worker import LOOKS_AGAIN_S, Worker, begin_anew_after_fork
 from ledger.model.errors import StoreError
 
 S = TypeVar("S")
 E = TypeVar("E")
 
 _LOOKS_AFTER_S = 1.0
-_LOOKS_AGAIN_S = 0.01
 
 
 class Rider(Generic[S, E]):
@@ -159,8 +158,8 @@ class Group(Generic[S, E]):
             rider: Who.
             land: Answers all the riders that it is given; one that rides alone it may wake
                 itself. The same for all of a group.
-            land_alone: Answers this one in the thread that asks, if nobody else waits or is at
-                work; None: that thread can be interrupted.
+            land_alone: Answers this one in the thread that asks, if no other is at work; None:
+                that thread can be interrupted.
 
         Raises:
             LedgerError: It did not land, or nobody knows.
@@ -186,10 +185,10 @@ class Group(Generic[S, E]):
     def _has_landed_alone(
         self, rider: Rider[S, E], land_alone: Callable[[Rider[S, E]], None]
     ) -> bool:
-        """Land a rider in this thread; False where others are at work, or wait."""
+        """Land a rider in this thread; False where the worker is at work."""
         self._alone = rider
         try:
-            if self._is_at_work or self._riders:
+            if self._is_at_work:
                 return False
             land_alone(rider)
         except BaseException as error:
@@ -222,7 +221,7 @@ class Group(Generic[S, E]):
         try:
             while self._alone is not None:
                 # Whoever was to say that he is done may have been interrupted on the way.
-                self._is_done.acquire(timeout=_LOOKS_AGAIN_S)
+                self._is_done.acquire(timeout=LOOKS_AGAIN_S)
             riders = self.gathered()
             if riders:
                 self._land(riders, land)
