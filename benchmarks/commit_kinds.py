@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import product
 from pathlib import Path
 
 import cyclopts
@@ -107,10 +108,11 @@ def run(
     figures: list[Figure] = []
     ratios: list[float] = []
     workdir.mkdir(parents=True, exist_ok=True)
-    for width in columns:
-        for kind in kinds:
-            with tempfile.TemporaryDirectory(dir=workdir) as folder:
-                medians = _measured(Path(folder), kind, width, trees, rounds, each)
+    # Gone at the end only: some file systems are slow for minutes after many files went.
+    with tempfile.TemporaryDirectory(dir=workdir) as folder:
+        for width, kind in product(columns, kinds):
+            place = Path(folder, f"{width} {kind}")
+            medians = _measured(place, kind, width, trees, rounds, each)
             figures += _figures(f"{kind}, {width} columns", medians)
             if against:
                 ratios.append(medians["this"] / medians["that"])
@@ -126,7 +128,7 @@ def _measured(
 ) -> dict[str, float]:
     """Return the median of what each took, in nanoseconds."""
     raw = place / "raw"
-    raw.mkdir()
+    raw.mkdir(parents=True)
     with ExitStack() as stack:
         sides: dict[str, Committer | Floor] = {"raw": Floor(raw)}
         for name, tree in trees.items():

@@ -31,7 +31,7 @@ from ledger import (
 
 Commit = Callable[[Ledger, Table, int], object]
 
-MANY = 100
+MANY = 20
 _WARM = 40
 
 

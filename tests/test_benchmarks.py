@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import (
     audit,
+    commit_kinds,
     commit_latency,
     contention,
     delta_projection,
@@ -25,6 +26,7 @@ from benchmarks import (
     verify,
     writers,
 )
+from benchmarks.committing import KINDS
 from benchmarks.history import lake_at
 from benchmarks.measure import Spent
 from benchmarks.rival_writers import contestants
@@ -59,6 +61,22 @@ def test_commit_latency_lands_the_same_commits_on_every_table(tmp_path: Path) ->
     report = commit_latency.run(tmp_path, size=20, repeats=2, width=6)
     assert report.fingerprint == "commits=20 landed=[3]"
     assert all(figure.value > 0 for figure in report.figures)
+
+
+def test_every_kind_of_commit_is_measured_beside_another_version(tmp_path: Path) -> None:
+    report = commit_kinds.run(tmp_path, columns=[5], rounds=1, each=2)
+    names = {each.name for each in report.figures}
+    assert {f"{kind}, 5 columns / raw create" for kind in KINDS} <= names
+    here, kinds = Path(__file__).parents[1], ["a tag"]
+    beside = commit_kinds.run(
+        tmp_path, kinds=kinds, columns=[5], rounds=1, each=2, against=here
+    ).figures
+    assert [each.name for each in beside][2:] == [
+        "a tag, 5 columns: this / that",
+        "all kinds, geometric mean: this / that",
+    ]
+    assert all(figure.value > 0 for figure in report.figures)
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_follows_is_measured_and_gets_there(tmp_path: Path) -> None:
