@@ -18,10 +18,10 @@ from msgspec import Struct
 from ledger.events.commit import Commit, said_by
 from ledger.evolution.stream import Intent, Landed, Postponed, StateLike
 from ledger.log.clock import StreamClock
+from ledger.log.group.interruptions import CtrlC, only_ctrl_c_interrupts
 from ledger.log.group.open_commit import OpenCommit, Proposal
 from ledger.log.group.riders import Group, Rider, twin
 from ledger.log.group.winners import KeptCommits, Winners
-from ledger.log.interruptions import CtrlC, only_ctrl_c_interrupts
 from ledger.log.landing import (
     Committed,
     Landings,

@@ -25,7 +25,7 @@ import pytest
 import ledger
 from ledger import FileChange, Schema, SetOption, Table
 from ledger.log.group import riders
-from ledger.log.interruptions import INSISTS_AFTER_S
+from ledger.log.group.interruptions import INSISTS_AFTER_S
 from ledger.stores import LocalStore, Store, Turn
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
