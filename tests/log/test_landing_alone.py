@@ -39,6 +39,14 @@ STEP = 5
 pytestmark = pytest.mark.alone
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard() -> Iterator[None]:
+    """Let Ctrl-C do what it does in every program, also where the tests' parent ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class Told(Wrapped):
     """Keeps the names of the threads that create commits, and runs what it is given there."""
 
@@ -266,7 +274,7 @@ def test_who_presses_ctrl_c_again_after_a_second_is_heard_at_once() -> None:
         ctrl_c()
         began_s = time.monotonic()
         with suppress(KeyboardInterrupt):
-            while True:
+            for _ in range(100):
                 time.sleep(0.05)
                 ctrl_c()
         waited_s.append(time.monotonic() - began_s)
@@ -382,6 +390,7 @@ STORM = """
 import os, random, signal, sys, threading, time
 import ledger
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 table = ledger.open(sys.argv[1]).table("shop.orders")
 table.append([ledger.FileChange(path="first.parquet", record_count=1, file_size_in_bytes=9)])
 is_over = []
@@ -479,6 +488,7 @@ class Forked(Wrapped):
                 os._exit(0 if table.at().options["child"] == "1" else 2)
             os._exit(1)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 store = memory()
 orders(lake_on(store))
 forked = Forked(store)
