@@ -203,7 +203,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake.create_view("shop.seen", ViewSchema(fields=(), query="SELECT 1"))
     schema = Schema.of({"id": "INT", "day": "INT"}, options={"ledger.formats": "iceberg"})
     table = lake.create_table("shop.orders", schema)
-    file = Path(table.folder) / "real.parquet"
+    file = root / "shop.db" / "orders" / "real.parquet"
     file.parent.mkdir(parents=True, exist_ok=True)
     parquet.write_table(
         pa.table({"id": pa.array([1], "int32"), "day": pa.array([2], "int32")}), file
