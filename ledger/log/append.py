@@ -182,10 +182,9 @@ class Appender(Generic[S, E]):
             self.log.look_again(self.patience.monotonic())
         # First, so that what others read on meanwhile is looked for in one of the two.
         winners: Winners[E] = Winners(self.log, self._kept)
-        if self.log.is_beside_others():
-            # Who cannot look now finds out by trying.
-            with suppress(OSError):
-                winners.learn(self.log.read_ahead())
+        # Who cannot look now finds out by trying.
+        with suppress(OSError):
+            winners.learn(self.log.read_ahead())
         for rider in riders:
             # It may have landed before, under an id that the caller was told.
             self._answer(rider, self.landings.known)

@@ -201,13 +201,13 @@ class StreamLog(Generic[S, E]):
         return self.head is not self._landed or self.is_beside_others()
 
     def read_ahead(self) -> list[Commit[E]]:
-        """Read what others appended, if there is anything: beside others it would win.
+        """Read what others appended, if there is anything, where it would win over what is made.
 
         A look costs less than making a commit that loses, while all others wait for the lock. What
         was read in line is returned, too, once.
         """
         read, self._read_in_line = self._read_in_line, []
-        return [*read, *self.catch_up()]
+        return [*read, *self.catch_up()] if self.is_beside_others() else read
 
     def catch_up(self) -> list[Commit[E]]:
         """Move the head forward over what others appended; return it, oldest first."""
@@ -447,11 +447,6 @@ class StreamLog(Generic[S, E]):
             lines = self._lines.of(*segment_of(commit.version))
             self._due.append((head, lines, self._advanced_s))
             self._debts += 1
-
-    @property
-    def owes_caches(self) -> bool:
-        """Whether caches are to be saved."""
-        return bool(self._due) or self.lookup.owes_merging
 
     def keep_caches(self) -> None:
         """Have the caches saved that this writer owes; nobody waits for them."""

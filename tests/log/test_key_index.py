@@ -148,7 +148,7 @@ def test_who_follows_others_merges_what_it_knows_and_asks_no_store_for_it() -> N
             assert found(follower, ["f0.parquet"]) == {"f0.parquet": [1]}
     assert writer.log.wait_for_caches()
     lookup = follower.log.lookup
-    assert lookup.owes_merging
+    assert lookup.merge_next()
     while lookup.merge_next():
         pass
     wanted = [0, 99, 100, 700, 799, 800, 1500, 1649]
@@ -165,12 +165,12 @@ def test_who_follows_others_merges_what_they_completed_with_his_next_commit() ->
         follower.log.refresh()
         if number == 50:
             assert found(follower, ["f0.parquet"]) == {"f0.parquet": [1]}
-    assert follower.log.lookup.owes_merging
+    assert follower.log.lookup.debts == 1
 
     follower.append([data_file("mine.parquet")])
 
     assert follower.log.wait_for_caches()
-    assert not follower.log.lookup.owes_merging
+    assert not follower.log.lookup.merge_next(), "it was not merged before"
 
 
 def test_what_is_at_hand_of_an_interval_says_from_where_on_it_has_to_be_read() -> None:

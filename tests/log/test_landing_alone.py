@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import count
 from pathlib import Path
 from types import FrameType
@@ -43,9 +43,8 @@ pytestmark = pytest.mark.alone
 @pytest.fixture(autouse=True)
 def ctrl_c_is_heard() -> Iterator[None]:
     """Let Ctrl-C do what it does in every program, also where the tests' parent ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+    with handled(signal.SIGINT, signal.default_int_handler):
+        yield
 
 
 class Told(Wrapped):
@@ -118,12 +117,12 @@ def is_as_ever() -> bool:
     return signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-SITUATIONS: dict[str, tuple[AbstractContextManager[object], str]] = {
-    "nothing interrupts": (handled(signal.SIGUSR1, signal.SIG_IGN), MAIN),
-    "Ctrl-C is ignored": (handled(signal.SIGINT, signal.SIG_IGN), MAIN),
-    "Ctrl-C has a handler": (handled(signal.SIGINT, lambda *_: None), APART),
-    "a signal has a handler": (handled(signal.SIGALRM, lambda *_: None), APART),
-    "each line is traced": (traced(), APART),
+SITUATIONS: dict[str, tuple[Callable[[], AbstractContextManager[object]], str]] = {
+    "nothing interrupts": (nullcontext, MAIN),
+    "Ctrl-C is ignored": (lambda: handled(signal.SIGINT, signal.SIG_IGN), MAIN),
+    "Ctrl-C has a handler": (lambda: handled(signal.SIGINT, lambda *_: None), APART),
+    "a signal has a handler": (lambda: handled(signal.SIGALRM, lambda *_: None), APART),
+    "each line is traced": (traced, APART),
 }
 
 
@@ -135,7 +134,7 @@ def test_the_main_thread_lands_its_own_where_nothing_but_ctrl_c_interrupts_it(
     table = table_on(store)
     interrupts, name = SITUATIONS[situation]
 
-    with interrupts:
+    with interrupts():
         before = signal.getsignal(signal.SIGINT)
         assert lands_in(store, lambda: table.append([file("a")])) == name
         assert signal.getsignal(signal.SIGINT) is before
@@ -288,7 +287,8 @@ def test_who_presses_ctrl_c_again_after_a_second_is_heard_at_once() -> None:
 
     (note,) = interrupted.value.__notes__
     assert "may have landed" in note
-    assert INSISTS_AFTER_S <= waited_s[0] < INSISTS_AFTER_S + 1
+    # Five seconds would be to the end of pressing.
+    assert INSISTS_AFTER_S <= waited_s[0] < 5
     assert is_as_ever()
     store.after = lambda: None
     # What had landed is found, and goes before what comes next.
@@ -396,6 +396,19 @@ def test_whenever_ctrl_c_is_pressed_it_is_told_what_came_of_the_commit(
     assert reader.append([file("last")]).version == table.state.version
 
 
+def assert_runs(program: str, *args: str) -> None:
+    """Run a program in a process of its own, which says at its end that all was well."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *args],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=Path(__file__).parents[2],
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "ok"), done.stderr
+
+
 STORM = """
 import os, random, signal, sys, threading, time
 import ledger
@@ -444,7 +457,7 @@ assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 live = {each.path for each in ledger.open(sys.argv[1]).table("shop.orders").at().files}
 assert landed <= live, landed - live
 assert heard > 50 and len(landed) > 50, (heard, len(landed))
-print("ok", threading.active_count())
+print("ok")
 """
 
 
@@ -453,15 +466,7 @@ def test_a_storm_of_ctrl_c_loses_nothing(tmp_path: Path) -> None:
     lake.create_database("shop")
     lake.create_table("shop.orders", ledger.Schema.of({"id": "BIGINT"}))
 
-    done = subprocess.run(
-        [sys.executable, "-c", STORM, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-
-    assert (done.returncode, done.stdout.split()[:1]) == (0, ["ok"]), done.stderr
+    assert_runs(STORM, str(tmp_path))
 
 
 FORKS = """
@@ -511,12 +516,4 @@ print("ok")
 
 
 def test_a_child_that_another_thread_forks_meanwhile_hears_of_ctrl_c_and_commits() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FORKS],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        cwd=Path(__file__).parents[2],
-    )
-    assert (done.returncode, done.stdout.strip()) == (0, "ok"), done.stderr
+    assert_runs(FORKS)

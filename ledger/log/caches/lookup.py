@@ -553,13 +553,8 @@ class Lookup(Generic[E]):
 
     @property
     def debts(self) -> int:
-        """How many intervals `merge_next` was left, done or not."""
+        """How many intervals in memory `merge_next` was left so far, merged by now or not."""
         return self._debts
-
-    @property
-    def owes_merging(self) -> bool:
-        """Whether there are intervals in memory that `merge_next` would make smaller."""
-        return bool(self._unmerged)
 
     def merge_next(self) -> bool:
         """Merge what is kept of complete intervals, though others saved them; False: all is done.

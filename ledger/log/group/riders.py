@@ -129,9 +129,9 @@ class Group(Generic[S, E]):
         self._riders: deque[Rider[S, E]] = deque()
         self._taken: list[Rider[S, E]] = []
         self._worker = Worker("ledger-commits")
-        # Of the worker and of who lands alone, each says that he is at work before he looks whether
-        # the other one is.
-        self._alone: Rider[S, E] | None = None
+        # Each of the two, the worker and who lands alone, says that he is at work before he looks
+        # whether the other one is.
+        self._lands_alone = False
         self._is_at_work = False
         self._is_done = threading.Lock()
         self._is_done.acquire()
@@ -143,7 +143,7 @@ class Group(Generic[S, E]):
     @property
     def is_busy(self) -> bool:
         """Whether a rider that comes now waits for others."""
-        waits = self._alone is not None or bool(self._riders)
+        waits = self._lands_alone or bool(self._riders)
         return waits or not all(each.is_answered for each in self._taken)
 
     def ride(
@@ -186,7 +186,7 @@ class Group(Generic[S, E]):
         self, rider: Rider[S, E], land_alone: Callable[[Rider[S, E]], None]
     ) -> bool:
         """Land a rider in this thread; False where the worker is at work."""
-        self._alone = rider
+        self._lands_alone = True
         try:
             if self._is_at_work:
                 return False
@@ -196,7 +196,7 @@ class Group(Generic[S, E]):
                 rider.fail(error)
             raise
         finally:
-            self._alone = None
+            self._lands_alone = False
             if self._riders:
                 with suppress(RuntimeError):
                     self._is_done.release()
@@ -219,7 +219,7 @@ class Group(Generic[S, E]):
             return False
         self._is_at_work = True
         try:
-            while self._alone is not None:
+            while self._lands_alone:
                 # Whoever was to say that he is done may have been interrupted on the way.
                 self._is_done.acquire(timeout=LOOKS_AGAIN_S)
             riders = self.gathered()
@@ -250,8 +250,7 @@ class Group(Generic[S, E]):
         waiting = [*self._taken, *self._riders]
         self._taken = []
         self._riders.clear()
-        self._alone = None
-        self._is_at_work = False
+        self._lands_alone = self._is_at_work = False
         for each in waiting:
             if not each.is_answered:
                 each.fail(
