@@ -1,19 +1,32 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.events.schema_changes import AddColumn, Move, UpdateColumnPosition
+from ledger.events.schema_changes import (
+    AddColumn,
+    Move,
+    RenameColumn,
+    SchemaChange,
+    SetOption,
+    UpdateColumnNullability,
+    UpdateColumnPosition,
+    UpdateComment,
+)
+from ledger.events.spec_changes import ReplaceSortOrder, UpdatePartitionSpec
 from ledger.evolution.wire.changes import (
     schema_change_from_json,
     schema_change_to_json,
     schema_from_json,
+    well_formed,
 )
 from ledger.model.errors import InvalidChangeError, UnsupportedError
+from ledger.model.types.text import parse_type
 from tests.histories import random_change, start_schema
 
 
@@ -115,3 +128,49 @@ def test_a_change_of_the_log_and_one_of_the_wire_are_the_same_value() -> None:
     wire = {"action": "addColumn", "fieldNames": ["a"], "dataType": "int", "comment": None}
 
     assert schema_change_from_json(wire) == AddColumn(("a",), "INT")
+
+
+_KINDS = [*get_args(SchemaChange), UpdatePartitionSpec, ReplaceSortOrder]
+
+
+class _Loud(str):
+    """A text of a class of its own, which JSON knows nothing of."""
+
+    __slots__ = ()
+
+
+_odd = st.one_of(
+    st.sampled_from([None, True, False, 0, 1, 2.5, b"a", "", "a", "a.b", _Loud("a"), "INT"]),
+    st.sampled_from([(), ("a",), ("a", "b"), ["a"], ("a", 1), ("a", None), (("a",),), [["a"]]]),
+    st.sampled_from([(_Loud("a"),), Move("a", "FIRST"), parse_type("INT NOT NULL"), {"a": 1}]),
+)
+
+
+@given(kind=st.sampled_from(_KINDS), data=st.data())
+def test_a_change_is_taken_as_its_json_would_be_read(kind: Any, data: st.DataObject) -> None:
+    """Or refused: what is taken without being written and read back is the same either way."""
+    given_ = kind(**{each: data.draw(_odd, label=each) for each in kind.__struct_fields__})
+    try:
+        taken = well_formed(given_)
+    except InvalidChangeError:
+        return
+    read = msgspec.json.decode(msgspec.json.encode(taken), type=kind)
+    assert taken == read
+    assert [type(getattr(taken, each)) for each in kind.__struct_fields__] == [
+        type(getattr(read, each)) for each in kind.__struct_fields__
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        SetOption("k", None),  # type: ignore[arg-type]
+        RenameColumn(("a",), new_name=True),  # type: ignore[arg-type]
+        RenameColumn(("a", 1), "b"),  # type: ignore[arg-type]
+        UpdateColumnNullability(("a",), None),  # type: ignore[arg-type]
+        UpdateComment(("a",)),  # type: ignore[arg-type]
+    ],
+)
+def test_what_a_field_cannot_be_is_refused_by_name(change: Any) -> None:
+    with pytest.raises(InvalidChangeError, match=type(change).__name__):
+        well_formed(change)

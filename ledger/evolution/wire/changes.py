@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import lru_cache
+from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
@@ -183,7 +185,11 @@ def as_change(given: SchemaChange | Mapping[str, Any]) -> SchemaChange:
         return well_formed(given)
     if isinstance(given, Mapping):
         return schema_change_from_json(given)
-    raise InvalidChangeError(
+    raise _no_change(given)
+
+
+def _no_change(given: object) -> InvalidChangeError:
+    return InvalidChangeError(
         f"{excerpt(given)} is no SchemaChange; give one, such as "
         "AddColumn(('name',), 'STRING'), or its JSON object"
     )
@@ -197,6 +203,8 @@ def well_formed(change: R) -> R:
     Raises:
         InvalidChangeError: A field is of another type; the message names it.
     """
+    if _is_plain(change):
+        return change
     said = type(change).__name__
     plain = {each: getattr(change, each) for each in change.__struct_fields__}
     try:
@@ -221,6 +229,40 @@ def well_formed(change: R) -> R:
     return change if read_back == change else read_back
 
 
+def _is_plain(change: Struct) -> bool:
+    """Whether every field is a text, a truth, nothing, or a path, where it may be that.
+
+    Most changes are of these alone, and then there is nothing to write and to read back.
+    """
+    for name, kinds in _plain_kinds(type(change)):
+        value = getattr(change, name)
+        kind = type(value)
+        if kind not in kinds or (kind is tuple and not {*map(type, value)} <= _TEXTS):
+            return False
+    return True
+
+
+@lru_cache(maxsize=64)
+def _plain_kinds(change: type[Struct]) -> tuple[tuple[str, frozenset[type]], ...]:
+    """Return the fields of a class, each with the plain types that it may be of."""
+    return tuple(
+        (each.name, frozenset(_PLAIN[kind] for kind in _either(each.type) if kind in _PLAIN))
+        for each in msgspec.structs.fields(change)
+    )
+
+
+def _either(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if isinstance(kind, UnionType) else (kind,)
+
+
+_TEXTS = {str}
+_PLAIN: dict[Any, type] = {
+    str: str,
+    bool: bool,
+    NoneType: NoneType,
+    tuple[str, ...]: tuple,
+}
+
 # msgspec would write these as texts, and read the texts as if they had been given.
 _NO_JSON = (bytes, bytearray, datetime, date, time, timedelta, Decimal)
 
@@ -232,6 +274,9 @@ def _as_path(given: Any) -> Any:
         return tuple(tuple(each) if isinstance(each, list) else each for each in given)
     return given
 
+
+# Put together once: every commit asks.
+_Change = SchemaChange | UpdatePartitionSpec | ReplaceSortOrder
 
 _KINDS: dict[str, type[UpdatePartitionSpec | ReplaceSortOrder]] = {
     "updatePartitionSpec": UpdatePartitionSpec,
@@ -249,11 +294,11 @@ def as_table_change(
     Raises:
         InvalidChangeError: It is neither.
     """
-    if isinstance(given, UpdatePartitionSpec | ReplaceSortOrder):
+    if isinstance(given, _Change):
         return well_formed(given)
-    if isinstance(given, SchemaChange) or not isinstance(given, Mapping):
-        return as_change(given)
-    return table_change_from_json(given)
+    if isinstance(given, Mapping):
+        return table_change_from_json(given)
+    raise _no_change(given)
 
 
 def table_change_from_json(obj: Any, *, path: str = "$") -> SchemaChange | SpecChange:
