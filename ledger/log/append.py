@@ -55,10 +55,12 @@ class _Held(Struct, Generic[S, E], frozen=True):
     Attributes:
         riders: For whom.
         turn: As the store has it.
+        is_alone: Whether it is held by whoever asks himself, whom nobody has to wake.
     """
 
     riders: Sequence[Rider[S, E]]
     turn: Turn | None
+    is_alone: bool = False
 
     def creates(self, key: str, joined: Sequence[Rider[S, E]]) -> None:
         """Let others go on once a commit shows, where it holds all that the lock is held for."""
@@ -157,7 +159,7 @@ class Appender(Generic[S, E]):
                 # From here on: who only waits for the lock has asked for nothing yet.
                 ctrl_c.put_off()
                 rider.request.fate.is_sent = True
-                self._land_together([rider], _Held([rider], turn))
+                self._land_together([rider], _Held([rider], turn, is_alone=True))
             self.log.keep_caches()
 
     def _land(self, riders: Sequence[Rider[S, E]]) -> None:
@@ -274,7 +276,9 @@ class Appender(Generic[S, E]):
         self.log.advance(proposal.head, proposal.commit)
 
     def _let_go_on(self, held: _Held[S, E]) -> None:
-        """Wake whoever writes alone: he wakes up while the lock is let go of."""
+        """Wake the only one who waits: he wakes up while the lock is let go of."""
+        if held.is_alone:
+            return
         if len(held.riders) == 1 and not len(self._group) and not self.log.is_beside_others():
             # First, as he may wait for caches that are owed.
             self.log.keep_caches()

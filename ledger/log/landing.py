@@ -289,13 +289,21 @@ def noting(request: Request) -> Iterator[None]:
     """
     try:
         yield
-    except LedgerError:
-        raise
     except BaseException as error:
-        notes = getattr(error, "__notes__", ())
-        if request.fate.is_sent and not any(request.commit_id in each for each in notes):
-            error.add_note(fate(request))
+        note_fate(request, error)
         raise
+
+
+def note_fate(request: Request, error: BaseException) -> None:
+    """Note on what interrupts a request what is known of it, once it is on its way.
+
+    The ledger's own errors say that themselves.
+    """
+    if isinstance(error, LedgerError):
+        return
+    notes = getattr(error, "__notes__", ())
+    if request.fate.is_sent and not any(request.commit_id in each for each in notes):
+        error.add_note(fate(request))
 
 
 def _in_doubt(commit_id: str, known: str) -> str:

@@ -230,6 +230,10 @@ def _refuse_unknown(options: CommitOptions) -> None:
 
 def digest_of(asked: Any) -> str:
     """Return the SHA-256, in hex, of what is asked, in plain data."""
-    plain = msgspec.to_builtins(asked, str_keys=True)
-    content = msgspec.json.encode(plain, order="sorted")
+    try:
+        content = msgspec.json.encode(asked, order="sorted")
+    except TypeError:
+        # Keys that are no texts are sorted as the texts that they become.
+        plain = msgspec.to_builtins(asked, str_keys=True)
+        content = msgspec.json.encode(plain, order="sorted")
     return hashlib.sha256(content).hexdigest()

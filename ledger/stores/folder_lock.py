@@ -20,6 +20,8 @@ _next: Final[dict[tuple[int, str], Callable[[], None]]] = {}
 """The files that threads create in their turns, each with what is done once it shows."""
 
 _NO_LOCKS_HERE: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF})
+# One serves all: `suppress` keeps nothing of those who enter it.
+_whatever_happens: Final = suppress(OSError)
 _NOT_WRITTEN_BY_ME: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
@@ -79,7 +81,7 @@ class FolderLock:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor in _held:
             # A child forked meanwhile shares the lock and would keep it past our close.
-            with suppress(OSError):
+            with _whatever_happens:
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
             _let_go(descriptor)
 

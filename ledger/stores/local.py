@@ -17,6 +17,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import lru_cache
 from typing import Final
 
 import ledger.stores.posix as posix  # noqa: PLR0402 - the door of this room imports this file
@@ -68,6 +69,7 @@ class LocalStore:
         # POSIX keeps exactly two leading slashes, which would give one root two URLs.
         self._root = "/" + os.path.abspath(root).lstrip("/")
         self._base = self._root if self._root.endswith("/") else f"{self._root}/"
+        self._url = f"file://{self._root}"
         self._durable = durable
         self._durable_folders: set[str] = set()
 
@@ -77,7 +79,7 @@ class LocalStore:
     @property
     def url(self) -> str:
         """The root as `file:///path`, not percent-encoded: lake engines take it literally."""
-        return f"file://{self._root}"
+        return self._url
 
     @property
     def is_near(self) -> bool:
@@ -98,8 +100,9 @@ class LocalStore:
         path, _, name = place.rpartition("/")
         may_be_visible = False
         try:
-            # Losers leave before they pay for a sync. Only the link below decides.
-            if _is_file(place):
+            # Losers leave before they pay for a sync. Only the link below decides; whoever cannot
+            # look, or looks with another user's rights, finds out there.
+            if os.access(place, os.F_OK) and _is_file(place):
                 return False
             folder, draft = self._open_durable(path), posix.draft_name()
             try:
@@ -243,9 +246,7 @@ class LocalStore:
 
     def lock(self, key: str) -> AbstractContextManager[Turn | None]:
         """See `Store.lock`; the file is `.lock` in the folder that `key` is in."""
-        folder = folder_of(key)
-        path = f"{self._base}{folder}/{LOCK_NAME}" if folder else self._base + LOCK_NAME
-        return FolderLock(path, self._base, self.url)
+        return FolderLock(_lock_path(self._base, key), self._base, self._url)
 
     def _sync(self, descriptor: int) -> None:
         if self._durable is Durability.FSYNC:
@@ -322,6 +323,13 @@ class LocalStore:
             with posix.opened_folder(parent) as folder:
                 self._sync(folder)
         self._durable_folders.add(path)
+
+
+# Every commit asks, and streams are few.
+@lru_cache(maxsize=256)
+def _lock_path(base: str, key: str) -> str:
+    folder = folder_of(key)
+    return f"{base}{folder}/{LOCK_NAME}" if folder else base + LOCK_NAME
 
 
 def _is_file(path: str) -> bool:

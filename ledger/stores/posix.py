@@ -9,6 +9,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from typing import Final
 
 from ledger.model.errors import StoreError
@@ -27,6 +28,10 @@ ABSENT: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _FEW_BYTES: Final = 16_384
+# One serves all: `suppress` keeps nothing of those who enter it.
+_whatever_happens = suppress(OSError)
+_own_beginning = ""
+_numbers = count()
 _is_draft = re.compile(rf"{re.escape(DRAFT_PREFIX)}[0-9a-f]{{16}}").fullmatch
 
 _IS_POSIX: Final = all(
@@ -100,8 +105,9 @@ def draft(folder: int) -> Iterator[tuple[str, int]]:
 
 
 def draft_name() -> str:
-    """Return a name that no other draft has."""
-    return f"{DRAFT_PREFIX}{os.urandom(8).hex()}"
+    """Return a name that no other draft has: this process's random beginning, and a number."""
+    # The system is asked for something random once, and not for each file.
+    return f"{DRAFT_PREFIX}{_own_beginning}{next(_numbers) & 0xFFFFFF:06x}"
 
 
 def open_draft(folder: int, name: str) -> int:
@@ -111,7 +117,7 @@ def open_draft(folder: int, name: str) -> int:
 
 def remove_draft(folder: int, name: str) -> None:
     """Take a draft's name away; an orphan does no harm, and fails no write that was made."""
-    with suppress(OSError):
+    with _whatever_happens:
         os.unlink(name, dir_fd=folder)
 
 
@@ -222,3 +228,14 @@ def _entries(base: str, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
                 yield from _entries(base, f"{path}/")
             else:
                 yield path, entry
+
+
+def _begin_anew() -> None:
+    global _own_beginning  # noqa: PLW0603
+    _own_beginning = os.urandom(5).hex()
+
+
+_begin_anew()
+if hasattr(os, "register_at_fork"):
+    # A child would go on with its parent's names.
+    os.register_at_fork(after_in_child=_begin_anew)

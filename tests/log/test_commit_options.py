@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from ledger import InvalidInputError, SetOption
+from ledger import CommitConflictError, InvalidInputError, RenameColumn, SetOption
+from ledger.log.request import digest_of
 from tests.lakes import lake_on, memory, orders
 
 
@@ -36,3 +37,40 @@ def test_what_no_json_can_say_is_refused_and_nothing_is_written() -> None:
     with pytest.raises(InvalidInputError, match="cannot be written as JSON"):
         table.alter([SetOption("k", "\ud800")])
     assert table.at().version == 0
+
+
+def test_an_error_of_the_ledgers_own_says_all_itself() -> None:
+    """A note of what came of the commit is for what came from outside."""
+    table = orders(lake_on(memory()))
+    table.alter([SetOption("k", "1")])
+    with pytest.raises(CommitConflictError, match="expected version 0") as lost:
+        table.alter([SetOption("k", "2")], expect_version=0)
+    assert getattr(lost.value, "__notes__", []) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "digest"),
+    [
+        (
+            ["alter", [SetOption("k", "1"), RenameColumn(("a", "b"), "c")]],
+            "1a983162188852c92181989bc2214d521f7e488f9423b94487c42ebff4774c28",
+        ),
+        (
+            ["words", {"b": (1, None), "a": [{"d": 1.5, "c": True}]}],
+            "9ddaf88e09b89ab96079cf249fe51f5319a51d27b0dee06a08ba9c79a27d4fd8",
+        ),
+        (
+            {10: "ten", 9: {"x": 2}},
+            "b1753785fffb6b6d69d193aa340a89009dd34b459f86bef9d48a0b5a4adc661f",
+        ),
+    ],
+)
+def test_what_was_asked_is_told_by_the_digest_that_logs_hold(asked: Any, digest: str) -> None:
+    """It stands in the logs, so that asking again with a later version finds what landed."""
+    assert digest_of(asked) == digest
+
+
+def test_what_is_asked_in_json_is_told_by_the_same_digest() -> None:
+    change = {"type": "setOption", "value": "1", "key": "k"}
+    assert digest_of([SetOption("k", "1")]) == digest_of([change])
+    assert digest_of({2: "b", 10: "a"}) == digest_of({"10": "a", "2": "b"})

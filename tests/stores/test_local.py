@@ -286,6 +286,32 @@ def test_a_root_that_was_removed_is_made_again(tmp_path: Path) -> None:
     assert store.create("t/a", b"2") is True
 
 
+def test_a_forked_child_has_names_of_its_own_for_what_it_writes(tmp_path: Path) -> None:
+    """Parent and child go on counting from the same number; one's draft is not the other's."""
+
+    class Names(LocalStore):
+        def _link(self, folder: int, draft: str, name: str) -> None:
+            super()._link(folder, draft, name)
+            (tmp_path / f"draft of {name}").write_text(draft)
+
+    store = Names(tmp_path / "root")
+    store.create("a", b"1")
+    child = os.fork()
+    if not child:
+        try:
+            store.create("c", b"1")
+        finally:
+            # Whatever happened, the tests are its parent's.
+            os._exit(0)
+    os.waitpid(child, 0)
+    store.create("b", b"1")
+
+    drafts = [(tmp_path / f"draft of {name}").read_text() for name in "abc"]
+    beginnings = [each[:-6] for each in drafts]
+    assert beginnings[0] == beginnings[1] != beginnings[2]
+    assert len({*drafts}) == 3
+
+
 def test_foreign_files_are_no_keys(tmp_path: Path) -> None:
     for name in (".tmp-orphan", ".lock", "back\\slash", "line\nbreak", "key"):
         (tmp_path / name).write_bytes(b"1")

@@ -55,6 +55,7 @@ class OpenCommit(Generic[S, E]):
         self._log = log
         self._head = head
         self._version = head.state.version + 1 if head else 0
+        self._key = log.layout.commit(self._version)
         self._moment = moment
         self._format = moment.format
         self._check = check
@@ -178,7 +179,7 @@ class OpenCommit(Generic[S, E]):
             self.commit(),
             encode(self._of(self._format, *map(Raw, self._bodies))),
         )
-        file = LogFile(self._log.layout.commit(commit.version), body, commit.version)
+        file = LogFile(self._key, body, commit.version)
         state = self.state()
         if state is None:
             raise AssertionError("a commit that is proposed holds a transaction")
@@ -208,11 +209,10 @@ class OpenCommit(Generic[S, E]):
 
         As readers see it: Python checks no types, so what was asked may be nothing for them.
         """
-        key = self._log.layout.commit(self._version)
         try:
             body = encode_transaction(transaction)
             file = encode(self._of(format_version, Raw(body)))
-            return body, self._log.codec.decode(file, key), file
+            return body, self._log.codec.decode(file, self._key), file
         except (DamagedLogError, UpgradeRequiredError) as error:
             cause = error.__cause__ or error
             raise InvalidInputError(

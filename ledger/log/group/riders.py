@@ -143,8 +143,9 @@ class Group(Generic[S, E]):
     @property
     def is_busy(self) -> bool:
         """Whether a rider that comes now waits for others."""
-        waits = self._lands_alone or bool(self._riders)
-        return waits or not all(each.is_answered for each in self._taken)
+        if self._lands_alone or self._riders:
+            return True
+        return bool(self._taken) and not all(each.is_answered for each in self._taken)
 
     def ride(
         self,

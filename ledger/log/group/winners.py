@@ -69,6 +69,8 @@ class Winners(Generic[E]):
         """
         first = (self._met if base is None else base) + 1
         wanted = range(first, (self._newest if last is None else last) + 1)
+        if not wanted:
+            return []
         missing = [each for each in wanted if not self._has(each)]
         if missing:
             for read in self._log.known_commits(missing[0], missing[-1]):
