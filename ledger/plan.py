@@ -178,7 +178,7 @@ class _Trial:
         except InvalidChangeError as error:
             # One that is refused while it is decided: all that is wrong with it is said first.
             rules = rules_of(outcome.batch.schema.options)
-            found = tuple(problems(attrs.evolve(outcome.batch, rules=rules), self.formats))
+            found = tuple(problems(replace(outcome.batch, rules=rules), self.formats))
             yield from found or (error,)
 
     def _decide(self, rules_of: Callable[[Mapping[str, str]], Rules]) -> Decided:

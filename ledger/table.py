@@ -6,12 +6,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack, get_args
 
 import msgspec
 from attrs import evolve
 from msgspec import UNSET
-from msgspec.structs import replace
 
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.events.commit import Commit
@@ -43,7 +42,7 @@ from ledger.history.older import (
 )
 from ledger.locations import is_absolute, place_of
 from ledger.log.append import Appender
-from ledger.log.landing import find_commit, noting
+from ledger.log.landing import find_commit, note_fate, noting
 from ledger.log.request import Appended, CommitOptions, Request, fresh_id, outside, request_of
 from ledger.log.travel import at_timestamp, at_version, head_state
 from ledger.log.worker import aside
@@ -1688,8 +1687,13 @@ class Table:
     def _told(
         self, request: Request, append: Callable[[], Appended[TableState]]
     ) -> Appended[TableState]:
-        with noting(request), committing():
-            return told_commit(append, stream=self.log, commit_id=request.commit_id)
+        # What `noting` does, which makes a generator a time.
+        try:
+            with committing():
+                return told_commit(append, stream=self.log, commit_id=request.commit_id)
+        except BaseException as error:
+            note_fate(request, error)
+            raise
 
     def _landed(
         self, request: Request, plan: Plan, base: TableState | None
@@ -1779,10 +1783,8 @@ class Table:
         if isinstance(changes, Landed):
             return changes
         newest = self.log.format
-        if asker is not None and any(
-            isinstance(each, SchemaChange | SpecChange) for each in changes
-        ):
-            asker = replace(asker, house=self._house())
+        if asker is not None and not _RULED.isdisjoint(map(type, changes)):
+            asker = Asker(asker.author, asker.message, asker.now_millis, self._house())
         return TableIntent(
             changes,
             base,
@@ -1838,6 +1840,9 @@ def its_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
 
 
 _loaded: list[bool] = []
+
+_RULED: Final = frozenset(get_args(SchemaChange | SpecChange))
+"""What rules of databases are about."""
 
 
 def load_what_commits_need() -> None:

@@ -7,7 +7,7 @@ of event, or a new key, has its line here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, Final, get_args
 
@@ -27,7 +27,12 @@ from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import OLDEST_FORMAT, Transaction
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.schema_events import ColumnUndropped
-from ledger.events.snapshot_events import BranchCommitted, SnapshotCommitted, SnapshotFacts
+from ledger.events.snapshot_events import (
+    BranchCommitted,
+    RolledBack,
+    SnapshotCommitted,
+    SnapshotFacts,
+)
 from ledger.events.table_events import TableCreated, TablePromoted
 
 EQUAL_TIMES: Final = 2
@@ -108,22 +113,36 @@ _NONE: Final = (UNSET, UNSET, UNSET)
 
 
 def _since(event: object) -> int:
-    if isinstance(event, TableCreated) and event.is_born_elsewhere:
-        return BIRTHS_ELSEWHERE
-    if isinstance(event, SnapshotCommitted) and event.fast_forward_to is not UNSET:
-        return BRANCHES
-    if isinstance(event, SnapshotFacts):
-        return _since_snapshot(event)
-    return _SINCE.get(type(event), OLDEST_FORMAT)
+    kind = type(event)
+    asked = _BY_ITS_FACTS.get(kind)
+    return _SINCE.get(kind, OLDEST_FORMAT) if asked is None else asked(event)
+
+
+def _since_birth(event: TableCreated) -> int:
+    return BIRTHS_ELSEWHERE if event.is_born_elsewhere else OLDEST_FORMAT
+
+
+def _since_commit(event: SnapshotCommitted) -> int:
+    return _since_snapshot(event) if event.fast_forward_to is UNSET else BRANCHES
+
+
+def _since_branch(event: BranchCommitted) -> int:
+    return max(BRANCHES, _since_snapshot(event))
 
 
 def _since_snapshot(event: SnapshotFacts) -> int:
-    known = BRANCHES if isinstance(event, BranchCommitted) else OLDEST_FORMAT
-    if event.summary is not UNSET:
-        known = max(known, PROMOTIONS)
+    known = OLDEST_FORMAT if event.summary is UNSET else PROMOTIONS
     if isinstance(event.files_format, UnsetType):
         return known
     return max(known, FILE_FACTS, event.files_format)
+
+
+_BY_ITS_FACTS: Final[dict[type, Callable[[Any], int]]] = {
+    TableCreated: _since_birth,
+    SnapshotCommitted: _since_commit,
+    BranchCommitted: _since_branch,
+    RolledBack: _since_snapshot,
+}
 
 
 def opened_format(events: Iterable[object]) -> int:

@@ -95,7 +95,7 @@ def _look_here(log: StreamLog[Any, Any]) -> None:
             meets those of stores again.
     """
     try:
-        log.refresh()
+        log.catch_up()
     except LedgerError:
         return
     except OSError as error:
@@ -105,7 +105,7 @@ def _look_here(log: StreamLog[Any, Any]) -> None:
 
 def _can_look(log: StreamLog[Any, Any]) -> bool:
     try:
-        log.refresh()
+        log.catch_up()
     except (OSError, LedgerError):
         return False
     return True

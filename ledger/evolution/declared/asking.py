@@ -313,12 +313,14 @@ def _worded(name: str, refusal: Refusal, options: Mapping[str, str]) -> FormatEr
 
 def _pair_problems(one: FormatRules, other: FormatRules, batch: Batch) -> Iterator[Refusal]:
     """Yield the columns that no file can hold so that readers of both formats read them."""
+    were_declared = {one.name, other.name} <= batch.declared_before.formats
+    if were_declared and batch.is_same_shape:
+        return
     roots = _clashing_roots(one, other)
     if not roots:
         return
-    if {one.name, other.name} <= batch.declared_before.formats:
-        columns = () if batch.is_same_shape else batch.changed_columns
-        for column in columns:
+    if were_declared:
+        for column in batch.changed_columns:
             old = batch.columns_before.get(column.id)
             # Tables that are older than the rule keep what they have.
             if old is None or not any(_clashes_at(one, other, roots, [old])):

@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from msgspec import Struct
 
@@ -112,6 +112,10 @@ class _Said(Struct, frozen=True):
         return _OWNERS_BY_PATH if self.database else _RULES[OWNERS]
 
 
+_MEANT: Final = frozenset(get_args(SchemaEvent | SpecEvent))
+"""What a table's rules are about."""
+
+
 def refuse_commit(state: TableState, events: Sequence[TableEvent], asker: Asker) -> None:
     """Refuse what a table's own rules do not allow.
 
@@ -137,7 +141,7 @@ def commit_refusals(
     Raises:
         InvalidChangeError: A rule that it sets cannot be read.
     """
-    meant = [each for each in events if isinstance(each, SchemaEvent | SpecEvent)]
+    meant = [each for each in events if type(each) in _MEANT]
     if not meant:
         # Options may be many, and most commits are of files.
         return

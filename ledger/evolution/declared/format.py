@@ -12,7 +12,6 @@ from itertools import chain, compress, pairwise, repeat
 from operator import is_not
 from typing import Any, Protocol
 
-from attrs import frozen
 from msgspec import Struct
 
 from ledger.evolution.declared.names import BoundNames
@@ -196,8 +195,7 @@ class SchemaStep(Struct, frozen=True):
     only: frozenset[int] | None = None
 
 
-@frozen
-class Batch:
+class Batch(Struct, frozen=True, dict=True):
     """What a transaction makes of a table.
 
     Attributes:
@@ -231,7 +229,7 @@ class Batch:
         """Whether columns, keys and layout are all as they were."""
         return _shape(self.before.schema, self.before) == _shape(self.schema, self.layout)
 
-    @cached_property
+    @property
     def only_leaves(self) -> bool:
         """Whether nothing happens but that the table leaves some of its formats."""
         was, now = self.before.schema, self.schema

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ledger.model.errors import InvalidChangeError
 
@@ -27,6 +28,7 @@ FORMAT_VERSION_OPTION = "format-version"
 DEFAULT_FORMATS = "paimon,iceberg"
 DEFAULT_FORMAT_VERSION = 2
 _VERSIONS = ("1", "2", "3")
+_DEFAULT_VERSION = str(DEFAULT_FORMAT_VERSION)
 OWN_PREFIX = "ledger."
 
 
@@ -78,8 +80,9 @@ class Rules(Struct, frozen=True):
             (['iceberg', 'paimon'], False)
         """
         formats = options.get(FORMATS_OPTION, DEFAULT_FORMATS)
-        version = options.get(FORMAT_VERSION_OPTION, str(DEFAULT_FORMAT_VERSION))
-        return _declared(formats, version, allow_incompatible=allow_incompatible)
+        version = options.get(FORMAT_VERSION_OPTION, _DEFAULT_VERSION)
+        rules = _declared(formats, version)
+        return replace(rules, allow_incompatible=True) if allow_incompatible else rules
 
 
 def followed(options: Mapping[str, str]) -> tuple[str, ...]:
@@ -141,13 +144,13 @@ def _grace_millis(text: str | None) -> int:
 
 # Every commit asks a few times, and tables have few answers.
 @lru_cache(maxsize=64)
-def _declared(text: str, version: str, *, allow_incompatible: bool) -> Rules:
+def _declared(text: str, version: str) -> Rules:
     formats = frozenset(each.strip() for each in text.split(","))
     if version not in _VERSIONS:
         raise InvalidChangeError(
             f"option {FORMAT_VERSION_OPTION} is {version!r}; Iceberg's are {', '.join(_VERSIONS)}"
         )
-    return Rules(formats, int(version), allow_incompatible)
+    return Rules(formats, int(version))
 
 
 PAIMON_RULES = Rules(frozenset({"paimon"}))

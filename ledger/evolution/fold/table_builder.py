@@ -140,15 +140,21 @@ class TableBuilder:
     )
 
     def __init__(self, state: TableState | None = None) -> None:
+        self._wrote_format = OLDEST_FORMAT
+        self._changes_schema = False
+        if state is None:
+            self._begin()
+        else:
+            self._resume(state)
+
+    def _begin(self) -> None:
         self.version = -1
         self.time_millis = 0
         self.effective_millis = 0
         self.format = OLDEST_FORMAT
-        self._wrote_format = OLDEST_FORMAT
         self.keeps_outside = False
         self._corrections: tuple[ClockCorrection, ...] = ()
         self._format_rules: Mapping[str, int] = {}
-        self._changes_schema = False
         self._is_closed, self._dropped = True, False
         # Those of a state are shared, and copied by the first change: most commits change none.
         self._owns = True
@@ -165,8 +171,6 @@ class TableBuilder:
         self._born: BornTrail | None = None
         self._paimon: PaimonTable | None = None
         self._delta: DeltaTable | None = None
-        if state is not None:
-            self._resume(state)
 
     def _resume(self, state: TableState) -> None:
         self.version = state.version
@@ -183,8 +187,11 @@ class TableBuilder:
         self._puffin = cast("dict[int, IcebergStatistics]", state.statistics)
         self._earliest_snapshot_id = state.earliest_snapshot_id
         self._branches = BranchTrail(state.branches, state.last_branch_number)
-        if state.born is None:
-            self._snapshots = SnapshotTrail(state.snapshot, state.totals)
+        self._snapshots = (
+            SnapshotTrail(state.snapshot, state.totals)
+            if state.born is None
+            else SnapshotTrail(None, Totals())
+        )
         self._schema = SchemaBuilder(state.schema)
         self._schema_id = state.schema.id
         self._schema_millis = state.schema.time_millis

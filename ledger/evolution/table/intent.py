@@ -211,6 +211,18 @@ class TableIntent:
                 said = iceberg_facts(state, state.born, schema)
                 yield from said.events
                 schema = evolve(schema, id=said.schema_id)
+        for row, event in self._decide_others(state, schema) if self._others else ():
+            asks = asks or row.asks_formats
+            yield event
+        if asks and self._newest >= RECORDED_RULES:
+            raised = raised_rules(schema.options, state, self._formats)
+            if raised is not None:
+                yield raised
+
+    def _decide_others(
+        self, state: TableState, schema: Schema
+    ) -> Iterator[tuple[StateOperation, TableEvent]]:
+        """Yield what the changes become that come after those of the schema and the layout."""
         course = Course(
             state,
             schema,
@@ -224,12 +236,7 @@ class TableIntent:
             row = operation(change, StateOperation)
             event = row.decide(course, change)
             if event is not None:
-                asks = asks or row.asks_formats
-                yield event
-        if asks and self._newest >= RECORDED_RULES:
-            raised = raised_rules(schema.options, state, self._formats)
-            if raised is not None:
-                yield raised
+                yield row, event
 
     def _decide_table(self, state: TableState) -> Decided:
         """Return what changes the schema and the layout."""

@@ -66,6 +66,7 @@ class SnapshotTrail:
     """The snapshot half of a table's builder: the newest event and the running totals."""
 
     __slots__ = (
+        "_before",
         "base",
         "file_count",
         "file_size_in_bytes",
@@ -77,6 +78,7 @@ class SnapshotTrail:
     )
 
     def __init__(self, base: Snapshot | None, totals: Totals) -> None:
+        self._before = totals
         self.base = base
         self.newest: ListingEvent | None = None
         self.newest_millis = 0
@@ -132,6 +134,8 @@ class SnapshotTrail:
 
     def totals(self) -> Totals:
         """Return the sums after the newest snapshot."""
+        if self.newest is None:
+            return self._before
         return Totals(
             self.record_count,
             self.file_size_in_bytes,
