@@ -99,6 +99,8 @@ class TablePast:
         """Keep schemas that are at hand; whoever loses a race has files of the one before."""
         for each in schemas:
             self._schemas.setdefault(each.id, each)
+        if len(self._schemas) <= _MOST_KEPT:
+            return
         for oldest in list(self._schemas)[:-_MOST_KEPT]:
             self._schemas.pop(oldest, None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from itertools import chain
 from typing import Any, Generic, Literal, TypedDict, TypeVar
@@ -157,7 +157,8 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
     given = options.get("commit_id")
     effective = options.get("effective_time")
     try:
-        digest, *otherwise = map(digest_of, (*_words(options), asked))
+        words = (options["asked"], asked) if "asked" in options else (asked,)
+        digest, *otherwise = [digest_of(each) for each in words]
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidInputError(f"what was asked cannot be written as JSON: {error}") from error
     return Request(
@@ -199,11 +200,6 @@ def _refuse_half_characters(options: CommitOptions) -> None:
             raise InvalidInputError(
                 f"{name}={excerpt(each)}: half a surrogate pair is no character"
             )
-
-
-def _words(options: CommitOptions) -> Iterator[Any]:
-    if "asked" in options:
-        yield options["asked"]
 
 
 _FORMS: dict[

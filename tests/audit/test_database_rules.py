@@ -270,11 +270,11 @@ def test_threads_that_ask_while_one_looks_are_served_by_one_look_more(lake: Ledg
     asked, may_go_on = Asked(), threading.Event()
 
     class Slow(StreamLog[Any, Any]):
-        def refresh(self) -> Any:
+        def catch_up(self) -> Any:
             looked.append(threading.current_thread().name)
             if len(looked) == 1:
                 assert may_go_on.wait(120)
-            return super().refresh()
+            return super().catch_up()
 
     houses = Houses()
     houses.read_by(Slow(setting.store, "_ledger", CatalogStream(), setting.gate))

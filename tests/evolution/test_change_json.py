@@ -142,7 +142,9 @@ class _Loud(str):
 _odd = st.one_of(
     st.sampled_from([None, True, False, 0, 1, 2.5, b"a", "", "a", "a.b", _Loud("a"), "INT"]),
     st.sampled_from([(), ("a",), ("a", "b"), ["a"], ("a", 1), ("a", None), (("a",),), [["a"]]]),
-    st.sampled_from([(_Loud("a"),), Move("a", "FIRST"), parse_type("INT NOT NULL"), {"a": 1}]),
+    st.sampled_from([(_Loud("a"),), parse_type("INT NOT NULL"), {"a": 1}]),
+    st.sampled_from([Move("a", "FIRST"), Move("a", "AFTER", "b"), Move("a", "SIDEWAYS")]),  # type: ignore[arg-type]
+    st.sampled_from([Move(1, "LAST"), Move("a", "LAST", ("b",)), Move("a", None)]),  # type: ignore[arg-type]
 )
 
 
@@ -169,6 +171,8 @@ def test_a_change_is_taken_as_its_json_would_be_read(kind: Any, data: st.DataObj
         RenameColumn(("a", 1), "b"),  # type: ignore[arg-type]
         UpdateColumnNullability(("a",), None),  # type: ignore[arg-type]
         UpdateComment(("a",)),  # type: ignore[arg-type]
+        UpdateColumnPosition(Move("a", "SIDEWAYS")),  # type: ignore[arg-type]
+        UpdateColumnPosition(Move("a", "BEFORE", 1)),  # type: ignore[arg-type]
     ],
 )
 def test_what_a_field_cannot_be_is_refused_by_name(change: Any) -> None:

@@ -230,14 +230,14 @@ def well_formed(change: R) -> R:
 
 
 def _is_plain(change: Struct) -> bool:
-    """Whether every field is a text, a truth, nothing, or a path, where it may be that.
+    """Whether every field is a text, a truth, nothing, a path or a move, where it may be that.
 
     Most changes are of these alone, and then there is nothing to write and to read back.
     """
     for name, kinds in _plain_kinds(type(change)):
         value = getattr(change, name)
         kind = type(value)
-        if kind not in kinds or (kind is tuple and not {*map(type, value)} <= _TEXTS):
+        if kind not in kinds or (kind in _INSIDE and not _INSIDE[kind](value)):
             return False
     return True
 
@@ -255,13 +255,20 @@ def _either(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if isinstance(kind, UnionType) else (kind,)
 
 
-_TEXTS = {str}
 _PLAIN: dict[Any, type] = {
     str: str,
     bool: bool,
     NoneType: NoneType,
+    MoveType: str,
     tuple[str, ...]: tuple,
+    Move: Move,
 }
+_TEXTS = {str}
+_INSIDE: dict[type, Callable[[Any], bool]] = {
+    tuple: lambda path: {*map(type, path)} <= _TEXTS,
+    Move: lambda move: move.type in _MOVE_TYPES and _is_plain(move),
+}
+"""What has to hold of what is inside."""
 
 # msgspec would write these as texts, and read the texts as if they had been given.
 _NO_JSON = (bytes, bytearray, datetime, date, time, timedelta, Decimal)
