@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from ledger.events.born.iceberg import StatisticsBlob
     from ledger.evolution.declared.commit_rules import Asker, House
     from ledger.evolution.declared.personal import Marked
+    from ledger.evolution.table import changes as table_changes
     from ledger.evolution.table.changes import Isolation, TableChange
     from ledger.evolution.table.conflicts.touched import RecentlyTouched
     from ledger.evolution.table.intent import Judged, TableIntent
@@ -1245,8 +1246,7 @@ class Table:
             >>> orders.rollback(tag="v1").state.totals.record_count
             2
         """
-        from ledger.evolution.table.changes import Rollback
-
+        load_what_commits_need()
         if (snapshot is None) == (tag is None):
             raise InvalidInputError("rollback takes one of snapshot= and tag=")
 
@@ -1255,7 +1255,7 @@ class Table:
             files = self._way_to(head, then)
             target = then.state.last_snapshot_id
             return [
-                Rollback(
+                table_changes.Rollback(
                     target_snapshot_id=target,
                     target_tag_name=tag,
                     commit_user=fresh_id(),
@@ -1289,9 +1289,8 @@ class Table:
             >>> state.tags["week-1"].snapshot_id
             1
         """
-        from ledger.evolution.table.changes import CreateTag
-
-        change = CreateTag(name, snapshot, time_retained_millis)
+        load_what_commits_need()
+        change = table_changes.CreateTag(name, snapshot, time_retained_millis)
         return self._commit(["createTag", change], options, lambda _: [change])
 
     @takes(name=its.text, snapshot=its.whole.or_none(), time_retained_millis=its.whole.or_none())
@@ -1310,9 +1309,8 @@ class Table:
             >>> orders.replace_tag("v1").state.tags["v1"].snapshot_id
             2
         """
-        from ledger.evolution.table.changes import ReplaceTag
-
-        change = ReplaceTag(name, snapshot, time_retained_millis)
+        load_what_commits_need()
+        change = table_changes.ReplaceTag(name, snapshot, time_retained_millis)
         return self._commit(["replaceTag", change], options, lambda _: [change])
 
     @takes(name=its.text)
@@ -1346,9 +1344,8 @@ class Table:
             >>> dict(orders.delete_tag("v1").state.tags)
             {}
         """
-        from ledger.evolution.table.changes import DeleteTag
-
-        return self._commit(["deleteTag", name], options, lambda _: [DeleteTag(name)])
+        load_what_commits_need()
+        return self._commit(["deleteTag", name], options, lambda _: [table_changes.DeleteTag(name)])
 
     @takes(before=its.count)
     def expire_snapshots(
@@ -1364,10 +1361,9 @@ class Table:
             >>> state.earliest_snapshot_id, orders.at(tag="v1").totals.record_count
             (2, 2)
         """
-        from ledger.evolution.table.changes import ExpireSnapshots
-
+        load_what_commits_need()
         return self._commit(
-            ["expireSnapshots", before], options, lambda _: [ExpireSnapshots(before)]
+            ["expireSnapshots", before], options, lambda _: [table_changes.ExpireSnapshots(before)]
         )
 
     @takes(snapshot=its.whole, path=its.text, file_size_in_bytes=its.whole)
@@ -1390,9 +1386,8 @@ class Table:
             >>> orders.state.version
             3
         """
-        from ledger.evolution.table.changes import SetPartitionStatistics
-
-        change = SetPartitionStatistics(snapshot, path, file_size_in_bytes)
+        load_what_commits_need()
+        change = table_changes.SetPartitionStatistics(snapshot, path, file_size_in_bytes)
         asked = ["setPartitionStatistics", snapshot, path, file_size_in_bytes]
         return self._commit(asked, options, lambda _: [change])
 
@@ -1440,9 +1435,8 @@ class Table:
             >>> orders.state.version
             3
         """
-        from ledger.evolution.table.changes import SetStatistics
-
-        change = SetStatistics.of(
+        load_what_commits_need()
+        change = table_changes.SetStatistics.of(
             blobs,
             snapshot_id=snapshot,
             statistics_path=path,
@@ -1507,9 +1501,8 @@ class Table:
             >>> orders.seal().state.dropped
             True
         """
-        from ledger.evolution.table.changes import DropTable
-
-        end = DropTable(self.identifier.database, self.identifier.name)
+        load_what_commits_need()
+        end = table_changes.DropTable(self.identifier.database, self.identifier.name)
         return self._commit(["dropTable"], options, lambda _: [end])
 
     def keep_outside(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
@@ -1858,10 +1851,11 @@ def load_what_commits_need() -> None:
 def _load() -> None:
     # What every commit calls is bound here for good: to import by name again takes half a
     # microsecond, and four of it where the caches are cold.
-    global INSTALLED, Asker, TableIntent, as_table_change  # noqa: PLW0603
+    global INSTALLED, Asker, TableIntent, as_table_change, table_changes  # noqa: PLW0603
     import ledger.files.snapshot_plan
     import ledger.log.outside.column_values  # noqa: F401 - the calls that need them import them by name
     from ledger.evolution.declared.commit_rules import Asker
+    from ledger.evolution.table import changes as table_changes
     from ledger.evolution.table.intent import TableIntent
     from ledger.evolution.wire.changes import as_table_change
     from ledger.formats import INSTALLED
