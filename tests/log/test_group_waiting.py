@@ -103,6 +103,46 @@ def test_who_is_interrupted_wakes_the_next_all_the_same() -> None:
         went(gone_on, 0, 3)
 
 
+def test_what_a_handler_asks_waits_for_nobody_whom_it_has_stopped() -> None:
+    """A rider is woken by the one before it, and that one's thread is in the handler."""
+    opened, here = threading.Event(), threading.get_ident()
+    trips: list[list[str]] = []
+    looked_s: list[float] = []
+
+    def land(riders: Sequence[Plain]) -> None:
+        trips.append([each.request.commit_id for each in riders])
+        assert opened.wait(10)
+        for each in riders:
+            each.landed(Appended(0, 0))
+
+    class Handlers(Plain):
+        @property
+        def is_answered(self) -> bool:
+            if threading.get_ident() == here:
+                looked_s.append(time.monotonic())
+            return super().is_answered
+
+        def wait(self) -> None:
+            opened.set()
+            super().wait()
+
+    class Stopped(Plain):
+        def wait(self) -> None:
+            group.ride(rider(Handlers, "the handler's"), land)
+            super().wait()
+
+    group: Group[int, str] = Group()
+    other = threading.Thread(target=lambda: group.ride(rider(Plain, "first"), land))
+    other.start()
+    until(lambda: trips == [["first"]])
+    group.ride(rider(Stopped, "stopped"), land)
+    other.join(10)
+
+    assert trips == [["first"], ["stopped", "the handler's"]]
+    # Who was not woken looks for himself, a second later.
+    assert looked_s == []
+
+
 def test_who_never_comes_back_holds_up_the_others_for_a_second_at_most() -> None:
     with a_group(Plain, Lost, Plain, Plain) as gone_on:
         went(gone_on, 0, 2, 3)

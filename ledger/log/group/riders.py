@@ -39,11 +39,12 @@ class Rider(Generic[S, E]):
         gone: Whether its thread waits no longer.
         following: Whom its thread wakes when it goes on.
         attempts: How often it was decided.
+        thread: That which asks.
     """
 
     __slots__ = (
         *("_awake", "_doubt", "_error", "_landed"),
-        *("attempts", "following", "gone", "intent", "kept", "request"),
+        *("attempts", "following", "gone", "intent", "kept", "request", "thread"),
     )
 
     def __init__(self, intent: Intent[S, E], request: Request) -> None:
@@ -56,6 +57,7 @@ class Rider(Generic[S, E]):
         self.gone = False
         self.following: Rider[S, E] | None = None
         self.attempts = 0
+        self.thread = threading.get_ident()
         self._awake = threading.Lock()
         self._awake.acquire()
 
@@ -240,11 +242,7 @@ class Group(Generic[S, E]):
                 if not each.is_answered:
                     each.fail(twin(error))
         taken, self._taken = self._taken, []
-        chain = [each for each in taken if not each.gone]
-        for each, following in pairwise(chain):
-            each.following = following
-        if chain:
-            chain[0].wake()
+        _let_go_on([each for each in taken if not each.gone])
 
     def after_fork(self) -> None:
         """Leave to the parent what was asked there."""
@@ -260,6 +258,19 @@ class Group(Generic[S, E]):
                         "way, which is its parent's; ask for it there"
                     )
                 )
+            each.wake()
+
+
+def _let_go_on(answered: Sequence[Rider[S, E]]) -> None:
+    """Wake the first, which wakes the next, and so on."""
+    # A signal handler asks in the thread that it has stopped, and is the last one there to ask.
+    running = {each.thread: each for each in answered}
+    chain = [*running.values()]
+    for each, following in pairwise(chain):
+        each.following = following
+    for each in answered:
+        # Who is stopped wakes nobody before the handler has ended, which waits itself.
+        if each is chain[0] or running[each.thread] is not each:
             each.wake()
 
 
