@@ -1,14 +1,52 @@
-"""What stands in a checkpoint and few look at is decoded when somebody does."""
+"""Late: what few ask for is worked out, or decoded, when somebody does."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
 from ledger.model.errors import DamagedLogError
 
 T = TypeVar("T")
+
+
+class once(Generic[T]):  # noqa: N801 - written as `property` is
+    """A property that is worked out when it is first asked for, and kept in its `__dict__`.
+
+    What `functools.cached_property` does, but for the lock that Python 3.11's holds for all
+    instances of a class while one of them works: a thread that reads files meanwhile would keep
+    all the others waiting. Two threads that ask one instance at once may both work it out.
+
+    Example:
+        >>> class Sum:
+        ...     @once
+        ...     def value(self) -> int:
+        ...         print("working")
+        ...         return 2 + 2
+        >>> sums = Sum()
+        >>> sums.value + sums.value
+        working
+        8
+    """
+
+    def __init__(self, works_out: Callable[[Any], T]) -> None:
+        self._works_out = works_out
+        self._name = works_out.__name__
+        self.__doc__ = works_out.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> once[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> once[T] | T:
+        """Return what was worked out; the property itself, asked of the class."""
+        if instance is None:
+            return self
+        # Found there from now on: what stands in an instance goes before what its class has.
+        value = instance.__dict__[self._name] = self._works_out(instance)
+        return value
 
 
 def decoded(decoder: msgspec.json.Decoder[T], part: bytes | msgspec.Raw, says: str) -> T:

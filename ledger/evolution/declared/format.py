@@ -7,7 +7,6 @@ in a format is that format's own to say, and nothing in here knows one by name.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cached_property
 from itertools import chain, compress, pairwise, repeat
 from operator import is_not
 from typing import Any, Protocol
@@ -21,6 +20,7 @@ from ledger.evolution.state import TableState
 from ledger.evolution.tree.past import PastColumns
 from ledger.model.errors import InvalidChangeError
 from ledger.model.file_change import FileChange
+from ledger.model.late import once
 from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
@@ -212,7 +212,7 @@ class Batch(Struct, frozen=True, dict=True):
     rules: Rules
     history: History
 
-    @cached_property
+    @once
     def declared_before(self) -> Rules:
         """The rules before; those of no format where they cannot be read."""
         return declared_by(self.before.schema.options)
@@ -224,7 +224,7 @@ class Batch(Struct, frozen=True, dict=True):
         before, after = self.before.schema.options, self.schema.options
         return before != after and asked.version(before) != asked.version(after)
 
-    @cached_property
+    @once
     def is_same_shape(self) -> bool:
         """Whether columns, keys and layout are all as they were."""
         return _shape(self.before.schema, self.before) == _shape(self.schema, self.layout)
@@ -245,12 +245,12 @@ class Batch(Struct, frozen=True, dict=True):
         """Whether a column may become required although older rows may lack it."""
         return self.rules.allow_incompatible or self.before.snapshot is None
 
-    @cached_property
+    @once
     def reach(self) -> Reach:
         """What can be read before it; may read every file change that is live."""
         return self.history.reach(self.before)
 
-    @cached_property
+    @once
     def readable(self) -> list[Schema]:
         """The schemas of what can be read, but for the one afterwards; oldest first."""
         return self.history.schemas(self.reach.schema_ids - {self.schema.id})
@@ -276,7 +276,7 @@ class Batch(Struct, frozen=True, dict=True):
         for each in self.readable if back else ():
             yield SchemaStep(each, columns, back)
 
-    @cached_property
+    @once
     def returned(self) -> frozenset[int]:
         """The ids of columns that had been dropped, and stand again."""
         highest = self.before.schema.highest_field_id
@@ -308,7 +308,7 @@ class Batch(Struct, frozen=True, dict=True):
         """The columns before, by id."""
         return indexed(self.before.schema.fields).by_id
 
-    @cached_property
+    @once
     def changed_columns(self) -> tuple[DataField, ...]:
         """The columns afterwards that are not as they were."""
         before, after = self.before.schema.fields, self.schema.fields

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import TypeVar
 
 from attrs import define, field
 
 from ledger.evolution.columns.directives import is_blob
 from ledger.evolution.options.reading import TableOptions
+from ledger.model.late import once
 from ledger.model.schema import Schema
 from ledger.model.types import DataField, DataType
 from ledger.model.types.columns import indexed
@@ -48,7 +48,7 @@ class Candidate:
         """The columns by name."""
         return indexed(self.schema.fields).by_name
 
-    @cached_property
+    @once
     def unusual(self) -> tuple[DataField, ...]:
         """The columns of types that some rule speaks of."""
         if UNUSUAL_ROOTS.isdisjoint(indexed(self.schema.fields).roots):
@@ -77,17 +77,17 @@ class Candidate:
         """The partition keys that are not in the primary key."""
         return set(self.schema.partition_keys) - set(self.schema.primary_keys)
 
-    @cached_property
+    @once
     def blobs(self) -> list[str]:
         """The columns of BLOBs."""
         return [each.name for each in self.unusual if is_blob(each.type)]
 
-    @cached_property
+    @once
     def vectors(self) -> list[str]:
         """The columns that are VECTORs."""
         return [each.name for each in self.unusual if each.type.root == "VECTOR"]
 
-    @cached_property
+    @once
     def managed_blobs(self) -> tuple[str, ...]:
         """The columns whose BLOBs are kept in files of their own."""
         inline = {
