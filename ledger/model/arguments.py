@@ -169,17 +169,15 @@ def takes(**forms: Form) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def wrap(function: Callable[P, R]) -> Callable[P, R]:
         code = function.__code__
         named = enumerate(code.co_varnames[: code.co_argcount])
-        checks = [
-            (place, name, forms[name], forms[name].holds) for place, name in named if name in forms
-        ]
+        checks = [(place, name, forms[name]) for place, name in named if name in forms]
 
         @wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-            for place, name, needed, holds in checks:
+            for place, name, needed in checks:
                 if place < len(args):
                     value = args[place]
                     # Most are what they have to be, and no numbers.
-                    if isinstance(value, int) or not holds(value):
+                    if isinstance(value, int) or not needed.holds(value):
                         needed.check(name, value)
             for name, value in kwargs.items():
                 form = forms.get(name)

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from threading import get_ident
 from typing import Final, Self
 
-from ledger.stores.posix import fcntl
+from ledger.stores.posix import fcntl, whatever_happens
 from ledger.stores.refusals import refusal
 
 _held: Final[set[int]] = set()
@@ -20,8 +20,6 @@ _next: Final[dict[tuple[int, str], Callable[[], None]]] = {}
 """The files that threads create in their turns, each with what is done once it shows."""
 
 _NO_LOCKS_HERE: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF})
-# One serves all: `suppress` keeps nothing of those who enter it.
-_whatever_happens: Final = suppress(OSError)
 _NOT_WRITTEN_BY_ME: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
@@ -81,7 +79,7 @@ class FolderLock:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor in _held:
             # A child forked meanwhile shares the lock and would keep it past our close.
-            with _whatever_happens:
+            with whatever_happens:
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
             _let_go(descriptor)
 

@@ -29,7 +29,9 @@ _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _FEW_BYTES: Final = 16_384
 # One serves all: `suppress` keeps nothing of those who enter it.
-_whatever_happens = suppress(OSError)
+whatever_happens: Final = suppress(OSError)
+"""Lets go of what every commit enters, whatever the system says."""
+
 _own_beginning = ""
 _numbers = count()
 _is_draft = re.compile(rf"{re.escape(DRAFT_PREFIX)}[0-9a-f]{{16}}").fullmatch
@@ -117,7 +119,7 @@ def open_draft(folder: int, name: str) -> int:
 
 def remove_draft(folder: int, name: str) -> None:
     """Take a draft's name away; an orphan does no harm, and fails no write that was made."""
-    with _whatever_happens:
+    with whatever_happens:
         os.unlink(name, dir_fd=folder)
 
 

@@ -242,7 +242,7 @@ class Group(Generic[S, E]):
                 if not each.is_answered:
                     each.fail(twin(error))
         taken, self._taken = self._taken, []
-        _let_go_on([each for each in taken if not each.gone])
+        _wake_in_turn([each for each in taken if not each.gone])
 
     def after_fork(self) -> None:
         """Leave to the parent what was asked there."""
@@ -261,7 +261,7 @@ class Group(Generic[S, E]):
             each.wake()
 
 
-def _let_go_on(answered: Sequence[Rider[S, E]]) -> None:
+def _wake_in_turn(answered: Sequence[Rider[S, E]]) -> None:
     """Wake the first, which wakes the next, and so on."""
     # A signal handler asks in the thread that it has stopped, and is the last one there to ask.
     running = {each.thread: each for each in answered}
