@@ -9,7 +9,6 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
 from typing import Final
 
 from ledger.model.errors import StoreError
@@ -32,8 +31,6 @@ _FEW_BYTES: Final = 16_384
 whatever_happens: Final = suppress(OSError)
 """Lets go of what every commit enters, whatever the system says."""
 
-_own_beginning = ""
-_numbers = count()
 _is_draft = re.compile(rf"{re.escape(DRAFT_PREFIX)}[0-9a-f]{{16}}").fullmatch
 
 _IS_POSIX: Final = all(
@@ -107,9 +104,9 @@ def draft(folder: int) -> Iterator[tuple[str, int]]:
 
 
 def draft_name() -> str:
-    """Return a name that no other draft has: this process's random beginning, and a number."""
-    # The system is asked for something random once, and not for each file.
-    return f"{DRAFT_PREFIX}{_own_beginning}{next(_numbers) & 0xFFFFFF:06x}"
+    """Return a name that no other draft has."""
+    # Of the system each time: a process that was copied goes on with whatever it kept.
+    return f"{DRAFT_PREFIX}{os.urandom(8).hex()}"
 
 
 def open_draft(folder: int, name: str) -> int:
@@ -230,14 +227,3 @@ def _entries(base: str, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
                 yield from _entries(base, f"{path}/")
             else:
                 yield path, entry
-
-
-def _begin_anew() -> None:
-    global _own_beginning  # noqa: PLW0603
-    _own_beginning = os.urandom(5).hex()
-
-
-_begin_anew()
-if hasattr(os, "register_at_fork"):
-    # A child would go on with its parent's names.
-    os.register_at_fork(after_in_child=_begin_anew)

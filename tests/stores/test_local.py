@@ -287,7 +287,7 @@ def test_a_root_that_was_removed_is_made_again(tmp_path: Path) -> None:
 
 
 def test_a_forked_child_has_names_of_its_own_for_what_it_writes(tmp_path: Path) -> None:
-    """Parent and child go on counting from the same number; one's draft is not the other's."""
+    """Parent and child go on from the same memory; one's draft is not the other's."""
 
     class Names(LocalStore):
         def _link(self, folder: int, draft: str, name: str) -> None:
@@ -307,8 +307,6 @@ def test_a_forked_child_has_names_of_its_own_for_what_it_writes(tmp_path: Path) 
     store.create("b", b"1")
 
     drafts = [(tmp_path / f"draft of {name}").read_text() for name in "abc"]
-    beginnings = [each[:-6] for each in drafts]
-    assert beginnings[0] == beginnings[1] != beginnings[2]
     assert len({*drafts}) == 3
 
 
