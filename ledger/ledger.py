@@ -62,6 +62,7 @@ from ledger.opening.setting import Progress, TableSetting, no_progress
 from ledger.opening.streams import catalog_stream
 from ledger.opening.whereabouts import Settled
 from ledger.stores import client_options, open_store
+from ledger.stores.file_access import FileAccess, endpoint_of
 from ledger.stores.log_alone import Trust, trusting
 from ledger.table import WANTED_ENTRIES, Table
 
@@ -712,7 +713,7 @@ class Ledger:
             Identifier.parse(identifier),
             source,
             now_millis=self._setting.now_millis(),
-            storage_options=self._options_of(storage_options),
+            access=self._access(source, storage_options),
             on_progress=on_progress,
         )
 
@@ -737,7 +738,7 @@ class Ledger:
             Identifier.parse(identifier),
             source,
             now_millis=self._setting.now_millis(),
-            storage_options=self._options_of(storage_options),
+            access=self._access(source, storage_options),
         )
 
     @takes(source=its.text.or_none(), storage_options=its.by_name.or_none())
@@ -787,7 +788,7 @@ class Ledger:
             asked,
             source=source,
             now_millis=self._setting.now_millis,
-            storage_options=self._options_of(storage_options),
+            access=self._access(source, storage_options),
             on_progress=on_progress or (lambda _done, _of: None),
         )
 
@@ -822,7 +823,7 @@ class Ledger:
             asked,
             source=source,
             now_millis=self._setting.now_millis(),
-            storage_options=self._options_of(storage_options),
+            access=self._access(source, storage_options),
         )
 
     @takes(
@@ -866,7 +867,7 @@ class Ledger:
                 self,
                 source,
                 database=database,
-                storage_options=self._options_of(storage_options),
+                access=self._access(source, storage_options),
                 now_millis=self._setting.now_millis,
             )
         )
@@ -895,7 +896,7 @@ class Ledger:
             >>> found == {"web.visits": theirs}
             True
         """
-        found = self._importer(format_name).tables(source, self._options_of(storage_options))
+        found = self._importer(format_name).tables(source, self._access(source, storage_options))
         return {each.called(database): each.source for each in found}
 
     def _importer(self, format_name: str) -> Any:
@@ -903,8 +904,17 @@ class Ledger:
 
         return part(format_name, "importer")
 
-    def _options_of(self, given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        return self._setting.storage_options if given is None else given
+    def _access(self, source: str | None, options: Mapping[str, Any] | None) -> FileAccess:
+        """Return the permission to open a source's files: below the allowed locations alone.
+
+        What the user named as the source is added by the reader that knows its folder.
+        """
+        setting = self._setting
+        home = setting.file_access().home
+        if options is None:
+            return FileAccess(home, setting.storage_options, folders=setting.allowed)
+        at = home if source is None else endpoint_of(source, options)
+        return FileAccess(at, options, folders=setting.allowed)
 
     @takes(birth=_BIRTH)
     def adopt_table(

@@ -40,7 +40,7 @@ from ledger.history.older import (
     schemas,
     state_at_snapshot,
 )
-from ledger.locations import is_absolute, place_of
+from ledger.locations import is_absolute
 from ledger.log.append import Appender
 from ledger.log.landing import find_commit, note_fate, noting
 from ledger.log.request import Appended, CommitOptions, Request, fresh_id, outside, request_of
@@ -73,6 +73,7 @@ from ledger.model.snapshot import CommitKind
 from ledger.observing.told import told_commit
 from ledger.opening.setting import Plan, Progress, TableSetting, no_progress
 from ledger.opening.streams import OpenedTable, catalog_stream
+from ledger.stores.file_access import FileAccess
 from ledger.table_at import TableAt
 from ledger.table_branch import Paths, TableBranch
 
@@ -239,17 +240,23 @@ class Table:
         """
         if not is_absolute(path):
             return self.log.store.read(self.log.layout.key_of(path))
-        from ledger.files.registering.expand import open_path
-
-        where = self.reached(path)
-        if not self.may_fetch(where):
+        where, access = self.reached(path), self.file_access
+        if not access.permits(where):
             return None
-        filesystem, inside = open_path(where, self._setting.options_for(where))
         try:
-            body: bytes = filesystem.cat_file(inside)
+            return access.read(where)
         except FileNotFoundError:
             return None
-        return body
+
+    @property
+    def file_access(self) -> FileAccess:
+        """Permission to open the files that the table's log names.
+
+        Example:
+            >>> orders.file_access.permits("s3://somewhere/else.parquet")
+            False
+        """
+        return self._setting.file_access(self.location)
 
     @property
     def ledger_url(self) -> str:
@@ -282,11 +289,7 @@ class Table:
             >>> orders.may_fetch("s3://somewhere/else.parquet")
             False
         """
-        place = place_of(location)
-        own = {place_of(each).family for each in (self.ledger_url, self.location)}
-        return "::" not in location and (
-            place.family in own or any(each.holds(place) for each in self._setting.allowed)
-        )
+        return self.file_access.permits(location)
 
     @property
     def state(self) -> TableState:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from ledger import FileChange, Ledger, Schema, Table
+from ledger.locations import place_of
 from ledger.log.patience import Patience
 from ledger.opening.setting import TableSetting
 from ledger.stores import MemoryStore, Store
@@ -38,7 +39,10 @@ def no_time() -> Patience:
 
 
 def lake_on(
-    store: Store, clock: Callable[[], int] | None = None, patience: Patience | None = None
+    store: Store,
+    clock: Callable[[], int] | None = None,
+    patience: Patience | None = None,
+    allowed: Sequence[str] = (),
 ) -> Ledger:
     return Ledger(
         TableSetting(
@@ -47,6 +51,7 @@ def lake_on(
             author="tester",
             now_millis=clock or ticking(),
             patience=patience or Patience(),
+            allowed=tuple(map(place_of, allowed)),
         )
     )
 

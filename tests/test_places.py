@@ -152,15 +152,15 @@ def test_the_creators_own_call_asked_again_begins_an_external_log(tmp_path: Path
     def create(lake: Ledger) -> object:
         return lake.create_table("shop.t", _SCHEMA, location=str(tmp_path / "t"), commit_id="c")
 
-    create(lake_on(store))
+    create(lake_on(store, allowed=[str(tmp_path)]))
     # As if its creator had died before the table's own log was begun.
     shutil.rmtree(tmp_path / "t")
     for each in list(store.keys("_ledger/tables")):
         store.delete(each)
     with pytest.raises(DamagedLogError, match="same commit_id="):
-        lake_on(store).table("shop.t")
-    create(lake_on(store))
-    assert lake_on(store).table("shop.t").state.version == 0
+        lake_on(store, allowed=[str(tmp_path)]).table("shop.t")
+    create(lake_on(store, allowed=[str(tmp_path)]))
+    assert lake_on(store, allowed=[str(tmp_path)]).table("shop.t").state.version == 0
 
 
 def test_a_creation_that_died_half_way_is_finished_by_whoever_opens_the_table() -> None:
@@ -250,10 +250,25 @@ def test_a_scan_asks_nobody_whom_the_log_alone_names(lake: Ledger) -> None:
 def test_two_external_tables_of_racing_creators_do_not_share_a_place(tmp_path: Path) -> None:
     store = memory()
     lake_on(store).create_database("shop")
-    lake_on(store).create_table("shop.a", _SCHEMA, location=str(tmp_path / "t"))
+    lake_on(store, allowed=[str(tmp_path)]).create_table(
+        "shop.a", _SCHEMA, location=str(tmp_path / "t")
+    )
     with pytest.raises(InvalidChangeError, match="given to a table before"):
-        lake_on(store).create_table("shop.b", _SCHEMA, location=f"file://{tmp_path}/t/u")
+        lake_on(store, allowed=[str(tmp_path)]).create_table(
+            "shop.b", _SCHEMA, location=f"file://{tmp_path}/t/u"
+        )
     assert open_store(str(tmp_path / "t")).exists(f"_ledger/log/{0:020d}.json")
+
+
+def test_a_table_on_another_service_than_its_ledger_has_to_be_allowed(tmp_path: Path) -> None:
+    store, location = memory(), str(tmp_path / "t")
+    lake_on(store).create_database("shop")
+    with pytest.raises(UnsupportedError, match="allowed_locations"):
+        lake_on(store).create_table("shop.a", _SCHEMA, location=location)
+    lake_on(store, allowed=[location]).create_table("shop.a", _SCHEMA, location=location)
+    with pytest.raises(UnsupportedError, match="allowed_locations"):
+        lake_on(store).table("shop.a")
+    assert lake_on(store, allowed=[location]).table("shop.a").state.version == 0
 
 
 def test_a_table_on_another_service_is_not_told_what_opens_the_ledgers() -> None:

@@ -24,6 +24,7 @@ from ledger.evolution.bounds import IN_LOGS, IN_LOGS_BY_KEY, LONG, Bound
 from ledger.locations import escapes
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange, inline_files
+from ledger.model.messages.credentials import credentials_in
 from ledger.model.messages.excerpt import excerpt
 from ledger.model.types.wire import FieldObject, TypeObject
 
@@ -208,7 +209,8 @@ def check_said(said: Iterable[object], source: str) -> None:
         source: What says it, for the message.
 
     Raises:
-        InvalidInputError: A number is out of its range, or a path leads out of its place.
+        InvalidInputError: A number is out of its range, a path leads out of its place, or a URL
+            carries credentials.
 
     Example:
         >>> from ledger.events.snapshot_events import SnapshotsExpired
@@ -222,6 +224,26 @@ def check_said(said: Iterable[object], source: str) -> None:
                 f"{source}: {problem}, and no log may hold that; nothing of it was taken: have it "
                 "put right there, then ask again"
             )
+        check_credentials(msgspec.json.encode(each).decode(), source)
+
+
+def check_credentials(text: str, source: str) -> None:
+    """Check that no URL within a text of a source carries credentials, which a log would keep.
+
+    Args:
+        text: Any text, also JSON.
+        source: What says it, for the message.
+
+    Raises:
+        InvalidInputError: One does.
+    """
+    found = credentials_in(text)
+    if found is not None:
+        raise InvalidInputError(
+            f"{source}: {excerpt(found)} carries a user, a key or a signature, and a ledger keeps "
+            "no credentials; nothing was imported: have its owner take them out of the metadata, "
+            "and give what opens the place as storage_options"
+        )
 
 
 def parts_of_birth(birth: Mapping[str, Any]) -> Iterator[Any]:

@@ -34,7 +34,7 @@ from ledger.moving.ties import (
 )
 from ledger.opening.root import ROOT_KEY, id_of
 from ledger.opening.setting import TableSetting
-from ledger.stores import Store, open_store
+from ledger.stores import Store
 
 Verdict = Literal["here", "alias", "copied", "moved", "unreachable", "unknown"]
 
@@ -148,7 +148,7 @@ def _derived(lake: Moved, state: CatalogState) -> str:
 def _verdict(lake: Moved, recorded: str) -> Verdict:
     store = lake.setting.store
     try:
-        there = open_store(recorded, lake.setting.options_for(recorded))
+        there = lake.setting.store_at(recorded)
         if _shows(store, there):
             return "alias"
         body, mine = there.read(ROOT_KEY), store.read(ROOT_KEY)

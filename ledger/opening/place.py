@@ -10,9 +10,9 @@ from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidChangeError, StoreError
 from ledger.opening.root import ROOT_KEY
 from ledger.opening.setting import TableSetting
-from ledger.opening.whereabouts import behind_links
 from ledger.stores import Store, open_store
 from ledger.stores.examination import examine
+from ledger.stores.file_access import behind_links
 
 
 def refuse_location(location: str, state: CatalogState, setting: TableSetting) -> None:
@@ -26,6 +26,7 @@ def refuse_location(location: str, state: CatalogState, setting: TableSetting) -
         InvalidChangeError: It meets the ledger's root or another table's location, by its text or
             through links, or holds a log already.
         StoreError: It cannot hold a table, or does not answer; nothing was committed.
+        UnsupportedError: It lies on another service than the ledger, and is not allowed.
     """
     path = external_location(location)
     used = clash(state, path)
@@ -37,6 +38,7 @@ def refuse_location(location: str, state: CatalogState, setting: TableSetting) -
     for other in sorted(filter(is_absolute, state.used_paths)):
         if place.meets(behind_links(place_of(other))):
             raise _meets(location, f"{other}, which was given to a table before")
+    setting.file_access().check(path)
     _try_out(location, open_store(path, setting.options_for(path)))
 
 

@@ -9,13 +9,14 @@ from attrs import field, frozen
 
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
-from ledger.locations import Place, family_of
+from ledger.locations import Place
 from ledger.log.codec import Gate
 from ledger.log.patience import Patience
 from ledger.log.request import NowMillis, now_millis
 from ledger.opening.houses import Houses
 from ledger.opening.whereabouts import Whereabouts
 from ledger.stores import Store, open_store
+from ledger.stores.file_access import FileAccess, endpoint_of
 from ledger.stores.log_alone import Trust, trusting
 
 if TYPE_CHECKING:
@@ -64,12 +65,31 @@ class TableSetting:
         return self.whereabouts.canonical(self.store.url)
 
     def store_at(self, url: str) -> Store:
-        """Return the store of a table that lies elsewhere."""
+        """Return the store of a table that lies elsewhere.
+
+        Raises:
+            UnsupportedError: It lies on another service than the ledger, and is not allowed: the
+                catalog that names it may be foreign.
+        """
+        self.file_access().check(url)
         return trusting(open_store(url, self.options_for(url)), self.trust)
 
     def options_for(self, url: str) -> Mapping[str, Any]:
         """Return the storage options of an external table: the ledger's own on the same service."""
-        return self.storage_options if family_of(url) == family_of(self.store.url) else {}
+        return self.file_access().options_at(url)
+
+    def file_access(self, location: str = "") -> FileAccess:
+        """Return the permission to open files that a log names.
+
+        Every file on the ledger's own storage may be read, on that of a table's location, and
+        below the allowed locations.
+
+        Args:
+            location: The table's absolute URL; empty for none.
+        """
+        home = endpoint_of(self.store.url, self.storage_options)
+        own = {home, endpoint_of(location, self.storage_options)} if location else {home}
+        return FileAccess(home, self.storage_options, frozenset(own), self.allowed)
 
 
 def no_progress(_done: int, _of: int) -> None:

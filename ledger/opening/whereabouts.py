@@ -7,12 +7,12 @@ storage are aliases: those that were told, and on this machine those that links 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Final
 
 from ledger.evolution.catalog.state import CatalogState
-from ledger.locations import LOCAL, Place, place_of
+from ledger.locations import place_of
+from ledger.stores.file_access import behind_links
 
 _NOWHERE: Final = "memory://"
 
@@ -20,13 +20,6 @@ _NOWHERE: Final = "memory://"
 def recordable(url: str) -> str:
     """Return a root's URL as it is recorded; empty for one that means nothing to others."""
     return "" if url.startswith(_NOWHERE) else url
-
-
-def behind_links(place: Place) -> Place:
-    """Return where a place is behind the links that lead to it on this machine."""
-    if place.family != LOCAL:
-        return place
-    return place_of(os.path.realpath(f"/{place.path}"))
 
 
 class Whereabouts:

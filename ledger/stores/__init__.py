@@ -14,6 +14,8 @@
 - `several`: several things asked for or done at a time.
 - `log_alone`: a store as whoever trusts nothing but the log is to see it.
 - `examination`: what a ledger needs of a store, tried out.
+- `file_access`: opening files by URL, the one place that hands a URL to a client library.
+- `regular_files`: local files through fsspec, regular files only.
 - `factory`: `open_store`, from a URL to a store; refuses what has no proven conditional create.
 
 A new store is one adapter here that passes the contract suite, and one line in `factory`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -12,8 +11,9 @@ from typing import Any
 from attrs import frozen
 
 from ledger.locations import is_url, local_path
-from ledger.model.errors import InvalidInputError, StoreError
+from ledger.model.errors import InvalidInputError
 from ledger.model.messages.credentials import advice, carries_credentials
+from ledger.stores.file_access import FileAccess
 
 
 @frozen
@@ -21,27 +21,14 @@ class SourceFiles:
     """Reads files by their URLs.
 
     Attributes:
-        options: What fsspec takes for them.
+        access: Permission to open them.
     """
 
-    options: Mapping[str, Any]
+    access: FileAccess
 
     def read(self, url: str) -> bytes:
-        """Return a file's bytes.
-
-        Raises:
-            OSError: It is not there, or may not be read.
-            StoreError: Nothing that is installed reads such a place.
-        """
-        files, path = self._open(url)
-        try:
-            body: bytes = files.cat_file(path)
-        except OSError:
-            raise
-        except Exception as error:
-            # Every kind of storage has errors of its own.
-            raise OSError(f"{type(error).__name__}: {error}") from error
-        return body
+        """Return a file's bytes; errors as of `FileAccess.read`."""
+        return self.access.read(url)
 
     def names(self, folder: str) -> list[str]:
         """Return the names of what lies in a folder, sorted.
@@ -49,7 +36,8 @@ class SourceFiles:
         Raises:
             FileNotFoundError: There is no such folder.
             OSError: It may not be listed.
-            StoreError: As of `read`.
+            UnsupportedError: It lies outside of the permitted locations.
+            InvalidInputError: It is no URL that files are opened at.
         """
         return sorted(self.written(folder))
 
@@ -60,9 +48,12 @@ class SourceFiles:
 
         Raises:
             OSError: As of `names`.
-            StoreError: As of `read`.
+            UnsupportedError: As of `names`.
+            InvalidInputError: As of `names`.
         """
-        files, path = self._open(folder)
+        files, path = self.access.open(folder)
+        # What a mirror looks at changes between two looks.
+        files.invalidate_cache()
         try:
             found: list[dict[str, Any]] = files.ls(path, detail=True)
         except OSError:
@@ -71,19 +62,6 @@ class SourceFiles:
             raise OSError(f"{type(error).__name__}: {error}") from error
         named = ((posixpath.basename(str(each["name"]).rstrip("/")), each) for each in found)
         return {name: _millis(each) for name, each in named if name}
-
-    def _open(self, url: str) -> tuple[Any, str]:
-        import fsspec
-
-        try:
-            found: tuple[Any, str] = fsspec.core.url_to_fs(
-                re.sub(r"^s3[an]:", "s3:", url), **self.options
-            )
-        except (ImportError, ValueError, RecursionError) as error:
-            raise StoreError(f"{url} cannot be opened: {error}") from error
-        # What a mirror looks at changes between two looks.
-        found[0].invalidate_cache()
-        return found
 
 
 def place_of_source(source: str) -> str:

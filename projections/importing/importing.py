@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias
+from itertools import chain
+from typing import TypeAlias
 
 from attrs import frozen
 
@@ -12,6 +13,7 @@ from ledger.events import TableEvent
 from ledger.events.born import iceberg as e
 from ledger.events.born.paimon import PaimonBranchUpdated
 from ledger.events.snapshot_events import SnapshotFacts, TagCreated, TagReplaced
+from ledger.evolution.in_logs import check_credentials
 from ledger.ledger import Ledger
 from ledger.model.errors import (
     AlreadyExistsError,
@@ -20,6 +22,7 @@ from ledger.model.errors import (
     UnsupportedError,
 )
 from ledger.model.identifier import Identifier
+from ledger.stores.file_access import FileAccess
 from ledger.table import Table
 from projections.importing.many import FoundTable
 from projections.importing.mirrors import mirror
@@ -51,9 +54,10 @@ class Incoming:
     schemas: tuple[int, ...] = ()
 
 
-Read: TypeAlias = Callable[[str, Table | None, int, Mapping[str, Any] | None], Incoming]
+Read: TypeAlias = Callable[[str, Table | None, int, FileAccess], Incoming]
 """Reads a source into transactions: what of it is new to the table as the ledger has it (None: all
-of it), nothing of it later than now in Unix milliseconds, by what fsspec takes for its files.
+of it), nothing of it later than now in Unix milliseconds. Its files are opened with the given
+permission, which each reader extends to the folder of the source.
 
 It refuses with an AlreadyExistsError a table that follows another source, and with an
 UnsupportedError, by name, what the ledger cannot hold."""
@@ -103,8 +107,8 @@ class Refused:
     error: LedgerError | OSError
 
 
-def _one_by_one(source: str, options: Mapping[str, Any] | None) -> list[FoundTable]:
-    del options
+def _one_by_one(source: str, access: FileAccess) -> list[FoundTable]:
+    del access
     raise UnsupportedError(f"tables of this format come in one by one: say which of {source}")
 
 
@@ -114,11 +118,11 @@ class Importing:
 
     Attributes:
         read: Reads a source of the format into transactions.
-        tables: Finds the tables in a folder or a catalog, by what fsspec takes for its files.
+        tables: Finds the tables in a folder or a catalog, with the permission to open files.
     """
 
     read: Read
-    tables: Callable[[str, Mapping[str, Any] | None], list[FoundTable]] = _one_by_one
+    tables: Callable[[str, FileAccess], list[FoundTable]] = _one_by_one
 
     def run_all(
         self,
@@ -126,11 +130,11 @@ class Importing:
         source: str,
         *,
         database: str | None,
-        storage_options: Mapping[str, Any] | None,
+        access: FileAccess,
         now_millis: Callable[[], int],
     ) -> Iterator[Imported | Refused]:
         """Take over what is new in each table that there is; see `Ledger.import_tables`."""
-        for each in self.tables(source, storage_options):
+        for each in self.tables(source, access):
             name = each.called(database)
             try:
                 yield self.run(
@@ -138,7 +142,7 @@ class Importing:
                     Identifier.parse(name),
                     each.source,
                     now_millis=now_millis(),
-                    storage_options=storage_options,
+                    access=access,
                 )
             except (LedgerError, OSError) as error:
                 yield Refused(name, each.source, error)
@@ -150,10 +154,10 @@ class Importing:
         source: str,
         *,
         now_millis: int,
-        storage_options: Mapping[str, Any] | None = None,
+        access: FileAccess,
     ) -> Imported:
         """Return what would come; nothing is written."""
-        _, incoming = self._read(lake, identifier, source, now_millis, storage_options)
+        _, incoming = self._read(lake, identifier, source, now_millis, access)
         return _told(identifier, incoming, None)
 
     def run(
@@ -163,7 +167,7 @@ class Importing:
         source: str,
         *,
         now_millis: int,
-        storage_options: Mapping[str, Any] | None = None,
+        access: FileAccess,
         on_progress: Progress | None = None,
     ) -> Imported:
         """Take over what is new.
@@ -171,7 +175,7 @@ class Importing:
         All is read, decided and tried before anything is written. Whoever was interrupted asks
         again: what has landed is not taken twice.
         """
-        table, incoming = self._read(lake, identifier, source, now_millis, storage_options)
+        table, incoming = self._read(lake, identifier, source, now_millis, access)
         if incoming.birth is not None:
             table = _adopted(lake, identifier, incoming.birth, incoming.source)
         if table is None:
@@ -185,7 +189,7 @@ class Importing:
         identifier: Identifier,
         source: str,
         now_millis: int,
-        options: Mapping[str, Any] | None,
+        access: FileAccess,
     ) -> tuple[Table | None, Incoming]:
         table = None
         with suppress(NotFoundError):
@@ -198,7 +202,12 @@ class Importing:
                 else f"table {identifier} was promoted: the ledger owns it, and it follows {owner} "
                 "no more; import under another name what was committed there since"
             )
-        return table, self.read(source, table, now_millis, options)
+        incoming = self.read(source, table, now_millis, access)
+        for each in incoming.planned:
+            texts = (each.author, each.message, *chain.from_iterable(each.properties.items()))
+            for text in texts:
+                check_credentials(text, each.metadata_file)
+        return table, incoming
 
 
 def _adopted(lake: Ledger, identifier: Identifier, birth: ImportedBirth, source: str) -> Table:

@@ -7,7 +7,7 @@ asks again: what has happened is not done twice, and until that commit the sourc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from attrs import frozen
@@ -21,12 +21,13 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import readable_files
 from ledger.ledger import Ledger
-from ledger.locations import LOCAL, family_of
+from ledger.locations import LOCAL, family_of, is_absolute
 from ledger.log.request import fresh_id
 from ledger.model.errors import CommitConflictError, InvalidInputError, StoreError
 from ledger.model.file_change import FileChange, says_later_facts
 from ledger.model.identifier import Identifier
 from ledger.stores import LocalStore, Store, open_store
+from ledger.stores.file_access import FileAccess
 from ledger.table import Table
 from projections.importing.importing import Importing
 from projections.materialising import Progress
@@ -65,7 +66,7 @@ class Handover(Protocol):
     def source(self, table: Table) -> str:
         """Return how the table's source is found."""
 
-    def is_here(self, table: Table, source: str, options: Mapping[str, Any] | None) -> bool:
+    def is_here(self, table: Table, source: str, access: FileAccess) -> bool:
         """Whether the source leads to the ledger's own files already."""
 
     def events(self, table: Table, source: str) -> tuple[TableEvent, ...]:
@@ -75,9 +76,7 @@ class Handover(Protocol):
             UnsupportedError: It cannot; the message names what stands against it.
         """
 
-    def hand_over(
-        self, table: Table, source: str, options: Mapping[str, Any] | None, now_millis: int
-    ) -> bool:
+    def hand_over(self, table: Table, source: str, access: FileAccess, now_millis: int) -> bool:
         """Make the ledger the source's owner there, if the source is as it came in.
 
         Its readers are led to the ledger's files, or its writers are kept out. Returns whether the
@@ -139,22 +138,22 @@ class Promoting:
         *,
         source: str | None,
         now_millis: int,
-        storage_options: Mapping[str, Any] | None,
+        access: FileAccess,
     ) -> Promoted:
         """Return what a promotion would do; nothing is written."""
         table = lake.table(identifier)
         owner = table.state.promoted_from
         if owner is not None:
             return self._told(table, source or owner, 0, 0, is_new=False)
-        found = source or self.handover.source(table)
+        found = source or _recorded(self.handover, table)
         new = 0
-        if not self.handover.is_here(table, found, storage_options):
+        if not self.handover.is_here(table, found, access):
             come = self.importing.plan(
                 lake,
                 identifier,
                 found,
                 now_millis=now_millis,
-                storage_options=storage_options,
+                access=access,
             )
             new = come.transactions
         self.handover.events(table, found)
@@ -177,7 +176,7 @@ class Promoting:
         *,
         source: str | None,
         now_millis: Callable[[], int],
-        storage_options: Mapping[str, Any] | None,
+        access: FileAccess,
         on_progress: Progress,
     ) -> Promoted:
         """Promote a table; asked again, end what was interrupted, and lead readers on."""
@@ -186,20 +185,20 @@ class Promoting:
         if owner is not None:
             self.leading.follow(table)
             return self._told(table, owner, 0, 0, is_new=False)
-        found, new = source or self.handover.source(table), 0
+        found, new = source or _recorded(self.handover, table), 0
         for _ in range(_MOST_LOOKS):
-            if not self.handover.is_here(table, found, storage_options):
+            if not self.handover.is_here(table, found, access):
                 new += self.importing.run(
                     lake,
                     identifier,
                     found,
                     now_millis=now_millis(),
-                    storage_options=storage_options,
+                    access=access,
                     on_progress=on_progress,
                 ).transactions
             state = table.state
             events = self.handover.events(table, found)
-            if not self.handover.hand_over(table, found, storage_options, now_millis()):
+            if not self.handover.hand_over(table, found, access, now_millis()):
                 continue
             try:
                 self._commit(table, state, events, now_millis())
@@ -236,6 +235,19 @@ class Promoting:
             version=table.state.version,
             is_new=is_new,
         )
+
+
+def _recorded(handover: Handover, table: Table) -> str:
+    """Return the source that a table's log names, if it may be opened.
+
+    Raises:
+        UnsupportedError: It lies outside of the permitted locations: the log may be foreign.
+        InvalidInputError: It is no URL that files are opened at.
+    """
+    found = handover.source(table)
+    if is_absolute(found):
+        table.file_access.check(found)
+    return found
 
 
 def _files(table: Table) -> int:
@@ -277,17 +289,21 @@ def adopting(
     return adopted
 
 
-def conditional_store(folder: str, options: Mapping[str, Any] | None) -> Store | None:
+def conditional_store(folder: str, access: FileAccess) -> Store | None:
     """Return a source's folder as a store that creates a file once, whoever is first.
 
     Args:
         folder: Its path or URL.
-        options: What the store takes.
+        access: Has the options of its client.
 
     Returns:
         None where its storage knows no conditional create.
     """
     try:
-        return open_store(folder, options) if family_of(folder) != LOCAL else LocalStore(folder)
+        return (
+            LocalStore(folder)
+            if family_of(folder) == LOCAL
+            else open_store(folder, access.options_at(folder))
+        )
     except StoreError:
         return None

@@ -22,7 +22,7 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table.born.paimon import PaimonTable
 from ledger.locations import with_scheme
 from ledger.log.travel import at_version
-from ledger.model.errors import NotFoundError, StoreError, UnsupportedError
+from ledger.model.errors import NotFoundError, StoreError
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot
 from ledger.table import Table
@@ -333,14 +333,9 @@ class _EngineFiles:
 
     @cached_property
     def _files(self) -> SourceFiles:
-        if not self._table.may_fetch(self._uri):
-            raise UnsupportedError(
-                f"{self._location} lies on another kind of storage than the ledger at "
-                f"{self._table.ledger_url}, or is a chain of them; nothing was asked for there. If "
-                "you trust who wrote the log, allow its folder by name: ledger.open(..., "
-                "allowed_locations=[...]), or LAKELEDGER_ALLOWED_LOCATIONS"
-            )
-        return SourceFiles(self._table.storage_options)
+        access = self._table.file_access
+        access.check(self._uri)
+        return SourceFiles(access)
 
     def _read(self, path: str) -> bytes:
         url = f"{self._location}/{path}"

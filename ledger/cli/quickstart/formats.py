@@ -13,6 +13,7 @@ from ledger.evolution.declared.rules import FORMATS_OPTION
 from ledger.formats import having, part
 from ledger.ledger import Ledger
 from ledger.model.schema import Schema
+from ledger.stores.file_access import open_location
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,10 +84,9 @@ def _delays(flights: pa.Table, arrow: pa.Schema) -> pa.Table:
 
 
 def _write(location: str, rows: pa.Table) -> str:
-    from fsspec.core import url_to_fs
     from pyarrow import parquet
 
-    filesystem, folder = url_to_fs(location)
+    filesystem, folder = open_location(location)
     path = f"{folder}/delays.parquet"
     parquet.write_table(rows, path, filesystem=filesystem)
     return str(path)

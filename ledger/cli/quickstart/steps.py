@@ -20,6 +20,7 @@ from ledger.events.schema_changes import (
 from ledger.ledger import Ledger
 from ledger.model.types.wire import type_from_json, type_to_wire
 from ledger.opening.setting import Progress, no_progress
+from ledger.stores.file_access import open_location
 from ledger.table import Table
 
 if TYPE_CHECKING:
@@ -119,10 +120,9 @@ def happen(lake: Ledger, flights: pa.Table, on_progress: Progress = no_progress)
 
 def load(table: Table, day: str, rows: pa.Table, *, name: str, message: str) -> int:
     """Write one day's flights as a file in the table's folder, register it; return the snapshot."""
-    from fsspec.core import url_to_fs
     from pyarrow import parquet
 
-    filesystem, location = url_to_fs(table.location)
+    filesystem, location = open_location(table.location)
     path = f"{location}/day={day}/{name}.parquet"
     filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
     content = rows_for(day, rows, table.at().schema)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from ledger.locations import LOCAL, FileNames, place_of
-from ledger.model.errors import InvalidInputError, MissingDependencyError, NotFoundError
-from ledger.model.messages.credentials import advice, carries_credentials
+from ledger.model.errors import InvalidInputError, NotFoundError
+from ledger.stores.file_access import open_location
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -38,15 +38,13 @@ def expand(paths: Sequence[str], storage_options: Mapping[str, Any] | None = Non
 
     Raises:
         NotFoundError: A path means no file.
-        InvalidInputError: The paths lie on more than one file system.
-        MissingDependencyError: The backend of the URL is not installed.
+        InvalidInputError: The paths lie on more than one file system, or one cannot be opened.
+        MissingDependencyError: The client library of the URL is not installed.
     """
     filesystem: Any = None
     infos: dict[str, Mapping[str, Any]] = {}
     for path in paths:
-        if carries_credentials(path):
-            raise InvalidInputError(advice(path))
-        place, inside = open_path(path, storage_options)
+        place, inside = open_location(path, storage_options)
         if filesystem is not None and place is not filesystem:
             raise InvalidInputError(
                 f"{path} lies on another file system than {paths[0]}; add them in two calls"
@@ -59,26 +57,6 @@ def expand(paths: Sequence[str], storage_options: Mapping[str, Any] | None = Non
     if filesystem is None:
         raise InvalidInputError("no paths were given; name at least one file, folder or glob")
     return FoundFiles(filesystem, dict(sorted(infos.items())))
-
-
-def open_path(
-    path: str, storage_options: Mapping[str, Any] | None = None
-) -> tuple[AbstractFileSystem, str]:
-    """Return the file system of a path or URL, and the path there.
-
-    Raises:
-        InvalidInputError: No file system has that scheme.
-        MissingDependencyError: Its backend is not installed.
-    """
-    from fsspec.core import url_to_fs
-
-    try:
-        filesystem, inside = url_to_fs(path, **(storage_options or {}))
-    except ImportError as error:
-        raise MissingDependencyError(f"{path} cannot be opened: {error}") from error
-    except ValueError as error:
-        raise InvalidInputError(f"{path} cannot be opened: {error}") from error
-    return filesystem, inside.rstrip("/") or inside
 
 
 def _files(filesystem: AbstractFileSystem, path: str) -> dict[str, Mapping[str, Any]]:

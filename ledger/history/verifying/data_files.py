@@ -6,20 +6,20 @@ holds it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
 from ledger.evolution.state import TableState
 from ledger.files.live import LiveFiles
-from ledger.files.registering.expand import open_path
 from ledger.files.registering.footers import read_footer
 from ledger.history.verifying.finding import FROM_BACKUP, Finding
-from ledger.locations import FAMILIES, LOCAL, below, family_of
-from ledger.model.errors import InvalidInputError, NotFoundError
+from ledger.locations import below
+from ledger.model.errors import InvalidInputError, NotFoundError, UnsupportedError
 from ledger.model.file_change import FileChange
+from ledger.stores.file_access import FileAccess
 from ledger.stores.objects.answers import reading
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 16
 _BATCH: Final = 256
-
-_PLACES: Final = frozenset((LOCAL, "memory", *FAMILIES))
-"""Where data files are looked at: a log from elsewhere must not make this machine ask servers."""
 
 
 @frozen
@@ -40,13 +37,13 @@ class DataFiles:
         live: The table's.
         at_snapshot: Gives the state right after a snapshot.
         location: Its absolute URL.
-        options: For the clients of a URL's place.
+        access: Permission to open the files that the log names.
     """
 
     live: LiveFiles
     at_snapshot: Callable[[int], TableState]
     location: str
-    options: Callable[[str], Mapping[str, Any]]
+    access: FileAccess
 
     def problems(
         self, state: TableState, on_progress: Callable[[int, int], None]
@@ -93,13 +90,11 @@ class DataFiles:
         return None if said is None else Finding("data", said, file.path, None, FROM_BACKUP)
 
     def _said(self, file: FileChange, url: str) -> str | None:
-        if family_of(url) not in _PLACES:
-            return f"it lies at {url.partition(':')[0]}://, where no data file is looked at"
         try:
-            return _difference(file, *open_path(url, self.options(url)))
+            return _difference(file, *self.access.open(url))
         except NotFoundError:
             return "the data file is missing"
-        except InvalidInputError as error:
+        except (InvalidInputError, UnsupportedError) as error:
             return f"the data file cannot be read: {error.message}"
 
 

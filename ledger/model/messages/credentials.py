@@ -48,6 +48,46 @@ def shown(url: str) -> str:
     return f"{path}?..." if is_query else without
 
 
+_SCHEME: Final = r"([A-Za-z][A-Za-z0-9+.-]{0,31})://"
+_users: Final = re.compile(_SCHEME + r"""([^\s"'<>\\/?#@]*)@""").finditer
+_urls: Final = re.compile(_SCHEME + r"""[^\s"'<>\\]*""").finditer
+_names_secret: Final = re.compile(
+    r"[?&][^=&]*(?:sig|token|secret|key|passw|pwd|cred|auth|sas|delegation|session)[^=&]*=",
+    re.IGNORECASE,
+).search
+_WEB: Final = frozenset({"http", "https"})
+_ESCAPES: Final = (("\\/", "/"), ("\\u003d", "="), ("\\u0026", "&"), ("\\u003f", "?"))
+
+
+def credentials_in(text: str) -> str | None:
+    """Return the first URL within a text that carries credentials, shown without them.
+
+    A link to a page may have a query; it carries credentials only where a parameter's name says so.
+
+    Args:
+        text: Any text, also JSON, and JSON within JSON.
+
+    Example:
+        >>> credentials_in('{"path":"s3://me:secret@bucket/a"}')
+        's3://...@'
+        >>> credentials_in("see https://wiki/page?id=3") is None
+        True
+    """
+    if "\\" in text:
+        for escape, meant in _ESCAPES:
+            text = text.replace("\\" + escape, meant).replace(escape, meant)
+    for found in _users(text):
+        scheme = found[1].lower()
+        if scheme not in _HERE and (scheme not in _CONTAINERS or ":" in found[2]):
+            return f"{found[1]}://...@"
+    for found in _urls(text):
+        scheme, url = found[1].lower(), found[0]
+        has_query = "=" in url.partition("?")[2] and scheme not in _HERE
+        if has_query and (scheme not in _WEB or _names_secret(url)):
+            return shown(url)
+    return None
+
+
 def advice(url: str) -> str:
     """Return what is wrong with a URL that carries credentials, and what to do."""
     return (

@@ -173,6 +173,24 @@ def service_of(scheme: str) -> Service | None:
     return next((each for each in SERVICES if scheme in FAMILIES[each.scheme]), None)
 
 
+def client_of(scheme: str, host: str, storage_options: Mapping[str, Any]) -> Any:
+    """Return the client for files of a bucket, one a process for the same options.
+
+    Args:
+        scheme: `s3`, `gs` or `abfs`.
+        host: The bucket; of Azure the container, with `@` and its account's host where one is said.
+        storage_options: As fsspec or delta-rs name them.
+
+    Raises:
+        StoreError: The client rejects the options, or they name another account than the URL.
+        MissingDependencyError: Its library is not installed.
+    """
+    service = next(each for each in SERVICES if each.scheme == scheme)
+    options = fsspec_options(scheme, storage_options)
+    account = host.partition("@")[2] if scheme == "abfs" else ""
+    return service.filesystem(_with_account(account, options) if account else options)
+
+
 def root_of(service: Service, rest: str, storage_options: Mapping[str, Any]) -> BucketRoot:
     """Return the root that a URL names; `rest` is what stands after `scheme://`.
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ledger.evolution.table.born.delta import DeltaTable
 from ledger.model.errors import AlreadyExistsError
+from ledger.stores.file_access import FileAccess
 from ledger.table import Table
 from projections.delta.importing.plan import Planner, birth_of
 from projections.delta.importing.source import Source
@@ -17,11 +15,9 @@ from projections.importing.many import FoundTable, has_folder, tables_below
 from projections.importing.trial import Trial
 
 
-def read(
-    place: str, table: Table | None, now_millis: int, options: Mapping[str, Any] | None
-) -> Incoming:
+def read(place: str, table: Table | None, now_millis: int, access: FileAccess) -> Incoming:
     """Return what is new; see `projections.importing.importing.Read`."""
-    source = Source(place, options)
+    source = Source(place, access)
     known = -1
     if table is not None:
         known = _known(table, source)
@@ -67,11 +63,10 @@ def _other(table: Table, delta: DeltaTable, source: Source, said: str) -> Alread
     )
 
 
-def tables(place: str, options: Mapping[str, Any] | None) -> list[FoundTable]:
+def tables(place: str, access: FileAccess) -> list[FoundTable]:
     """Return the tables of a folder."""
-    return tables_below(
-        SourceFiles(options or {}), plain(place_of_source(place)), has_folder(FOLDER)
-    )
+    root = plain(place_of_source(place))
+    return tables_below(SourceFiles(access.below(root)), root, has_folder(FOLDER))
 
 
 DELTA = Importing(read, tables)

@@ -7,8 +7,7 @@ was faster has committed before it: that is taken over first. It changes nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import msgspec
 
@@ -19,6 +18,7 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table.born.delta import DeltaTable
 from ledger.history.older import schemas_by_id
 from ledger.model.errors import UnsupportedError
+from ledger.stores.file_access import FileAccess
 from ledger.table import Table
 from projections.delta.importing.importing import DELTA
 from projections.delta.importing.reading import Protocol
@@ -42,9 +42,9 @@ class DeltaHandover:
         """Return how the table's source is found."""
         return _delta(table.state).source
 
-    def is_here(self, table: Table, source: str, options: Mapping[str, Any] | None) -> bool:
+    def is_here(self, table: Table, source: str, access: FileAccess) -> bool:
         """Return no: a folder is its source for good, and its last version comes in, too."""
-        del table, source, options
+        del table, source, access
         return False
 
     def events(self, table: Table, source: str) -> tuple[TableEvent, ...]:
@@ -66,9 +66,7 @@ class DeltaHandover:
         kept = (RemoveOption(each) for each in sorted(state.schema.options) if is_reserved(each))
         return (TablePromoted(source=delta.source), *kept)
 
-    def hand_over(
-        self, table: Table, source: str, options: Mapping[str, Any] | None, now_millis: int
-    ) -> bool:
+    def hand_over(self, table: Table, source: str, access: FileAccess, now_millis: int) -> bool:
         """Write the version that keeps others out, if nobody has committed meanwhile.
 
         It has then to come in, too. Where the source's storage knows no conditional create, its
@@ -76,10 +74,10 @@ class DeltaHandover:
         """
         state = table.state
         delta = _delta(state)
-        if Source(source, options).newest != delta.delta_version:
+        if Source(source, access).newest != delta.delta_version:
             return False
         log = f"{plain(place_of_source(source))}/{FOLDER}"
-        store = None if is_fenced(state) else conditional_store(log, options)
+        store = None if is_fenced(state) else conditional_store(log, access)
         if store is None:
             return True
         path = commit_path(delta.delta_version + 1)

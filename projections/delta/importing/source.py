@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from attrs import frozen
 
 from ledger.locations import below
 from ledger.model.errors import InvalidInputError, NotFoundError, StoreError
+from ledger.stores.file_access import FileAccess
 from projections.delta.importing.reading import Actions, read_lines, read_parquet
 from projections.delta.log.names import FOLDER
 from projections.importing.files import SourceFiles, place_of_source, plain
@@ -52,7 +52,7 @@ class Source:
 
     Args:
         place: Its folder; without secrets.
-        options: What fsspec takes for it.
+        access: Permission to open files, and the options of their client.
 
     Attributes:
         name: As people know it.
@@ -63,9 +63,9 @@ class Source:
         StoreError: It may not be read.
     """
 
-    def __init__(self, place: str, options: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, place: str, access: FileAccess) -> None:
         self.name = plain(place_of_source(place))
-        self._files = SourceFiles(options or {})
+        self._files = SourceFiles(access.below(self.name))
         self._written = self._listed()
         self._commits: dict[int, str] = {}
         self._checkpoints: dict[int, list[str]] = {}

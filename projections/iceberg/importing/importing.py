@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
 from weakref import WeakKeyDictionary
 
 from attrs import frozen
@@ -12,6 +11,7 @@ from attrs import frozen
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.iceberg import BornTable
 from ledger.model.errors import AlreadyExistsError
+from ledger.stores.file_access import FileAccess
 from ledger.table import Table
 from projections.iceberg.importing.metadata import Standing, as_said
 from projections.iceberg.importing.plan import birth_of, planned
@@ -40,12 +40,10 @@ class _Look:
 _looks: WeakKeyDictionary[Table, _Look] = WeakKeyDictionary()
 
 
-def read(
-    source: str, table: Table | None, now_millis: int, options: Mapping[str, Any] | None
-) -> Incoming:
+def read(source: str, table: Table | None, now_millis: int, access: FileAccess) -> Incoming:
     """Return what is new; see `projections.importing.importing.Read`."""
     look = None if table is None else _looks.get(table)
-    found = open_source(source, options, look.newest.file if look else None)
+    found = open_source(source, access, look.newest.file if look else None)
     known = None if table is None else table.state
     born = None if known is None else known.born
     since = ("", 0)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
-from typing import Any
 
 from msgspec import UNSET
 
@@ -16,6 +14,7 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table.born.iceberg import BornTable, last_taken
 from ledger.evolution.table.born.summary import FileCounts, totals_of
 from ledger.model.errors import UnsupportedError
+from ledger.stores.file_access import FileAccess
 from ledger.table import Table
 from projections.iceberg.engines import EngineManifests
 from projections.iceberg.importing import catalogs
@@ -34,9 +33,9 @@ class IcebergHandover:
         """Return how the table's source is found."""
         return _born(table.state).source
 
-    def is_here(self, table: Table, source: str, options: Mapping[str, Any] | None) -> bool:
+    def is_here(self, table: Table, source: str, access: FileAccess) -> bool:
         """Whether the source leads to the ledger's own files already."""
-        return _is_own(table, open_source(source, options).newest.url)
+        return _is_own(table, open_source(source, access).newest.url)
 
     def events(self, table: Table, source: str) -> tuple[TableEvent, ...]:
         """Return what the promotion says, and refuse what the ledger cannot own.
@@ -67,12 +66,10 @@ class IcebergHandover:
         adopted = _adopted(table, state, born, last)
         return (said,) if adopted is None else (said, adopted)
 
-    def hand_over(
-        self, table: Table, source: str, options: Mapping[str, Any] | None, now_millis: int
-    ) -> bool:
+    def hand_over(self, table: Table, source: str, access: FileAccess, now_millis: int) -> bool:
         """Swap the catalog's pointer, if it is where the last import found it."""
         del now_millis
-        newest = open_source(source, options).newest.url
+        newest = open_source(source, access).newest.url
         if _is_own(table, newest):
             return True
         if posixpath.basename(newest) != posixpath.basename(_born(table.state).metadata_file):

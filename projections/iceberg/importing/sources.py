@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from ledger.model.errors import (
     NotFoundError,
     StoreError,
 )
+from ledger.stores.file_access import FileAccess, endpoint_of
 from projections.iceberg.manifests.reading import partition_width
 from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
@@ -166,15 +167,13 @@ def _place(url: str) -> Place:
     return place_of(url.rstrip("/"), Place(LOCAL, "", ""))
 
 
-def open_source(
-    source: str, options: Mapping[str, Any] | None = None, known: ReadFile | None = None
-) -> Source:
+def open_source(source: str, access: FileAccess, known: ReadFile | None = None) -> Source:
     """Find a table.
 
     Args:
         source: A metadata file, a table's folder, or `CATALOG:NAMESPACE.TABLE` of a catalog that
             PyIceberg is configured for.
-        options: What fsspec takes for files elsewhere.
+        access: Permission to open files, and the options of their client.
         known: A file of it that was read before: what stands there is not read again.
 
     Raises:
@@ -185,16 +184,24 @@ def open_source(
     """
     named = IN_CATALOG.fullmatch(source)
     if named is not None:
-        return _of_catalog(source, named["catalog"], named["name"], known)
-    at, files = place_of_source(source), SourceFiles(options or {})
+        return _of_catalog(source, named["catalog"], named["name"], access, known)
+    at = place_of_source(source)
     if _METADATA.search(at):
+        files = SourceFiles(access.below(_root_of(at)))
         found = _read(at, files.read, known)
         return Source(found.metadata.location, found, files.read, known)
+    files = SourceFiles(access.below(at))
     found = _read(_newest_in(at, files), files.read, known)
     # By the name that its own log will have for it.
     own = f"{found.metadata.location}/metadata/{posixpath.basename(found.url)}"
     is_there = _place(found.metadata.location) == _place(at)
     return Source(at, evolve(found, url=own) if is_there else found, files.read, known)
+
+
+def _root_of(metadata_file: str) -> str:
+    """Return the folder of the table that a metadata file belongs to, as its path says."""
+    folder = posixpath.dirname(metadata_file)
+    return posixpath.dirname(folder) if posixpath.basename(folder) == "metadata" else folder
 
 
 def _read(url: str, read: Read, known: ReadFile | None) -> MetadataFile:
@@ -257,12 +264,12 @@ def _highest(names: list[str], folder: str) -> str:
     return highest[0]
 
 
-def tables_of(source: str, options: Mapping[str, Any] | None) -> list[FoundTable]:
+def tables_of(source: str, access: FileAccess) -> list[FoundTable]:
     """Return the tables of a folder, or of a catalog or one of its namespaces.
 
     Args:
         source: A folder of tables or of databases, `CATALOG:`, or `CATALOG:NAMESPACE`.
-        options: What fsspec takes for files elsewhere.
+        access: Permission to open files, and the options of their client.
 
     Raises:
         NotFoundError: There is no table.
@@ -272,7 +279,7 @@ def tables_of(source: str, options: Mapping[str, Any] | None) -> list[FoundTable
     named = _CATALOG.fullmatch(source)
     if named is None:
         at = place_of_source(source)
-        return tables_below(SourceFiles(options or {}), at, has_folder("metadata"))
+        return tables_below(SourceFiles(access.below(at)), at, has_folder("metadata"))
     catalog, namespace = named["catalog"], named["namespace"]
     load_catalog = catalogs()
     try:
@@ -316,7 +323,9 @@ def closed_after(catalog: Any) -> Iterator[Any]:
             catalog.close()
 
 
-def _of_catalog(source: str, catalog: str, name: str, known: ReadFile | None) -> Source:
+def _of_catalog(
+    source: str, catalog: str, name: str, access: FileAccess, known: ReadFile | None
+) -> Source:
     load_catalog = catalogs()
     from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
@@ -330,9 +339,18 @@ def _of_catalog(source: str, catalog: str, name: str, known: ReadFile | None) ->
         # Every kind of catalog has errors of its own.
         raise StoreError(f"catalog {catalog} cannot be asked for {name}: {error}") from error
 
+    at = table.metadata_location
+    permitted = access.below(_root_of(at))
+    if family_of(at) != LOCAL:
+        # The catalog's client reads every bucket of the table's own service.
+        permitted = evolve(permitted, endpoints=(endpoint_of(at, access.options),))
+
     def read(url: str) -> bytes:
+        permitted.check(url)
+        if family_of(url) == LOCAL:
+            return permitted.read(url)
         with table.io.new_input(url).open() as stream:
             body: bytes = stream.read()
         return body
 
-    return Source(source, _read(table.metadata_location, read, known), read, known)
+    return Source(source, _read(at, read, known), read, known)

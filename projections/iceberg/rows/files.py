@@ -17,10 +17,10 @@ from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
 from pyiceberg.io.fsspec import FsspecInputFile
 
 from ledger.files.deletes import lost_names, named_files, names_files
-from ledger.files.registering.expand import open_path
-from ledger.locations import below, family_of
+from ledger.locations import below
 from ledger.model.errors import NotFoundError, UnsupportedError
 from ledger.model.file_change import FileChange
+from ledger.stores.file_access import FileAccess
 from ledger.table import Table
 
 _LONGEST_WAIT_S = 5.0
@@ -41,47 +41,33 @@ class RowFiles(FileIO):
     """Reads files where they are, and some from memory; writes none.
 
     Args:
-        ledger_url: The ledger's root; the storage options are for files on the same service.
-        storage_options: What fsspec takes there.
+        access: Permission to open the files that the log names.
         made: Files that are nowhere but here, by their URL.
-        may_fetch: Whether a file may be read at a place, which a log may name as it likes.
         reached: How a place is reached by the way that the ledger was opened.
     """
 
     def __init__(
         self,
-        ledger_url: str,
-        storage_options: Mapping[str, Any],
+        access: FileAccess,
         made: Mapping[str, bytes],
-        may_fetch: Callable[[str], bool],
         reached: Callable[[str], str],
     ) -> None:
         super().__init__()
-        self._ledger_url = ledger_url
-        self._storage_options = storage_options
+        self._access = access
         self._made = made
-        self._may_fetch = may_fetch
         self._reached = reached
 
     def new_input(self, location: str) -> InputFile:
         """Return a file to read; whether it exists shows when it is opened.
 
         Raises:
-            UnsupportedError: It lies where nobody allowed to read.
+            UnsupportedError: It lies outside of the permitted locations.
+            InvalidInputError: It is no URL that files are opened at.
         """
         body = self._made.get(location)
         if body is not None:
             return _MadeFile(location, body)
-        location = self._reached(location)
-        if not self._may_fetch(location):
-            raise UnsupportedError(
-                f"file {location} lies on another kind of storage than the ledger at "
-                f"{self._ledger_url}, or is a chain of them; nothing was asked for there. If you "
-                "trust who wrote the log, allow its folder by name: ledger.open(..., "
-                "allowed_locations=[...]), or LAKELEDGER_ALLOWED_LOCATIONS"
-            )
-        is_near = family_of(location) == family_of(self._ledger_url)
-        filesystem, inside = open_path(location, self._storage_options if is_near else None)
+        filesystem, inside = self._access.open(self._reached(location))
         return _File(inside, filesystem)
 
     def new_output(self, location: str) -> OutputFile:

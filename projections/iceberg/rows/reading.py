@@ -69,9 +69,7 @@ def scan(
         schema = metadata.schema()
         return DataScan(
             table_metadata=metadata,
-            io=RowFiles(
-                table.ledger_url, table.storage_options, made, table.may_fetch, table.reached
-            ),
+            io=RowFiles(table.file_access, made, table.reached),
             row_filter=row_filter(parse_filter(where, at.schema), schema),
             selected_fields=_selected(columns, schema),
         )
@@ -84,7 +82,7 @@ def scan(
     plan = at.plan(where)
     metadata, made = _standing(table, at) or _rendered(table, at)
     schema = metadata.schema()
-    files = RowFiles(table.ledger_url, table.storage_options, made, table.may_fetch, table.reached)
+    files = RowFiles(table.file_access, made, table.reached)
     refuse_lost_deletes(table, (each.file for each in plan.files), files)
     return RowScan(
         location=table.location,

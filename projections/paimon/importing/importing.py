@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ledger.model.errors import AlreadyExistsError
+from ledger.stores.file_access import FileAccess
 from ledger.table import Table
 from projections.importing.importing import Importing, Incoming
 from projections.importing.many import FoundTable, has_folder, tables_below
@@ -14,11 +12,9 @@ from projections.paimon.importing.plan import birth_of, planned
 from projections.paimon.importing.sources import open_source
 
 
-def read(
-    source: str, table: Table | None, now_millis: int, options: Mapping[str, Any] | None
-) -> Incoming:
+def read(source: str, table: Table | None, now_millis: int, access: FileAccess) -> Incoming:
     """Return what is new; see `projections.importing.importing.Read`."""
-    found = open_source(source, options)
+    found = open_source(source, access)
     known = None if table is None else table.state
     if known is not None and (known.paimon is None or known.paimon.location != found.location):
         raise AlreadyExistsError(
@@ -40,9 +36,9 @@ def read(
     )
 
 
-def tables(source: str, options: Mapping[str, Any] | None) -> list[FoundTable]:
+def tables(source: str, access: FileAccess) -> list[FoundTable]:
     """Return the tables of a warehouse or a database's folder."""
-    found = open_source(source, options)
+    found = open_source(source, access)
     return tables_below(found.files, found.location, has_folder("schema"))
 
 

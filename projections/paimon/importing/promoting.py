@@ -8,8 +8,7 @@ has opened the table before. Whoever was faster has committed before it: that is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from attrs import evolve
 from msgspec import UNSET
@@ -23,6 +22,7 @@ from ledger.evolution.table.born.paimon import PaimonTable
 from ledger.model.errors import LedgerError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.snapshot import Snapshot
+from ledger.stores.file_access import FileAccess
 from ledger.table import Table
 from projections.importing.files import place_of_source, plain
 from projections.importing.promoting import ByFolder, Promoting, adopting, conditional_store
@@ -50,13 +50,13 @@ class PaimonHandover:
         """Return how the table's source is found."""
         return _paimon(table.state).source
 
-    def is_here(self, table: Table, source: str, options: Mapping[str, Any] | None) -> bool:
+    def is_here(self, table: Table, source: str, access: FileAccess) -> bool:
         """Return no: a folder is its source for good.
 
         Raises:
             UnsupportedError: Another ledger owns the table.
         """
-        if open_source(source, options).fence not in {None, table.state.table_id}:
+        if open_source(source, access).fence not in {None, table.state.table_id}:
             raise UnsupportedError(
                 f"{source} is written by a ledger's table already, and by nobody else: commit "
                 "there; what stands here was followed up to then"
@@ -90,22 +90,20 @@ class PaimonHandover:
         )
         return (said, adopted)
 
-    def hand_over(
-        self, table: Table, source: str, options: Mapping[str, Any] | None, now_millis: int
-    ) -> bool:
+    def hand_over(self, table: Table, source: str, access: FileAccess, now_millis: int) -> bool:
         """Write the file that keeps others out, if nobody has committed meanwhile.
 
         Then the source is looked at once more. Where its storage knows no conditional create, or
         it has no snapshot yet, its owner has to stop its writers, and nothing is written there.
         """
-        found, current = open_source(source, options), _paimon(table.state).current
+        found, current = open_source(source, access), _paimon(table.state).current
         newest = found.snapshot_ids[-1] if found.snapshot_ids else 0
         if current is None:
             return not newest
         if newest != current.id or not is_same_snapshot(current, found.snapshot(newest)):
             return False
         folder = plain(place_of_source(source))
-        store = None if found.fence else conditional_store(folder, options)
+        store = None if found.fence else conditional_store(folder, access)
         if store is None:
             return True
         # Whoever was first: what stands there comes in now.
@@ -135,7 +133,8 @@ def _of_source(table: Table, paimon: PaimonTable) -> Iterator[str]:
     """Yield what is to be done at the source, as it is found there now."""
     stop = f"stop all writers of {paimon.source}: what commits there now is lost here"
     try:
-        found = open_source(paimon.source, table.storage_options)
+        table.file_access.check(paimon.source)
+        found = open_source(paimon.source, table.file_access)
         fence, later = found.fence, [*found.snapshot_ids]
     except (LedgerError, OSError):
         yield stop

@@ -13,6 +13,7 @@ from ledger.model.errors import InvalidInputError, LedgerError, NotFoundError, S
 from ledger.model.messages.excerpt import excerpt
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot
+from ledger.stores.file_access import FileAccess
 from ledger.stores.key import is_key
 from projections.importing.files import SourceFiles, place_of_source, plain
 from projections.paimon.files.schema_file import SCHEMA_KEYS, schema_from_json
@@ -232,14 +233,15 @@ def _text(body: bytes, path: str) -> str:
         raise InvalidInputError(f"{path} is no text: {error}") from error
 
 
-def open_source(source: str, options: Mapping[str, Any] | None = None) -> Source:
+def open_source(source: str, access: FileAccess) -> Source:
     """Find a table.
 
     Args:
         source: Its folder.
-        options: What fsspec takes for files elsewhere.
+        access: Permission to open files, and the options of their client.
 
     Raises:
         InvalidInputError: It names a password or a key.
     """
-    return Source(plain(place_of_source(source)), SourceFiles(options or {}), {})
+    at = plain(place_of_source(source))
+    return Source(at, SourceFiles(access.below(at)), {})

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from ledger.files.registering.expand import open_path
 from ledger.files.registering.hive import escape
 from ledger.log.request import fresh_id
 from ledger.model import types as t
@@ -22,6 +21,7 @@ from ledger.model.transforms import Period, Void, transform_of
 from ledger.model.transforms.paths import field_types
 from ledger.model.transforms.values import encode_value
 from ledger.model.types.text import bare_text
+from ledger.stores.file_access import FileAccess
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,14 +42,14 @@ class BatchFiles:
         schema: The table's.
         spec: The partition spec to write by.
         columns: Names of the columns that the rows have.
-        storage_options: What fsspec takes for the folder.
+        access: Permission to open files in the folder.
     """
 
     folder: str
     schema: Schema
     spec: PartitionSpec
     columns: tuple[str, ...]
-    storage_options: Mapping[str, Any] = field(factory=dict, hash=False)
+    access: FileAccess = field(hash=False)
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all rows of a task; yield the URLs of its files, when they are durable.
@@ -147,7 +147,7 @@ class _TaskFiles:
     def __init__(self, files: BatchFiles) -> None:
         self._files = files
         self._open: dict[str, tuple[Any, Any]] = {}
-        self._place, self._inside = open_path(files.folder, files.storage_options)
+        self._place, self._inside = files.access.open(files.folder)
         self.urls: list[str] = []
 
     def add(self, folder: str, rows: pa.Table) -> None:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 from ledger.files.registering.hive import escape
 from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.ledger import open as open_ledger
-from ledger.locations import LOCAL, family_of
 from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidInputError
 from ledger.table import Table
@@ -124,7 +123,7 @@ def write_parquet(rows: DataFrame, table: Table, folder: str) -> Sequence[str]:
         schema=state.schema,
         spec=state.spec,
         columns=tuple(rows.columns),
-        storage_options=dict(table.storage_options) if family_of(folder) != LOCAL else {},
+        access=table.file_access,
     )
     # Only the paths come here, of the tasks that succeeded.
     written = in_the_tables_zones(rows, state.schema).mapInArrow(files.write, "path string")

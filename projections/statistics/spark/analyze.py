@@ -25,6 +25,7 @@ from ledger.model.transforms.values import decode_value
 from ledger.model.types import DataType
 from ledger.model.types.text import format_type
 from ledger.planning.bound_value import value_to_bytes
+from ledger.stores.file_access import FileAccess
 from ledger.table import Table
 from ledger.table_at import TableAt
 from projections.statistics.columns.values import WantedColumn, distinct_bytes, is_counted
@@ -101,7 +102,7 @@ def analyze(
         if is_counted(each.type) and each.id not in marked
     }
     types = {key: format_type(each) for key, each in counted.items()}
-    job = _Job(source, _columns(table, counted, data), types, specs)
+    job = _Job(source, table.file_access, _columns(table, counted, data), types, specs)
     missing = job.missing(data)
     job.read(session, missing)
     sketches = job.united(session, data)
@@ -150,12 +151,14 @@ class _Job:
 
     Attributes:
         source: Where it is.
+        access: Permission to open the files that its log names.
         columns: By schema id, what is read of that schema's files.
         types: By field id, the types of all columns that are counted.
         specs: By their ids: what a partition says of a column need not stand in its files.
     """
 
     source: LogSource
+    access: FileAccess = field(hash=False)
     columns: Mapping[int, tuple[WantedColumn, ...]] = field(hash=False)
     types: Mapping[int, str] = field(hash=False)
     specs: Mapping[int, PartitionSpec] = field(hash=False)
@@ -173,6 +176,7 @@ class _Job:
             )
             if wanted:
                 url = below(root, each.path)
+                self.access.check(url)
                 constants = tuple(_constants(each, wanted, self.specs[each.spec_id]))
                 found.append(_DataFile(each.path, url, each.field_ids, wanted, constants))
         return found
@@ -185,7 +189,7 @@ class _Job:
 
         count = min(len(files), _TASKS_A_CORE * cores_of(spark))
         places = spark.range(0, len(files), 1, count)
-        values = places.mapInArrow(partial(_values, self.source, tuple(files)), _VALUES)
+        values = places.mapInArrow(partial(_values, self.access, tuple(files)), _VALUES)
         sketches = values.groupBy("place", "field_id").agg(
             F.theta_sketch_agg("value").alias("sketch")
         )
@@ -263,17 +267,15 @@ def _rows(source: LogSource, name: str, columns: list[str]) -> pa.Table:
 
 
 def _values(
-    source: LogSource, files: tuple[_DataFile, ...], batches: Iterable[Any]
+    access: FileAccess, files: tuple[_DataFile, ...], batches: Iterable[Any]
 ) -> Iterator[Any]:
     """Yield the different values of each file's columns; runs where executors are."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    from ledger.files.registering.expand import open_path
-
     for place in (place for batch in batches for place in batch.column(0).to_pylist()):
         file = files[place]
-        system, inside = open_path(file.url, source.storage_options)
+        system, inside = access.open(file.url)
         with system.open(inside, "rb") as body:
             opened = parquet.ParquetFile(body)
             # So that a column without a value has a sketch of none, and is known.

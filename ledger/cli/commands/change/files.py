@@ -13,8 +13,9 @@ from ledger.cli.paths import key_and_value
 from ledger.cli.phrases import committed, unchanged
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import Isolation
-from ledger.files.registering.expand import expand, ledger_names, open_path
+from ledger.files.registering.expand import expand, ledger_names
 from ledger.log.request import Appended, CommitOptions
+from ledger.stores.file_access import open_location
 from ledger.table import Table
 from ledger.table_at import TableAt
 
@@ -152,7 +153,7 @@ def _as_added(table: Table, at: TableAt, paths: Sequence[str], place: LedgerFlag
         if path in live:
             names.append(path)
             continue
-        there, inside = open_path(path, options)
+        there, inside = open_location(path, options)
         files = expand([path], options).infos if set("*?[") & set(inside) else [inside]
         names += [ledger_names(each, there, table.live.names)[0] for each in files]
     return names

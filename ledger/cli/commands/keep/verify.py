@@ -175,7 +175,7 @@ class _Run:
                 table.live,
                 partial(state_at_snapshot, table.log),
                 table.folder,
-                self.setting.options_for,
+                self.setting.file_access(table.folder),
             )
             for finding in looking.problems(state, progress):
                 self._take(subject, finding)

@@ -29,6 +29,7 @@ from ledger import (
 )
 from ledger.events.table_events import TablePromoted
 from ledger.stores import LocalStore, MemoryStore, Store
+from ledger.stores.file_access import FileAccess
 from projections.delta.importing import promoting
 from projections.delta.materialise import DELTA
 from projections.importing.promoting import conditional_store
@@ -233,15 +234,15 @@ def test_a_kill_at_any_write_is_ended_by_asking_again(tmp_path: Path) -> None:
         store = memory()
         lake_on(store, clock=now).import_table("a.b", place, format_name="delta")
         try:
-            lake_on(DiesAfter(store, writes), clock=now).promote("a.b")
+            lake_on(DiesAfter(store, writes), clock=now).promote("a.b", source=place)
         except Died:
             again = lake_on(store, clock=now)
             assert again.table("a.b").state.followed in {place, None}
-            again.promote("a.b")
+            again.promote("a.b", source=place)
             said = facts(again)
             assert said.count("TablePromoted") == 1
             assert said.count("DeltaFollowed") == 5
-            assert not again.promote("a.b").is_new
+            assert not again.promote("a.b", source=place).is_new
             assert facts(again) == said
             assert is_sound(again.table("a.b"))
         else:
@@ -264,9 +265,9 @@ def test_a_kill_before_or_after_the_sources_last_version_is_ended_by_asking_agai
 
         monkeypatch.setattr(promoting, "conditional_store", dying)
         with suppress(Died):
-            lake.promote("a.b")
+            lake.promote("a.b", source=place)
         monkeypatch.undo()
-        lake.promote("a.b")
+        lake.promote("a.b", source=place)
         assert facts(lake).count("DeltaFollowed") == 5
         assert len(list((tmp_path / f"{writes}/_delta_log").iterdir())) == 5
 
@@ -477,7 +478,7 @@ def test_what_the_ledger_cannot_go_on_with_is_refused_before_anything_is_written
     there = sorted((tmp_path / "t/_delta_log").iterdir())
     for asked in (lake.plan_promotion, lake.promote):
         with pytest.raises(UnsupportedError, match=said):
-            asked("a.b")
+            asked("a.b", source=str(tmp_path / "t"))
     assert sorted((tmp_path / "t/_delta_log").iterdir()) == there
     assert lake.table("a.b").state.followed == str(tmp_path / "t")
 
@@ -501,6 +502,7 @@ def test_times_rise_where_the_source_keeps_them_in_its_commits(tmp_path: Path) -
 
 
 def test_a_store_that_creates_once_is_found_for_a_place() -> None:
-    assert isinstance(conditional_store("/lake/t", {"key": "of another"}), LocalStore)
-    assert isinstance(conditional_store("memory://lake/t", None), MemoryStore)
-    assert conditional_store("sftp://host/lake/t", None) is None
+    access = FileAccess(("s3", ""), {"key": "of another"})
+    assert isinstance(conditional_store("/lake/t", access), LocalStore)
+    assert isinstance(conditional_store("memory://lake/t", access), MemoryStore)
+    assert conditional_store("sftp://host/lake/t", access) is None

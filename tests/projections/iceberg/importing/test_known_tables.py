@@ -11,6 +11,7 @@ import ledger
 from ledger import InvalidInputError, Ledger, UpgradeRequiredError
 from ledger.events.born.iceberg import SourceFollowed
 from ledger.evolution.fold.table_record import TableStream
+from ledger.stores.file_access import FileAccess
 from projections.iceberg.importing.metadata import disagreements, metadata_of
 from projections.iceberg.importing.sources import open_source
 from projections.iceberg.metadata.table import TableMetadata
@@ -47,7 +48,7 @@ def placed(body: bytes, folder: Path, name: str = "a.metadata.json") -> str:
 
 def assert_told(lake: Ledger, source: str) -> TableMetadata:
     """The table says what the source says, by replay and by checkpoint."""
-    wanted = open_source(source).newest.metadata
+    wanted = open_source(source, FileAccess(("file", ""), {})).newest.metadata
     state = lake.table("a.b").state
     kept = TableStream().decode_state(TableStream().encode_state(state))
     assert disagreements(metadata_of(state), wanted) == []

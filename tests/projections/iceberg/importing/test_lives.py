@@ -15,6 +15,7 @@ from pyiceberg.types import IntegerType, StringType
 
 import ledger
 from ledger import Ledger
+from ledger.stores.file_access import FileAccess
 from projections.iceberg.importing.metadata import disagreements, metadata_of
 from projections.iceberg.importing.sources import open_source
 from projections.iceberg.materialise import project, rebuild, verify
@@ -126,7 +127,7 @@ def lived(table: Table, rng: random.Random, steps: int) -> None:
 def assert_same(lake: Ledger, theirs: Table, folder: Path) -> None:
     """The table says what its source says, and reads so at every snapshot, branch and tag."""
     ours = lake.table("a.b")
-    wanted = open_source(theirs.metadata_location).newest.metadata
+    wanted = open_source(theirs.metadata_location, FileAccess(("file", ""), {})).newest.metadata
     assert disagreements(metadata_of(ours.state), wanted) == []
     version = project(ours)
     read = StaticTable.from_metadata(str(folder / f"a.db/b/metadata/v{version}.metadata.json"))

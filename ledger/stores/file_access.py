@@ -1,0 +1,274 @@
+"""Opening files by URL: the one place that hands a URL to a client library.
+
+Table metadata, logs and exports that somebody else wrote name files by URL, and a URL can ask for
+more than reading a file: chained file systems render templates and unpack archives, other schemes
+call hosts, a local path may be a device that never ends. `open_location` therefore opens only
+schemes on an allow-list, never a chain, and on this machine only regular files. `FileAccess` adds
+where files may lie: a URL that comes from metadata is opened only below locations that the user
+named. Everything that opens a URL goes through one of the two.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import evolve, frozen
+
+from ledger.locations import FAMILIES, LOCAL, Place, place_of
+from ledger.model.errors import (
+    InvalidInputError,
+    MissingDependencyError,
+    StoreError,
+    UnsupportedError,
+)
+from ledger.model.messages.credentials import advice, carries_credentials, shown
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+MEMORY: Final = "memory"
+_OTHER_SCHEMES: Final = frozenset(
+    {"ftp", "hdfs", "http", "https", "oss", "sftp", "smb", "ssh", "webhdfs"}
+)
+"""Plain remote file systems beside the object stores: readable, but no ledger can be kept there."""
+
+SCHEMES: Final = frozenset({LOCAL, MEMORY, *FAMILIES, *_OTHER_SCHEMES})
+"""The families of places that files are opened at; see `ledger.locations.FAMILIES`."""
+
+MAX_FILE_BYTES: Final = 2 << 30
+"""The largest metadata file that is read whole; manifests and checkpoints of real tables with
+millions of files stay below a quarter of it."""
+
+_ROOT: Final = Place(LOCAL, "", "")
+
+
+def open_location(
+    url: str, storage_options: Mapping[str, Any] | None = None
+) -> tuple[AbstractFileSystem, str]:
+    """Return the file system of a path or URL, and the path there; nothing is read yet.
+
+    A local path may be relative and begin with `~`. On this machine only regular files can be
+    opened for reading: a device, a pipe or a socket raises `OSError`.
+
+    Args:
+        url: Named by the user, or permitted by a `FileAccess`.
+        storage_options: Options of the URL's client, as fsspec or delta-rs name them; local and
+            memory file systems take none.
+
+    Raises:
+        InvalidInputError: The URL is a chain of file systems, has a scheme that is not on the
+            list, carries credentials, or is no text that can name a file.
+        MissingDependencyError: The client library is not installed.
+        StoreError: The client rejects the options.
+    """
+    _validate(url)
+    place = place_of(url, _ROOT)
+    if place.family == LOCAL:
+        from ledger.stores.regular_files import RegularFiles
+
+        return RegularFiles(), RegularFiles._strip_protocol(url)  # noqa: SLF001 - fsspec's spelling
+    if place.family in FAMILIES:
+        return _object_store(place, storage_options or {}), f"{place.host}/{place.path}".rstrip("/")
+    from fsspec.core import url_to_fs
+
+    options = {} if place.family == MEMORY else dict(storage_options or {})
+    try:
+        filesystem, inside = url_to_fs(url, **options)
+    except ImportError as error:
+        raise MissingDependencyError(f"{url} cannot be opened: {error}") from error
+    except ValueError as error:
+        raise InvalidInputError(f"{url} cannot be opened: {error}") from error
+    return filesystem, inside.rstrip("/") or inside
+
+
+def _validate(url: str) -> None:
+    if carries_credentials(url):
+        raise InvalidInputError(advice(url))
+    if "::" in url:
+        raise InvalidInputError(
+            f"{shown(url)!r} is a chain of file systems, and none is opened; name the file itself"
+        )
+    try:
+        is_text = "\0" not in url and bool(url.encode())
+    except UnicodeEncodeError:
+        is_text = False
+    if not is_text:
+        raise InvalidInputError(f"{url!r} is no path or URL of a file; look at where it is named")
+    place = place_of(url, _ROOT)
+    if place.family == LOCAL and place.host:
+        raise InvalidInputError(
+            f"{url!r} names another host; write file:///absolute/path for a file of this machine"
+        )
+    family = place.family
+    if family not in SCHEMES:
+        raise InvalidInputError(
+            f"{shown(url)!r} cannot be opened: {family or url.partition(':')[0]!r} is not on the "
+            f"list of schemes that files are read from ({', '.join(sorted(SCHEMES))})"
+        )
+
+
+def _object_store(place: Place, storage_options: Mapping[str, Any]) -> AbstractFileSystem:
+    from ledger.stores.objects.services import client_of
+
+    filesystem: AbstractFileSystem = client_of(place.family, place.host, storage_options)
+    return filesystem
+
+
+Endpoint = tuple[str, str]
+"""A family of places, and the host that is asked for them; empty where the family has one."""
+
+
+def endpoint_of(url: str, storage_options: Mapping[str, Any] | None = None) -> Endpoint:
+    """Return the service that is asked for a URL.
+
+    Buckets of S3 and of Google are asked for at one address, whichever they are; an Azure container
+    is asked for at its account, and other schemes at their host.
+
+    Args:
+        url: An absolute path or URL.
+        storage_options: May name the account of Azure URLs that name none.
+
+    Example:
+        >>> endpoint_of("s3a://lake/t"), endpoint_of("abfss://c@me.dfs.core.windows.net/t")
+        (('s3', ''), ('abfs', 'me.dfs.core.windows.net'))
+    """
+    return _endpoint(place_of(url, _ROOT), storage_options or {})
+
+
+def _endpoint(place: Place, options: Mapping[str, Any]) -> Endpoint:
+    if place.family in {LOCAL, MEMORY, "s3", "gs"}:
+        return place.family, ""
+    if place.family == "abfs":
+        account = options.get("account_name", "")
+        named = f"{account}.dfs.core.windows.net" if account else ""
+        return place.family, place.host.partition("@")[2] or named
+    return place.family, place.host
+
+
+def behind_links(place: Place) -> Place:
+    """Return where a place is behind the symbolic links that lead to it on this machine."""
+    if place.family != LOCAL:
+        return place
+    return place_of(os.path.realpath(f"/{place.path}"))
+
+
+@frozen
+class FileAccess:
+    """Permission to open files by URLs that come from metadata.
+
+    Attributes:
+        home: The service that `options` are for.
+        options: Options of its client, as fsspec or delta-rs name them.
+        endpoints: Services that every file may be read from.
+        folders: Locations that files may be read below, on any service.
+    """
+
+    home: Endpoint
+    options: Mapping[str, Any]
+    endpoints: Collection[Endpoint] = ()
+    folders: tuple[Place, ...] = ()
+
+    def below(self, folder: str) -> FileAccess:
+        """Return the same with one more location that files may be read below."""
+        return evolve(self, folders=(*self.folders, place_of(folder, _ROOT)))
+
+    def permits(self, url: str) -> bool:
+        """Whether a URL may be opened: by its scheme, and by where it leads.
+
+        Example:
+            >>> access = FileAccess(("file", ""), {}).below("/lake/t")
+            >>> access.permits("file:///lake/t/a"), access.permits("/lake/t/../b")
+            (True, False)
+        """
+        try:
+            _validate(url)
+        except InvalidInputError:
+            return False
+        return self._permits(url)
+
+    def _permits(self, url: str) -> bool:
+        if self._endpoint(url) in self.endpoints:
+            return True
+        real = behind_links(place_of(url, _ROOT))
+        return any(behind_links(each).holds(real) for each in self.folders)
+
+    def check(self, url: str) -> None:
+        """Check that a URL may be opened.
+
+        Raises:
+            InvalidInputError: As of `open_location`.
+            UnsupportedError: It lies outside of the permitted locations.
+        """
+        _validate(url)
+        if not self._permits(url):
+            raise UnsupportedError(
+                f"{shown(url)} was not opened: it lies outside of the locations that may be read "
+                "here. If you trust what names it, allow its folder: ledger.open(..., "
+                "allowed_locations=[...]), or LAKELEDGER_ALLOWED_LOCATIONS"
+            )
+
+    def options_at(self, url: str) -> Mapping[str, Any]:
+        """Return the client options for a URL: none for other services than `home`."""
+        return self.options if self._endpoint(url) == self.home else {}
+
+    def _endpoint(self, url: str) -> Endpoint:
+        place = place_of(url, _ROOT)
+        is_near = place.family == self.home[0]
+        found = _endpoint(place, self.options if is_near else {})
+        # An Azure URL that names no account means that of the ledger.
+        return self.home if is_near and not found[1] else found
+
+    def open(self, url: str) -> tuple[AbstractFileSystem, str]:
+        """Return the file system of a permitted URL, and the path there.
+
+        Raises:
+            InvalidInputError: As of `open_location`.
+            UnsupportedError: As of `check`.
+            MissingDependencyError: The client library is not installed.
+        """
+        self.check(url)
+        place = place_of(url, _ROOT)
+        if place.family == "abfs" and "@" not in place.host and self.home[1]:
+            url = f"abfss://{place.host}@{self.home[1]}/{place.path}"
+        return open_location(url, self.options_at(url))
+
+    def read(self, url: str) -> bytes:
+        """Return a file's bytes.
+
+        Raises:
+            OSError: It is not there, is no regular file, or cannot be read.
+            InvalidInputError: As of `open_location`, or it has more than `MAX_FILE_BYTES`.
+            UnsupportedError: As of `check`.
+        """
+        filesystem, path = self.open(url)
+        return read_whole(filesystem, path, url)
+
+
+def read_whole(filesystem: AbstractFileSystem, path: str, url: str) -> bytes:
+    """Return the bytes of a file of at most `MAX_FILE_BYTES`.
+
+    Args:
+        filesystem: As `open_location` returned it.
+        path: The path there.
+        url: Its name in messages.
+
+    Raises:
+        OSError: It cannot be read; errors of every client library are raised as this.
+        InvalidInputError: It is larger.
+    """
+    try:
+        size = filesystem.info(path).get("size") or 0
+        if size <= MAX_FILE_BYTES:
+            body: bytes = filesystem.cat_file(path)
+            return body
+    except (OSError, StoreError):
+        raise
+    except Exception as error:
+        # Each client library has errors of its own.
+        raise OSError(f"{type(error).__name__}: {error}") from error
+    raise InvalidInputError(
+        f"{shown(url)} has {size:,} bytes, and metadata files of at most {MAX_FILE_BYTES:,} are "
+        "read; look at what names it"
+    )
