@@ -312,7 +312,9 @@ class _Run:
     def _removed_until(self, state: TableState) -> int:
         """Return the version up to which nothing that was removed is read by a snapshot."""
         oldest = oldest_readable(state)
-        return (self._versions.version_of(oldest) if oldest > 1 else None) or 0
+        version = self._versions.version_of(oldest) if oldest > 1 else None
+        # An imported log may begin later than the first snapshot: its source lost older commits.
+        return max(version or 0, self._oldest_followed)
 
     def finish(self) -> DeltaPosition:
         """Write the hint; return the position."""

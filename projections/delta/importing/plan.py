@@ -124,7 +124,7 @@ def _partitioning(columns: Columns, metadata: Metadata) -> tuple[DataField, ...]
 
 
 def _millis(version: Version) -> int:
-    said = map(version.actions.info.get, ("inCommitTimestamp", "timestamp"))
+    said = map(version.commit.info.get, ("inCommitTimestamp", "timestamp"))
     return next((each for each in said if type(each) is int), version.written_millis)
 
 
@@ -193,14 +193,14 @@ class Planner:
         schema_id = before.schema.id + any(not _is_layout(each) for each in events)
         events += self._snapshot(version, columns, metadata, events, schema_id)
         events.append(self._followed(version, columns))
-        info = actions.info
+        info, said = version.commit.info, version.commit.commit_info
         if schema_id != before.schema.id:
             self._schemas.append(schema_id)
         planned = self.trial.take(events, _millis(version), author_of(info), version.file)
         return evolve(
             planned,
             message=str(info.get("userMetadata") or ""),
-            properties={COMMIT_INFO: actions.commit_info} if actions.commit_info else {},
+            properties={COMMIT_INFO: said} if said else {},
         )
 
     def _columns(self, text: str) -> tuple[Columns, Metadata]:
@@ -284,7 +284,7 @@ class Planner:
         if not files:
             return
         sums = FileSums.of(files)
-        user, number = _key(actions)
+        user, number = _key(version.commit)
         yield SnapshotCommitted(
             snapshot_id=state.last_snapshot_id + 1,
             schema_id=schema_id,
@@ -301,7 +301,7 @@ class Planner:
                 sorted({e.schema_id for e in files if e.kind == "ADD" and not e.field_ids})
             ),
             files=msgspec.Raw(readable_files(files)),
-            commit_kind=_kind(actions, files),
+            commit_kind=_kind(version, files),
         )
 
     def _changes(self, version: Version, listing: Listing) -> tuple[FileChange, ...]:
@@ -351,7 +351,7 @@ class Planner:
             metadata=actions.metadata or UNSET,
             columns=new or UNSET,
             txns=actions.txns or UNSET,
-            operation=_operation(actions),
+            operation=_operation(version.commit),
         )
 
 
@@ -359,18 +359,23 @@ def _is_layout(event: TableEvent) -> bool:
     return isinstance(event, PartitionSpecUpdated)
 
 
-def _key(actions: Actions) -> tuple[str, int]:
-    """Return by which key a version was written, where it was by one."""
-    if len(actions.txns) == 1:
-        return next(iter(actions.txns.items()))
-    engine = actions.info.get("engineInfo")
+def _key(commit: Actions) -> tuple[str, int]:
+    """Return the writer and the number that a commit file gives a version.
+
+    A checkpoint gives none: it repeats the newest number of every writer, and those came before.
+    """
+    if len(commit.txns) == 1:
+        return next(iter(commit.txns.items()))
+    engine = commit.info.get("engineInfo")
     return str(engine or "delta"), BATCH_COMMIT_IDENTIFIER
 
 
-def _kind(actions: Actions, files: Iterable[FileChange]) -> CommitKind:
+def _kind(version: Version, files: Iterable[FileChange]) -> CommitKind:
+    actions = version.actions
     changes = {each.data_change for each in actions.added.values()}
     changes |= {each.data_change for each in actions.removed.values()}
-    if actions.removed and changes == {False}:
+    # No action of a checkpoint changes data, whatever the commits before it did.
+    if not version.is_whole and actions.removed and changes == {False}:
         return "COMPACT"
     return "OVERWRITE" if any(each.kind == "DELETE" for each in files) else "APPEND"
 

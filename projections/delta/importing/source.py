@@ -34,6 +34,7 @@ class Version:
         number: Which.
         file: The file that tells of it.
         actions: What its commit does; what all up to it add up to where `is_whole`.
+        commit: What its commit file says; nothing where that is gone.
         is_whole: Whether a checkpoint tells it, since commits before it are gone.
         written_millis: When its file was written, as the storage says; Unix milliseconds.
         sha256: Of its commit file; empty where that is gone.
@@ -42,6 +43,7 @@ class Version:
     number: int
     file: str
     actions: Actions
+    commit: Actions
     is_whole: bool
     written_millis: int
     sha256: str
@@ -137,16 +139,22 @@ class Source:
         )
 
     def _whole(self, number: int) -> Version:
-        found = self._read_checkpoint(number)
         names = self._checkpoints[number]
-        commit = self._commits.get(number)
-        digest = ""
-        if commit is not None:
-            body = self.read(f"{FOLDER}/{commit}")
-            found.commit_info = read_lines(body, commit).commit_info
+        actions, commit = self._read_checkpoint(number), Actions()
+        name, digest = self._commits.get(number), ""
+        if name is not None:
+            body = self.read(f"{FOLDER}/{name}")
+            commit = read_lines(body, f"{self.name}/{FOLDER}/{name}")
             digest = hashlib.sha256(body).hexdigest()
-        file = f"{FOLDER}/{names[0]}"
-        return Version(number, file, found, True, self._written[commit or names[0]], digest)  # noqa: FBT003
+        return Version(
+            number,
+            f"{FOLDER}/{names[0]}",
+            actions,
+            commit,
+            is_whole=True,
+            written_millis=self._written[name or names[0]],
+            sha256=digest,
+        )
 
     def _read_checkpoint(self, number: int) -> Actions:
         found = Actions()
@@ -165,10 +173,12 @@ class Source:
         name = self._commits[number]
         body = self.read(f"{FOLDER}/{name}")
         digest = hashlib.sha256(body).hexdigest()
+        actions = read_lines(body, f"{self.name}/{FOLDER}/{name}")
         return Version(
             number,
             f"{FOLDER}/{name}",
-            read_lines(body, f"{self.name}/{FOLDER}/{name}"),
+            actions,
+            actions,
             is_whole=False,
             written_millis=self._written[name],
             sha256=digest,

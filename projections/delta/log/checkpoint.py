@@ -159,9 +159,9 @@ def _read(body: bytes) -> Any:
 
 def _rows(found: Reconciled) -> Iterator[dict[str, Any]]:
     yield {"protocol": msgspec.json.decode(found.protocol)}
-    metadata = msgspec.json.decode(found.metadata)
+    metadata = _described(msgspec.json.decode(found.metadata), "metaData")
     configuration = _entries(metadata["configuration"])
-    form = {**metadata["format"], "options": []}
+    form = {"provider": metadata["format"].get("provider"), "options": []}
     yield {"metaData": {**metadata, "format": form, "configuration": configuration}}
     for _, txn in sorted(found.txns.items()):
         yield {"txn": msgspec.to_builtins(txn)}
@@ -175,6 +175,12 @@ def _rows(found: Reconciled) -> Iterator[dict[str, Any]]:
 def _listed(action: Add | Remove) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(action)
     return {**fields, "partitionValues": _entries(fields["partitionValues"])}
+
+
+def _described(action: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Return the fields of an action that a checkpoint has; imported metadata may have more."""
+    names = {each.name for each in _schema().field(kind).type}
+    return {key: value for key, value in action.items() if key in names}
 
 
 def _entries(said: dict[str, Any]) -> list[dict[str, Any]]:
