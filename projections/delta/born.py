@@ -115,11 +115,13 @@ def fold_of_owned(table: Table, state: TableState, schemas: Schemas) -> TableFol
         schemas: Finds its schemas, as files call their columns.
     """
     delta = _delta(state)
+    # A promotion adds no files; `Projection.check_ahead` asks before the log has its commits.
+    files = table.at(version=min(state.version - 1, table.state.version)).files
     return TableFold(
         schemas,
         features=reader_features(delta.protocol),
         changes=dict(_type_changes(delta)),
-        live=dict(Counter(each.schema_id for each in table.at(version=state.version).files)),
+        live=dict(Counter(each.schema_id for each in files)),
     )
 
 

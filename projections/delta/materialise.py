@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
+from ledger.events import TableEvent
+from ledger.events.commit import Commit
 from ledger.evolution.state import TableState
-from ledger.model.errors import UnsupportedError
+from ledger.model.errors import StoreError, UnsupportedError
 from ledger.table import Table
 from projections.delta import position as positions
 from projections.delta.log.actions import is_own
@@ -27,7 +29,7 @@ from projections.materialising import (
     outputs_of,
     target_state,
 )
-from projections.outputs import Gathering, Outputs, StoreOutputs
+from projections.outputs import Gathering, MemoryOutputs, Outputs, StoreOutputs
 from projections.position_file import PositionFile
 
 __all__ = ["DELTA", "expected", "follow", "project", "rebuild", "verify"]
@@ -48,6 +50,51 @@ class _Renewing(StoreOutputs):
             self.store.replace(self.key(path), body)
         else:
             super().put(path, body)
+
+
+@frozen
+class _Ahead:
+    """A table's folder as a run would leave it; nothing is written.
+
+    Attributes:
+        inner: The folder.
+        new: The files that the run has written.
+    """
+
+    inner: StoreOutputs
+    new: MemoryOutputs = field(factory=MemoryOutputs)
+
+    def put(self, path: str, body: bytes) -> None:
+        """Keep a file in memory.
+
+        Raises:
+            StoreError: A file of another program has its name.
+        """
+        found = self.read(path)
+        if found not in (None, body) and not is_checkpoint(path) and not is_own(found or b""):
+            raise StoreError(
+                f"{self.inner.key(path)} is not a file of the ledger's, and has the name of one "
+                "that the projection writes: move it away, or rebuild the projection",
+                kind="FOREIGN_FILE",
+            )
+        self.new.put(path, body)
+
+    def point(self, path: str, body: bytes) -> None:
+        """Keep a file in memory."""
+        self.new.point(path, body)
+
+    def remove(self, path: str) -> None:
+        """Forget a file that the run has written."""
+        self.new.remove(path)
+
+    def read(self, path: str) -> bytes | None:
+        """Return a file, of the run if it has written it."""
+        body = self.new.read(path)
+        return self.inner.read(path) if body is None else body
+
+    def paths(self, folder: str) -> Iterator[str]:
+        """Yield the paths of the files in a folder of the table."""
+        yield from {*self.inner.paths(folder), *self.new.paths(folder)}
 
 
 @frozen
@@ -192,6 +239,26 @@ def _later(
 
 
 DELTA = Materialisation(DeltaFiles())
+
+
+def check_ahead(table: Table, ahead: Sequence[Commit[TableEvent]], target: TableState) -> None:
+    """Check that a table's log can be projected with commits to come; nothing is written.
+
+    Args:
+        table: The table.
+        ahead: Commits that follow its newest one.
+        target: The table after them.
+
+    Raises:
+        DamagedLogError: A file of an earlier run is missing or damaged, or the log is.
+        StoreError: A file that the ledger did not project has the name of one to be written.
+        UnsupportedError: Delta has no such files.
+    """
+    stood = DELTA.position(table)
+    is_current = stood.renderer == RENDERER and stood.corrections == len(target.corrections)
+    start = stood if is_current else DeltaPosition()
+    Projection(table, _Ahead(outputs_of(table)), start, target).check_ahead(ahead)
+
 
 project = DELTA.project
 follow = DELTA.follow

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from ledger.events import TableEvent
 from ledger.events.born.delta import DeltaFollowed
-from ledger.events.commit import Transaction
+from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import (
     RolledBack,
     SnapshotCommitted,
@@ -34,6 +34,7 @@ from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from ledger.table import Table
 from projections.delta.born import fold_of_owned, followed, versions_of_source
 from projections.delta.log.actions import data_below, line, txn_line
+from projections.delta.log.checkpoint import to_parquet
 from projections.delta.log.commits import (
     commit_info,
     metrics_of,
@@ -48,7 +49,7 @@ from projections.delta.table.columns import CalledInFiles
 from projections.delta.table.files import TableFiles
 from projections.delta.table.fold import TableFold
 from projections.delta.table.metadata import checkpoint_interval
-from projections.materialising import Progress, new_commits, refuse
+from projections.materialising import Progress, new_commits, nobody, refuse
 from projections.outputs import Outputs
 
 
@@ -81,6 +82,26 @@ class Projection:
         for read in new_commits(self.table, self.start, self.target, on_progress):
             run.commit(read)
         return run.finish()
+
+    def check_ahead(self, ahead: Iterable[Commit[TableEvent]]) -> None:
+        """Check that commits to come can be projected, and a checkpoint written after them.
+
+        Args:
+            ahead: They follow the log's newest commit; the last one leads to the target.
+
+        Raises:
+            DamagedLogError: A file of an earlier run is missing or damaged, or the log is.
+            StoreError: A file that the ledger did not project has the name of one to be written.
+            UnsupportedError: Delta has no such files.
+        """
+        refuse(self.table, origin_problems(self.target))
+        run, newest = _Run(self), self.table.state
+        for read in new_commits(self.table, self.start, newest, nobody):
+            run.commit(read)
+        for commit in ahead:
+            run.commit(Read(commit, b"", ""))
+        run.check_checkpoint()
+        run.finish()
 
 
 class _Run:
@@ -315,6 +336,17 @@ class _Run:
         version = self._versions.version_of(oldest) if oldest > 1 else None
         # An imported log may begin later than the first snapshot: its source lost older commits.
         return max(version or 0, self._oldest_followed)
+
+    def check_checkpoint(self) -> None:
+        """Build a checkpoint of the newest version, and write nothing.
+
+        Raises:
+            DamagedLogError: A file of an earlier run is missing or damaged.
+            UnsupportedError: Delta cannot say the newest schema.
+        """
+        if self._fold.problem is not None:
+            raise self._fold.problem
+        to_parquet(self._log.reconciled(self._removed_until(self._builder.freeze())))
 
     def finish(self) -> DeltaPosition:
         """Write the hint; return the position."""

@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
+from msgspec import UNSET
 
 from ledger.events import TableEvent
+from ledger.events.born.delta import DeltaFollowed
+from ledger.events.commit import NEWEST_FORMAT, Commit, Outside, Transaction
 from ledger.events.schema_changes import RemoveOption
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.state import TableState
@@ -25,12 +28,13 @@ from projections.delta.importing.reading import Protocol
 from projections.delta.importing.source import Source
 from projections.delta.log.actions import line
 from projections.delta.log.names import FOLDER, commit_path
-from projections.delta.materialise import project
+from projections.delta.materialise import check_ahead, project
 from projections.delta.rules import schemas
 from projections.delta.table.columns import CalledInFiles, names_in_files
 from projections.delta.table.metadata import FENCE, is_reserved, with_features
 from projections.importing.files import place_of_source, plain
 from projections.importing.promoting import ByFolder, Promoting, conditional_store
+from projections.importing.trial import Trial
 
 _TIMED = "delta.enableInCommitTimestamps"
 
@@ -53,6 +57,8 @@ class DeltaHandover:
         Raises:
             UnsupportedError: Another ledger owns the table, or the ledger's own words do not say
                 its columns or what its files call them.
+            DamagedLogError: Its projected log lacks a file, or has a damaged one.
+            StoreError: A file of another program has the name of one to be projected.
         """
         state = table.state
         delta = _delta(state)
@@ -64,7 +70,11 @@ class DeltaHandover:
         for problem in _problems(table):
             raise UnsupportedError(f"{source} stays its owner's: {problem}")
         kept = (RemoveOption(each) for each in sorted(state.schema.options) if is_reserved(each))
-        return (TablePromoted(source=delta.source), *kept)
+        events: tuple[TableEvent, ...] = (TablePromoted(source=delta.source), *kept)
+        if not is_fenced(state):
+            # Once the source keeps others out there is no way back.
+            _check_projection(table, delta, events)
+        return events
 
     def hand_over(self, table: Table, source: str, access: FileAccess, now_millis: int) -> bool:
         """Write the version that keeps others out, if nobody has committed meanwhile.
@@ -123,6 +133,40 @@ def _features(delta: DeltaTable) -> tuple[str, ...]:
     return msgspec.json.decode(delta.protocol, type=Protocol).writer_features or ()
 
 
+def _check_projection(table: Table, delta: DeltaTable, events: tuple[TableEvent, ...]) -> None:
+    """Project the promotion in memory: the source's last version, then the ledger's first."""
+    state = table.state
+    trial = Trial(state, state.effective_millis)
+    last = DeltaFollowed(
+        delta_version=delta.delta_version + 1,
+        timestamp_millis=delta.timestamp_millis + 1,
+        protocol=_fenced_protocol(table.state.table_id, delta).decode(),
+    )
+    ahead = []
+    for some in ((last,), events):
+        trial.take(some, state.effective_millis, "", delta.source)
+        ahead.append(
+            Commit(
+                format=NEWEST_FORMAT,
+                version=trial.state.version,
+                time_millis=trial.state.time_millis,
+                transactions=(
+                    Transaction(
+                        id="",
+                        effective_time_millis=trial.state.effective_millis,
+                        outside=Outside() if state.keeps_outside else UNSET,
+                        events=some,
+                    ),
+                ),
+            )
+        )
+    check_ahead(table, ahead, trial.state)
+
+
+def _fenced_protocol(table_id: str, delta: DeltaTable) -> bytes:
+    return with_features(delta.protocol, {FENCE, _own_fence(table_id)})
+
+
 def _last_version(table: Table, delta: DeltaTable, now_millis: int) -> bytes:
     """Return the commit by which a source's log ends for everybody else."""
     configuration = msgspec.json.decode(delta.metadata).get("configuration") or {}
@@ -137,7 +181,7 @@ def _last_version(table: Table, delta: DeltaTable, now_millis: int) -> bytes:
         "isBlindAppend": False,
         "userMetadata": f"the ledger's from here on: {table.location}",
     }
-    fence = with_features(delta.protocol, {FENCE, _own_fence(table.state.table_id)})
+    fence = _fenced_protocol(table.state.table_id, delta)
     return line("commitInfo", info) + line("protocol", msgspec.Raw(fence))
 
 

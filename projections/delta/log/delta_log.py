@@ -98,13 +98,25 @@ class DeltaLog:
         weight = 1 + sum(each.startswith(_FILE_ACTIONS) for each in said)
         found = self._checkpoint = evolve(self._checkpoint, weight=self._checkpoint.weight + weight)
         if found.due(version, interval):
-            replayed = self._reconciled()
-            replayed.forget_removed(self._time_of(removed_until))
+            replayed = self.reconciled(removed_until)
             self._checkpoint = Checkpointed(version, replayed.size)
             if self._writes:
                 self._put_checkpoint(version, replayed)
         elif version == self._oldest and version:
             self._put_checkpoint(version, _without_removed(self._reconciled()))
+
+    def reconciled(self, removed_until: int) -> Reconciled:
+        """Return the content of a checkpoint of the newest version.
+
+        Args:
+            removed_until: Files that were removed up to this version are read by nobody.
+
+        Raises:
+            DamagedLogError: A file of an earlier run is missing or damaged.
+        """
+        found = self._reconciled()
+        found.forget_removed(self._time_of(removed_until))
+        return found
 
     def finish(self, reached: DeltaPosition) -> DeltaPosition:
         """Write what the log begins with and the hint; return the position, garbage included."""

@@ -28,9 +28,11 @@ from ledger import (
     UnsupportedError,
 )
 from ledger.events.table_events import TablePromoted
+from ledger.model.errors import DamagedLogError, LedgerError, StoreError
 from ledger.stores import LocalStore, MemoryStore, Store
 from ledger.stores.file_access import FileAccess
 from projections.delta.importing import promoting
+from projections.delta.log.names import FOLDER, commit_path
 from projections.delta.materialise import DELTA
 from projections.importing.promoting import conditional_store
 from tests.faults import Died, DiesAfter
@@ -481,6 +483,49 @@ def test_what_the_ledger_cannot_go_on_with_is_refused_before_anything_is_written
             asked("a.b", source=str(tmp_path / "t"))
     assert sorted((tmp_path / "t/_delta_log").iterdir()) == there
     assert lake.table("a.b").state.followed == str(tmp_path / "t")
+
+
+@pytest.mark.parametrize(
+    ("version", "is_projected"), [(1, False), (3, False), (4, False), (3, True), (4, True)]
+)
+def test_a_source_keeps_its_owner_where_another_files_name_is_needed(
+    tmp_path: Path, version: int, *, is_projected: bool
+) -> None:
+    place = source(tmp_path / "t")
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.import_table("a.b", place, format_name="delta")
+    table = lake.table("a.b")
+    if is_projected:
+        DELTA.project(table)
+    other = write(Path(folder_of(table)), version, info(1), add("of-another-program"))
+    refused_untouched(lake, place, StoreError, "is not a file of the ledger's")
+    other.unlink()
+    DELTA.rebuild(table)
+    lake.promote("a.b")
+    assert is_sound(lake.table("a.b"))
+
+
+def test_a_source_keeps_its_owner_where_the_projected_log_lacks_a_file(tmp_path: Path) -> None:
+    place = source(tmp_path / "t")
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.import_table("a.b", place, format_name="delta")
+    table = lake.table("a.b")
+    DELTA.project(table)
+    (Path(folder_of(table)) / commit_path(1)).unlink()
+    refused_untouched(lake, place, DamagedLogError, "00001.json is missing")
+    DELTA.rebuild(table)
+    lake.promote("a.b")
+    assert is_sound(lake.table("a.b"))
+
+
+def refused_untouched(lake: Ledger, place: str, error: type[LedgerError], said: str) -> None:
+    """Check that neither a plan nor a promotion succeeds, and that the source stays as it was."""
+    there = {each.name: each.read_bytes() for each in (Path(place) / FOLDER).iterdir()}
+    for asked in (lake.plan_promotion, lake.promote):
+        with pytest.raises(error, match=said):
+            asked("a.b")
+    assert {each.name: each.read_bytes() for each in (Path(place) / FOLDER).iterdir()} == there
+    assert lake.table("a.b").state.followed == place
 
 
 def test_times_rise_where_the_source_keeps_them_in_its_commits(tmp_path: Path) -> None:
