@@ -1536,7 +1536,8 @@ class Ledger:
             column: A column that is, or was, personal (option `ledger.personal`): bounds and
                 partition values of it go. Files are read where they were left out, and engines find
                 NULL where a partition had the value.
-            value: Only what is, or may be, this value of the column; None: all of them.
+            value: Only what is, or may be, this value of the column, under each type that it has
+                had; in any spelling of its type now or of an earlier one. None: all of them.
             by: Who erases; the ledger's default author when None. It is not said by somebody who
                 is forgotten himself.
             message: Why.
@@ -1612,6 +1613,7 @@ class Ledger:
         """Return what an erasure is about, and the streams whose lines may hold it."""
         from ledger.history.erasing import SoughtPerson
         from ledger.history.erasing_columns import sought_column
+        from ledger.history.older import schemas_ever
 
         if table is None and column is None and value is None:
             return SoughtPerson(author, text), self._streams()
@@ -1621,8 +1623,8 @@ class Ledger:
                 "and column= name"
             )
         holder = self.table(table)
-        schemas, field_id = holder.schemas(), holder.column_id(column)
-        sought = sought_column(holder.state, schemas, field_id, value)
+        field_id = holder.column_id(column)
+        sought = sought_column(holder.state, schemas_ever(holder.log), field_id, value)
         return sought, [(str(holder.identifier), holder.log)]
 
     def _rendered_anew(self, folder: str) -> Iterator[str]:

@@ -384,7 +384,7 @@ def check_ids(
 
 def _check_member_ids(fields: Sequence[DataField], taken: Collection[int], new: range) -> None:
     """Refuse ids that meet those which Paimon's formula gives to list and map members."""
-    for name, owner, made in _members(fields):
+    for name, owner, made in member_ids(fields):
         if owner in new:
             MEMBERED_ID.check(owner, f"column {name}")
         if made in taken and (owner in new or made in new):
@@ -394,7 +394,7 @@ def _check_member_ids(fields: Sequence[DataField], taken: Collection[int], new: 
             )
 
 
-def _members(fields: Iterable[DataField]) -> Iterator[tuple[str, int, int]]:
+def member_ids(fields: Iterable[DataField]) -> Iterator[tuple[str, int, int]]:
     """Yield column, the id of the field around, and the id of each list or map member."""
     for place in type_places(fields):
         if place.field is not None:

@@ -17,6 +17,7 @@ import msgspec
 from attrs import field, frozen
 
 from ledger.files.change_file import commit_files
+from ledger.history.value_matcher import may_be_cut_from
 from ledger.log.outside import column_values
 from ledger.log.outside.column_values import COLUMNS, ColumnValue
 from ledger.log.outside.commit_texts import (
@@ -29,7 +30,7 @@ from ledger.log.outside.commit_texts import (
     encoded,
 )
 from ledger.log.outside.erasable import first, newest, take_out
-from ledger.log.replay import START
+from ledger.log.replay import START, Read
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, InvalidInputError, LedgerError
 from ledger.model.file_change import FileChange
@@ -39,8 +40,6 @@ from ledger.stores import Store
 _TEXTS: Final = msgspec.json.Decoder(dict[str, str])
 _AT_ONCE: Final = 256
 _LOCK: Final = f"{FOLDER}/lock"
-_LEAST_CUT: Final = 8
-"""A shorter bound is a whole value, or says nothing of one."""
 
 
 class Sought(Protocol):
@@ -60,7 +59,7 @@ class Sought(Protocol):
     def holds(self, value: ColumnValue) -> bool:
         """Whether a personal column's value has to go."""
 
-    def in_line(self, body: bytes, files: Sequence[FileChange]) -> bool:
+    def in_line(self, read: Read[Any], files: Sequence[FileChange]) -> bool:
         """Whether a commit's line, or a list that it names, holds it for ever."""
 
     def in_path(self, path: str) -> bool:
@@ -83,16 +82,6 @@ def harmful() -> InvalidInputError:
         "the message of an erasure stands in the ledger, and this one names what is to be "
         "erased; say it in other words. Nothing was written"
     )
-
-
-def may_be_cut_from(bound: str, text: str) -> bool:
-    """Whether a bound may be the beginning of a longer text, its last letter one higher perhaps.
-
-    Example:
-        >>> may_be_cut_from("ann@mail.con", "ann@mail.com/private"), may_be_cut_from("a", "ab")
-        (True, False)
-    """
-    return len(bound) >= _LEAST_CUT and text.startswith(bound[:-1])
 
 
 @frozen
@@ -163,10 +152,10 @@ class SoughtPerson:
         texts = (_text(each) for each in (value.bounds.lower, value.bounds.upper))
         return any(self.names(each) or may_be_cut_from(each, self.needle) for each in texts)
 
-    def in_line(self, body: bytes, files: Sequence[FileChange]) -> bool:
+    def in_line(self, read: Read[Any], files: Sequence[FileChange]) -> bool:
         """Whether a commit's line, or a list that it names, holds it for ever."""
         plain = msgspec.json.encode(self.needle)[1:-1]
-        bodies = (body, *map(msgspec.json.encode, files))
+        bodies = (read.body, *map(msgspec.json.encode, files))
         needles = (plain, self.needle.encode().hex().encode())
         return any(each in one for one in bodies for each in needles)
 
@@ -317,7 +306,7 @@ def standing(
             last = -1 if state is None else state.version
             for read in log.reader.after(START, last) if last >= 0 else ():
                 files = list(commit_files(log.store, log.layout, read.commit))
-                if sought.in_line(read.body, files):
+                if sought.in_line(read, files):
                     versions.append(read.commit.version)
                 paths |= dict.fromkeys(each.path for each in files if sought.in_path(each.path))
                 if read.commit.version % _AT_ONCE == 0:

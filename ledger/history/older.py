@@ -255,6 +255,41 @@ def schemas(log: TableLog) -> Iterator[Schema]:
         wanted = min(older) - 1
 
 
+def schemas_ever(log: TableLog) -> Iterator[Schema]:
+    """Yield every schema that the table ever had, oldest first, with those removed since.
+
+    Those that a source's own metadata lists come with the commit that lists them. One may come
+    twice.
+    """
+    builder = TableBuilder(None)
+    seen: set[int] = set()
+    head_state(log)
+    for read in onward(log, None):
+        transactions = zip(read.commit.transactions, _steps(log, builder, read.commit), strict=True)
+        for transaction, _ in transactions:
+            if all(isinstance(each, SnapshotEvent) for each in transaction.events):
+                continue
+            state = builder.freeze()
+            listed = {*_listed_ids(state)}
+            yield from (_listed_schema(state, each) for each in sorted(listed - seen))
+            seen = listed
+            yield state.schema
+
+
+def _listed_ids(state: TableState) -> Iterable[int]:
+    """Return the ids of the schemas that a source's metadata lists."""
+    if state.born is not None:
+        return state.born.schemas
+    return state.paimon.schemas if state.paimon is not None else ()
+
+
+def _listed_schema(state: TableState, schema_id: int) -> Schema:
+    found = _born_schemas(state, state.born, {schema_id}) if state.born is not None else {}
+    if state.paimon is not None:
+        found = _paimon_schemas(state.paimon, {schema_id})
+    return found[schema_id]
+
+
 def _schemas_up_to(log: TableLog, schema_id: int) -> dict[int, Schema]:
     """Return a schema, and those since the nearest checkpoint before it, by id."""
     nearest = last_checkpoint_while(log, lambda state: state.schema.id <= schema_id)

@@ -7,14 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from attrs import evolve
+from pyiceberg.types import IntegerType, LongType
 
 import ledger
 from ledger import (
     FileChange,
     InvalidChangeError,
     Ledger,
+    RenameColumn,
     Schema,
     SetOption,
     UnsupportedError,
@@ -177,6 +180,29 @@ def test_columns_that_an_iceberg_table_calls_personal_are_kept_outside_when_it_i
     assert lake.erase(table="a.b", column="name").values == 2
     assert holding_deep(store, KEPT[:14]) == []
     assert findings(lake, store) == []
+
+
+def test_a_value_from_before_an_imported_table_widened_its_column_is_erased(tmp_path: Path) -> None:
+    theirs = created(tmp_path / "source")
+    with theirs.transaction() as change:
+        change.set_properties({"ledger.personal": "n"})
+    with theirs.update_schema() as update:
+        update.add_column("n", IntegerType())
+    appended(theirs, 0, n=pa.array([5_551_234], pa.int32()))
+    with theirs.update_schema() as update:
+        update.update_column("n", LongType())
+    for number, value in enumerate((5_551_234, 5_551_235), 1):
+        appended(theirs, number, n=pa.array([value], pa.int64()))
+    lake = erasable(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    lake.promote("a.b")
+    table = lake.table("a.b")
+    number = table.column_id("n")
+    table.alter([RenameColumn(("n",), "number")])
+
+    assert lake.erase(table="a.b", column="number", value="5551234.0").values == 2
+    left = [(each.lower_bounds or {}).get(number) for each in table.at().files]
+    assert [each for each in left if each] == [(5_551_235).to_bytes(8, "little").hex()]
 
 
 def test_who_marks_a_column_of_a_table_that_others_own_is_told_where(tmp_path: Path) -> None:

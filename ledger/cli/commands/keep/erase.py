@@ -55,7 +55,8 @@ def erase(  # noqa: PLR0913 - each is an option of its own
         str | None, Parameter(help="Bounds and partition values of this column of the table.")
     ] = None,
     value: Annotated[
-        str | None, Parameter(help="Only what is, or may be, this value of the column.")
+        str | None,
+        Parameter(help="Only this value, under each type that the column had."),
     ] = None,
     dry_run: Annotated[
         bool, Parameter(negative="", show_default=False, help="Only say what would go.")
