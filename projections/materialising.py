@@ -34,6 +34,7 @@ from ledger.evolution.declared.rules import FORMATS_OPTION, reader_grace_millis
 from ledger.evolution.state import TableState
 from ledger.following.files import STEP_COMMITS
 from ledger.log.beside import give_way
+from ledger.log.outside.erasable import confirm_folders
 from ledger.log.replay import Read
 from ledger.log.request import now_millis
 from ledger.log.travel import at_version, head_state
@@ -495,7 +496,8 @@ class Materialisation(Generic[P]):
     def render_anew(self, table: Table) -> None:
         """Make files anew after values were erased, so that none is left that holds one.
 
-        What stays for readers that came before goes at once, too.
+        What stays for readers that came before goes at once, too. A power loss after the call
+        brings none of it back.
 
         Raises:
             UnsupportedError: The format has no such files any more; those that stand stay.
@@ -511,6 +513,8 @@ class Materialisation(Generic[P]):
                 outputs.remove(path)
             leaving.forget_all()
             self._save(table, stood.with_leaving((), NOTHING))
+            there = (each for folder in self.format.folders for each in outputs.paths(folder))
+            confirm_folders(outputs.store, map(outputs.key, there))
 
     def _standing(self, table: Table, version: int | None) -> tuple[P, TableState]:
         """Return where the files stand, and the state to reach.
@@ -823,7 +827,7 @@ def _restore(table: Table, bodies: Mapping[str, bytes], on_progress: Progress) -
     """Write what is lost or other than it should be; whatever stands there is the ledger's own."""
     outputs = outputs_of(table)
     for done, (path, body) in enumerate(bodies.items(), 1):
-        outputs.point(path, body)
+        outputs.restore(path, body)
         on_progress(done, len(bodies))
 
 

@@ -112,7 +112,7 @@ class RacesBefore(SometimesFaulty):
 
 
 class DiesAfter(Wrapped):
-    """Applies `writes` writes (create, replace, delete) and dies before the next one.
+    """Applies `writes` writes (create, both replaces, delete) and dies before the next one.
 
     From then on everything raises `Died`, reads too, as for a process that was killed.
     """
@@ -127,6 +127,9 @@ class DiesAfter(Wrapped):
 
     def replace(self, key: str, body: bytes) -> None:
         self._writing().replace(key, body)
+
+    def replace_durably(self, key: str, body: bytes) -> None:
+        self._writing().replace_durably(key, body)
 
     def delete(self, key: str) -> None:
         self._writing().delete(key)
@@ -179,3 +182,7 @@ class Mortal(Wrapped):
     def replace(self, key: str, body: bytes) -> None:
         self._live()
         super().replace(key, body)
+
+    def replace_durably(self, key: str, body: bytes) -> None:
+        self._live()
+        super().replace_durably(key, body)

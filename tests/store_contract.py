@@ -147,7 +147,7 @@ class StoreContract:
         assert list(store.read_many(["replaced"])) == [body]
 
     def test_an_empty_body_is_refused(self, store: Store) -> None:
-        for write in (store.create, store.replace):
+        for write in (store.create, store.replace, store.replace_durably):
             with pytest.raises(InvalidInputError, match="'a' is empty"):
                 write("a", b"")
         assert not store.exists("a")
@@ -157,6 +157,17 @@ class StoreContract:
 
         assert store.exists("a/b") is True
         assert store.exists("a/c") is False
+
+    def test_a_durable_replacement_overwrites_and_creates_and_leaves_no_draft(
+        self, store: Store
+    ) -> None:
+        self.raw_write(store, "a", b"old")
+        store.replace_durably("a", b"new")
+        store.replace_durably("folder/b", b"new")
+
+        for key in ("a", "folder/b"):
+            assert self.raw_read(store, key) == store.confirm(key) == b"new"
+        assert list(store.drafts("")) == []
 
     def test_replace_overwrites_and_creates(self, store: Store) -> None:
         self.raw_write(store, "a", b"longer than the next")

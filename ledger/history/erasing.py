@@ -29,7 +29,7 @@ from ledger.log.outside.commit_texts import (
     decoded,
     encoded,
 )
-from ledger.log.outside.erasable import first, newest, take_out
+from ledger.log.outside.erasable import confirm_folders, first, newest, take_out
 from ledger.log.replay import START, Read
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, InvalidInputError, LedgerError
@@ -250,6 +250,7 @@ def erase(personal: Personal, sought: Sought, told: Progress) -> None:
         for draft in store.drafts(FOLDER):
             # A writer at work is told that he knows nothing, and writes it again.
             store.discard(draft)
+        confirm_folders(store, store.walk(sought.folder))
 
 
 def _matches(store: Store, sought: Sought, told: Progress) -> Iterator[tuple[str, int]]:

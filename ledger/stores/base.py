@@ -120,7 +120,8 @@ class Store(Protocol):
 
         A writer that finds its own commit by reading acknowledges it; the call that wrote it may
         have died between making it visible and making it durable. It writes nothing, and works
-        where nothing may be written.
+        where nothing may be written. Everything else that was created, replaced durably or deleted
+        in the key's folder before the call is durable, too.
 
         Raises:
             OSError: Nobody knows, never a `StoreError`: that would say that nothing was written.
@@ -141,6 +142,18 @@ class Store(Protocol):
             InvalidInputError: The body is empty; nothing was written.
             StoreError: The store refuses; nothing was written.
             OSError: Applied or not, nobody knows.
+        """
+
+    def replace_durably(self, key: str, body: bytes) -> None:
+        """Put `body` under `key` whatever was there, atomically and durably.
+
+        After a loss of power the key holds the whole old body or the whole new one, and the new
+        one once the call has returned.
+
+        Raises:
+            InvalidInputError: The body is empty; nothing was written.
+            StoreError: The store refuses; nothing was written.
+            OSError: Applied or not, nobody knows; the same call again is safe.
         """
 
     def keys(self, prefix: str) -> Iterator[str]:

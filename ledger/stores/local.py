@@ -220,6 +220,27 @@ class LocalStore:
                 raise
             raise refusal(self.url, f"replace {key!r}", error) from error
 
+    def replace_durably(self, key: str, body: bytes) -> None:
+        """See `Store.replace_durably`.
+
+        The file is synced before the rename shows it, and its folder after that.
+        """
+        check_key(key)
+        check_body(key, body)
+        path, _, name = (self._base + key).rpartition("/")
+        may_be_visible = False
+        try:
+            with self._durable_folder(path) as folder, posix.draft(folder) as (draft, file):
+                posix.write(file, body)
+                self._sync(file)
+                may_be_visible = True
+                os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+                self._sync(folder)
+        except OSError as error:
+            if may_be_visible and error.errno not in NO_NAME:
+                raise
+            raise refusal(self.url, f"replace {key!r}", error) from error
+
     def keys(self, prefix: str) -> Iterator[str]:
         """See `Store.keys`."""
         return iter(sorted(self.walk(prefix)))

@@ -129,6 +129,10 @@ class MemoryStore:
         check_body(key, body)
         self._memory.bodies[self._base + key] = bytes(body)
 
+    def replace_durably(self, key: str, body: bytes) -> None:
+        """See `Store.replace_durably`; nothing survives the process."""
+        self.replace(key, body)
+
     def keys(self, prefix: str) -> Iterator[str]:
         """See `Store.keys`."""
         start = self._base + folder_prefix(prefix)

@@ -70,6 +70,10 @@ class Through:
         """See Store."""
         self.inner.replace(key, body)
 
+    def replace_durably(self, key: str, body: bytes) -> None:
+        """See Store."""
+        self.inner.replace_durably(key, body)
+
     def keys(self, prefix: str) -> Iterator[str]:
         """See Store."""
         return self.inner.keys(prefix)

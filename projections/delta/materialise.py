@@ -47,7 +47,7 @@ class _Renewing(StoreOutputs):
         """
         there = self.read(path)
         if there not in (None, body) and (is_checkpoint(path) or is_own(there or b"")):
-            self.store.replace(self.key(path), body)
+            self.restore(path, body)
         else:
             super().put(path, body)
 

@@ -204,6 +204,6 @@ class Renewing(StoreOutputs):
             StoreError: Another's file stands there.
         """
         if path in self.own and self.read(path) not in (None, body):
-            self.store.replace(self.key(path), body)
+            self.restore(path, body)
         else:
             super().put(path, body)

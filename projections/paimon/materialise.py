@@ -98,7 +98,7 @@ class PaimonFiles:
         wanted = files_of(self, table, target_state(table, min(older.version, target.version)))
         wrong = [path for path, body in wanted.items() if outputs.read(path) != body]
         for done, path in enumerate(wrong, 1):
-            outputs.point(path, wanted[path])
+            outputs.restore(path, wanted[path])
             on_progress(done, len(wrong))
         reached = Projection(table, outputs, PaimonPosition(), target).run(on_progress)
         gone = _of_older(outputs, Names(table.state.table_id), older)

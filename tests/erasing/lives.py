@@ -132,8 +132,8 @@ def read_all(lake: Ledger) -> list[str]:
     return said
 
 
-def findings(lake: Ledger, store: Store) -> list[Finding]:
-    """Return what a verification of everything finds that fails."""
+def damages(lake: Ledger, store: Store) -> list[Finding]:
+    """Return what a verification of all logs and personal values finds that fails."""
     found: list[Finding] = []
     cold = lake_on(store)
     subjects: list[Subject[Any, Any]] = [Subject("catalog", cold.log, has_files=False)]
@@ -145,6 +145,12 @@ def findings(lake: Ledger, store: Store) -> list[Finding]:
         verification: Verification[Any, Any] = Verification(subject)
         found += verification.run()
         found += lost_values(subject, verification.version)
+    return [each for each in found if each.fails]
+
+
+def findings(lake: Ledger, store: Store) -> list[Finding]:
+    """Return what a verification of everything finds that fails."""
+    found, cold = damages(lake, store), lake_on(store)
     for name in cold.tables():
         for _, some in differences(cold.table(name)):
             found += some

@@ -139,6 +139,10 @@ class Interrupted(Wrapped):
         self._meet()
         super().replace(key, body)
 
+    def replace_durably(self, key: str, body: bytes) -> None:
+        self._meet()
+        super().replace_durably(key, body)
+
     def _meet(self) -> None:
         if self.writes_left == 0:
             self.was_met = True

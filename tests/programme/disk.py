@@ -2,8 +2,9 @@
 
 A `Recorder` writes down what a `LocalStore` does to files and folders, and does it for real but
 for the syncs. `Disk` says what may be left of that: every name that its folder's sync has not
-covered may be there or not, in any combination; content that was not synced may be empty, half or
-whole. That is less than file systems promise, so what survives here survives there.
+covered may be there or not, or back if it was taken away, in any combination; content that was not
+synced may be empty, half or whole. That is less than file systems promise, so what survives here
+survives there.
 """
 # ruff: noqa: PTH118, PTH119, PTH120 - the paths of system calls
 
@@ -23,6 +24,7 @@ from ledger.stores.key import is_key
 
 Kind = Literal["mkdir", "name", "rename", "unname", "write", "sync", "sync folder", "ack"]
 MOST_SUBSETS: Final = 16
+_NAMING: Final = ("mkdir", "name", "rename", "unname")
 
 
 @frozen
@@ -161,7 +163,7 @@ class Disk:
         for number, step in enumerate(self.steps[:end]):
             if step.kind == "sync folder":
                 found = [each for each in found if self.steps[each].folder != step.folder]
-            elif step.kind in ("mkdir", "name", "rename") and not step.name.startswith(".tmp-"):
+            elif step.kind in _NAMING and not step.name.startswith(".tmp-"):
                 found.append(number)
         return found
 
@@ -181,6 +183,7 @@ class Disk:
         folders = {parent for each in folders for parent in _above(each)}
         folders |= set(_above(os.path.dirname(self.root)))
         names: dict[str, int] = {}
+        stored = {os.path.join(self.root, key): body for key, body in self.before.items()}
         bodies: dict[int, bytes] = {}
         for number, step in enumerate(self.steps[:end]):
             path = os.path.join(step.folder, step.name)
@@ -194,7 +197,8 @@ class Disk:
                 names[path] = step.inode
             elif step.kind == "unname":
                 names.pop(path, None)
-        stored = dict(self.before)
+                stored.pop(path, None)
+        stored = {os.path.relpath(path, self.root): body for path, body in stored.items()}
         for path, inode in names.items():
             key = os.path.relpath(path, self.root)
             if is_key(key) and set(_above(os.path.dirname(path))) <= folders:

@@ -114,6 +114,10 @@ class Port:
             written = body[: self._sea.rng.randrange(len(body))]
         self._write(key, lambda: self._sea.replace(key, written))
 
+    def replace_durably(self, key: str, body: bytes) -> None:
+        check_body(key, body)
+        self._write(key, lambda: self._sea.replace(key, body))
+
     def delete(self, key: str) -> None:
         self._write(key, lambda: self._sea.bodies.pop(key, None))
 

@@ -98,6 +98,25 @@ def test_a_create_is_synced_before_it_is_acknowledged(tmp_path: Path) -> None:
 
 
 @needs_proc
+def test_a_durable_replacement_is_synced_before_and_after_it_shows(tmp_path: Path) -> None:
+    shown: list[bytes | None] = []
+
+    class Reading(SyncRecorder):
+        def _sync(self, descriptor: int) -> None:
+            shown.append(self.read("t/a"))
+            super()._sync(descriptor)
+
+    store = Reading(tmp_path / "store")
+    store.create("t/a", b"1")
+    store.syncs.clear()
+    shown.clear()
+
+    store.replace_durably("t/a", b"22")
+    assert [name for name, _ in store.syncs] == ["draft of 2 bytes", "t"]
+    assert shown == [b"1", b"22"]
+
+
+@needs_proc
 def test_folders_that_somebody_else_made_are_synced_once_too(tmp_path: Path) -> None:
     (tmp_path / "t/log").mkdir(parents=True)
     store = SyncRecorder(tmp_path)

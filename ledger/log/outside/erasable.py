@@ -3,18 +3,23 @@
 What is left is written as the file's next generation, which is created and so is one eraser's; only
 then the one before is replaced by the word that there is a next, the same for everybody. So no
 store has to compare before it replaces, and nothing that was taken out comes back.
+
+Each step is durable before the next one begins: the next generation before the file before it is
+replaced, and the replacement before the erasure is acknowledged. A power loss in between leaves
+either the whole old file or the whole next one, and a retry completes it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
 import msgspec
 
 from ledger.model.errors import DamagedLogError
 from ledger.stores import Store
+from ledger.stores.key import folder_of
 
 V = TypeVar("V")
 
@@ -87,6 +92,19 @@ def newest(store: Store, keys: Sequence[str]) -> list[bytes | None]:
     return found
 
 
+def confirm_folders(store: Store, keys: Iterable[str]) -> None:
+    """Make durable what was created, replaced and deleted in the folders of some keys.
+
+    An eraser that was killed may have replaced a file without syncing its folder, and the retry
+    sees nothing left to do there.
+
+    Raises:
+        OSError: The store failed.
+    """
+    for key in {folder_of(each): each for each in keys}.values():
+        store.confirm(key)
+
+
 def take_out(store: Store, key: str, smaller: Callable[[bytes], bytes | None]) -> None:
     """Take something out of a file; asking again ends what was broken off.
 
@@ -108,7 +126,5 @@ def take_out(store: Store, key: str, smaller: Callable[[bytes], bytes | None]) -
             if not store.create(after, less):
                 # Another's, who took out something else; what he left is looked at next.
                 store.confirm(after)
-            store.replace(key, NEXT)
-            # What is only replaced might be back after a loss of power.
-            store.confirm(key)
+            store.replace_durably(key, NEXT)
         key, body = after, store.read(after)
