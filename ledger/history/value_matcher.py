@@ -7,7 +7,6 @@ of the column makes the same value of both.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby
@@ -30,7 +29,6 @@ LEAST_CUT: Final = 8
 _TEXTS: Final = ("CHAR", "VARCHAR")
 _BYTES: Final = ("BINARY", "VARBINARY")
 _FLOAT_WIDTHS: Final = (4, 8)
-_PADDED: Final = re.compile(r"\s*[+-]?(?:0|\+)*")
 _NAN: Final = "NaN"
 """In the place of a float that is equal to nothing."""
 
@@ -69,6 +67,7 @@ class ValueMatcher:
     _typed: Sequence[frozenset[Value]] = field(init=False, repr=False, eq=False)
     _wanted: Sequence[frozenset[Value]] = field(init=False, repr=False, eq=False)
     _texts: Sequence[frozenset[str]] = field(init=False, repr=False, eq=False)
+    _tails: Sequence[frozenset[str]] = field(init=False, repr=False, eq=False)
 
     @_typed.default
     def _typed_values(self) -> Sequence[frozenset[Value]]:
@@ -86,11 +85,27 @@ class ValueMatcher:
     def _spelled(self) -> Sequence[frozenset[str]]:
         """How values that are sought may be spelled where the column was text."""
         later: frozenset[str] = frozenset()
+        back: frozenset[Value] = frozenset()
         found: list[frozenset[str]] = []
-        for place in reversed(range(len(self.types))):
-            found.append(later | _spellings(self._wanted[place], self.types[place]))
-            later |= _spellings(self._typed[place], self.types[place])
+        after: t.DataType | None = None
+        for place, data_type in reversed([*enumerate(self.types)]):
+            # A later value as this type has it: one of those that become it.
+            made = _cast_all(back, after, data_type) if after else frozenset()
+            back = self._typed[place] | made
+            later |= _spellings(back, data_type)
+            found.append(later | _spellings(self._wanted[place], data_type))
+            after = data_type
         return found[::-1]
+
+    @_tails.default
+    def _spelled_tails(self) -> Sequence[frozenset[str]]:
+        """What may be missing of texts that were cut, where a later type is no text."""
+        return [
+            frozenset(text[begin:] for text in texts for begin in range(len(text)))
+            if any(each.root not in _TEXTS for each in self.types[place:])
+            else frozenset()
+            for place, texts in enumerate(self._texts)
+        ]
 
     @property
     def is_value(self) -> bool:
@@ -133,8 +148,7 @@ class ValueMatcher:
             is_known = is_known or bool(values)
             if self._is_cut(values, place):
                 return True
-            # A bound that was raised is cast without its last character, too.
-            reached = (values | _shortened(values)) | self._cast(reached, place)
+            reached = values | self._completed(values, place) | self._cast(reached, place)
             if reached & self._typed[place]:
                 return True
         return not is_known
@@ -175,9 +189,21 @@ class ValueMatcher:
         """Return what values of the type before one of the types are under that."""
         if not place:
             return frozenset()
-        source, target = self.types[place - 1 : place + 1]
-        made = (cast(each, source, target) for each in values if each is not _NAN)
-        return _comparable(each for each in made if each is not None)
+        return _cast_all(values, self.types[place - 1], self.types[place])
+
+    def _is_read_twice(self, place: int) -> bool:
+        """Return whether text became another type that was changed again.
+
+        Nobody can tell what a text that was cut becomes then.
+        """
+        later = [each.root not in _TEXTS for each in self.types[place:]]
+        return any(later[:-1])
+
+    def _completed(self, values: Iterable[Value], place: int) -> frozenset[Value]:
+        """Return what texts may be that were cut, the last character one higher perhaps."""
+        cut = (each for each in values if isinstance(each, str) and len(each) >= TRUNCATE_LENGTH)
+        starts = [start for each in cut for start in (each, each[:-1])]
+        return frozenset(start + tail for start in starts for tail in ("", *self._tails[place]))
 
     def _is_cut(self, values: frozenset[Value], place: int) -> bool:
         """Return whether a bound is, or may be cut from, a value that is sought."""
@@ -196,7 +222,7 @@ class ValueMatcher:
             each.rstrip(" ") in texts
             or (self.is_text and self.said in each)
             or _is_any_cut(each, texts)
-            or _is_padded_cut(each, texts)
+            or (len(each) >= TRUNCATE_LENGTH and self._is_read_twice(place))
             for each in values
             if isinstance(each, str)
         )
@@ -205,6 +231,11 @@ class ValueMatcher:
 def _comparable(values: Iterable[Value]) -> frozenset[Value]:
     """Return values that are equal to themselves."""
     return frozenset(each if each == each else _NAN for each in values)  # noqa: PLR0124 - NaN
+
+
+def _cast_all(values: Iterable[Value], source: t.DataType, target: t.DataType) -> frozenset[Value]:
+    made = (cast(each, source, target) for each in values if each is not _NAN)
+    return _comparable(each for each in made if each is not None)
 
 
 def _spellings(values: Iterable[Value], data_type: t.DataType) -> frozenset[str]:
@@ -225,19 +256,5 @@ def _from_bytes(body: bytes, data_type: t.DataType) -> Iterator[Value]:
         yield found
 
 
-def _shortened(values: Iterable[Value]) -> frozenset[Value]:
-    return frozenset(
-        each[:-1] for each in values if isinstance(each, str) and len(each) >= TRUNCATE_LENGTH
-    )
-
-
 def _is_any_cut(bound: str | bytes, whole: Iterable[str | bytes]) -> bool:
     return any(may_be_cut_from(bound, each) for each in whole)
-
-
-def _is_padded_cut(bound: str, texts: Iterable[str]) -> bool:
-    """Return whether a number with zeros in front, cut, may be one of some numbers."""
-    if len(bound) < TRUNCATE_LENGTH or not bound.strip()[:1].isdecimal():
-        return False
-    digits = _PADDED.sub("", bound, count=1)
-    return digits != bound and any(each.startswith(digits[:-1]) for each in texts)

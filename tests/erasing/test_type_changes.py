@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import (
@@ -33,6 +33,7 @@ from ledger.model.types.casting import can_alter, can_promote
 from ledger.model.types.text import parse_type
 from ledger.planning.bound_value import value_to_bytes
 from tests.lakes import lake_on, memory
+from tests.thorough import examples
 
 TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "BOOLEAN": ("true", "false"),
@@ -180,6 +181,7 @@ def test_a_bound_from_before_a_type_change_is_erased_by_every_spelling_of_its_va
         assert (ids[name] in there["b.parquet"]) or len(reads) == 1, (source, target)
 
 
+@settings(max_examples=examples(1000), deadline=None)
 @given(st.data())
 def test_a_value_is_found_after_any_chain_of_type_changes(data: st.DataObject) -> None:
     names = [data.draw(st.sampled_from([*TYPES]))]
