@@ -33,7 +33,7 @@ from ledger.model.file_change import FileChange
 from ledger.model.messages.excerpt import excerpt
 from ledger.model.schema import SYSTEM_FIELD_ID_START, FieldIdPolicy, Schema
 from ledger.model.types import INT_MAX, LONG_MAX, DataField, DataType
-from ledger.model.types.arrow import element_id, key_id
+from ledger.model.types.arrow import nested_ids
 from ledger.model.types.walk import parts_of, type_places, walk_ids
 
 INT, LONG = (-INT_MAX - 1, INT_MAX), (-LONG_MAX - 1, LONG_MAX)
@@ -404,8 +404,8 @@ def member_ids(fields: Iterable[DataField]) -> Iterator[tuple[str, int, int]]:
 
 def _below(data_type: DataType, owner: int, depth: int) -> Iterator[int]:
     parts = [each for each in parts_of(data_type) if each.field is None]
-    for each in parts:
-        yield (key_id if each.name == "key" else element_id)(owner, depth)
+    carried = {each.id for each in parts}
+    yield from (each for each in nested_ids(data_type, owner, depth) if each not in carried)
     for each in parts:
         yield from _below(each.type, owner, depth + 1)
 

@@ -29,6 +29,7 @@ from ledger.events.schema_events import (
 from ledger.evolution.columns import directives
 from ledger.evolution.columns.directives import is_blob
 from ledger.evolution.columns.draft import Anchor, SchemaDraft, named_place, struct_around
+from ledger.evolution.columns.iceberg_ids import carries_member_ids
 from ledger.evolution.options.deciding import option_event
 from ledger.evolution.options.naming import INDEX_COLUMN_OPTIONS
 from ledger.evolution.refusals import argument, runtime, state, unsupported
@@ -271,11 +272,13 @@ def decide_type(draft: SchemaDraft, change: UpdateColumnType) -> Anchor:
 def _recorded(
     draft: SchemaDraft, path: tuple[str, ...], source: DataType, target: DataType
 ) -> list[tuple[tuple[str, ...], DataType]]:
-    """Return the places that get another type: where Iceberg counts ids, those without members.
+    """Return the places that get another type: where types carry ids, those without members.
 
     A list or map written anew would have other ids than before, so only what it holds is.
     """
-    if draft.working.field_id_policy == "paimon" or not target.depth:
+    if not target.depth:
+        return [(path, target)]
+    if draft.working.field_id_policy == "paimon" and not carries_member_ids(source):
         return [(path, target)]
     if source.nullable != target.nullable:
         raise argument(

@@ -69,6 +69,21 @@ def carries_iceberg_ids(columns: Iterable[DataField]) -> bool:
     return all(each is not None and each >= FIRST_ICEBERG_ID for each in ids)
 
 
+def carries_member_ids(data_type: DataType) -> bool:
+    """Return whether an element, key or value inside a type has an id.
+
+    Example:
+        >>> from ledger.model.types.sql import read_type
+        >>> kind = read_type("ARRAY<INT>")
+        >>> carries_member_ids(kind), carries_member_ids(numbered(kind, 1, "iceberg")[0])
+        (False, True)
+    """
+    return any(
+        (each.field is None and each.id is not None) or carries_member_ids(each.type)
+        for each in parts_of(data_type)
+    )
+
+
 def without_member_ids(columns: Iterable[DataField]) -> tuple[DataField, ...]:
     """Return columns whose elements, keys and values have no ids, as Paimon counts."""
     return tuple(

@@ -18,8 +18,9 @@ from ledger.model.errors import InvalidChangeError
 from ledger.model.messages.similar import listed, similar
 from ledger.model.schema import Schema
 from ledger.model.types import DataField, RowType
+from ledger.model.types.arrow import nested_ids
 from ledger.model.types.text import format_type
-from ledger.model.types.walk import walk_fields
+from ledger.model.types.walk import parts_of, walk_fields
 
 _SMALL = ("TINYINT", "SMALLINT", "INT")
 _TEXT = ("CHAR", "VARCHAR")
@@ -46,51 +47,131 @@ _READABLE: dict[str, tuple[str, ...]] = {
 }
 
 
-def misfits(
-    column: FooterColumn, wanted: t.DataType, path: str, *, with_ids: bool
-) -> Iterator[str]:
+Carried = Mapping[tuple[int, tuple[str, ...]], int]
+"""The ids that types carry for elements, keys and values: by the id of the nearest named field
+around, and the names from there on."""
+
+
+@frozen
+class _Place:
+    """Where a column stands.
+
+    Attributes:
+        path: Names from the column on, for messages.
+        field_id: The table's id of the nearest named field.
+        below: The lists and maps since, as `element`, `key` and `value`.
+        carried: What the table's types carry; None where the file carries no field ids.
+    """
+
+    path: str
+    field_id: int
+    below: tuple[str, ...]
+    carried: Carried | None
+
+    @classmethod
+    def of_column(cls, field: DataField, carried: Carried | None) -> _Place:
+        return cls(field.name, field.id, (), carried)
+
+    def of_member(self, field: DataField) -> _Place:
+        return _Place(f"{self.path}.{field.name}", field.id, (), self.carried)
+
+    def inside(self, name: str) -> _Place:
+        return _Place(f"{self.path}.{name}", self.field_id, (*self.below, name), self.carried)
+
+    def misfit(self, found: int | None, formula: int) -> Iterator[str]:
+        """Yield what is wrong with the id that a file has for an element, key or value."""
+        if self.carried is None:
+            return
+        own = self.carried.get((self.field_id, self.below))
+        # Ids that only a formula gives may be absent: many writers leave them out.
+        if own is not None or found is not None:
+            yield from _other_id(found, formula if own is None else own, self.path)
+
+
+def _carried_by(fields: Iterable[DataField]) -> Iterator[tuple[tuple[int, tuple[str, ...]], int]]:
+    for each in walk_fields(fields):
+        yield from _carried_in(each.type, each.id, ())
+
+
+def _carried_in(
+    data_type: t.DataType, field_id: int, below: tuple[str, ...]
+) -> Iterator[tuple[tuple[int, tuple[str, ...]], int]]:
+    for each in parts_of(data_type):
+        if each.field is None:
+            inner = (*below, each.name)
+            if each.id is not None:
+                yield (field_id, inner), each.id
+            yield from _carried_in(each.type, field_id, inner)
+
+
+def _misfits(column: FooterColumn, wanted: t.DataType, place: _Place) -> Iterator[str]:
     """Yield why a file's column cannot be read as `wanted`; nothing when it can.
 
     Args:
         column: The file's.
         wanted: The type in the schema.
-        path: The column's, for messages.
-        with_ids: Whether the members of a ROW have to carry the table's ids.
+        place: Where it stands in the schema.
     """
     match column.type, wanted:
         case t.RowType(), t.RowType(fields=fields):
-            yield from _row_misfits(column.members, fields, path, with_ids=with_ids)
-        case ((t.ArrayType() | t.VectorType()), t.ArrayType(element=element)):
-            yield from misfits(column.members[0], element, f"{path}.element", with_ids=with_ids)
-        case ((t.ArrayType() | t.VectorType()), t.VectorType(element=element)):
-            yield from misfits(column.members[0], element, f"{path}.element", with_ids=with_ids)
-        case t.MapType(), t.MapType(key=key, value=value):
-            yield from misfits(column.members[0], key, f"{path}.key", with_ids=with_ids)
-            yield from misfits(column.members[1], value, f"{path}.value", with_ids=with_ids)
-        case t.MapType(), t.MultisetType(element=element):
-            yield from misfits(column.members[0], element, f"{path}.key", with_ids=with_ids)
-            yield from misfits(column.members[1], t.IntType(), f"{path}.value", with_ids=with_ids)
+            yield from _row_misfits(column.members, fields, place)
+        case ((t.ArrayType() | t.VectorType()), (t.ArrayType() | t.VectorType())) | (
+            t.MapType(),
+            (t.MapType() | t.MultisetType()),
+        ):
+            yield from _nested_misfits(column.members, wanted, place)
         case found, _ if found is None or not readable(found, wanted):
-            yield _explain(column, wanted, path)
+            yield _explain(column, wanted, place.path)
+
+
+def _nested_misfits(
+    members: Sequence[FooterColumn], wanted: t.DataType, place: _Place
+) -> Iterator[str]:
+    """Yield the misfits of a list's element, or of a map's key and value."""
+    ids = nested_ids(wanted, place.field_id, len(place.below) + 1)
+    for member, (name, data_type), number in zip(members, _inside(wanted), ids, strict=True):
+        inner = place.inside(name)
+        yield from inner.misfit(member.field_id, number)
+        yield from _misfits(member, data_type, inner)
+
+
+def _inside(data_type: t.DataType) -> tuple[tuple[str, t.DataType], ...]:
+    """Return what a list or map holds, by the names that paths have for it."""
+    if isinstance(data_type, t.ArrayType | t.VectorType):
+        return (("element", data_type.element),)
+    if isinstance(data_type, t.MultisetType):
+        return ("key", data_type.element), ("value", t.IntType())
+    if isinstance(data_type, t.MapType):
+        return ("key", data_type.key), ("value", data_type.value)
+    return ()
+
+
+def _other_id(found: int | None, wanted: int, path: str) -> Iterator[str]:
+    if found != wanted:
+        yield (
+            f"column {path!r} carries {'no field id' if found is None else f'field id {found}'}; "
+            f"the table's is {wanted}: write the file with the table's schema.to_arrow(), or "
+            "without field ids"
+        )
 
 
 def _row_misfits(
-    members: Sequence[FooterColumn], fields: Sequence[t.DataField], path: str, *, with_ids: bool
+    members: Sequence[FooterColumn], fields: Sequence[t.DataField], place: _Place
 ) -> Iterator[str]:
     by_name = {each.name: each for each in fields}
     for member in members:
-        inner = f"{path}.{member.name}"
+        inner = f"{place.path}.{member.name}"
         field = by_name.get(member.name)
         if field is None:
             yield f"column {inner!r} is not among the members {list(by_name)}"
-        elif with_ids and member.field_id != field.id:
-            yield f"column {inner!r} carries field id {member.field_id}; the table's is {field.id}"
+        elif place.carried is not None and member.field_id != field.id:
+            yield from _other_id(member.field_id, field.id, inner)
         else:
-            yield from misfits(member, field.type, inner, with_ids=with_ids)
+            yield from _misfits(member, field.type, place.of_member(field))
     present = {each.name for each in members}
     for field in fields:
         if field.name not in present and not field.type.nullable:
-            yield f"the NOT NULL column '{path}.{field.name}' is missing from the file"
+            yield f"the NOT NULL column '{place.path}.{field.name}' is missing from the file"
 
 
 def readable(found: t.DataType, wanted: t.DataType) -> bool:
@@ -169,15 +250,19 @@ def schema_id_of(columns: Sequence[FooterColumn], history: Iterable[Schema], *, 
         raise InvalidChangeError(f"file {file} has no columns")
     with_ids = _carries_ids(columns, file)
     seen: list[Schema] = []
+    carried: dict[tuple[int, tuple[str, ...]], int] | None = {} if with_ids else None
     for schema in history:
         seen.append(schema)
-        if next(_faults(columns, schema, with_ids=with_ids), None) is None:
+        if carried is not None:
+            # Ids that a source gave to what has been there before are those of older schemas, too.
+            carried = {**dict(_carried_by(schema.fields)), **carried}
+        if next(_faults(columns, schema, carried), None) is None:
             return Match(schema, with_ids)
     if not seen:
         raise InvalidChangeError(f"file {file} cannot be matched: the table has no schema")
     if with_ids:
         _refuse_foreign(columns, seen, file)
-    raise InvalidChangeError(_no_schema(columns, seen, file, with_ids=with_ids))
+    raise InvalidChangeError(_no_schema(columns, seen, file, carried))
 
 
 def pairs(
@@ -207,20 +292,23 @@ def _carries_ids(columns: Sequence[FooterColumn], file: str) -> bool:
     return not without
 
 
-def _faults(columns: Sequence[FooterColumn], schema: Schema, *, with_ids: bool) -> Iterator[str]:
+def _faults(
+    columns: Sequence[FooterColumn], schema: Schema, carried: Carried | None
+) -> Iterator[str]:
     """Yield why a file does not fit a schema, unknown columns first."""
     by_name = {each.name: each for each in schema.fields}
     strange = [
         each.name
         for each in columns
-        if (field := by_name.get(each.name)) is None or (with_ids and field.id != each.field_id)
+        if (field := by_name.get(each.name)) is None
+        or (carried is not None and field.id != each.field_id)
     ]
     if strange:
         yield _not_among(strange, by_name)
     for column in columns:
         field = by_name.get(column.name)
         if field is not None:
-            yield from misfits(column, field.type, column.name, with_ids=with_ids)
+            yield from _misfits(column, field.type, _Place.of_column(field, carried))
     present = {each.name for each in columns}
     for field in schema.fields:
         absent = field.name not in present and field.name not in schema.partition_keys
@@ -262,12 +350,12 @@ def _refuse_foreign(columns: Sequence[FooterColumn], seen: Sequence[Schema], fil
 
 
 def _no_schema(
-    columns: Sequence[FooterColumn], seen: Sequence[Schema], file: str, *, with_ids: bool
+    columns: Sequence[FooterColumn], seen: Sequence[Schema], file: str, carried: Carried | None
 ) -> str:
     names = {each.name for each in columns}
     # The newest schema that has all the columns says most about what else is wrong.
     best = next((each for each in seen if names <= set(each.names)), seen[0])
-    reasons = list(_faults(columns, best, with_ids=with_ids))
+    reasons = list(_faults(columns, best, carried))
     return (
         f"file {file} fits no schema of this table; of schema {best.id}: {'; '.join(reasons)}. "
         "Change the table first, or write the file again"

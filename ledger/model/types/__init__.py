@@ -274,7 +274,7 @@ class UnknownType(DataType):
 
 @frozen
 class ArrayType(DataType):
-    """A list of elements of one type; `element_id` where Iceberg counts the table's ids."""
+    """A list of elements of one type; `element_id` where the table carries such ids."""
 
     root: ClassVar[str] = "ARRAY"
     element: DataType
@@ -297,7 +297,7 @@ class MultisetType(DataType):
 
 @frozen
 class MapType(DataType):
-    """Values found by their key; `key_id`, `value_id` where Iceberg counts the table's ids."""
+    """Values found by their key; `key_id`, `value_id` where the table carries such ids."""
 
     root: ClassVar[str] = "MAP"
     key: DataType

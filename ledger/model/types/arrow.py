@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct
 
@@ -46,6 +46,40 @@ def key_id(field_id: int, depth: int) -> int:
     return _MEMBER_ID_BASE - _MEMBER_ID_STRIDE * field_id - depth
 
 
+def nested_ids(data_type: t.DataType, field_id: int, depth: int) -> tuple[int, ...]:
+    """Return the field ids of a list's element, or of a map's key and value.
+
+    A type that carries ids keeps them: its table came with them, or Iceberg counts its ids. Other
+    types get those of `element_id` and `key_id`. Everything that writes or compares such ids calls
+    this function.
+
+    Args:
+        data_type: The type; one that is neither list nor map gives no ids.
+        field_id: The id of the nearest named field around it.
+        depth: How many lists and maps lie between the two, the type itself included: 1, 2, ...
+
+    Example:
+        >>> nested_ids(t.ArrayType(t.STRING), 2, 1)
+        (536872960,)
+        >>> nested_ids(t.MapType(t.STRING, t.STRING, key_id=7, value_id=8), 2, 1)
+        (7, 8)
+    """
+    if isinstance(data_type, t.ArrayType):
+        own = data_type.element_id
+        return (element_id(field_id, depth) if own is None else own,)
+    if isinstance(data_type, t.VectorType):
+        return (element_id(field_id, depth),)
+    if isinstance(data_type, t.MapType):
+        key, value = data_type.key_id, data_type.value_id
+        return (
+            key_id(field_id, depth) if key is None else key,
+            element_id(field_id, depth) if value is None else value,
+        )
+    if isinstance(data_type, t.MultisetType):
+        return key_id(field_id, depth), element_id(field_id, depth)
+    return ()
+
+
 def to_arrow_type(data_type: t.DataType) -> pa.DataType:
     """Return a type as Arrow has it; ROW members carry their field ids.
 
@@ -61,7 +95,7 @@ def to_arrow_type(data_type: t.DataType) -> pa.DataType:
 def fields_to_arrow(fields: Sequence[t.DataField]) -> pa.Schema:
     """Return columns as an Arrow schema in which every field carries its id, nested ones included.
 
-    Elements, keys and values have no ids of their own; they get those of `element_id`, `key_id`.
+    Elements, keys and values carry those of `nested_ids`.
 
     Raises:
         UnsupportedError: Arrow cannot say a column's type; the message names the column.
@@ -138,36 +172,51 @@ def _to_arrow(data_type: t.DataType, place: _Place) -> pa.DataType:
             return pa.struct(
                 [_to_arrow_field(each, f"{place.path}.{each.name}") for each in fields]
             )
-        case t.ArrayType(element=element):
-            return pa.list_(_member("element", element, place))
-        case t.VectorType(element=element, length=length):
-            return pa.list_(_member("element", element, place), length)
-        case t.MapType(key=key, value=value):
-            return pa.map_(_key(key, place), _member("value", value, place))
-        case t.MultisetType(element=element):
-            count = t.IntType(nullable=False)
-            return pa.map_(_key(element, place), _member("value", count, place))
+        case t.ArrayType() | t.VectorType() | t.MapType() | t.MultisetType():
+            return _to_arrow_nested(data_type, place)
         case _:
             return _to_arrow_atomic(data_type, place)
 
 
-def _member(name: str, data_type: t.DataType, place: _Place) -> pa.Field:
+def _to_arrow_nested(
+    data_type: t.ArrayType | t.VectorType | t.MapType | t.MultisetType, place: _Place
+) -> pa.DataType:
     import pyarrow as pa
 
-    inner = place.inside(name)
-    metadata = (
-        None if inner.field_id is None else _id_metadata(element_id(inner.field_id, inner.depth))
-    )
-    arrow_type = _to_arrow(data_type, inner)
-    return pa.field(name, arrow_type, nullable=data_type.nullable, metadata=metadata)
+    match data_type:
+        case t.ArrayType(element=element):
+            return pa.list_(*_members({"element": element}, data_type, place))
+        case t.VectorType(element=element, length=length):
+            return pa.list_(*_members({"element": element}, data_type, place), length)
+        case t.MapType(key=key, value=value):
+            keyed = {"key": key.with_nullability(nullable=False), "value": value}
+            return pa.map_(*_members(keyed, data_type, place))
+        case t.MultisetType(element=element):
+            counted = {
+                "key": element.with_nullability(nullable=False),
+                "value": t.IntType(nullable=False),
+            }
+            return pa.map_(*_members(counted, data_type, place))
+        case _:
+            assert_never(data_type)
 
 
-def _key(data_type: t.DataType, place: _Place) -> pa.Field:
+def _members(
+    types: Mapping[str, t.DataType], around: t.DataType, place: _Place
+) -> Iterator[pa.Field]:
+    """Yield the fields of a list or map, each with its id where the field around has one."""
     import pyarrow as pa
 
-    inner = place.inside("key")
-    metadata = None if inner.field_id is None else _id_metadata(key_id(inner.field_id, inner.depth))
-    return pa.field("key", _to_arrow(data_type, inner), nullable=False, metadata=metadata)
+    ids: Iterable[int | None] = (None,) * len(types)
+    if place.field_id is not None:
+        ids = nested_ids(around, place.field_id, place.depth + 1)
+    for (name, data_type), number in zip(types.items(), ids, strict=True):
+        yield pa.field(
+            name,
+            _to_arrow(data_type, place.inside(name)),
+            nullable=data_type.nullable,
+            metadata=None if number is None else _id_metadata(number),
+        )
 
 
 def _id_metadata(number: int) -> dict[bytes, bytes]:

@@ -4,7 +4,8 @@ What a column is, its physical name says: the one that files hold, which no rena
 table maps its columns the ledger keeps Delta's ids; elsewhere it counts, and a name that comes back
 is the column that had it.
 
-Source: the Delta transaction protocol, "Schema Serialization Format" and "Column Mapping".
+Source: the Delta transaction protocol, "Schema Serialization Format", "Column Mapping" and "Writer
+Requirements for IcebergCompatV2".
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from typing import Any
 
 from attrs import Factory, define, evolve, frozen
 
+from ledger.evolution.columns.iceberg_ids import without_member_ids
 from ledger.evolution.state import TableState
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, InvalidTypeError, UnsupportedError
 from ledger.model.schema import Schema
-from ledger.model.types.walk import Part, parts_of, with_parts
+from ledger.model.types.walk import Part, parts_of, walk_fields, walk_ids, with_parts
 
 _PLAIN: Mapping[str, t.DataType] = {
     "boolean": t.BooleanType(),
@@ -40,6 +42,8 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _MODE = "delta.columnMapping.mode"
 _ID = "delta.columnMapping.id"
 _PHYSICAL = "delta.columnMapping.physicalName"
+NESTED_IDS = "delta.columnMapping.nested.ids"
+"""Where a column's metadata gives the ids of the elements, keys and values inside it."""
 
 Path = tuple[str, ...]
 
@@ -167,7 +171,56 @@ def columns_of(
         fields = reading.members(schema, (), ())
     except (KeyError, TypeError, AttributeError) as error:
         raise InvalidInputError(f"the source's schema is none of Delta's: {error!r}") from error
-    return Columns(fields, reading.names, reading.new, reading.mapped and reading.has_own_ids)
+    has_own_ids = reading.mapped and reading.has_own_ids
+    if has_own_ids:
+        _check_unique(fields)
+    else:
+        # Where columns are counted anew, ids inside them could be those of other columns.
+        fields = without_member_ids(fields)
+    return Columns(fields, reading.names, reading.new, has_own_ids)
+
+
+def _check_unique(fields: tuple[t.DataField, ...]) -> None:
+    names: dict[int, str] = {}
+    for each in fields:
+        for number in (each.id, *walk_ids(each.type)):
+            if number in names:
+                raise InvalidInputError(
+                    f"the source gives field id {number} twice, in column {names[number]} and in "
+                    f"column {each.name}; give each column, element, key and value one of its own"
+                )
+            names[number] = each.name
+
+
+def nested_ids_of(schema: Schema, physical: Mapping[int, str]) -> dict[int, dict[str, int]]:
+    """Return the ids that types carry for elements, keys and values, as column metadata gives them.
+
+    Args:
+        schema: The ledger's.
+        physical: What files call each column, by field id.
+
+    Returns:
+        By the id of the nearest column around: the ids by path, from its physical name on.
+
+    Example:
+        >>> kind = t.MapType(t.STRING, t.ArrayType(t.STRING, element_id=9), key_id=7, value_id=8)
+        >>> nested_ids_of(Schema((t.DataField(1, "a", kind),)), {1: "c"})
+        {1: {'c.key': 7, 'c.value': 8, 'c.value.element': 9}}
+    """
+    found: dict[int, dict[str, int]] = {}
+    for each in walk_fields(schema.fields):
+        if ids := dict(_carried(each.type, physical[each.id])):
+            found[each.id] = ids
+    return found
+
+
+def _carried(kind: t.DataType, path: str) -> Iterator[tuple[str, int]]:
+    for each in parts_of(kind):
+        if each.field is None:
+            inner = f"{path}.{each.name}"
+            if each.id is not None:
+                yield inner, each.id
+            yield from _carried(each.type, inner)
 
 
 def physical_fields(
@@ -193,6 +246,34 @@ def members_of(
     """Yield every column of a Delta schema, at every depth, by the path of its physical names."""
     for path, member in _Reading(is_mapped(configuration), {}).all(schema, ()):
         yield path_text(path), member
+
+
+@frozen
+class _Place:
+    """Where a type stands in a Delta schema.
+
+    Attributes:
+        path: Its path in physical names.
+        said: Its path as people know it.
+        nested: The ids of elements, keys and values in the nearest column, by their paths in it.
+        key: Its path among those.
+    """
+
+    path: Path
+    said: Path
+    nested: Mapping[str, int]
+    key: str
+
+    def inside(self, name: str) -> _Place:
+        return _Place((*self.path, name), (*self.said, name), self.nested, f"{self.key}.{name}")
+
+    @property
+    def id(self) -> int | None:
+        """The id of the element, key or value that stands there; None where none is given."""
+        found = self.nested.get(self.key)
+        if found is not None and type(found) is not int:
+            raise TypeError(f"{NESTED_IDS} gives {self.key} {found!r}, which is no id")
+        return found
 
 
 @define
@@ -259,7 +340,10 @@ class _Reading:
         field_id = self.new[text] if text in self.new else self.known[text]
         self.names[field_id] = path[-1]
         self.has_own_ids = self.has_own_ids and field_id == self._own_id(member)
-        data_type = self._type(member["type"], path, (*said, name))
+        nested = member.get("metadata", {}).get(NESTED_IDS, {}) if self.mapped else {}
+        # Paths begin with the physical name; some writers take the other one.
+        key = next((each for each in (path[-1], name) if _begins(nested, each)), name)
+        data_type = self._type(member["type"], _Place(path, (*said, name), nested, key))
         return t.DataField(
             field_id,
             name,
@@ -267,22 +351,31 @@ class _Reading:
             member.get("metadata", {}).get("comment"),
         )
 
-    def _type(self, kind: Any, path: Path, said: Path) -> t.DataType:
+    def _type(self, kind: Any, place: _Place) -> t.DataType:
         if isinstance(kind, str):
-            return _primitive(kind, said)
+            return _primitive(kind, place.said)
         if kind["type"] == "struct":
-            return t.RowType(list(self.members(kind, path, said)))
+            return t.RowType(list(self.members(kind, place.path, place.said)))
         if kind["type"] == "array":
-            element = self._type(kind["elementType"], (*path, "element"), (*said, "element"))
-            return t.ArrayType(element.with_nullability(bool(kind["containsNull"])))
+            inner = place.inside("element")
+            element = self._type(kind["elementType"], inner)
+            return t.ArrayType(
+                element.with_nullability(bool(kind["containsNull"])), element_id=inner.id
+            )
         if kind["type"] == "map":
-            key = self._type(kind["keyType"], (*path, "key"), (*said, "key"))
-            value = self._type(kind["valueType"], (*path, "value"), (*said, "value"))
+            keyed, valued = place.inside("key"), place.inside("value")
+            key, value = self._type(kind["keyType"], keyed), self._type(kind["valueType"], valued)
             return t.MapType(
                 key.with_nullability(nullable=False),
                 value.with_nullability(bool(kind["valueContainsNull"])),
+                key_id=keyed.id,
+                value_id=valued.id,
             )
-        raise _untyped(kind["type"], said)
+        raise _untyped(kind["type"], place.said)
+
+
+def _begins(nested: Mapping[str, int], name: str) -> bool:
+    return any(each.startswith(f"{name}.") for each in nested)
 
 
 def _primitive(kind: str, said: Path) -> t.DataType:

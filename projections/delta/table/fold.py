@@ -15,6 +15,7 @@ from ledger.evolution.state import TableState
 from ledger.model.errors import UnsupportedError
 from ledger.model.schema import Schema
 from projections.delta.position import DeltaPosition
+from projections.delta.table.columns import nested_ids_of
 from projections.delta.table.mapping import (
     HeldNames,
     clashes,
@@ -129,13 +130,15 @@ class TableFold:
         changes = self._changed(schema)
         mapped = self.is_mapped or self._leaves_names(schema, physical)
         features = features_of(schema, self.features, is_mapped=mapped, changes=changes)
+        # Only tables that come from Delta carry ids there that Delta's readers knew.
+        nested = nested_ids_of(schema, physical) if mapped and state.delta is not None else {}
         table_id, created_millis = _identity(state)
         made = TableMetadata(
             table_id,
             created_millis,
             schema,
             state.spec,
-            Naming(physical if mapped else None, changes),
+            Naming(physical if mapped else None, changes, nested),
             features,
         ).to_json()
         self.features, self.changes = features, changes

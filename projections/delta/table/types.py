@@ -72,10 +72,13 @@ class Naming:
         physical: The name in files by field id; None where no column is mapped, so that files have
             the columns' own names.
         changes: What types were before.
+        nested_ids: The ids of elements, keys and values to give, by the id of the column around
+            them and by their paths in it.
     """
 
     physical: Mapping[int, str] | None = None
     changes: Changes = field(factory=dict)
+    nested_ids: Mapping[int, Mapping[str, int]] = field(factory=dict)
 
     def name(self, member: t.DataField) -> str:
         """Return what files and the log call a column."""
@@ -110,6 +113,8 @@ def _metadata(member: t.DataField, naming: Naming) -> Iterator[tuple[str, Any]]:
     if naming.physical is not None:
         yield "delta.columnMapping.id", member.id
         yield "delta.columnMapping.physicalName", naming.physical[member.id]
+    if nested := naming.nested_ids.get(member.id):
+        yield "delta.columnMapping.nested.ids", dict(nested)
     if changes := naming.changes.get(member.id):
         yield "delta.typeChanges", [dict(each) for each in changes]
 

@@ -9,7 +9,7 @@ from attrs import frozen
 from ledger.model import types as t
 from ledger.model.errors import UnsupportedError
 from ledger.model.schema import Schema
-from ledger.model.types.arrow import element_id, key_id
+from ledger.model.types.arrow import nested_ids
 from ledger.model.types.iceberg import default_json, iceberg_type
 from projections.iceberg.metadata import schema as iceberg
 from projections.iceberg.metadata.schema import DEFAULTS_SINCE
@@ -96,6 +96,9 @@ class _Place:
     def inside(self, name: str) -> _Place:
         return _Place(f"{self.path}.{name}", self.format_version, self.field_id, self.depth + 1)
 
+    def ids(self, data_type: t.DataType) -> tuple[int, ...]:
+        return nested_ids(data_type, self.field_id, self.depth + 1)
+
 
 def _type(data_type: t.DataType, place: _Place) -> Type:
     match data_type:
@@ -105,11 +108,10 @@ def _type(data_type: t.DataType, place: _Place) -> Type:
             )
             return StructType(tuple(members))
         case t.ArrayType(element=element):
-            inner = place.inside("element")
-            own = data_type.element_id
+            (number,) = place.ids(data_type)
             return ListType(
-                element_id=element_id(inner.field_id, inner.depth) if own is None else own,
-                element=_type(element, inner),
+                element_id=number,
+                element=_type(element, place.inside("element")),
                 element_required=not element.nullable,
             )
         case t.MapType():
@@ -119,13 +121,12 @@ def _type(data_type: t.DataType, place: _Place) -> Type:
 
 
 def _map(data_type: t.MapType, place: _Place) -> MapType:
-    key, value = place.inside("key"), place.inside("value")
-    own_key, own_value = data_type.key_id, data_type.value_id
+    key_id, value_id = place.ids(data_type)
     return MapType(
-        key_id=key_id(key.field_id, key.depth) if own_key is None else own_key,
-        key=_type(data_type.key, key),
-        value_id=element_id(value.field_id, value.depth) if own_value is None else own_value,
-        value=_type(data_type.value, value),
+        key_id=key_id,
+        key=_type(data_type.key, place.inside("key")),
+        value_id=value_id,
+        value=_type(data_type.value, place.inside("value")),
         value_required=not data_type.value.nullable,
     )
 
