@@ -30,7 +30,7 @@ from projections.delta.log.actions import line
 from projections.delta.log.names import FOLDER, commit_path
 from projections.delta.materialise import check_ahead, project
 from projections.delta.rules import schemas
-from projections.delta.table.columns import CalledInFiles, names_in_files
+from projections.delta.table.columns import CalledInFiles
 from projections.delta.table.metadata import FENCE, is_reserved, with_features
 from projections.importing.files import place_of_source, plain
 from projections.importing.promoting import ByFolder, Promoting, conditional_store
@@ -195,7 +195,7 @@ def _problems(table: Table) -> Iterator[str]:
         *schemas.spec_problems(schema, state.spec),
     ):
         yield f"{each.what}: {each.rule}"
-    called = CalledInFiles(names_in_files(_delta(state).columns), schema.id)
+    called = CalledInFiles(_delta(state).names_in_files, schema.id)
     if called.schema(schema) == schema:
         return
     unnumbered = {each.schema_id: each.path for each in table.at().files if not each.field_ids}

@@ -58,27 +58,6 @@ def path_text(path: Path) -> str:
     return ".".join(map(_quoted, path))
 
 
-_LAST_NAME = re.compile(r"(?:`((?:[^`]|``)*)`|([^.`]*))$")
-
-
-def names_in_files(columns: Mapping[str, int]) -> dict[int, str]:
-    """Return what files call each column, by its id.
-
-    Args:
-        columns: The ids by the path of physical names, as `path_text` writes it.
-
-    Example:
-        >>> names_in_files({"a": 1, "a.element.`b.``c`": 2})
-        {1: 'a', 2: 'b.`c'}
-    """
-    found = {}
-    for text, field_id in columns.items():
-        last = _LAST_NAME.search(text)
-        if last is not None:
-            found[field_id] = last[2] if last[1] is None else last[1].replace("``", "`")
-    return found
-
-
 @frozen
 class CalledInFiles:
     """What files call the columns of a table's schemas.
@@ -100,7 +79,7 @@ class CalledInFiles:
         delta = state.delta
         if delta is None or delta.followed_schema_id < 0:
             return cls({}, -1)
-        return cls(names_in_files(delta.columns), delta.followed_schema_id)
+        return cls(delta.names_in_files, delta.followed_schema_id)
 
     def schema(self, schema: Schema) -> Schema:
         """Return a schema with its columns called as its files call them."""

@@ -17,7 +17,7 @@ from ledger.evolution.declared.format import (
 from ledger.evolution.state import TableState
 from ledger.locations import alike, folded
 from ledger.model.file_change import FileChange
-from ledger.model.schema import Schema
+from ledger.model.schema import Schema, paths_of
 from projections.paimon.rules import files, schemas
 
 
@@ -100,10 +100,35 @@ def _tags_of_one_file(names: Iterable[str]) -> Iterator[Refusal]:
             )
 
 
+def _name_problems(batch: Batch) -> Iterator[Refusal]:
+    """Yield a column that files of a table from Delta hold under another name than their schema's.
+
+    Paimon's readers find columns by the names of the schema that a file says.
+    """
+    delta = batch.before.delta
+    if delta is None:
+        return
+    names = delta.names_in_files
+    held = [batch.before.schema, *batch.readable]
+    for schema in held:
+        if schema.id in batch.reach.schema_ids and schema.id <= delta.followed_schema_id:
+            for path, field_id in paths_of(schema):
+                if names.get(field_id, path[-1]) != path[-1]:
+                    yield Refusal(
+                        f"column {'.'.join(path)}",
+                        f"files of {delta.source} hold it as {names[field_id]}, and Paimon's "
+                        "readers find it by its own name",
+                        "write the rows of these files again and expire older snapshots, or read "
+                        "the table by delta",
+                    )
+                    return
+
+
 def _past_problems(batch: Batch) -> Iterator[Refusal]:
     """Yield what it cannot say of what can still be read, and of the table as it shall be."""
     yield from origin_problems(batch.before)
     yield from schemas.column_problems(batch.schema.fields)
+    yield from _name_problems(batch)
     yield from _tags_of_one_file(batch.before.tags)
     for older in batch.readable:
         yield from schemas.column_problems(older.fields)

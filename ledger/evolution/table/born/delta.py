@@ -6,6 +6,7 @@ Delta's own words for it stand beside, so that its log can be told again as it w
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 from msgspec import Struct, UnsetType
@@ -13,6 +14,8 @@ from msgspec.structs import replace
 
 from ledger.events.born.delta import DeltaBirth, DeltaFollowed
 from ledger.model.errors import InvalidChangeError
+
+_LAST_NAME = re.compile(r"(?:`((?:[^`]|``)*)`|([^.`]*))$")
 
 
 class DeltaTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -47,6 +50,22 @@ class DeltaTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     columns: dict[str, int] = {}
     promoted_in: int = -1
     followed_schema_id: int = -1
+
+    @property
+    def names_in_files(self) -> dict[int, str]:
+        """What files of the source call each column, by field id.
+
+        Example:
+            >>> columns = {"a": 1, "a.element.`b.``c`": 2}
+            >>> DeltaTable(source="t", table_id="u", columns=columns).names_in_files
+            {1: 'a', 2: 'b.`c'}
+        """
+        found = {}
+        for text, field_id in self.columns.items():
+            last = _LAST_NAME.search(text)
+            if last is not None:
+                found[field_id] = last[2] if last[1] is None else last[1].replace("``", "`")
+        return found
 
     @classmethod
     def of_birth(cls, birth: DeltaBirth) -> DeltaTable:

@@ -434,6 +434,17 @@ def test_a_mapped_table_is_found_by_the_names_that_its_files_hold(tmp_path: Path
     assert [each["title"] for each in table.at().to_arrow().to_pylist()] == ["a", "b", "d"]
 
 
+def test_paimon_is_not_declared_where_files_hold_columns_under_other_names(tmp_path: Path) -> None:
+    table = owned(tmp_path, with_mapping(tmp_path / "t"))
+    with pytest.raises(FormatError, match="column id: files of .*/t hold it as col-1, and Paimon"):
+        table.alter([SetOption("ledger.formats", "delta,paimon")])
+    table.delete_files([each.path for each in table.at().files])
+    last = table.at().snapshot
+    assert last is not None
+    table.expire_snapshots(before=last.id)
+    table.alter([SetOption("ledger.formats", "delta,paimon")])
+
+
 def test_types_that_were_wider_and_readers_features_stay(tmp_path: Path) -> None:
     before = [{"fromType": "short", "toType": "long"}]
     wide = {**ID, "metadata": {"delta.typeChanges": before}}
