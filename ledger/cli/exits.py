@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ledger.cli.screen import as_json, visible
+from ledger.cli.screen import as_json
 from ledger.model.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -25,6 +25,7 @@ from ledger.model.errors import (
     StoreError,
     UpgradeRequiredError,
 )
+from ledger.model.messages.excerpt import visible
 
 OK = 0
 INVALID_INPUT = 1
@@ -125,7 +126,7 @@ def wants_json(line: Sequence[str]) -> bool:
 
 
 def _written(message: str, code: int, line: Sequence[str], facts: Mapping[str, Any]) -> int:
-    one_line = " ".join(visible(message).split())
+    one_line = visible(" ".join(message.split()))
     if wants_json(line):
         document = {**facts, "message": one_line, "exitCode": code}
         sys.stderr.write(f"{as_json(document)}\n")

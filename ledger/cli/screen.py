@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from ledger.model.messages.excerpt import visible
+
 # What prints is imported when there is something to print.
 if TYPE_CHECKING:
     from rich.console import Console
@@ -144,7 +146,8 @@ class Screen:
         for name, each in wanted.items():
             is_number = name in numbers or all(isinstance(cell, int | None) for cell in each)
             justify: Literal["left", "right"] = "right" if is_number else "left"
-            grid.add_column(name, justify=justify, overflow="fold", min_width=_least(name, each))
+            least = _least(name, each)
+            grid.add_column(visible(name), justify=justify, overflow="fold", min_width=least)
         for row in zip(*wanted.values(), strict=True):
             grid.add_row(*(Text(_cell(each)) for each in row))
         self._results.print(grid)
@@ -178,10 +181,11 @@ class Screen:
         """Show a bar on stderr, if that is a terminal; yields what is told (done, of)."""
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        text = TextColumn("{task.description}", markup=False)
+        columns = (text, BarColumn(), MofNCompleteColumn())
         hidden = not self._notices.is_terminal
         with Progress(*columns, console=self._notices, transient=True, disable=hidden) as bar:
-            task = bar.add_task(what, total=None)
+            task = bar.add_task(visible(what), total=None)
             yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
@@ -196,16 +200,6 @@ def _cell(value: Cell) -> str:
     if value is None:
         return ""
     return f"{value:,}" if isinstance(value, int) else visible(value)
-
-
-def visible(text: str) -> str:
-    """Return a text from elsewhere without what could steer a terminal.
-
-    Example:
-        >>> visible("a" + chr(27) + "[2Jb")
-        'a?[2Jb'
-    """
-    return "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
 
 
 def as_json(document: Any, indent: int = -1) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from msgspec import Struct
@@ -15,6 +14,7 @@ from ledger.log.patience import Patience
 from ledger.log.request import NowMillis
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import StoreError
+from ledger.model.messages.excerpt import moment
 from ledger.observing.notices import warn
 from ledger.stores import Store
 from ledger.stores.clock import Clock
@@ -172,4 +172,4 @@ def _ahead(now_millis: NowMillis, clock: Clock | None) -> int | None:
 
 
 def _text(millis: int) -> str:
-    return f"{datetime.fromtimestamp(millis / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{moment(millis)} UTC"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Final
 
@@ -18,7 +17,7 @@ from ledger.audit.entries import Entry
 from ledger.audit.lives import Life, Lives
 from ledger.events.snapshot_events import BranchCommitted
 from ledger.evolution.operations import in_words
-from ledger.model.messages.excerpt import moment, size
+from ledger.model.messages.excerpt import moment, size, visible
 from ledger.model.path_text import shown_path
 from ledger.model.schema import Schema
 from ledger.model.types.text import format_type
@@ -38,13 +37,13 @@ LONGEST_TEXT: Final = 300
 
 
 def text(given: object) -> str:
-    """Return a text from elsewhere without what is not to be seen, and not too long.
+    """Return a text from elsewhere as `visible` shows it, and not too long.
 
     Example:
         >>> text("a" + chr(27) + "b")
         'a?b'
     """
-    shown = "".join(each if each.isprintable() else "?" for each in str(given)[: LONGEST_TEXT + 1])
+    shown = visible(str(given)[: LONGEST_TEXT + 1])
     return shown if len(shown) <= LONGEST_TEXT else shown[:LONGEST_TEXT] + " ..."
 
 
@@ -163,7 +162,7 @@ class Gathered:
 
     def summarise(self, entry: Entry) -> None:
         """Count an entry that is not told by itself."""
-        month = datetime.fromtimestamp(entry.time_millis / 1000, UTC).strftime("%Y-%m")
+        month = moment(entry.time_millis)[: len("2013-01")]
         people, kinds = self.months.setdefault(month, (Counter(), Counter()))
         people[entry.transaction.author or "(nobody)"] += 1
         kinds.update(entry.kinds)

@@ -34,6 +34,22 @@ class _Excerpt(reprlib.Repr):
 _EXCERPTS: Final = _Excerpt()
 
 
+def visible(value: object) -> str:
+    """Return a text from elsewhere on one line, in the order in which its characters are stored.
+
+    Each character that is not printable becomes `?`: control characters, which steer terminals,
+    ends of lines, which forge further ones, and marks that change the direction of the text.
+
+    Example:
+        >>> visible("a" + chr(27) + "[2Jb"), visible("txt." + chr(0x202E) + "exe")
+        ('a?[2Jb', 'txt.?exe')
+    """
+    text = str(value)
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
 def first_few(values: Iterable[object], most: int = 8) -> str:
     """Return the beginning of a list as Python writes it, and how many more there are.
 
@@ -76,17 +92,21 @@ def size(count: int) -> str:
 
 
 def moment(time_millis: int) -> str:
-    """Return a Unix time in milliseconds as text, in UTC.
+    """Return a Unix time in milliseconds as text, in UTC; the number itself outside of 1 to 9999.
 
     Example:
-        >>> moment(1_356_998_400_000)
-        '2013-01-01 00:00:00'
+        >>> moment(1_356_998_400_000), moment(10**18)
+        ('2013-01-01 00:00:00', '1000000000000000000 ms')
     """
-    return datetime.fromtimestamp(time_millis / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    try:
+        found = datetime.fromtimestamp(time_millis / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{time_millis} ms"
+    return found.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str) -> str:
-    """Return text as an HTML table, everything in it escaped; None is an empty cell.
+    """Return text as an HTML table, all of it `visible` and escaped; None is an empty cell.
 
     Example:
         >>> html_table(["a"], [["<b>"]], caption="one")
@@ -95,11 +115,11 @@ def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], *, capti
     from html import escape
 
     lines = [_row("th", header), *(_row("td", each) for each in rows)]
-    return f"<table><caption>{escape(caption)}</caption>{''.join(lines)}</table>"
+    return f"<table><caption>{escape(visible(caption))}</caption>{''.join(lines)}</table>"
 
 
 def _row(tag: str, cells: Sequence[object]) -> str:
     from html import escape
 
-    texts = ("" if each is None else escape(str(each)) for each in cells)
+    texts = ("" if each is None else escape(visible(each)) for each in cells)
     return f"<tr>{''.join(f'<{tag}>{each}</{tag}>' for each in texts)}</tr>"
