@@ -33,7 +33,14 @@ from ledger.model.errors import (
 from ledger.moving.export import Told, tell_nobody
 from ledger.moving.lines import CATALOG, File, FirstLine, LastLine, Said, StreamLine, read
 from ledger.opening.birth import note_birth
-from ledger.opening.root import ROOT_KEY, copied_from, id_of, read_root, root_of_copy
+from ledger.opening.root import (
+    ROOT_KEY,
+    copied_from,
+    id_of,
+    read_root,
+    refuse_unreadable,
+    root_of_copy,
+)
 from ledger.opening.setting import TableSetting
 from ledger.opening.streams import AnyLog, OpenedTable, catalog_stream
 from ledger.opening.whereabouts import recordable
@@ -126,8 +133,9 @@ class _Bringing:
                 "the export",
             )
         self._note(catalog)
-        self._begin_root()
+        # Before the root: a stream that does not fit leaves no ledger that can be opened.
         self._caches()
+        self._begin_root()
         here = id_of(self.root)
         return Brought(
             here,
@@ -141,6 +149,7 @@ class _Bringing:
         if not isinstance(said, FirstLine):
             raise InvalidInputError(f"{place} does not begin a ledger's export")
         theirs = said.root.encode()
+        refuse_unreadable(theirs, "the export")
         here = self.setting.store.read(ROOT_KEY)
         mine = theirs if not self.as_copy else None
         if here is not None:

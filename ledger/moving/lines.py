@@ -7,7 +7,6 @@ commit's file, byte for byte, of the stream that was named last.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from typing import Final
 
@@ -90,12 +89,7 @@ class File(Struct, frozen=True, tag_field="lakeledger", tag="file", rename="came
         Raises:
             DamagedLogError: They are not the bytes that were exported.
         """
-        try:
-            body = base64.b64decode(self.body, validate=True)
-        except binascii.Error as error:
-            raise DamagedLogError(
-                f"{place} holds a file that is no base64: {error}", place
-            ) from error
+        body = _from_base64(self.body, "a file", place)
         if hashlib.sha256(body).hexdigest() != self.sha256:
             raise DamagedLogError(
                 f"{place} holds a file that was changed on its way: {self.path}", place
@@ -186,13 +180,15 @@ def read(line: bytes, place: str) -> Said | bytes:
     if isinstance(said, FirstLine):
         _refuse_newer(line, place)
     if isinstance(said, Raw):
-        try:
-            return base64.b64decode(said.body, validate=True)
-        except binascii.Error as error:
-            raise DamagedLogError(
-                f"{place} holds a commit that is no base64: {error}", place
-            ) from error
+        return _from_base64(said.body, "a commit", place)
     return said
+
+
+def _from_base64(text: str, what: str, place: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise DamagedLogError(f"{place} holds {what} that is no base64: {error}", place) from error
 
 
 def _refuse_newer(line: bytes, place: str) -> None:

@@ -44,25 +44,44 @@ def read_root(setting: TableSetting) -> str | None:
     body = setting.store.read(ROOT_KEY)
     if body is None:
         return None
-    root = _decoded(body)
-    if root.format > NEWEST_FORMAT:
-        raise UpgradeRequiredError(
-            f"{setting.store.url} has format {root.format}; this version reads up to "
-            f"{NEWEST_FORMAT}: upgrade lakeledger"
-        )
-    if root.format < OLDEST_FORMAT:
-        raise DamagedLogError(
-            f"{ROOT_KEY} has format {root.format}, which there never was", ROOT_KEY
-        )
+    root = _readable(body, setting.store.url)
     setting.gate.begin(root.format)
     setting.whereabouts.begin(root.place, root.place_since)
     return root.ledger_id
 
 
+def refuse_unreadable(body: bytes, place: str) -> None:
+    """Check that the root of a ledger can be read.
+
+    Args:
+        body: The bytes of the root.
+        place: The source of the root, for errors.
+
+    Raises:
+        DamagedLogError: The bytes are no root of a ledger.
+        UpgradeRequiredError: A newer lakeledger wrote it.
+    """
+    _readable(body, place)
+
+
+def _readable(body: bytes, place: str) -> _Root:
+    root = _decoded(body)
+    if root.format > NEWEST_FORMAT:
+        raise UpgradeRequiredError(
+            f"{place} has format {root.format}; this version reads up to {NEWEST_FORMAT}: upgrade "
+            "lakeledger"
+        )
+    if root.format < OLDEST_FORMAT:
+        raise DamagedLogError(
+            f"{ROOT_KEY} has format {root.format}, which there never was", ROOT_KEY
+        )
+    return root
+
+
 def _decoded(body: bytes) -> _Root:
     try:
         return _ROOT.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedLogError(f"{ROOT_KEY} is no ledger's root: {error}", ROOT_KEY) from error
 
 

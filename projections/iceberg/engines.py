@@ -21,7 +21,7 @@ from projections.iceberg.manifests.entry import ManifestEntry
 from projections.iceberg.manifests.file import ManifestFile, Part, wherever
 from projections.iceberg.manifests.partition_struct import FieldSummary, PartitionStruct
 from projections.iceberg.manifests.reading import read_manifest
-from projections.manifest_files.container import read_container
+from projections.manifest_files.container import read_container, telling_damage
 
 _CONTENTS: Final = ("data", "position-deletes", "equality-deletes")
 
@@ -92,8 +92,10 @@ class EngineManifests:
             DamagedLogError: It is none.
             UnsupportedError: A manifest is encrypted.
         """
-        for place, each in enumerate(read_container(body, url)):
-            yield wherever(_manifest(each), place)
+        records = read_container(body, url)
+        with telling_damage(url):
+            found = [wherever(_manifest(each), place) for place, each in enumerate(records)]
+        yield from found
 
     def body(self, url: str) -> bytes:
         """Return a file.

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from attrs import frozen
 
 from ledger.log.beside import give_way
-from ledger.model.errors import DamagedLogError, MissingDependencyError
+from ledger.model.errors import DamagedLogError, LedgerError, MissingDependencyError
 from projections.manifest_files.codecs import unpacked
 from projections.manifest_files.schema import readable_schema
 
@@ -265,7 +265,7 @@ def telling_damage(file: str) -> Iterator[None]:
     """
     try:
         yield
-    except MissingDependencyError:
+    except LedgerError:
         raise
     except Exception as error:
         # Decoders fail in their own ways on bytes that nobody wrote; all of them mean the same.

@@ -89,6 +89,9 @@ class _Line(msgspec.Struct, rename="camel"):
     sidecar: _Sidecar | None = None
 
 
+_NO_ACTION = (AttributeError, TypeError, ValueError, RecursionError)
+"""Errors of cells of other types than an action has."""
+
 _LINE = msgspec.json.Decoder(_Line)
 _ENCODER = msgspec.json.Encoder()
 
@@ -174,7 +177,7 @@ def read_parquet(body: bytes, name: str, into: Actions | None = None) -> Actions
         rows: Iterable[dict[str, Any]] = parquet.read(columns=there).to_pylist()
         for row in rows:
             found.take(_LINE.decode(_ENCODER.encode(dict(_said(row)))))
-    except (pa.ArrowException, OSError, msgspec.DecodeError, ValueError, RecursionError) as error:
+    except (pa.ArrowException, OSError, msgspec.DecodeError, *_NO_ACTION) as error:
         raise InvalidInputError(f"{name} is no checkpoint of a Delta log: {error}") from error
     return found
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
 from attrs import evolve, field, frozen
 
 from ledger.locations import LOCAL, Place, family_of, place_of
@@ -25,7 +26,7 @@ from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.metadata.table_json import ReadFile, read_after
 from projections.importing.files import SourceFiles, place_of_source
 from projections.importing.many import FoundTable, has_folder, tables_below
-from projections.manifest_files.container import read_container
+from projections.manifest_files.container import read_container, telling_damage
 
 Read = Callable[[str], bytes]
 """Returns a file's bytes; raises OSError where it is not there or may not be read."""
@@ -143,9 +144,20 @@ class Source:
         if listed is None:
             return
         yield listed, None
-        for each in read_container(self.read(listed), listed):
-            if each.get("added_snapshot_id") not in known:
-                yield str(each["manifest_path"]), each.get("partition_spec_id")
+        records = read_container(self.read(listed), listed)
+        with telling_damage(listed):
+            manifests = msgspec.convert(records, list[_ListedManifest])
+        for each in manifests:
+            if each.added_snapshot_id not in known:
+                yield each.manifest_path, each.partition_spec_id
+
+
+class _ListedManifest(msgspec.Struct):
+    """The part of a manifest list's record that is checked before an import."""
+
+    manifest_path: str
+    partition_spec_id: int | None = None
+    added_snapshot_id: int | None = None
 
 
 def _refuse_other_width(metadata: TableMetadata, spec_id: int, body: bytes, path: str) -> None:

@@ -162,14 +162,9 @@ class _Entries:
 
     def of(self, block: WrittenBlock) -> Iterator[ManifestEntry]:
         with telling_damage(self.manifest.path):
-            records = list(block.records())
-        for record, written in records:
-            entry = from_avro(
-                record,
-                self.struct,
-                adder=self.manifest.added_snapshot_id,
-                sequence_number=self.manifest.sequence_number,
-            )
+            entries = [(self._entry(record), written) for record, written in block.records()]
+        for said, written in entries:
+            entry = said
             if entry.status == DELETED:
                 continue
             if entry.first_row_id is None and self.next_row_id is not None:
@@ -180,6 +175,14 @@ class _Entries:
                 # It says all of itself, so that the next manifest says it in the same bytes.
                 entry = replace(entry, written=written)
             yield entry
+
+    def _entry(self, record: dict[str, Any]) -> ManifestEntry:
+        return from_avro(
+            record,
+            self.struct,
+            adder=self.manifest.added_snapshot_id,
+            sequence_number=self.manifest.sequence_number,
+        )
 
 
 def read_row_ids(

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import inspect
 
+from projections.iceberg.metadata.schema_json import DEEPEST
 from projections.iceberg.metadata.table_json import TableFile
 
 _Walk: TypeAlias = Callable[[Any, str], Iterator[str]]
@@ -103,6 +104,7 @@ def _of_map(inner: _Walk) -> _Walk:
 _COLUMN: Final = frozenset(
     ("id", "name", "required", "type", "doc", "initial-default", "write-default")
 )
+_NO_TYPE: Final[frozenset[str]] = frozenset()
 _TYPES: Final = {
     "struct": frozenset(("type", "schema-id", "identifier-field-ids", "fields")),
     "list": frozenset(("type", "element-id", "element", "element-required")),
@@ -110,16 +112,22 @@ _TYPES: Final = {
 }
 
 
-def _schema(value: Any, place: str) -> Iterator[str]:
-    """Yield the unknown keys of a schema or a type."""
-    if not isinstance(value, dict):
+def _schema(value: Any, place: str, depth: int = 0) -> Iterator[str]:
+    """Yield the unknown keys of a schema or a type.
+
+    Nothing may be taken for granted: `schema`, which later versions left behind, is not read where
+    there are `schemas`.
+    """
+    if not isinstance(value, dict) or depth > DEEPEST:
         return
-    known = _TYPES.get(value.get("type", ""), frozenset())
+    kind, fields = value.get("type"), value.get("fields")
+    known = _TYPES.get(kind, _NO_TYPE) if isinstance(kind, str) else _NO_TYPE
     yield from (f"{place}{key}" for key in value.keys() - known)
-    for each in value.get("fields", ()):
+    for each in fields if isinstance(fields, list) else ():
+        if not isinstance(each, dict):
+            continue
         if not each.keys() <= _COLUMN:
             yield from (f"{place}fields.{key}" for key in each.keys() - _COLUMN)
-        if not isinstance(each.get("type"), str):
-            yield from _schema(each.get("type"), f"{place}fields.type.")
+        yield from _schema(each.get("type"), f"{place}fields.type.", depth + 1)
     for key in ("element", "key", "value"):
-        yield from _schema(value.get(key), f"{place}{key}.")
+        yield from _schema(value.get(key), f"{place}{key}.", depth + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final, TypeVar
@@ -13,6 +14,7 @@ from ledger.model.errors import InvalidInputError, LedgerError, NotFoundError, S
 from ledger.model.messages.excerpt import excerpt
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot
+from ledger.model.types.walk import type_places
 from ledger.stores.file_access import FileAccess
 from ledger.stores.key import is_key
 from projections.importing.files import SourceFiles, place_of_source, plain
@@ -115,7 +117,17 @@ class Source:
             InvalidInputError: Its file is half written, or something else.
             NotFoundError: It is gone.
         """
-        return self._file(schema_path(schema_id), schema_from_json, SCHEMA_KEYS)
+        path = schema_path(schema_id)
+        found = self._file(path, schema_from_json, SCHEMA_KEYS)
+        counts = Counter(each.field.id for each in type_places(found.fields) if each.field)
+        repeated = [each for each, count in counts.items() if count > 1]
+        if repeated:
+            # As Paimon does: RowType.currentHighestFieldId calls it a broken schema.
+            raise InvalidInputError(
+                f"{self.location}/{path} gives the field id {repeated[0]} to two columns: every id "
+                "belongs to one; have its owner put it right, then import again"
+            )
+        return found
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
         """Return a snapshot; errors as of `schema`."""
@@ -213,10 +225,12 @@ class Source:
     def _file(self, path: str, read: Callable[[bytes], _T], keys: frozenset[str]) -> _T:
         body = self._read(path)
         try:
+            # msgspec passes over the text of keys that it does not know.
+            body.decode()
             found = read(body)
-        except LedgerError as error:
+            content: Any = json.loads(body)
+        except (LedgerError, ValueError, RecursionError) as error:
             raise InvalidInputError(f"{self.location}/{path}: {error}") from error
-        content: Any = json.loads(body)
         for key in content.keys() - keys:
             self.unknown.setdefault(key, f"the key {key} of {path.rpartition('/')[2]}")
         return found

@@ -140,6 +140,8 @@ def _from_avro(value: Any) -> Any:
     record = {
         _VECTOR_ATTRIBUTES.get(name, name.removeprefix("_").lower()): _from_avro(each)
         for name, each in value.items()
+        # A map has keys of other types only where it stands for no record.
+        if isinstance(name, str)
     }
     if isinstance(record.get("kind"), int):
         record["kind"] = _KINDS[record["kind"]]
