@@ -320,7 +320,7 @@ def test_wherever_a_callers_ids_stand_no_column_vanishes_and_no_id_repeats(
     assert list(schema.names) == expected
     all_ids = [found for each in schema.fields for found in every_id(each)]
     assert len(set(all_ids)) == len(all_ids)
-    foreign = [made for *_, made in bounds._members(schema.fields)] if policy == "paimon" else []
+    foreign = [made for *_, made in bounds.member_ids(schema.fields)] if policy == "paimon" else []
     assert len({*all_ids, *foreign}) == len(all_ids) + len(foreign)
     lake.drop_table(name)
 

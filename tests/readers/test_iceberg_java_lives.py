@@ -17,6 +17,7 @@ from attrs import define
 
 import ledger
 from ledger import Ledger, SnapshotPlan, Table
+from ledger.stores.file_access import FileAccess
 from projections.iceberg.importing.metadata import disagreements, metadata_of
 from projections.iceberg.importing.sources import open_source
 from projections.iceberg.materialise import project, verify
@@ -177,7 +178,7 @@ def test_a_life_by_java_is_told_and_read_as_java_does(theirs: Theirs, tmp_path: 
     lake = ledger.open(str(tmp_path / f"ours_{next(_numbers)}"))
     for _ in lived(theirs):
         lake.import_table("a.b", str(theirs.newest))
-        wanted = open_source(str(theirs.newest)).newest.metadata
+        wanted = open_source(str(theirs.newest), FileAccess(("file", ""), {})).newest.metadata
         assert disagreements(metadata_of(lake.table("a.b").state), wanted) == []
     ours = lake.table("a.b")
     with hadoop_catalog(theirs.spark, lake.url.removeprefix("file://")):

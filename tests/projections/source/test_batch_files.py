@@ -16,6 +16,7 @@ from ledger import InvalidInputError, Schema, Table
 from ledger.model.partition import PartitionSpec
 from ledger.model.types import ArrayType, DataField, MapType, RowType
 from ledger.model.types.text import parse_type
+from ledger.stores.file_access import FileAccess
 from ledger.transforms import bucket, hour, identity, month, truncate, year
 from projections.source.writing.batch_files import BatchFiles, refuse_unfit
 from projections.source.writing.sink import attempt_folder, commit_batch, has_landed
@@ -39,6 +40,9 @@ ROWS: dict[str, list[Any]] = {
     ],
     "name": ["a/b", "", None, "a/b"],
 }
+
+
+HERE = FileAccess(("file", ""), {}, frozenset({("file", "")}))
 
 
 def a_table(folder: Path, spec: Sequence[Any] = ()) -> Table:
@@ -68,6 +72,7 @@ def written(table: Table, batches: Sequence[pa.RecordBatch], number: int = 0) ->
         schema=state.schema,
         spec=state.spec,
         columns=tuple(batches[0].schema.names),
+        access=table.file_access,
     )
     # As it comes to an executor.
     files = pickle.loads(pickle.dumps(files))  # noqa: S301 - made one line above
@@ -200,7 +205,7 @@ def test_nothing_longer_than_its_type_is_written(tmp_path: Path, declared: str, 
         "value": MapType(parse_type("INT NOT NULL"), inner),
     }
     schema = Schema.of({"v": kinds[depth]})
-    files = BatchFiles(str(tmp_path), schema, PartitionSpec(), ("v",))
+    files = BatchFiles(str(tmp_path), schema, PartitionSpec(), ("v",), HERE)
 
     def written(value: Any) -> list[pa.RecordBatch]:
         held = {"column": value, "member": {"m": value}, "element": [value], "value": {1: value}}
