@@ -302,7 +302,7 @@ def test_metadata_with_unknown_fields_gets_a_checkpoint(
     write(tmp_path / "t", 1, info(2), add("a"))
     lake = lake_on(memory(), clock=now)
     lake.import_table("a.b", str(tmp_path / "t"), format_name="delta")
-    lake.promote("a.b")
+    lake.promote("a.b", source=str(tmp_path / "t"))
     left = Left.by(lake.table("a.b"))
     assert HINT in left.files
     assert is_consistent(left)
