@@ -1748,7 +1748,7 @@ class Table:
             InvalidChangeError: It is, and nobody said what happened.
         """
         where, here = self._setting.whereabouts, self.ledger_url
-        if (where.is_settled and where.is_here(here)) or self._is_looked_at:
+        if where.is_recorded_at(here) or self._is_looked_at:
             return
         from ledger.moving.ties import untold
 
@@ -1758,7 +1758,7 @@ class Table:
             catalog = catalog_stream(self._setting.store, self._setting.gate).refresh()
             if catalog is not None:
                 where.learn(catalog)
-            if not (where.is_settled and where.is_here(here)):
+            if not where.is_recorded_at(here):
                 raise error
         self._is_looked_at = True
 

@@ -356,6 +356,22 @@ class Materialisation(Generic[P]):
                 self._mend(table, start, on_progress)
             return target.version if reached is None else reached
 
+    def settle(self, table: Table) -> None:
+        """Complete the files of a table that was moved: render them for the place where it is.
+
+        They are brought up to the newest version; those of a format that it does not declare stay
+        at theirs.
+
+        Raises:
+            DamagedLogError: The files stand at a version that the log does not have any more.
+            StoreError: A file that the ledger did not project stands in a place of its own.
+            UnsupportedError: The format has no such files.
+        """
+        if self._declares(target_state(table, None)):
+            self.project(table)
+        else:
+            self.rebuild(table)
+
     def advance(
         self, table: Table, *, version: int | None = None, on_progress: Progress = nobody
     ) -> int:
@@ -773,8 +789,11 @@ class Materialisation(Generic[P]):
         """
         since, gone = met.leaving_since, reached.garbage
         grace = reader_grace_millis(head_state(table.log).schema.options)
-        # What was made otherwise, or for another place, stands in the way of what is made now.
-        if other is not None or not gone or not grace:
+        if other is not None:
+            # What was made otherwise, or for another place, serves no reader that comes here.
+            leaving = self._leaving(table).paths() - set(gone)
+            return reached.with_leaving((*gone, *sorted(leaving)), NOTHING)
+        if not gone or not grace:
             return reached.with_leaving(gone, since)
         if met.version < 0 or len(gone) > _FEW:
             # Most of what came and went was never written, or leaves already.
@@ -798,6 +817,9 @@ class Materialisation(Generic[P]):
         outputs, leaving = outputs_of(table), self._leaving(table)
         for path in position.garbage:
             outputs.remove(path)
+        if position.garbage:
+            # A note of a path that is gone would remove what is written there later.
+            leaving.stay(position.garbage)
         if since != NOTHING and newest.time_millis - since >= grace:
             for version, paths in list(leaving.due(position.version, newest, grace)):
                 for path in paths:

@@ -12,6 +12,7 @@ from attrs import frozen
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from ledger.events.catalog_events import CatalogEvent, LedgerCopied
 from ledger.events.formats import PLACES
 from ledger.evolution.catalog.state import CatalogState
 from ledger.files.deletes import lost_names, named_files, names_files, prefix_of, renamed
@@ -19,6 +20,7 @@ from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.locations import FileNames, below, is_absolute, place_of
 from ledger.log.layout import STREAM_FOLDER
 from ledger.log.request import fresh_id
+from ledger.log.stream_log import StreamLog
 from ledger.model.errors import InvalidChangeError, InvalidInputError, LedgerError, StoreError
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import Identifier
@@ -31,6 +33,7 @@ from ledger.moving.ties import (
     projections_of,
     root_of,
     ties_of,
+    unfinished,
 )
 from ledger.opening.root import ROOT_KEY, id_of
 from ledger.opening.setting import TableSetting
@@ -48,7 +51,7 @@ SAID: Final[Mapping[Verdict, str]] = {
 }
 
 NEXT: Final[Mapping[Verdict, str]] = {
-    "here": "",
+    "here": "lakeledger move",
     "alias": "lakeledger move --alias",
     "copied": "lakeledger move --copy, or lakeledger move where the other one is given up",
     "moved": "lakeledger move",
@@ -76,6 +79,10 @@ class Moved(Protocol):
         """What it shares with its tables."""
 
     @property
+    def log(self) -> StreamLog[CatalogState, CatalogEvent]:
+        """The catalog's log."""
+
+    @property
     def format(self) -> int:
         """The newest format of commits that it takes."""
 
@@ -95,7 +102,8 @@ class Findings:
         here: Where it was opened.
         recorded: Where it is said to be; empty where nobody ever said.
         verdict: What happened, as far as can be known.
-        ties: What names another place.
+        ties: What names another place; of a ledger that is where it is said to be, the projections
+            that an interrupted move has left.
     """
 
     here: str
@@ -120,7 +128,8 @@ def found(lake: Moved) -> Findings:
     state = lake.state
     recorded = where.place
     if recorded and where.is_here(lake.url):
-        return Findings(lake.url, recorded, "here", ())
+        left = tuple(tie for each in _tables(lake, state) for tie in unfinished(each))
+        return Findings(lake.url, recorded, "here", left)
     recorded = recorded or _derived(lake, state)
     if not recorded:
         return Findings(lake.url, "", "unknown", ())
@@ -139,9 +148,9 @@ def _tables(lake: Moved, state: CatalogState) -> Iterator[Any]:
 def _derived(lake: Moved, state: CatalogState) -> str:
     """Return where an older ledger was when its files were projected, if that was elsewhere."""
     for table in _tables(lake, state):
-        for _, location in projections_of(table):
-            if location != table.location and not is_absolute(table.path):
-                return location.removesuffix(f"/{table.path}")
+        for _, position in projections_of(table):
+            if position.location != table.location and not is_absolute(table.path):
+                return position.location.removesuffix(f"/{table.path}")
     return ""
 
 
@@ -210,6 +219,19 @@ def refuse_same_storage(lake: Moved) -> None:
             f"{lake.url} is no copy: the ledger is said to be at {where.place}, which is the same "
             "storage. Copy its folder to another place first, and say there that it is a copy"
         )
+
+
+def copied_version(lake: Moved) -> int | None:
+    """Return the version of the catalog that made the ledger a copy here, if that was said last.
+
+    For a caller that repeats an interrupted copy: the ledger is at its own place by then.
+    """
+    where, state = lake.setting.whereabouts, lake.state
+    if state.placed_version < 0 or not where.place or not where.is_here(lake.url):
+        return None
+    told = lake.log.commit_at(state.placed_version).transactions
+    is_copy = any(isinstance(event, LedgerCopied) for each in told for event in each.events)
+    return state.placed_version if is_copy else None
 
 
 def _refuse_older(lake: Moved) -> None:

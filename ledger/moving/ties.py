@@ -135,35 +135,57 @@ def _that_tell(rows: pa.Table) -> pa.Table:
 
 def _projections(table: Tied) -> Iterator[Tie]:
     name = str(table.identifier)
-    for format_name, location in projections_of(table):
-        if location != table.location:
-            what = f"its {format_name} files lead to {location}"
-            yield Tie(name, "projection", what, location, format_name)
+    for format_name, position in projections_of(table):
+        if position.location != table.location:
+            what = f"its {format_name} files lead to {position.location}"
+            yield Tie(name, "projection", what, position.location, format_name)
 
 
-def projections_of(table: Tied) -> Iterator[tuple[str, str]]:
-    """Yield the formats whose files are projected beside a log, and for which location."""
-    folder = f"{table.log.layout.root}/projections/"
-    for key in table.log.store.keys(folder):
-        body = table.log.store.read(key) if key.endswith(".json") else None
-        location = "" if body is None else _location(body)
-        if location:
-            yield key.removeprefix(folder).removesuffix(".json"), location
+def unfinished(table: Tied) -> Iterator[Tie]:
+    """Yield the projections that a move to the table's location has not finished rendering.
+
+    Args:
+        table: A table of a ledger that is where it is said to be.
+    """
+    yield from _projections(table)
+    name = str(table.identifier)
+    for format_name, position in projections_of(table):
+        if position.location == table.location and position.garbage:
+            what = f"old {format_name} files of it are not removed yet"
+            yield Tie(name, "projection", what, position.location, format_name)
 
 
-class _Position(msgspec.Struct):
+class Rendered(msgspec.Struct):
+    """The part of a projection's position that every format keeps alike.
+
+    Attributes:
+        location: The table's URL when the files were rendered; they name it.
+        garbage: Files that the last run replaced and has not removed yet.
+    """
+
     location: str = ""
+    garbage: tuple[str, ...] = ()
 
 
 class _PositionFile(msgspec.Struct):
-    position: _Position
+    position: Rendered
 
 
-def _location(body: bytes) -> str:
+def projections_of(table: Tied) -> Iterator[tuple[str, Rendered]]:
+    """Yield the formats whose files are projected for a location, and the position of each."""
+    folder = f"{table.log.layout.root}/projections/"
+    for key in table.log.store.keys(folder):
+        body = table.log.store.read(key) if key.endswith(".json") else None
+        position = Rendered() if body is None else _position(body)
+        if position.location:
+            yield key.removeprefix(folder).removesuffix(".json"), position
+
+
+def _position(body: bytes) -> Rendered:
     try:
-        return msgspec.json.decode(body, type=_PositionFile).position.location
+        return msgspec.json.decode(body, type=_PositionFile).position
     except (msgspec.DecodeError, ValueError):
-        return ""
+        return Rendered()
 
 
 def _manifests(name: str, place: str, roots: Sequence[str]) -> Iterator[Tie]:

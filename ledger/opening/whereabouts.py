@@ -63,6 +63,10 @@ class Whereabouts:
         """
         return not self.place or self.canonical(url) == self.place
 
+    def is_recorded_at(self, url: str) -> bool:
+        """Return whether the ledger is recorded to be at a URL, or at one that leads there."""
+        return self.is_settled and self.is_here(url)
+
     def canonical(self, url: str) -> str:
         """Return the recorded URL of the place that a URL leads to; itself where none does."""
         if not self.place or url == self.place:

@@ -83,10 +83,14 @@ class IcebergFiles:
     def renew(
         self, table: Table, older: IcebergPosition, target: TableState, on_progress: Progress
     ) -> IcebergPosition:
-        """Project from the beginning over files of an older renderer or of another place."""
+        """Project from the beginning over files of an older renderer or of another place.
+
+        What an interrupted run wrote beyond the position is of the older kind, too.
+        """
         outputs = outputs_of(table)
         names = Names(target.table_id, older.renderer)
         own = projected(outputs, names) | {names.hadoop(each) for each in older.metadata_versions}
+        own |= {*_marked(outputs, names)}
         versions = {names.version_of(path) for path in own}
         renewing = Renewing(outputs.store, outputs.root, own=own)
         run = Projection(
@@ -133,9 +137,12 @@ class IcebergFiles:
 
     def marked(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
         """Return the manifests and lists with the table's marks between their blocks."""
-        names = Names(at.table_id)
-        found = ((path, outputs.read(path)) for path in outputs.paths(FOLDER))
-        return [path for path, body in found if body and body.endswith(names.sync_marker(path))]
+        return _marked(outputs, Names(at.table_id))
+
+
+def _marked(outputs: StoreOutputs, names: Names) -> list[str]:
+    found = ((path, outputs.read(path)) for path in outputs.paths(FOLDER))
+    return [path for path, body in found if body and body.endswith(names.sync_marker(path))]
 
 
 def _is_whole(table: Table, stood: IcebergPosition) -> bool:

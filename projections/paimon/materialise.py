@@ -46,6 +46,24 @@ _HINTS = dict.fromkeys((EARLIEST, LATEST), "snapshot/snapshot-{}")
 
 
 @frozen
+class _Renewing(StoreOutputs):
+    """A table's folder, where the ledger's own manifests make room for others."""
+
+    def put(self, path: str, body: bytes) -> None:
+        """Keep a file, in the place of a manifest if one stands there.
+
+        A manifest's name follows from the table's id, so that nobody else's file has it.
+
+        Raises:
+            StoreError: Another's file stands there.
+        """
+        if path.startswith(manifest_path("")) and self.read(path) not in (None, body):
+            self.store.replace(self.key(path), body)
+        else:
+            super().put(path, body)
+
+
+@frozen
 class PaimonFiles:
     """The files of a Paimon table; see `projections.materialising.FileFormat`."""
 
@@ -100,7 +118,9 @@ class PaimonFiles:
         for done, path in enumerate(wrong, 1):
             outputs.restore(path, wanted[path])
             on_progress(done, len(wrong))
-        reached = Projection(table, outputs, PaimonPosition(), target).run(on_progress)
+        # An interrupted run beyond the position has left manifests of the older kind, too.
+        renewing = _Renewing(outputs.store, outputs.root)
+        reached = Projection(table, renewing, PaimonPosition(), target).run(on_progress)
         gone = _of_older(outputs, Names(table.state.table_id), older)
         return evolve(reached, garbage=(*reached.garbage, *gone))
 

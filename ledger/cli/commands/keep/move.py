@@ -10,10 +10,10 @@ from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags
 from ledger.cli.phrases import again
 from ledger.cli.screen import Screen
+from ledger.formats import part
 from ledger.ledger import Ledger
-from ledger.log.request import Appended
-from ledger.model.errors import LedgerError
-from ledger.moving.places import SAID, Findings
+from ledger.model.errors import LedgerError, StoreError
+from ledger.moving.places import NEXT, SAID, Findings, copied_version
 
 _Flag = Parameter(negative="", show_default=False)
 
@@ -50,6 +50,8 @@ def move(
     With --alias files go on being named by the place that was recorded. With --copy tables outside
     of the ledger's folder stay the original's, and leave the copy.
 
+    Run again, it completes what an interruption left: `lakeledger verify` says whether it did.
+
     Example:
         lakeledger move --dry-run
     """
@@ -63,38 +65,49 @@ def move(
     if dry_run:
         place.screen.result(document, lambda to: _print(to, findings))
         return
-    done = _tell(lake, writing, alias=alias, copy=copy, rewrite=rewrite)
-    document |= {"version": done.version, "repeated": done.repeated}
+    document |= _tell(lake, writing, alias=alias, copy=copy, rewrite=rewrite)
     document["ledgerId"] = lake.ledger_id
-    made, problems = ([], {}) if alias else _projected(lake, findings)
+    made, problems = ([], {}) if alias else _projected(lake)
     document["projected"] = made
     document["problems"] = problems
-    for name, said in problems.items():
-        place.screen.notice(f"the files of {name} could not be made here yet: {said}")
     place.screen.result(document, lambda to: _print_done(to, lake, findings, document))
+    if problems:
+        said = "; ".join(f"{name}: {error}" for name, error in problems.items())
+        raise StoreError(
+            f"the place of the ledger is recorded, but {len(problems)} of its projections lead to "
+            f"the old place still: {said}. Complete the move with: {NEXT['here']}"
+        )
 
 
 def _tell(
     lake: Ledger, writing: CommitFlags, *, alias: bool, copy: bool, rewrite: bool
-) -> Appended[Any]:
+) -> dict[str, Any]:
+    """Record what happened; return the catalog's version that says so, and if it did before."""
     options = writing.options()
     if alias:
-        return lake.record_alias(**options)
-    if copy:
-        return lake.record_copy(rewrites=rewrite, **options)
-    return lake.record_move(rewrites=rewrite, **options)
+        done = lake.record_alias(**options)
+    elif copy:
+        version = copied_version(lake)
+        if version is not None:
+            return {"version": version, "repeated": True}
+        done = lake.record_copy(rewrites=rewrite, **options)
+    else:
+        done = lake.record_move(rewrites=rewrite, **options)
+    return {"version": done.version, "repeated": done.repeated}
 
 
-def _projected(lake: Ledger, findings: Findings) -> tuple[list[str], dict[str, str]]:
-    """Make the projected files that lead elsewhere anew, where the ledger is now."""
+def _projected(lake: Ledger) -> tuple[list[str], dict[str, str]]:
+    """Render the projections that lead elsewhere where the ledger is now.
+
+    They are derived from the store after the place was recorded, so that a retry finds what an
+    interrupted move has left.
+    """
     made: list[str] = []
     problems: dict[str, str] = {}
-    for each in findings.ties:
-        if each.kind != "projection":
-            continue
+    for each in lake.whereabouts().ties:
         name = f"{each.table}, {each.format}"
         try:
-            lake.table(each.table).project(each.format)
+            part(each.format, "kept").settle(lake.table(each.table))
             made.append(name)
         except (LedgerError, OSError) as error:
             problems[name] = str(getattr(error, "message", error))
@@ -121,12 +134,14 @@ def _document(findings: Findings, *, dry_run: bool) -> dict[str, Any]:
 
 def said(findings: Findings) -> dict[str, str]:
     """Return what is known of a ledger's place, for people."""
+    ties = {f"tied {number}": str(each) for number, each in enumerate(findings.ties, 1)}
     if not findings.is_elsewhere:
-        return {}
+        left = {"what happened": "a move to this place is not complete"}
+        return left | ties | {"next": findings.next_step} if ties else {}
     facts = {
         "said to be at": findings.recorded,
         "what happened": SAID[findings.verdict],
-        **{f"tied {number}": str(each) for number, each in enumerate(findings.ties, 1)},
+        **ties,
     }
     if not findings.ties:
         return facts | {"next": "nothing: no table is tied to the other place"}
@@ -134,7 +149,7 @@ def said(findings: Findings) -> dict[str, str]:
 
 
 def _print(screen: Screen, findings: Findings) -> None:
-    if not findings.is_elsewhere:
+    if not findings.is_elsewhere and not findings.ties:
         screen.line(f"{findings.here}: {SAID[findings.verdict]}; there is nothing to do")
         return
     screen.facts({"url": findings.here, **said(findings)})

@@ -40,6 +40,7 @@ from ledger.log.request import now_millis
 from ledger.model.errors import DamagedLogError, LedgerError, NotFoundError
 from ledger.model.identifier import Identifier
 from ledger.model.installed import load, names
+from ledger.moving.ties import Tie, unfinished
 from ledger.opening.setting import TableSetting
 from ledger.table import Table
 
@@ -150,6 +151,7 @@ class _Run:
         if verification.state is not None:
             # What older clients would need of tables' caches, nobody needs after an upgrade.
             self.lake.log.gate.learn(verification.state.format)
+            self.setting.whereabouts.learn(verification.state)
         return births
 
     def _table(self, birth: NamedBirth) -> None:
@@ -206,7 +208,9 @@ class _Run:
         self.found.append(_Found(subject.name, evolve(finding, remedy=()), repaired))
 
     def _projections(self, table: Table, name: str) -> None:
-        for format_name, findings in differences(table):
+        moved = {each.format: self._unfinished(table, each) for each in unfinished(table)}
+        for format_name, differing in differences(table):
+            findings = [moved[format_name]] if format_name in moved else differing
             derived = any(each.kind == "derived" for each in findings)
             done = self.repairs and derived
             if done:
@@ -214,6 +218,19 @@ class _Run:
             self.found.extend(
                 _Found(name, each, done and each.kind == "derived") for each in findings
             )
+
+    def _unfinished(self, table: Table, tie: Tie) -> Finding:
+        """Return the finding that files were rendered for another place than the table's.
+
+        It fails where the ledger is recorded here, since readers of the files are misled; elsewhere
+        nobody has said yet what happened.
+        """
+        if self.setting.whereabouts.is_recorded_at(table.ledger_url):
+            one = f"lakeledger project {tie.format} {tie.table}"
+            advice = f"complete the move with: lakeledger move, or of these files with: {one}"
+            return Finding("derived", tie.what, table.location, None, advice)
+        advice = "say what happened with: lakeledger move, move --alias or move --copy"
+        return Finding("unfinished", tie.what, table.location, None, advice)
 
     def _freshness(self, table: Table, name: str) -> None:
         """Tell which followed formats lack commits; that fails nothing."""
@@ -273,7 +290,13 @@ def verify(
     """
     heads = [Expected.parse(each) for each in expect]
     lake = place.with_caches().open()
-    setting = TableSetting(lake.log.store, place.storage_options(), author="", gate=lake.log.gate)
+    setting = TableSetting(
+        lake.log.store,
+        place.storage_options(),
+        author="",
+        gate=lake.log.gate,
+        whereabouts=lake.setting.whereabouts,
+    )
     with Workers(setting.options_for) as workers:
         run = _Run(lake, setting, repair, data, place.screen, workers, heads)
         if name is None:

@@ -1,0 +1,303 @@
+"""Commands to interrupt: what each starts with, its line, and what it must have left in the end."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any, Final
+
+import fastavro
+from attrs import frozen
+from pyarrow import parquet
+
+import ledger
+from ledger import AddColumn, DropColumn, Ledger, Schema, SetOption, Table
+from ledger.cli import main
+from tests.readers.engines import duckdb_connection
+from tests.readers.lakehouse import add_rows
+
+Outcome = dict[str, Any]
+
+
+def nothing(_home: Path) -> None:
+    """Look at nothing between an interruption and the retry."""
+
+
+@frozen
+class Case:
+    """A command to interrupt.
+
+    Attributes:
+        name: The case's.
+        line: The command line; relative paths are below the run's folder.
+        prepare: Makes what the command starts with, in a folder.
+        outcome: Returns what the command has left, without times and fresh ids; raises an
+            AssertionError where it is not well.
+        is_done: Whether the command's first commit is in the log.
+        admitted: What an error says once that commit is there; none: it must not be there.
+        between: Checks what an interrupted run has left, before the retry.
+    """
+
+    name: str
+    line: tuple[str, ...]
+    prepare: Callable[[Path], None]
+    outcome: Callable[[Path], Outcome]
+    is_done: Callable[[Path], bool]
+    admitted: str = ""
+    between: Callable[[Path], None] = nothing
+
+
+_FRESH: Final = (
+    (re.compile(r"[0-9a-f]{64}"), "DIGEST"),
+    (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "UUID"),
+    (re.compile(r"\b1[0-9]{12,18}\b"), "TIME"),
+)
+
+
+def masked(text: str) -> str:
+    """Return a text without digests, ids and times.
+
+    Example:
+        >>> masked('{"at":1700000000000}')
+        '{"at":TIME}'
+    """
+    for pattern, word in _FRESH:
+        text = pattern.sub(word, text)
+    return text
+
+
+def command(*line: object) -> tuple[int, str, str]:
+    """Run a command line; return its exit code, and what it wrote to stdout and stderr."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([str(each) for each in line])
+    return code, out.getvalue(), err.getvalue()
+
+
+def opened(root: Path) -> Ledger:
+    return ledger.open(str(root), author="ada@prod")
+
+
+def bodies_below(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the files below a folder but drafts, by their path."""
+    for each in sorted(folder.rglob("*")):
+        if each.is_file() and not each.is_symlink() and not each.name.startswith("."):
+            yield each.relative_to(folder).as_posix(), each.read_bytes()
+
+
+def events(root: Path) -> Outcome:
+    """Return the events of each stream of a ledger, in their order."""
+    found: Outcome = {}
+    for path, body in bodies_below(root):
+        stream, is_log, _ = path.rpartition("_ledger/log/")
+        if is_log:
+            said = found.setdefault(f"events of {stream or 'the catalog'}", [])
+            for each in json.loads(body)["transactions"]:
+                said += [masked(json.dumps(event)) for event in each.get("events", ())]
+    return found
+
+
+def projected(root: Path) -> Outcome:
+    """Return the files of a ledger's tables outside of their logs."""
+    return {
+        masked(path): masked(body.decode()) if _is_text(body) else "bytes"
+        for path, body in bodies_below(root)
+        if "_ledger/" not in path and not path.endswith(".parquet")
+    }
+
+
+def _is_text(body: bytes) -> bool:
+    try:
+        return body.decode().isprintable() or body[:1] == b"{"
+    except UnicodeDecodeError:
+        return False
+
+
+def verified(root: Path, *, allowed: frozenset[str] = frozenset({"absent", "unsaid"})) -> None:
+    """Check that `verify` finds nothing but some kinds.
+
+    Raises:
+        AssertionError: It does.
+    """
+    code, out, err = command("verify", "--ledger", root, "--output", "json")
+    found = json.loads(out)["findings"] if out else []
+    other = [each for each in found if each["kind"] not in allowed]
+    assert not other, other
+    assert code == 0, err
+
+
+def ledger_outcome(root: Path) -> Outcome:
+    """Return what is in a sound ledger."""
+    verified(root)
+    return events(root) | projected(root)
+
+
+# Moves
+
+
+def life(table: Table) -> None:
+    """Give a table some snapshots, schemas and a tag."""
+    for number in range(4):
+        add_rows(table, f"data/{number}.parquet", [{"id": number}, {"id": number + 10}])
+        if number == 1:
+            table.alter([AddColumn(("name",), "STRING")])
+            table.create_tag("t")
+    table.delete_files(["data/1.parquet"])
+    table.alter([DropColumn(("name",)), SetOption("k", "v")])
+
+
+MOVED: Final[Mapping[str, str]] = {
+    "all": "paimon,iceberg,delta",
+    "paimon_only": "paimon",
+    "iceberg_only": "iceberg",
+    "undeclared": "paimon,iceberg",
+}
+
+
+def lake_at(root: Path) -> None:
+    """Make a ledger with projected tables; one lacks commits, one declares a format no more."""
+    lake = opened(root)
+    lake.create_database("shop")
+    for name, formats in MOVED.items():
+        options = {"ledger.formats": formats, "bucket": "-1"}
+        table = lake.create_table(f"shop.{name}", Schema.of({"id": "BIGINT"}, options=options))
+        add_rows(table, "data/first.parquet", [{"id": 100}])
+        for each in formats.split(","):
+            table.project(each)
+        life(table)
+        for each in formats.split(","):
+            table.project(each)
+    lake.table("shop.all").alter([SetOption("late", "1")])
+    lake.table("shop.undeclared").alter([SetOption("ledger.formats", "paimon")])
+
+
+def renamed_away(home: Path) -> None:
+    """Make a ledger and move its folder."""
+    lake_at(home / "old")
+    (home / "old").rename(home / "lake")
+
+
+def copied_away(home: Path) -> None:
+    """Make a ledger and copy its folder; a table outside of it stays the original's."""
+    lake_at(home / "old")
+    shutil.copytree(home / "old", home / "lake")
+
+
+ROWS: Final = [{"id": n} for n in (0, 2, 3, 10, 12, 13, 100)]
+
+
+def moved(home: Path) -> Outcome:
+    """Check that nothing leads to the place where a ledger was, and that its readers read."""
+    old = f"{home}/old"
+    for path, text in texts(home / "lake"):
+        assert old not in text, f"{path} names {old}"
+    for name, formats in MOVED.items():
+        for each in formats.split(","):
+            assert rows(home / "lake/shop.db" / name, each) == ROWS, (name, each)
+    return ledger_outcome(home / "lake")
+
+
+def texts(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield what the projected files of a ledger say, and what is kept of them."""
+    for path, body in bodies_below(root):
+        if "_ledger/" in path and "/projections/" not in path and "/leaving/" not in path:
+            continue
+        if path.endswith(".parquet") and "_delta_log" not in path:
+            continue
+        yield path, _text(path, body)
+
+
+def _text(path: str, body: bytes) -> str:
+    if body.startswith(b"Obj\x01"):
+        return str([*fastavro.reader(io.BytesIO(body))])
+    if path.endswith(".parquet"):
+        return str(parquet.read_table(io.BytesIO(body)).to_pylist())
+    return body.decode(errors="replace")
+
+
+def rows(folder: Path, format_name: str) -> list[dict[str, Any]]:
+    """Return the rows that a format's own reader finds in a table's folder."""
+    found = READERS[format_name](folder).to_pylist()
+    return sorted(({"id": each["id"]} for each in found), key=lambda each: each["id"])
+
+
+def _by_pyiceberg(folder: Path) -> Any:
+    from pyiceberg.table import StaticTable
+
+    version = (folder / "metadata/version-hint.text").read_text()
+    return (
+        StaticTable.from_metadata(str(folder / f"metadata/v{version}.metadata.json"))
+        .scan()
+        .to_arrow()
+    )
+
+
+def _by_duckdb(folder: Path) -> Any:
+    with duckdb_connection("delta") as connection:
+        query = f"SELECT id FROM delta_scan('{folder}')"  # noqa: S608 - written here
+        return connection.sql(query).to_arrow_table()
+
+
+def _by_pypaimon(folder: Path) -> Any:
+    from pypaimon import CatalogFactory
+
+    catalog = CatalogFactory.create({"warehouse": str(folder.parents[1])})
+    builder = catalog.get_table(f"shop.{folder.name}").new_read_builder()
+    return builder.new_read().to_arrow(builder.new_scan().plan().splits())
+
+
+READERS: Final[Mapping[str, Callable[[Path], Any]]] = {
+    "paimon": _by_pypaimon,
+    "iceberg": _by_pyiceberg,
+    "delta": _by_duckdb,
+}
+
+
+def has_event(root: str, kind: str) -> Callable[[Path], bool]:
+    """Return what finds an event of a kind in a ledger's logs."""
+
+    def find(home: Path) -> bool:
+        said = json.dumps([*events(home / root).values()])
+        return f'\\"type\\": \\"{kind}\\"' in said
+
+    return find
+
+
+def move_is_named(home: Path) -> None:
+    """Check that `verify` names the command that ends a move, where files lead elsewhere."""
+    old = f"{home}/old"
+    left = [path for path, text in texts(home / "lake") if old in text]
+    code, out, err = command("verify", "--ledger", home / "lake", "--output", "json")
+    advice = [each["advice"] for each in json.loads(out)["findings"]]
+    if left:
+        assert any("lakeledger move" in each for each in advice), (left, advice, code, err)
+
+
+CASES: Final = {
+    each.name: each
+    for each in (
+        Case(
+            "move",
+            ("move", "--ledger", "lake"),
+            renamed_away,
+            moved,
+            has_event("lake", "moveLedger"),
+            "Complete the move with: lakeledger move",
+            move_is_named,
+        ),
+        Case(
+            "copy",
+            ("move", "--copy", "--ledger", "lake"),
+            copied_away,
+            moved,
+            has_event("lake", "copyLedger"),
+            "Complete the move with: lakeledger move",
+            move_is_named,
+        ),
+    )
+}
