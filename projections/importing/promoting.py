@@ -183,7 +183,7 @@ class Promoting:
         table = lake.table(identifier)
         owner = table.state.promoted_from
         if owner is not None:
-            self.leading.follow(table)
+            self._lead(table)
             return self._told(table, owner, 0, 0, is_new=False)
         found, new = source or _recorded(self.handover, table), 0
         for _ in range(_MOST_LOOKS):
@@ -205,12 +205,27 @@ class Promoting:
             except CommitConflictError:
                 # Another process takes over what is new at the same time.
                 continue
-            self.leading.follow(table)
+            self._lead(table)
             return self._told(table, found, new, _files(table), is_new=True)
         raise InvalidInputError(
             f"more came at {found} each time that it was looked at: stop its writers, then promote "
             f"{identifier} again"
         )
+
+    def _lead(self, table: Table) -> None:
+        """Bring what leads readers here up to the newest version of a table that is promoted.
+
+        Raises:
+            StoreError: A store failed; the message says that the ledger owns the table already.
+        """
+        try:
+            self.leading.follow(table)
+        except (StoreError, OSError) as error:
+            raise StoreError(
+                f"the ledger owns {table.identifier} since version {table.state.version}, but what "
+                f"leads readers to its files could not be written: {error}. Complete it with: "
+                f"lakeledger promote {table.identifier}"
+            ) from error
 
     def _commit(
         self, table: Table, state: TableState, events: tuple[TableEvent, ...], now_millis: int

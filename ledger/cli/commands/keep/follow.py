@@ -27,7 +27,7 @@ def follow(
         Parameter(
             negative="",
             show_default=False,
-            help="Bring all on once, and end; exit 8 if one could not.",
+            help="Bring all on once, and end; exit 8 if one could not, 130 if interrupted before.",
         ),
     ] = False,
     interval: Annotated[float, Parameter(help="Look for new commits every so many seconds.")] = 1.0,
@@ -46,13 +46,16 @@ def follow(
     following = _Following(place.open(), place.screen, names)
     with ends_between_rounds() as stop:
         if once:
-            following.to_newest(stop)
+            is_done = following.to_newest(stop)
         else:
+            is_done = True
             while following.round(stop) or not stop.wait(interval):
                 pass
     following.summary()
     if once and following.problems:
         raise StoreError("; ".join(following.problems.values()))
+    if not is_done:
+        raise KeyboardInterrupt
 
 
 @define
@@ -88,12 +91,19 @@ class _Following:
             lacking = self._went_on(name, table) or lacking
         return lacking and not stop.asked
 
-    def to_newest(self, stop: Stop) -> None:
-        """Bring every table to what is its newest version when its turn comes."""
+    def to_newest(self, stop: Stop) -> bool:
+        """Bring every table to what is its newest version when its turn comes.
+
+        Returns:
+            False where a signal asked to end meanwhile.
+        """
         for name, table in self._there():
             newest = table.state.version
             while not stop.asked and self._went_on(name, table, newest):
                 pass
+            if stop.asked:
+                return False
+        return True
 
     def _went_on(self, name: str, table: Table, newest: int | None = None) -> bool:
         """Bring each format of a table on by a step; return whether one lacks more.
