@@ -295,6 +295,7 @@ def verify(
         place.storage_options(),
         author="",
         gate=lake.log.gate,
+        allowed=lake.setting.allowed,
         whereabouts=lake.setting.whereabouts,
     )
     with Workers(setting.options_for) as workers:
