@@ -95,6 +95,7 @@ if TYPE_CHECKING:
         NotFoundError,
         StoreError,
         TableDroppedError,
+        TooLargeError,
         UnsupportedError,
         UpgradeRequiredError,
     )
@@ -146,6 +147,7 @@ __all__ = [
     "TableAt",
     "TableBranch",
     "TableDroppedError",
+    "TooLargeError",
     "UndropColumn",
     "UnsupportedError",
     "UpdateColumnComment",
@@ -220,6 +222,7 @@ _HOMES = {
         "NotFoundError",
         "StoreError",
         "TableDroppedError",
+        "TooLargeError",
         "UnsupportedError",
         "UpgradeRequiredError",
     ),

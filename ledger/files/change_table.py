@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from functools import cache
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
@@ -12,31 +11,12 @@ from msgspec import UNSET
 from msgspec.structs import astuple
 
 from ledger.model.arrow_arrays import flags, numbers, texts
+from ledger.model.bounded.parquet import opened
 from ledger.model.errors import UpgradeRequiredError
 from ledger.model.file_change import LATER_FACTS, FileChange
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyarrow import parquet
-
-
-def arrow_owned(body: bytes) -> pa.BufferReader:
-    """Return a copy to read a Parquet file from with threads.
-
-    Arrow's threads let go of what they read a moment after the rows are there. Letting go of
-    Python's own bytes takes the interpreter, and a thread that asks for it while the interpreter
-    ends takes the whole process down.
-
-    Example:
-        >>> arrow_owned(b"abc").read()
-        b'abc'
-    """
-    import pyarrow as pa
-
-    buffer = pa.allocate_buffer(len(body))
-    with pa.FixedSizeBufferWriter(buffer) as writer:
-        writer.write(body)
-    return pa.BufferReader(buffer)
 
 
 _FORMAT_KEY = b"lakeledger.changes"
@@ -44,7 +24,6 @@ _FORMAT = 3
 _WITH_OUTSIDE = 2
 _OLDEST = 1
 """What a list says whose files say nothing that came later, so that older readers take it."""
-_SMALL_BYTES = 1_000_000
 _FEW_ROWS = 1_000
 
 # Column name to Arrow type; the names are those of FileChange.
@@ -269,44 +248,21 @@ def parsed(body: bytes, count: int | None = None, columns: Sequence[str] | None 
         columns: Which are read; all of them, without.
 
     Raises:
-        ValueError: The bytes are no such file.
+        ValueError: The bytes are no such file, or decode to more than a list of their size.
         UpgradeRequiredError: A newer version wrote them.
     """
     import pyarrow as pa
-    from pyarrow import parquet
 
     try:
-        # Threads take longer to begin than a small file takes to read.
-        is_small = len(body) <= _SMALL_BYTES
-        if is_small and columns is None:
-            file = _whole_file()(pa.BufferReader(body))
-        else:
-            file = parquet.ParquetFile(arrow_owned(body))
-        # Before any row is read: a few bytes can unpack to gigabytes.
-        metadata = file.metadata
+        file = opened(body, "the list of file changes", columns)
+        # Before any row is read.
+        metadata = file.arrow.metadata
         _check_format((metadata.metadata or {}).get(_FORMAT_KEY, b""))
         if count not in {None, metadata.num_rows}:
             raise ValueError(f"it holds {metadata.num_rows} and not {count}")
-        return file.read(None if columns is None else list(columns), use_threads=not is_small)
+        return file.table()
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"they are no Parquet file: {error}") from error
-
-
-@cache
-def _whole_file() -> type[parquet.ParquetFile]:
-    from pyarrow import parquet
-
-    class WholeFile(parquet.ParquetFile):  # type: ignore[misc]
-        """A file of which all columns are read.
-
-        Where each name stands is worked out when a file is opened, which takes as long as reading
-        a small one, and who reads all of them asks for no name.
-        """
-
-        def _build_nested_paths(self) -> dict[str, list[int]]:
-            return {}
-
-    return WholeFile
 
 
 def _check_format(text: bytes) -> None:

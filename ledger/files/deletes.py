@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from ledger.evolution.state import TableState
-from ledger.files.change_table import arrow_owned
 from ledger.files.live import LiveFiles
+from ledger.model.bounded.parquet import bounded_table, opened, python_values
 from ledger.model.file_change import FileChange
 
 _NAMES: Final = "file_path"
+_WHAT: Final = "the file of position deletes"
 
 
 class FilesOfTable(Protocol):
@@ -37,11 +38,15 @@ def names_files(file: FileChange) -> bool:
 
 
 def named_files(body: bytes) -> list[str]:
-    """Return the URLs of the data files that a file of position deletes names, sorted."""
-    from pyarrow import parquet
+    """Return the URLs of the data files that a file of position deletes names, sorted.
 
-    rows = parquet.ParquetFile(arrow_owned(body)).read([_NAMES])
-    return sorted(set(rows[_NAMES].unique().to_pylist()))
+    Raises:
+        TooLargeError: It declares or unpacks to more than a file of its size may.
+    """
+    found: set[str] = set()
+    for batch in opened(body, _WHAT, [_NAMES]).batches():
+        found.update(python_values(batch.column(0)))
+    return sorted(found)
 
 
 def lost_names(table: FilesOfTable, names: list[str]) -> list[str]:
@@ -58,11 +63,14 @@ def renamed(body: bytes, new: Mapping[str, str]) -> bytes:
     Args:
         body: The file.
         new: What a file is called instead; others stay as they are.
+
+    Raises:
+        TooLargeError: It declares or unpacks to more than a file of its size may.
     """
     import pyarrow as pa
     from pyarrow import parquet
 
-    rows: Any = parquet.ParquetFile(arrow_owned(body)).read()
+    rows: Any = bounded_table(body, _WHAT)
     at = rows.schema.get_field_index(_NAMES)
     field = rows.schema.field(at)
     names = [new.get(each, each) for each in rows.column(at).to_pylist()]

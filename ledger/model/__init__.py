@@ -9,5 +9,6 @@ Everything here is immutable and knows neither events, files on a store, nor any
 - `instant`: points to read at, and what a wrong clock left.
 - `errors`: the whole tree, by what the caller should do; `messages`: what they and notebooks show.
 - `arguments`: what a caller may pass in; `installed`: what other packages bring.
+- `bounded`: files of foreign writers, read within limits.
 - `arrow_arrays`: lists of values as Arrow arrays; `late`: what is worked out when it is asked for.
 """

@@ -39,6 +39,15 @@ class InvalidInputError(LedgerError, ValueError):
     kind = "ILLEGAL_ARGUMENT"
 
 
+class TooLargeError(InvalidInputError):
+    """A file declares or unpacks to more than the limits for a file of its size.
+
+    The message names the file, the limit and the next step. Nothing was imported or written.
+    """
+
+    kind = "TOO_LARGE"
+
+
 class InvalidTypeError(InvalidInputError):
     """A data type's text or JSON cannot be read, or its parameters are out of range."""
 

@@ -14,7 +14,7 @@ import msgspec
 from attrs import frozen
 
 from ledger.evolution.state import TableState
-from ledger.model.errors import DamagedLogError, UnsupportedError
+from ledger.model.errors import DamagedLogError, TooLargeError, UnsupportedError
 from ledger.table import Table
 from projections.iceberg.names import FOLDER, HINT, Names
 from projections.iceberg.position import IcebergPosition
@@ -177,7 +177,7 @@ def _lists(metadata: bytes) -> Iterator[str]:
 def _manifests(body: bytes, path: str) -> Iterator[str]:
     try:
         records = list(read_container(body, path))
-    except DamagedLogError:
+    except (DamagedLogError, TooLargeError):
         return
     for each in records:
         yield _below(str(each.get("manifest_path", "")))

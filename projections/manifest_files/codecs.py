@@ -13,7 +13,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final, Protocol
 
-from ledger.model.errors import MissingDependencyError
+from ledger.model.errors import MissingDependencyError, TooLargeError
 
 _RAW_DEFLATE: Final = -15
 _SNAPPY_CHECKSUM: Final = 4
@@ -40,7 +40,8 @@ def unpacked(codec: str, block: bytes, most: int) -> bytes:
         most: How many bytes may come out of it.
 
     Raises:
-        ValueError: It is torn, holds more, or is packed in a way that Avro does not know.
+        ValueError: It is torn, or is packed in a way that Avro does not know.
+        TooLargeError: It holds more.
         MissingDependencyError: The package for the codec is not installed.
 
     Example:
@@ -53,8 +54,8 @@ def unpacked(codec: str, block: bytes, most: int) -> bytes:
     return unpack(block, most)
 
 
-def _too_long(most: int) -> ValueError:
-    return ValueError(f"it unpacks to more than {most} bytes")
+def _too_long(most: int) -> TooLargeError:
+    return TooLargeError(f"it unpacks to more than {most} bytes, the limit for a file of its size")
 
 
 def _plain(block: bytes, most: int) -> bytes:

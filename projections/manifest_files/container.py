@@ -10,16 +10,18 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from attrs import frozen
 
 from ledger.log.beside import give_way
-from ledger.model.errors import DamagedLogError, LedgerError, MissingDependencyError
+from ledger.model.errors import DamagedLogError, LedgerError, TooLargeError
 from projections.manifest_files.codecs import unpacked
 from projections.manifest_files.schema import readable_schema
 
 _BLOCK_BYTES = 65_536
+
+_T = TypeVar("_T")
 
 
 def write_container(
@@ -149,15 +151,17 @@ class WrittenBlock(NamedTuple):
         Raises:
             ValueError: The bytes are not so many records.
         """
-        import fastavro
-
         length = len(self.body)
         if not 0 <= self.size <= length:
             raise ValueError(f"{self.size} records cannot stand in {length} bytes")
-        stream, begin = io.BytesIO(self.body), 0
+        window = self.body[:MOST_RECORD_BYTES]
+        stream, base, begin = io.BytesIO(window), 0, 0
         for _ in range(self.size):
-            record: Any = fastavro.schemaless_reader(stream, self.schema, None)
-            end = stream.tell()
+            if begin - base > MOST_RECORD_BYTES // 2:
+                window, base = self.body[begin : begin + MOST_RECORD_BYTES], begin
+                stream = io.BytesIO(window)
+            record = _record(stream, self.schema, is_last=base + len(window) == length)
+            end = base + stream.tell()
             yield record, WrittenRecord(self.schema, self.body[begin:end])
             begin = end
         if begin != length:
@@ -165,11 +169,38 @@ class WrittenBlock(NamedTuple):
 
     def first(self) -> WrittenBlock:
         """Return the first record alone."""
-        import fastavro
-
-        stream = io.BytesIO(self.body)
-        fastavro.schemaless_reader(stream, self.schema, None)
+        stream = io.BytesIO(self.body[:MOST_RECORD_BYTES])
+        _record(stream, self.schema, is_last=len(self.body) <= MOST_RECORD_BYTES)
         return WrittenBlock(self.schema, 1, self.body[: stream.tell()])
+
+
+def _record(stream: io.BytesIO, schema: Any, *, is_last: bool) -> Any:
+    """Return the next record of a stream that holds some of a block's bytes.
+
+    Args:
+        stream: At the record's begin.
+        schema: The block's.
+        is_last: Whether the block ends where the stream does.
+
+    Raises:
+        TooLargeError: The record is longer than a record may be.
+        EOFError, IndexError: The block ends inside of it.
+    """
+    import fastavro
+
+    begin = stream.tell()
+    try:
+        found: Any = fastavro.schemaless_reader(stream, schema, None)
+    except (EOFError, IndexError):
+        if is_last:
+            raise
+        found = None
+    if is_last or stream.tell() < len(stream.getbuffer()):
+        return found
+    raise TooLargeError(
+        f"a record is longer than {len(stream.getbuffer()) - begin} bytes, and the limit is "
+        f"{MOST_RECORD_BYTES // 2}"
+    )
 
 
 def fits(schema: Any) -> Callable[[WrittenRecord | WrittenBlock], bool]:
@@ -191,8 +222,10 @@ def fits(schema: Any) -> Callable[[WrittenRecord | WrittenBlock], bool]:
     return does
 
 
-def read_container(body: bytes, file: str) -> list[dict[str, Any]]:
-    """Return a container's records, logical types as their plain numbers.
+def read_container(body: bytes, file: str) -> Iterator[dict[str, Any]]:
+    """Yield a container's records, logical types as their plain numbers.
+
+    So the memory that it takes is what the caller keeps, beside one block.
 
     A file cut exactly behind a block reads as a shorter file: Avro keeps no total. Compare its
     size with the one that was recorded for it.
@@ -203,24 +236,42 @@ def read_container(body: bytes, file: str) -> list[dict[str, Any]]:
 
     Raises:
         DamagedLogError: The bytes are no container, or are cut or changed.
+        TooLargeError: They unpack to more than a file of their size may.
         MissingDependencyError: The package for the file's codec is not installed.
     """
-    return [record for record, _ in read_written(body, file)]
+    for record, _ in read_written(body, file):
+        yield record
 
 
-def read_written(body: bytes, file: str) -> list[tuple[dict[str, Any], WrittenRecord]]:
-    """Return a container's records as `read_container` does, each with its bytes.
+def read_written(body: bytes, file: str) -> Iterator[tuple[dict[str, Any], WrittenRecord]]:
+    """Yield a container's records as `read_container` does, each with its bytes.
 
     Args:
         body: The whole file.
         file: Its name, for errors.
 
     Raises:
-        DamagedLogError: The bytes are no container, or are cut or changed.
-        MissingDependencyError: The package for the file's codec is not installed.
+        DamagedLogError, TooLargeError, MissingDependencyError: As of `read_container`.
     """
-    with telling_damage(file):
-        return [each for block in _written_blocks(body) for each in block.records()]
+    left = MOST_RECORDS + len(body) // RECORD_BYTES
+    blocks = telling(_written_blocks(body), file)
+    for block in blocks:
+        left -= block.size
+        if left < 0:
+            most = MOST_RECORDS + len(body) // RECORD_BYTES
+            raise _too_large(file, f"it has more than {most} records, the limit")
+        yield from telling(block.records(), file)
+
+
+def telling(found: Iterator[_T], file: str) -> Iterator[_T]:
+    """Yield what a decoder yields, its errors as `telling_damage` tells them."""
+    while True:
+        with telling_damage(file):
+            try:
+                each = next(found)
+            except StopIteration:
+                return
+        yield each
 
 
 def read_blocks(body: bytes, file: str) -> list[WrittenBlock]:
@@ -261,10 +312,13 @@ def telling_damage(file: str) -> Iterator[None]:
 
     Raises:
         DamagedLogError: The decoder failed.
+        TooLargeError: The bytes unpack to more than they may.
         MissingDependencyError: The package for the file's codec is not installed.
     """
     try:
         yield
+    except TooLargeError as error:
+        raise _too_large(file, error.message) from error
     except LedgerError:
         raise
     except Exception as error:
@@ -287,6 +341,13 @@ def _written_blocks(body: bytes) -> Iterator[WrittenBlock]:
         yield WrittenBlock(schema, block.count, content)
 
 
+def _too_large(file: str, what: str) -> TooLargeError:
+    return TooLargeError(
+        f"{file}: {what}; no writer is known to make such Avro files: have its owner write it "
+        "again, or take the snapshot that names it as lost"
+    )
+
+
 SYNC_BYTES: Final = 16
 
 MOST_BLOCK_BYTES: Final = 64 << 20
@@ -296,6 +357,15 @@ which puts a whole manifest list into one, after some 100 bytes a manifest."""
 MOST_EXPANSION: Final = 64
 """How many times its size a file may unpack to, beyond the first `MOST_BLOCK_BYTES`: the paths and
 statistics of two files are never the same."""
+
+MOST_RECORD_BYTES: Final = 2 << 20
+"""Twice as many bytes as a record may have. Statistics of 20,000 columns take some 1 MB; as objects
+of Python, the shortest elements of lists take 100 times their bytes."""
+
+MOST_RECORDS: Final = 1 << 16
+RECORD_BYTES: Final = 4
+"""A record beyond the first `MOST_RECORDS` takes at least so many bytes of the file: each names a
+file of its own."""
 
 _MORE: Final = 0x80
 _LONGEST_NUMBER: Final = 10
@@ -325,15 +395,15 @@ def contents(body: bytes, start: int, codec: str) -> Iterator[tuple[Block, bytes
         codec: The container's.
 
     Raises:
-        ValueError: The blocks do not fill the file to its end, are torn, or unpack to more than
-            an honest writer's do.
+        ValueError: The blocks do not fill the file to its end, or are torn.
+        TooLargeError: They unpack to more than an honest writer's do.
         MissingDependencyError: The package for the codec is not installed.
     """
     left = MOST_BLOCK_BYTES + MOST_EXPANSION * len(body)
     for block in _blocks(body, start):
         try:
             content = unpacked(codec, block.body, min(MOST_BLOCK_BYTES, left))
-        except MissingDependencyError:
+        except (MissingDependencyError, TooLargeError):
             raise
         except Exception as error:
             # Each library has errors of its own for bytes that nobody wrote.

@@ -9,6 +9,10 @@ from typing import Any
 
 _PRIMITIVES = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 _DEEPEST = 16
+_MOST_TYPES = 100_000
+"""Types in a schema: a manifest's has some 60, and one for each field that partitions its files."""
+_VALUES_A_BYTE = 4
+"""Values of a record that no byte stands for cost memory all the same: an empty record, null."""
 
 
 def readable_schema(schema: Any) -> Any:
@@ -26,6 +30,7 @@ def readable_schema(schema: Any) -> Any:
     plain = _plain(schema, {}, 0)
     if not isinstance(plain, dict) or plain["type"] != "record" or not _takes_bytes(plain, {}):
         raise ValueError("its schema is no record with fields")
+    _check_densities(plain)
     return fastavro.parse_schema(plain)
 
 
@@ -65,6 +70,45 @@ def _plain_complex(schema: dict[str, Any], known: dict[str, Any], depth: int) ->
             return plain
         case kind:
             return _plain(kind, known, depth + 1)
+
+
+def _check_densities(plain: Any) -> None:
+    """Check that no record has many more values than the least bytes that it stands in.
+
+    Raises:
+        ValueError: One has, or there are too many types.
+    """
+    sizes: dict[str, tuple[int, int]] = {}
+    types = 0
+
+    def sizes_of(schema: Any) -> tuple[int, int]:
+        """Return the least bytes of a value, and how many values are in it."""
+        nonlocal types
+        types += 1
+        if types > _MOST_TYPES:
+            raise ValueError(f"its schema has more than {_MOST_TYPES} types")
+        if isinstance(schema, str):
+            return sizes.get(schema, (int(schema != "null"), 1))
+        if isinstance(schema, list):
+            found = [sizes_of(each) for each in schema]
+            return 1, max((values for _, values in found), default=1)
+        if schema["type"] == "record":
+            inside = [sizes_of(each["type"]) for each in schema["fields"]]
+            least, values = (sum(each) for each in zip((0, 1), *inside, strict=True))
+            if values > _VALUES_A_BYTE * (least + 1):
+                raise ValueError(
+                    f"its record {schema['name']} has {values} values in {least} bytes"
+                )
+            sizes[schema["name"]] = least, values
+            return least, values
+        if schema["type"] == "fixed":
+            sizes[schema["name"]] = int(schema["size"]), 1
+            return int(schema["size"]), 1
+        if schema["type"] in {"array", "map"}:
+            sizes_of(schema["items" if schema["type"] == "array" else "values"])
+        return 1, 1
+
+    sizes_of(plain)
 
 
 def _takes_bytes(schema: Any, known: dict[str, Any]) -> bool:

@@ -76,7 +76,7 @@ def avro(codec: str, block: bytes, count: int = 1, *, times: int = 1) -> Callabl
     fastavro.writer(head, schema, [], codec=codec, sync_marker=SYNC)
     body = head.getvalue() + (_number(count) + _number(len(block)) + block + SYNC) * times
     say["bytes"] = len(body)
-    return lambda: read_container(body, "bomb")
+    return lambda: list(read_container(body, "bomb"))
 
 
 def _number(value: int) -> bytes:

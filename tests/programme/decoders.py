@@ -329,7 +329,7 @@ DECODERS: dict[str, Decoder] = {
         lambda body: read_index_manifest(body, "f"), _of(lambda: manifests()[1], files)
     ),
     "Avro container": Decoder(
-        lambda body: read_container(body, "f"), _of(lambda: manifests()[0], files)
+        lambda body: list(read_container(body, "f")), _of(lambda: manifests()[0], files)
     ),
     "Iceberg metadata": Decoder(read_metadata, _of(iceberg_files, files)),
     "Iceberg view metadata": Decoder(

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from ledger.files.registering.facts import ColumnFacts, Footer, FooterColumn
-from ledger.model.errors import InvalidInputError, InvalidTypeError, UnsupportedError
+from ledger.model.bounded.parquet import FOOTER_BYTES, read_metadata
+from ledger.model.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    TooLargeError,
+    UnsupportedError,
+)
 from ledger.model.types import DataType, DecimalType
 from ledger.model.types.arrow import FIELD_ID_KEY, from_arrow_type
 from ledger.stores.objects.answers import reading
@@ -81,16 +87,16 @@ def read_footer(
         NotFoundError: The file does not exist.
         StoreError: It cannot be read, or its place does not answer.
         InvalidInputError: It is no Parquet file, is torn, or has two columns of one name.
+        TooLargeError: Its footer declares more than it has bytes for.
     """
     import pyarrow as pa
-    from pyarrow import parquet
 
     with reading(f"file {path}"):
         known = info if info is not None else filesystem.info(path)
         size = int(known["size"])
         tail = _tail(path, filesystem, size)
     try:
-        metadata = parquet.read_metadata(pa.BufferReader(tail))
+        metadata = read_metadata(tail, path)
         columns = _columns(metadata)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InvalidInputError(
@@ -125,6 +131,11 @@ def _tail(path: str, filesystem: AbstractFileSystem, size: int) -> bytes:
     if length > size:
         raise InvalidInputError(
             f"{path} is torn: its footer says {length} bytes, the file has {size}. Write it again"
+        )
+    if length > FOOTER_BYTES:
+        raise TooLargeError(
+            f"{path}: its footer has {length} bytes, and the limit is {FOOTER_BYTES}: write it "
+            "again with fewer row groups, or leave it out"
         )
     if length > len(tail):
         tail = bytes(filesystem.cat_file(path, start=size - length, end=size))

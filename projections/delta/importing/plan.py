@@ -21,7 +21,8 @@ from ledger.evolution.declared.rules import FORMATS_OPTION
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import readable_files
-from ledger.model.errors import InvalidInputError, LedgerError, UnsupportedError
+from ledger.model.bounded.parquet import read_metadata
+from ledger.model.errors import InvalidInputError, LedgerError, TooLargeError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID
 from ledger.model.schema import highest_field_id
@@ -177,6 +178,8 @@ class Planner:
                 yield self._planned(each)
             except UnsupportedError as error:
                 raise UnsupportedError(self._told(each, error)) from error
+            except TooLargeError as error:
+                raise TooLargeError(self._told(each, error)) from error
             except InvalidInputError as error:
                 raise InvalidInputError(self._told(each, error)) from error
 
@@ -330,13 +333,10 @@ class Planner:
     def _rows(self, path: str) -> int:
         """Return how many rows a file has, by its footer."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        from ledger.files.change_table import arrow_owned
 
         try:
-            return int(pq.ParquetFile(arrow_owned(self.source.read(path))).metadata.num_rows)
-        except pa.ArrowException as error:
+            return int(read_metadata(self.source.read(path), path).num_rows)
+        except (pa.ArrowException, OSError) as error:
             raise InvalidInputError(f"{path} is no Parquet file: {error}") from error
 
     def _followed(self, version: Version, columns: Columns) -> DeltaFollowed:

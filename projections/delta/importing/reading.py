@@ -6,19 +6,16 @@ Source: the Delta transaction protocol, "Actions" and "Checkpoints".
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
-from ledger.files.change_table import arrow_owned
-from ledger.model.errors import InvalidInputError
+from ledger.model.bounded.parquet import opened, python_values
+from ledger.model.errors import InvalidInputError, TooLargeError
 from ledger.model.types import INT_MAX, LONG_MAX
-
-_KINDS = ("protocol", "metaData", "txn", "add", "remove", "sidecar")
 
 
 class Added(msgspec.Struct, frozen=True, rename="camel"):
@@ -164,40 +161,111 @@ def read_lines(body: bytes, name: str, into: Actions | None = None) -> Actions:
 def read_parquet(body: bytes, name: str, into: Actions | None = None) -> Actions:
     """Return what the rows of a checkpoint, of a part of one or of a sidecar say.
 
+    Rows become actions a batch at a time, so that memory does not depend on what is repeated.
+
     Raises:
-        InvalidInputError: As of `read_lines`.
+        InvalidInputError: As of `read_lines`; or a file is listed twice.
+        TooLargeError: It declares or unpacks to more than a file of its size may.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     found = into or Actions()
     try:
-        parquet = pq.ParquetFile(arrow_owned(body))
-        there = [each for each in _KINDS if each in parquet.schema_arrow.names]
-        rows: Iterable[dict[str, Any]] = parquet.read(columns=there).to_pylist()
-        for row in rows:
-            found.take(_LINE.decode(_ENCODER.encode(dict(_said(row)))))
+        rows = _Rows(found, name, len(body))
+        for batch in opened(body, name, _COLUMNS).batches():
+            rows.take(batch)
+    except InvalidInputError:
+        raise
     except (pa.ArrowException, OSError, msgspec.DecodeError, *_NO_ACTION) as error:
         raise InvalidInputError(f"{name} is no checkpoint of a Delta log: {error}") from error
     return found
 
 
-def _said(row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for kind, value in row.items():
-        if value is None:
-            continue
-        action = {key: each for key, each in value.items() if each is not None}
-        for key in ("partitionValues", "configuration", "tags"):
-            if key in action:
-                action[key] = dict(action[key])
-        if "format" in action:
-            options = dict(action["format"].get("options") or ())
-            action["format"] = {**action["format"], "options": options}
-        parsed = action.pop("stats_parsed", None)
-        action.pop("partitionValues_parsed", None)
-        if parsed is not None and "stats" not in action:
-            action["stats"] = json.dumps(parsed, default=_text)
-        yield kind, action
+_COLUMNS: Final = (
+    "protocol",
+    "metaData",
+    "txn",
+    *(f"add.{each}" for each in ("path", "partitionValues", "size", "modificationTime")),
+    *(f"add.{each}" for each in ("dataChange", "stats", "stats_parsed", "deletionVector")),
+    *("remove.path", "remove.dataChange", "sidecar"),
+)
+
+_MOST_EMPTY_ROWS: Final = 100_000
+"""Rows of actions that are not read here, such as the metadata of domains: there are few."""
+
+_TEXT_FLOOR: Final = 512 << 20
+_TEXT_PER_BYTE: Final = 2_048
+"""Bytes of all statistics together, where each file that has the same ones counts: they are parsed
+file by file."""
+
+
+class _Rows:
+    """Takes in the rows of one file.
+
+    Args:
+        found: What was read before.
+        name: The file's name, for errors.
+        size: Its bytes.
+    """
+
+    def __init__(self, found: Actions, name: str, size: int) -> None:
+        self._found = found
+        self._name = name
+        self._empty = 0
+        self._text = 0
+        self._most_text = _TEXT_FLOOR + _TEXT_PER_BYTE * size
+
+    def take(self, batch: Any) -> None:
+        """Take in some rows.
+
+        Raises:
+            InvalidInputError: A file is listed twice, or a row is no action.
+            TooLargeError: There are more empty rows, or more bytes of statistics, than allowed.
+        """
+        taken = 0
+        for kind, column in zip(batch.schema.names, batch.columns, strict=True):
+            taken += len(column) - column.null_count
+            if column.null_count < len(column):
+                self._take_kind(kind, column)
+        self._empty += max(batch.num_rows - taken, 0)
+        if self._empty > _MOST_EMPTY_ROWS:
+            raise self._too_large("rows without an action", self._empty, _MOST_EMPTY_ROWS)
+
+    def _take_kind(self, kind: str, column: Any) -> None:
+        for value in python_values(column.drop_null()):
+            if kind == "add":
+                self._add(_action(value))
+            else:
+                self._found.take(_LINE.decode(_ENCODER.encode({kind: _action(value)})))
+
+    def _add(self, action: dict[str, Any]) -> None:
+        added = msgspec.convert(action, Added)
+        known = self._found.added
+        if added.path in known and added.deletion_vector == known[added.path].deletion_vector:
+            raise InvalidInputError(
+                f"{self._name} lists file {added.path} twice, and is no checkpoint of a Delta log: "
+                "have its owner write it again"
+            )
+        self._text += len(added.stats or "") + len(added.path)
+        if self._text > self._most_text:
+            raise self._too_large("bytes of paths and statistics", self._text, self._most_text)
+        known[added.path] = added
+
+    def _too_large(self, what: str, found: int, most: int) -> TooLargeError:
+        return TooLargeError(
+            f"{self._name} has {found} {what}, and the limit for a file of its size is {most}: "
+            "have its owner write a checkpoint again"
+        )
+
+
+def _action(action: dict[str, Any]) -> dict[str, Any]:
+    if "format" in action:
+        options = action["format"].get("options") or {}
+        action["format"] = {**action["format"], "options": options}
+    parsed = action.pop("stats_parsed", None)
+    if parsed is not None and "stats" not in action:
+        action["stats"] = json.dumps(parsed, default=_text)
+    return action
 
 
 def _text(value: Any) -> Any:

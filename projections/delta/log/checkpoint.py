@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ledger.files.change_table import arrow_owned
 from ledger.log.beside import give_way
+from ledger.model.bounded.parquet import bounded_table
 from projections.delta.log.actions import Add, Reconciled, Remove, Txn, by_path
 
 _FEW_ROWS: Final = 32
@@ -149,10 +149,9 @@ def is_same(one: bytes, other: bytes) -> bool:
 
 def _read(body: bytes) -> Any:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        return pq.ParquetFile(arrow_owned(body)).read().cast(_schema())
+        return bounded_table(body, "the checkpoint").cast(_schema())
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"no checkpoint: {error}") from error
 

@@ -89,5 +89,5 @@ class Garbage:
             return self._listed[snapshot_id]
         path = self.names.manifest_list(snapshot_id)
         body = self.outputs.read(path)
-        records = [] if body is None else read_container(body, path)
+        records = () if body is None else read_container(body, path)
         return [f"{FOLDER}/{each['manifest_path'].rpartition('/')[2]}" for each in records]

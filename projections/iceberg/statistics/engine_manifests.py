@@ -120,9 +120,9 @@ def manifest_list(body: bytes, file: str) -> ManifestList:
     return ManifestList(whole_number(said) if said.isascii() else None, tuple(manifests))
 
 
-def _converted(records: list[dict[str, Any]], kind: type[_T], file: str) -> list[_T]:
+def _converted(records: Iterator[dict[str, Any]], kind: type[_T], file: str) -> list[_T]:
     try:
-        return msgspec.convert(records, list[kind])  # type: ignore[valid-type]  # known here
+        return [msgspec.convert(each, kind) for each in records]
     except msgspec.ValidationError as error:
         raise DamagedLogError(
             f"{file} holds a record that is none of Iceberg's: {error}; restore it from a copy",

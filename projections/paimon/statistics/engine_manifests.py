@@ -89,14 +89,18 @@ def listed_manifests(body: bytes, file: str) -> list[PaimonListed]:
     return _converted(read_container(body, file), PaimonListed, file)
 
 
-def _converted(records: list[dict[str, Any]], kind: type[_T], file: str) -> list[_T]:
+def _converted(records: Iterator[dict[str, Any]], kind: type[_T], file: str) -> list[_T]:
+    return [_record(each, kind, file) for each in records]
+
+
+def _record(record: dict[str, Any], kind: type[_T], file: str) -> _T:
     try:
-        return msgspec.convert(records, list[kind])  # type: ignore[valid-type]  # known here
+        return msgspec.convert(record, kind)
     except msgspec.ValidationError as error:
-        versions = {each.get("_VERSION") for each in records} - {MANIFEST_VERSION}
-        if versions:
+        version = record.get("_VERSION")
+        if version != MANIFEST_VERSION:
             raise UnsupportedError(
-                f"{file} holds records of version {versions.pop()!r}, and this reads version "
+                f"{file} holds records of version {version!r}, and this reads version "
                 f"{MANIFEST_VERSION}: read it with the Paimon that wrote it"
             ) from error
         raise DamagedLogError(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from ledger.model.bounded.parquet import bounded_table
 from ledger.observing.notices import warn
 from ledger.stores import Store
 from projections.statistics.definition import KEY_NAMES, MEASURES, PLACE_NAMES, ROWS, arrow_schema
@@ -86,14 +87,10 @@ def body_of(rows: pa.Table) -> bytes:
 def rows_of(body: bytes) -> pa.Table | None:
     """Return the rows that a file holds; None when it is torn, changed, or of another format."""
     import pyarrow as pa
-    from pyarrow import parquet
 
     schema = arrow_schema(ROWS)
     try:
-        # Not `read_table`, which loads pandas and plans a whole dataset.
-        file = parquet.ParquetFile(pa.BufferReader(body), page_checksum_verification=True)
-        # On one core, as the fold is: threads take longer to begin than most tiles to read.
-        table = file.read(use_threads=False)
+        table = bounded_table(body, "the tile")
         if (table.schema.metadata or {}).get(_FORMAT_KEY) != str(FORMAT).encode():
             return None
         return table.select(schema.names).cast(schema)

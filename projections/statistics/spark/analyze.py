@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from attrs import field, frozen
 
 from ledger.evolution.declared.personal import Marked
-from ledger.files.change_table import arrow_owned
 from ledger.history.older import schemas_by_id
 from ledger.locations import below
+from ledger.model.bounded.parquet import bounded_table
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.partition import PartitionSpec
@@ -258,12 +258,10 @@ def _keys(source: LogSource, name: str) -> Iterator[tuple[str, int, str]]:
 
 
 def _rows(source: LogSource, name: str, columns: list[str]) -> pa.Table:
-    from pyarrow import parquet
-
     body = source.log().store.read(name)
     if body is None:
         raise InvalidInputError(f"{name} went away while it was read; ask again")
-    return parquet.ParquetFile(arrow_owned(body)).read(columns, use_threads=False)
+    return bounded_table(body, name, columns)
 
 
 def _values(

@@ -21,6 +21,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from ledger.events.commit import Commit, Transaction
 from ledger.log.layout import SEGMENT_LENGTH
 from ledger.model.arrow_arrays import numbers, texts, texts_of
+from ledger.model.bounded.parquet import opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -140,12 +141,11 @@ def read_segment(body: bytes, first: int, last: int) -> list[bytes]:
         ValueError: The bytes are no segment of these commits.
     """
     import pyarrow as pa
-    from pyarrow import parquet
 
     try:
-        file = parquet.ParquetFile(pa.BufferReader(body), page_checksum_verification=True)
-        _check(file, last - first + 1)
-        column = file.read([_LINE], use_threads=False).column(_LINE)
+        file = opened(body, "the segment", [_LINE])
+        _check(file.arrow, last - first + 1)
+        column = file.table().column(_LINE)
         # Bytes that are no text are the log's to judge; a cast would load Arrow's functions.
         lines = [chunk.view(pa.binary()) for chunk in column.chunks]
     except (pa.ArrowException, OSError, KeyError) as error:
@@ -181,14 +181,14 @@ def is_segment_of(columns: SegmentColumns, body: bytes) -> bool:
         ValueError: The commits cannot stand in a segment.
     """
     import pyarrow as pa
-    from pyarrow import parquet
 
     try:
         mine = columns.table()
     except (msgspec.DecodeError, pa.ArrowException, *_UNFIT) as error:
         raise ValueError(f"the commits cannot stand in a segment: {error}") from error
     try:
-        theirs = parquet.ParquetFile(pa.BufferReader(body), page_checksum_verification=True)
+        file = opened(body, "the segment")
+        theirs = file.arrow
         _check(theirs, len(columns.lines))
         moment = mine.schema.field("time").type
         times = (pa.scalar(each(columns.times), moment).as_py() for each in (min, max))
@@ -196,7 +196,7 @@ def is_segment_of(columns: SegmentColumns, body: bytes) -> bool:
             _is_as_small(theirs, columns.leaves())
             and _bounds(theirs) == [(min(columns.versions), max(columns.versions)), (*times,)]
             # Another library calls what is inside lists by other names.
-            and theirs.read(use_threads=False).cast(mine.schema).equals(mine)
+            and file.table().cast(mine.schema).equals(mine)
         )
     except (ValueError, OverflowError, pa.ArrowException, OSError):
         return False

@@ -1,0 +1,441 @@
+"""Parquet files of foreign writers, read within limits that depend on the size of the file.
+
+A few bytes of Parquet can decode to any amount of memory: runs of nulls or of one dictionary entry
+take bytes for millions of rows, a compressed page of zeros unpacks 30,000 times, and a footer may
+declare sizes that its pages do not have. Arrow allocates what a file declares. So before Arrow
+decodes anything this module reads the Thrift structures itself: the schema in the footer and the
+header of each page that is going to be read.
+
+A file may hold `floor + ratio * size` rows and decoded bytes. The floors let every small file pass.
+The ratios are above what writers produce: the most repetitive lists measured (sequential paths, the
+same statistics in every row, zstd) take 0.43 bytes a row, and unpack 1,840 times where twenty
+columns have statistics; files with UUIDs in their paths take 20 bytes a row.
+
+Source: the Parquet format, parquet.thrift; the Thrift compact protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import frozen
+
+from ledger.model.bounded.thrift import page_header, schema_depth
+from ledger.model.errors import InvalidInputError, TooLargeError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+ROWS_FLOOR: Final = 1 << 16
+ROWS_PER_BYTE: Final = 3
+"""Files that list files have one row for each, with a path of its own."""
+
+ROW_GROUPS_FLOOR: Final = 4_096
+ROW_GROUP_BYTES: Final = 512
+"""Above the floor, a row group takes at least so many bytes of the file."""
+
+VALUES_FLOOR: Final = 1 << 20
+VALUES_PER_BYTE: Final = 16
+"""Values of one column, list and map elements included."""
+
+PAGES_FLOOR: Final = 64 << 20
+PAGES_PER_BYTE: Final = 256
+"""Bytes of decompressed pages."""
+
+DECODED_FLOOR: Final = 128 << 20
+DECODED_PER_BYTE: Final = 2_048
+"""Bytes of decoded Arrow arrays."""
+
+FOOTER_BYTES: Final = 256 << 20
+"""A footer has some 100 bytes a column of a row group: 5,000 columns in 500 row groups."""
+
+SCHEMA_DEPTH: Final = 100
+"""Levels of nested groups. Arrow descends recursively, and some thousands crash the process."""
+
+_SLOT_BYTES: Final = 8
+"""Memory of a value apart from its text: an offset, a number, a bit of validity."""
+
+_BATCH_ROWS: Final = 8_192
+_SMALL_BYTES: Final = 1_000_000
+_CONTAINER_FLOOR: Final = 1_024
+_ELEMENT_BYTES: Final = 3
+"""The least bytes of an element of a list in a footer, apart from lists of few encodings."""
+
+_TRAILER_BYTES: Final = 8
+_MAGIC: Final = b"PAR1"
+
+
+def bounded_table(body: bytes, file: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the rows of a Parquet file.
+
+    Args:
+        body: The whole file.
+        file: Its name, for errors.
+        columns: Names of top-level or nested columns; None for all.
+
+    Raises:
+        TooLargeError: The file declares or decodes to more than the limits of its size.
+        pa.ArrowException, OSError: The bytes are no Parquet file.
+    """
+    return opened(body, file, columns).table()
+
+
+def arrow_owned(body: bytes) -> pa.BufferReader:
+    """Return a copy to read a Parquet file from with threads.
+
+    Arrow's threads release what they read a moment after the rows are there. Releasing Python's own
+    bytes takes the interpreter's lock, and a thread that asks for it while the interpreter ends
+    takes the whole process down.
+
+    Example:
+        >>> arrow_owned(b"abc").read()
+        b'abc'
+    """
+    import pyarrow as pa
+
+    buffer = pa.allocate_buffer(len(body))
+    with pa.FixedSizeBufferWriter(buffer) as writer:
+        writer.write(body)
+    return pa.BufferReader(buffer)
+
+
+def opened(body: bytes, file: str, columns: Sequence[str] | None = None) -> BoundedFile:
+    """Open a Parquet file after checking its footer.
+
+    Args:
+        body: The whole file.
+        file: Its name, for errors.
+        columns: Those that are going to be read, top-level or nested; None for all.
+
+    Raises:
+        TooLargeError: The footer declares more than the limits of the file's size.
+        pa.ArrowException, OSError: The bytes are no Parquet file.
+    """
+    from pyarrow import parquet
+
+    size = len(body)
+    limit = check_footer(body, size, file)
+    kind = _whole_file() if columns is None else parquet.ParquetFile
+    arrow = kind(
+        arrow_owned(body), page_checksum_verification=True, thrift_container_size_limit=limit
+    )
+    found = BoundedFile(body, file, columns, arrow)
+    found.check_rows()
+    return found
+
+
+def read_metadata(tail: bytes, file: str) -> parquet.FileMetaData:
+    """Return the metadata in a file's footer.
+
+    Args:
+        tail: The end of the file, with the whole footer.
+        file: Its name, for errors.
+
+    Raises:
+        TooLargeError: The footer declares more than it has bytes for.
+        pa.ArrowException, OSError: There is no footer.
+    """
+    import pyarrow as pa
+
+    limit = check_footer(tail, len(tail), file)
+    return _whole_file()(pa.BufferReader(tail), thrift_container_size_limit=limit).metadata
+
+
+def check_footer(tail: bytes, size: int, file: str) -> int:
+    """Check the length and the schema of a footer, and return how long its lists may be.
+
+    Args:
+        tail: The end of the file, with the whole footer.
+        size: Bytes of `tail` that belong to the file.
+        file: Its name, for errors.
+
+    Raises:
+        TooLargeError: The footer is too long, or its schema nests too deep.
+        InvalidInputError: It is no footer.
+    """
+    length = int.from_bytes(tail[-_TRAILER_BYTES : -len(_MAGIC)], "little")
+    if tail[-len(_MAGIC) :] != _MAGIC or length + _TRAILER_BYTES > size:
+        raise InvalidInputError(
+            f"{file} is no Parquet file, or is torn: it does not end with a footer; write it again"
+        )
+    if length > FOOTER_BYTES:
+        raise _too_large(file, f"the footer has {length} bytes", FOOTER_BYTES, "bytes")
+    start = len(tail) - _TRAILER_BYTES - length
+    try:
+        depth = schema_depth(tail, start, start + length)
+    except (IndexError, ValueError) as error:
+        raise InvalidInputError(f"{file} has a footer that is no Thrift: {error}") from error
+    if depth > SCHEMA_DEPTH:
+        raise _too_large(file, f"the schema nests {depth} levels", SCHEMA_DEPTH, "levels")
+    return _CONTAINER_FLOOR + length // _ELEMENT_BYTES
+
+
+@frozen
+class BoundedFile:
+    """A Parquet file whose footer is within the limits.
+
+    Attributes:
+        body: The whole file.
+        name: For errors.
+        columns: Those that are read; None for all.
+        arrow: Arrow's reader; what is read through it alone is not bounded.
+    """
+
+    body: bytes
+    name: str
+    columns: Sequence[str] | None
+    arrow: parquet.ParquetFile
+
+    def check_rows(self) -> None:
+        """Check the numbers of rows and row groups.
+
+        Raises:
+            TooLargeError: There are more than the limits.
+        """
+        metadata = self.arrow.metadata
+        groups = metadata.num_row_groups
+        self._refuse(
+            groups,
+            ROW_GROUPS_FLOOR,
+            1 / ROW_GROUP_BYTES,
+            f"it has {groups} row groups",
+            "row groups",
+        )
+        rows = max(
+            metadata.num_rows, sum(metadata.row_group(each).num_rows for each in range(groups))
+        )
+        self._refuse(rows, ROWS_FLOOR, ROWS_PER_BYTE, f"it has {rows} rows", "rows")
+
+    def _refuse(self, found: int, floor: int, per_byte: float, what: str, unit: str) -> None:
+        most = floor + int(per_byte * len(self.body))
+        if found > most:
+            raise _too_large(self.name, what, most, unit)
+
+    def table(self) -> pa.Table:
+        """Return the rows.
+
+        Raises:
+            TooLargeError: Pages or rows decode to more than the limits.
+            pa.ArrowException, OSError: The file is damaged.
+        """
+        self._check_decoded()
+        wanted = None if self.columns is None else list(self.columns)
+        # Threads take longer to begin than a small file takes to read.
+        return self.arrow.read(wanted, use_threads=len(self.body) > _SMALL_BYTES)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, some thousand at a time; texts are dictionary arrays.
+
+        So the memory of a batch does not depend on how often a text is repeated.
+
+        Raises:
+            TooLargeError: Pages hold more than the limits.
+            pa.ArrowException, OSError: The file is damaged.
+        """
+        leaves = self._leaves()
+        self._check_pages(leaves)
+        reader = self._with_dictionaries([each.path for each in leaves if each.is_text])
+        wanted = None if self.columns is None else list(self.columns)
+        yield from reader.iter_batches(_BATCH_ROWS, columns=wanted, use_threads=False)
+
+    def _with_dictionaries(self, paths: list[str]) -> parquet.ParquetFile:
+        from pyarrow import parquet
+
+        # The footer is within the limits, and is not parsed again.
+        return parquet.ParquetFile(
+            arrow_owned(self.body), metadata=self.arrow.metadata, read_dictionary=paths
+        )
+
+    def _leaves(self) -> list[_Leaf]:
+        metadata, schema = self.arrow.metadata, self.arrow.metadata.schema
+        found = []
+        for index in range(metadata.num_columns):
+            column = schema.column(index)
+            path = column.path
+            if self.columns is None or any(f"{path}.".startswith(f"{e}.") for e in self.columns):
+                kind = column.physical_type
+                width = column.length if kind == "FIXED_LEN_BYTE_ARRAY" else _SLOT_BYTES
+                found.append(_Leaf(index, path, kind == "BYTE_ARRAY", max(width, _SLOT_BYTES)))
+        return found
+
+    def _check_pages(self, leaves: Sequence[_Leaf]) -> list[_Pages]:
+        """Check what pages unpack to, and return the sums of each leaf."""
+        metadata = self.arrow.metadata
+        groups = [metadata.row_group(each) for each in range(metadata.num_row_groups)]
+        unpacked = decoded = 0
+        found = []
+        for leaf in leaves:
+            pages = _Pages()
+            for group in groups:
+                self._walk(group.column(leaf.index), pages)
+            what = f"column {leaf.path} has {pages.values} values"
+            self._refuse(pages.values, VALUES_FLOOR, VALUES_PER_BYTE, what, "values")
+            unpacked += pages.unpacked
+            what = f"pages unpack to {unpacked} bytes"
+            self._refuse(unpacked, PAGES_FLOOR, PAGES_PER_BYTE, what, "bytes of pages")
+            decoded += leaf.width * pages.values
+            self._refuse_decoded(decoded)
+            found.append(pages)
+        return found
+
+    def _refuse_decoded(self, found: int) -> None:
+        what = f"rows decode to {found} bytes or more"
+        self._refuse(found, DECODED_FLOOR, DECODED_PER_BYTE, what, "bytes of rows")
+
+    def _walk(self, chunk: Any, into: _Pages) -> None:
+        """Add up the headers of a column chunk's pages, as Arrow is going to read them."""
+        start = chunk.data_page_offset
+        dictionary = chunk.dictionary_page_offset
+        if dictionary is not None and 0 < dictionary < start:
+            start = dictionary
+        end = start + chunk.total_compressed_size
+        if not 0 <= start <= end <= len(self.body):
+            raise OSError(f"column {chunk.path_in_schema} lies outside of the file")
+        values = 0
+        while start < end and values < chunk.num_values:
+            header = page_header(self.body, start, end)
+            into.unpacked += header.unpacked
+            if header.is_dictionary:
+                into.entry = max(into.entry, header.unpacked)
+            else:
+                values += header.values
+            start = header.end
+        into.values += max(values, chunk.num_values)
+
+    def _check_decoded(self) -> None:
+        """Check how many bytes texts decode to that dictionaries hold once."""
+        leaves = self._leaves()
+        sums = self._check_pages(leaves)
+        total = sum(leaf.width * each.values for leaf, each in zip(leaves, sums, strict=True))
+        total += sum(each.unpacked for each in sums)
+        self._refuse_decoded(total)
+        repeated = [
+            (leaf.path, each.entry * each.values)
+            for leaf, each in zip(leaves, sums, strict=True)
+            if leaf.is_text and each.entry
+        ]
+        most = DECODED_FLOOR + DECODED_PER_BYTE * len(self.body)
+        if total + sum(longest for _, longest in repeated) <= most:
+            return
+        # An entry may be as long as its dictionary; mostly none is, and this sum is exact.
+        for path, _ in repeated:
+            reader = self._with_dictionaries([path])
+            for batch in reader.iter_batches(_BATCH_ROWS, columns=[path], use_threads=False):
+                total += _text_bytes(batch.column(0))
+                self._refuse_decoded(total)
+
+
+@frozen
+class _Leaf:
+    """A column without members: its place, its path, and bytes of a value's slot."""
+
+    index: int
+    path: str
+    is_text: bool
+    width: int
+
+
+class _Pages:
+    """Sums over the pages of a leaf: bytes unpacked, values, the largest dictionary."""
+
+    def __init__(self) -> None:
+        self.unpacked = 0
+        self.values = 0
+        self.entry = 0
+
+
+def _text_bytes(array: Any) -> int:
+    """Return how many bytes the texts of a column take when none is shared."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        if not len(array.dictionary):
+            return 0
+        lengths = pc.cast(pc.binary_length(array.dictionary), pa.int64())
+        return int(pc.sum(lengths.take(array.indices)).as_py() or 0)
+    if pa.types.is_struct(kind):
+        return sum(map(_text_bytes, array.flatten()))
+    if pa.types.is_map(kind):
+        return _text_bytes(array.keys) + _text_bytes(array.items)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _text_bytes(array.flatten())
+    return int(array.nbytes)
+
+
+def python_values(array: Any) -> list[Any]:
+    """Return an array as Python's values, equal texts of a dictionary as one object.
+
+    Structs become dicts of the members that are present, and maps dicts.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> python_values(pa.array([{"a": 1, "b": None}, None]))
+        [{'a': 1}, None]
+    """
+    import pyarrow as pa
+
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        texts = array.dictionary.to_pylist()
+        return [None if each is None else texts[each] for each in array.indices.to_pylist()]
+    if pa.types.is_struct(kind):
+        return _structs(array)
+    if pa.types.is_map(kind):
+        keys, items = python_values(array.keys), python_values(array.items)
+        return [
+            None if span is None else dict(zip(keys[span], items[span], strict=True))
+            for span in _spans(array)
+        ]
+    if pa.types.is_list(kind):
+        values = python_values(array.values)
+        return [None if span is None else values[span] for span in _spans(array)]
+    found: list[Any] = array.to_pylist()
+    return found
+
+
+def _structs(array: Any) -> list[Any]:
+    names = [each.name for each in array.type]
+    rows: list[Any] = [None] * len(array)
+    if array.null_count == len(array):
+        return rows
+    members = [python_values(each) for each in array.flatten()]
+    for row, is_there in enumerate(array.is_valid().to_pylist()):
+        if is_there:
+            values = ((name, member[row]) for name, member in zip(names, members, strict=True))
+            rows[row] = {name: value for name, value in values if value is not None}
+    return rows
+
+
+def _spans(array: Any) -> Iterator[slice | None]:
+    offsets = array.offsets.to_pylist()
+    for row, is_there in enumerate(array.is_valid().to_pylist()):
+        yield slice(offsets[row], offsets[row + 1]) if is_there else None
+
+
+def _too_large(file: str, what: str, most: int, unit: str) -> TooLargeError:
+    return TooLargeError(
+        f"{file}: {what}, and the limit for a file of its size is {most} {unit}, which is more "
+        "than writers are known to make: have its owner write it again, or leave it out"
+    )
+
+
+@cache
+def _whole_file() -> type[parquet.ParquetFile]:
+    from pyarrow import parquet
+
+    class WholeFile(parquet.ParquetFile):  # type: ignore[misc]
+        """A file of which all columns are read.
+
+        Where each name stands is worked out when a file is opened, which takes as long as reading
+        a small one, and who reads all of them asks for no name.
+        """
+
+        def _build_nested_paths(self) -> dict[str, list[int]]:
+            return {}
+
+    return WholeFile

@@ -1,0 +1,211 @@
+"""As much of Parquet's Thrift structures as has to be known before Arrow may read a file.
+
+Source: the Parquet format, parquet.thrift; the Thrift compact protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from attrs import frozen
+
+_SCHEMA: Final = 2
+_CHILDREN: Final = 5
+_UNPACKED, _PACKED = 2, 3
+_DATA, _DICTIONARY, _DATA_V2 = 5, 7, 8
+_BOOLEANS: Final = (1, 2)
+_BYTE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 3, 8, 9, 10, 11, 12
+_FIXED: Final = {1: 0, 2: 0, _BYTE: 1, 7: 8}
+"""Bytes of truth values, which stand in the field's head, of a byte, and of a double."""
+_INTEGERS: Final = (4, 5, 6)
+_LONG_LIST: Final = 15
+_LONGEST_NUMBER: Final = 10
+_STRUCTURE_DEPTH: Final = 16
+
+
+def schema_depth(body: bytes, start: int, end: int) -> int:
+    """Return how many groups of a footer's schema nest in one another.
+
+    Args:
+        body: Bytes that hold the footer.
+        start: Where it begins.
+        end: Where it ends.
+
+    Raises:
+        IndexError: It ends early.
+        ValueError: It is no footer.
+    """
+    footer = _Compact(body, start, end)
+    for number, kind in footer.fields():
+        if number == _SCHEMA:
+            return _depth(footer)
+        footer.skip(kind)
+    raise ValueError("it has no schema")
+
+
+def _depth(footer: _Compact) -> int:
+    """Return the depth of the list of elements that follows, each before its children."""
+    left: list[int] = []
+    deepest = 0
+    for _ in range(footer.list_size()):
+        children = 0
+        for number, kind in footer.fields():
+            if number == _CHILDREN:
+                children = footer.integer()
+            else:
+                footer.skip(kind)
+        while left and not left[-1]:
+            left.pop()
+        if left:
+            left[-1] -= 1
+        if children > 0:
+            left.append(children)
+        deepest = max(deepest, len(left))
+    return deepest
+
+
+@frozen
+class PageHeader:
+    """A page's header.
+
+    Attributes:
+        end: Where the page ends, in bytes from the file's begin.
+        unpacked: Bytes of the page when it is decompressed.
+        values: How many it holds.
+        is_dictionary: Whether these are the entries of a dictionary.
+    """
+
+    end: int
+    unpacked: int
+    values: int
+    is_dictionary: bool
+
+
+def page_header(body: bytes, start: int, end: int) -> PageHeader:
+    """Return what the header of a page says.
+
+    Args:
+        body: The file.
+        start: Where the header begins.
+        end: Where the page's column chunk ends.
+
+    Raises:
+        OSError: It is no header, or the page does not end in its column chunk.
+    """
+    reader = _Compact(body, start, end)
+    unpacked = packed = values = 0
+    is_dictionary = False
+    try:
+        for number, kind in reader.fields():
+            if number == _UNPACKED:
+                unpacked = reader.integer()
+            elif number == _PACKED:
+                packed = reader.integer()
+            elif number in {_DATA, _DATA_V2, _DICTIONARY}:
+                is_dictionary = number == _DICTIONARY
+                for member, member_kind in reader.fields():
+                    if member == 1:
+                        values = reader.integer()
+                    else:
+                        reader.skip(member_kind)
+            else:
+                reader.skip(kind)
+    except (IndexError, ValueError) as error:
+        raise OSError(f"the header of the page at byte {start} is no Thrift") from error
+    if min(packed, unpacked, values) < 0 or reader.position + packed > end:
+        raise OSError(f"the page at byte {start} has sizes that do not fit")
+    return PageHeader(reader.position + packed, unpacked, values, is_dictionary)
+
+
+class _Compact:
+    """Reads structures of Thrift's compact protocol."""
+
+    __slots__ = ("_body", "_end", "position")
+
+    def __init__(self, body: bytes, start: int, end: int) -> None:
+        self._body = body
+        self._end = end
+        self.position = start
+
+    def _byte(self) -> int:
+        if self.position >= self._end:
+            raise IndexError("it ends early")
+        self.position += 1
+        return self._body[self.position - 1]
+
+    def _unsigned(self) -> int:
+        found = self._byte()
+        if found < 0x80:  # noqa: PLR2004
+            return found
+        found &= 0x7F
+        for shift in range(7, 7 * _LONGEST_NUMBER, 7):
+            byte = self._byte()
+            found |= (byte & 0x7F) << shift
+            if byte < 0x80:  # noqa: PLR2004
+                return found
+        raise ValueError("a number does not end")
+
+    def integer(self) -> int:
+        """Return the next number."""
+        raw = self._unsigned()
+        return raw >> 1 ^ -(raw & 1)
+
+    def fields(self) -> Iterator[tuple[int, int]]:
+        """Yield the number and the kind of a structure's fields; the caller reads each value."""
+        number = 0
+        while head := self._byte():
+            step = head >> 4
+            number = number + step if step else self.integer()
+            yield number, head & 0x0F
+
+    def list_size(self) -> int:
+        """Return how many elements the list has that begins here.
+
+        Raises:
+            ValueError: There are fewer bytes.
+        """
+        return self._checked(self._list_head()[0])
+
+    def _checked(self, size: int) -> int:
+        if size > self._end - self.position:
+            raise ValueError(f"it declares {size} elements, more than there are bytes")
+        return size
+
+    def _list_head(self) -> tuple[int, int]:
+        head = self._byte()
+        size = head >> 4
+        size = self._unsigned() if size == _LONG_LIST else size
+        return size, head & 0x0F
+
+    def skip(self, kind: int, depth: int = 0) -> None:
+        """Pass over a value."""
+        if depth > _STRUCTURE_DEPTH:
+            raise ValueError("structures nest too deep")
+        if kind in _FIXED:
+            self.position += _FIXED[kind]
+        elif kind in _INTEGERS:
+            self._unsigned()
+        elif kind == _BINARY:
+            length = self._unsigned()
+            self.position += length
+        elif kind == _STRUCT:
+            for _, inside in self.fields():
+                self.skip(inside, depth + 1)
+        else:
+            self._skip_container(kind, depth + 1)
+
+    def _skip_container(self, kind: int, depth: int) -> None:
+        if kind in {_LIST, _SET}:
+            size, inside = self._list_head()
+            kinds = [inside]
+        elif kind == _MAP:
+            size = self._unsigned()
+            both = self._byte() if size else 0
+            kinds = [both >> 4, both & 0x0F]
+        else:
+            raise ValueError(f"no value is of kind {kind}")
+        for _ in range(self._checked(size)):
+            for each in kinds:
+                # Inside of a container a truth value takes a byte.
+                self.skip(_BYTE if each in _BOOLEANS else each, depth)
