@@ -37,14 +37,18 @@ def names_files(file: FileChange) -> bool:
     return file.content == "position-deletes" and file.format.lower() == "parquet"
 
 
-def named_files(body: bytes) -> list[str]:
+def named_files(body: bytes, file: str = _WHAT) -> list[str]:
     """Return the URLs of the data files that a file of position deletes names, sorted.
+
+    Args:
+        body: The file.
+        file: Its name, for errors.
 
     Raises:
         TooLargeError: It declares or unpacks to more than a file of its size may.
     """
     found: set[str] = set()
-    for batch in opened(body, _WHAT, [_NAMES]).batches():
+    for batch in opened(body, file, [_NAMES]).batches():
         found.update(python_values(batch.column(0)))
     return sorted(found)
 

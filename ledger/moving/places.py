@@ -343,7 +343,7 @@ class _Rewriting:
         body = table.read_file(file.path)
         if body is None:
             raise StoreError(f"{table.location}/{file.path} is gone; restore it from a backup")
-        names = named_files(body)
+        names = named_files(body, file.path)
         told = (each for each in names if each in self.paths)
         said = {each: below(table.location, self.paths[each]) for each in told}
         lost = lost_names(table, [each for each in names if each not in said])

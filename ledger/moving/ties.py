@@ -211,7 +211,9 @@ def _files(table: Tied, live: Sequence[FileChange], roots: Sequence[str]) -> Ite
                 yield Tie(name, "equality-deletes", what + more, each.path)
         if names_files(each):
             body = table.read_file(each.path)
-            lost = lost_names(table, named_files(body)) if body is not None else [each.path]
+            lost = (
+                lost_names(table, named_files(body, each.path)) if body is not None else [each.path]
+            )
             if lost:
                 yield Tie(
                     name,

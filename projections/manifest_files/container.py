@@ -15,7 +15,12 @@ from typing import Any, Final, NamedTuple, TypeVar
 from attrs import frozen
 
 from ledger.log.beside import give_way
-from ledger.model.errors import DamagedLogError, LedgerError, TooLargeError
+from ledger.model.errors import (
+    DamagedLogError,
+    LedgerError,
+    MissingDependencyError,
+    TooLargeError,
+)
 from projections.manifest_files.codecs import unpacked
 from projections.manifest_files.schema import readable_schema
 

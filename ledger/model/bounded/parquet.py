@@ -17,7 +17,9 @@ Source: the Parquet format, parquet.thrift; the Thrift compact protocol.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cache
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
@@ -60,6 +62,7 @@ _SLOT_BYTES: Final = 8
 
 _BATCH_ROWS: Final = 8_192
 _SMALL_BYTES: Final = 1_000_000
+_NOWHERE: Final = -1
 _CONTAINER_FLOOR: Final = 1_024
 _ELEMENT_BYTES: Final = 3
 """The least bytes of an element of a list in a footer, apart from lists of few encodings."""
@@ -381,8 +384,9 @@ def python_values(array: Any) -> list[Any]:
 
     kind = array.type
     if pa.types.is_dictionary(kind):
-        texts = array.dictionary.to_pylist()
-        return [None if each is None else texts[each] for each in array.indices.to_pylist()]
+        places = array.indices
+        places = _numbers(places.fill_null(_NOWHERE) if places.null_count else places)
+        return [*map(_texts_at(array.dictionary, {*places}).__getitem__, places)]
     if pa.types.is_struct(kind):
         return _structs(array)
     if pa.types.is_map(kind):
@@ -394,7 +398,33 @@ def python_values(array: Any) -> list[Any]:
     if pa.types.is_list(kind):
         values = python_values(array.values)
         return [None if span is None else values[span] for span in _spans(array)]
+    if not array.null_count and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        return _numbers(array)
     found: list[Any] = array.to_pylist()
+    return found
+
+
+def _numbers(array: Any) -> list[Any]:
+    """Return numbers without nulls, in a tenth of the time that Arrow's objects take."""
+    found: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
+    return found
+
+
+def _texts_at(array: Any, places: AbstractSet[int]) -> dict[int, Any]:
+    """Return some texts of a dictionary by their places; a batch uses few of a large one's."""
+    import pyarrow as pa
+
+    found: dict[int, Any] = {_NOWHERE: None}
+    if array.type != pa.string() or array.null_count:
+        return found | {each: array[each].as_py() for each in places if each != _NOWHERE}
+    _, ends, text = array.buffers()
+    if ends is None or not len(array):
+        return found
+    offsets = memoryview(ends)[: 4 * (array.offset + len(array) + 1)].cast("i")[array.offset :]
+    body = memoryview(b"" if text is None else text)
+    for each in places:
+        if each != _NOWHERE:
+            found[each] = str(body[offsets[each] : offsets[each + 1]], "utf-8")
     return found
 
 
@@ -404,16 +434,18 @@ def _structs(array: Any) -> list[Any]:
     if array.null_count == len(array):
         return rows
     members = [python_values(each) for each in array.flatten()]
-    for row, is_there in enumerate(array.is_valid().to_pylist()):
+    present = zip(*members, strict=True) if members else repeat((), len(array))
+    for row, (is_there, values) in enumerate(zip(_numbers(array.is_valid()), present, strict=True)):
         if is_there:
-            values = ((name, member[row]) for name, member in zip(names, members, strict=True))
-            rows[row] = {name: value for name, value in values if value is not None}
+            rows[row] = {
+                name: value for name, value in zip(names, values, strict=True) if value is not None
+            }
     return rows
 
 
 def _spans(array: Any) -> Iterator[slice | None]:
-    offsets = array.offsets.to_pylist()
-    for row, is_there in enumerate(array.is_valid().to_pylist()):
+    offsets = _numbers(array.offsets)
+    for row, is_there in enumerate(_numbers(array.is_valid())):
         yield slice(offsets[row], offsets[row + 1]) if is_there else None
 
 

@@ -150,6 +150,10 @@ def columns_of(
         fields = reading.members(schema, (), ())
     except (KeyError, TypeError, AttributeError) as error:
         raise InvalidInputError(f"the source's schema is none of Delta's: {error!r}") from error
+    except RecursionError as error:
+        raise InvalidInputError(
+            f"the source's schema nests deeper than {t.MAX_DEPTH} types: flatten its columns"
+        ) from error
     has_own_ids = reading.mapped and reading.has_own_ids
     if has_own_ids:
         _check_unique(fields)

@@ -18,6 +18,7 @@ from ledger.model.errors import (
     MissingDependencyError,
     NotFoundError,
     StoreError,
+    TooLargeError,
 )
 from ledger.stores.file_access import FileAccess, endpoint_of
 from projections.iceberg.manifests.reading import partition_width
@@ -226,6 +227,8 @@ def _read(url: str, read: Read, known: ReadFile | None) -> MetadataFile:
     try:
         file = read_after(body, known)
         return MetadataFile(url, file, _whole(file.metadata))
+    except TooLargeError as error:
+        raise TooLargeError(f"{url}: {error}") from error
     except InvalidInputError as error:
         raise InvalidInputError(f"{url} is no metadata of an Iceberg table: {error}") from error
 

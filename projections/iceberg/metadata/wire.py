@@ -11,13 +11,22 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from ledger.model.errors import InvalidInputError
+from ledger.model.errors import InvalidInputError, TooLargeError
 
 Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 MOST_BYTES = 2**30
 """A file whose content is larger than this is refused, compressed or not."""
+
+_GZIP_FLOOR = 32 << 20
+_GZIP_EXPANSION = 100
+"""How many times its size a file may unpack to beyond the floor. Metadata of 5,000 snapshots with
+summaries that are alike packs 15 to 30 times."""
+
+_VALUES_FLOOR = 2_000_000
+_VALUES_PER_BYTE = 4
+"""Values of a compressed file; as objects of Python the shortest take 30 times their bytes."""
 
 _GZIP = b"\x1f\x8b"
 _GZIP_WINDOW = zlib.MAX_WBITS | 16
@@ -69,21 +78,32 @@ def inflated(content: bytes | str) -> bytes | str:
     """Return the content of a file that may be compressed with gzip.
 
     Raises:
-        InvalidInputError: The compressed bytes are torn, or too much comes out of them.
+        InvalidInputError: The compressed bytes are torn.
+        TooLargeError: More comes out of them than of metadata that writers make.
     """
     if len(content) > MOST_BYTES:
-        raise InvalidInputError(f"a metadata file of more than {MOST_BYTES} bytes is not read")
+        raise TooLargeError(f"a metadata file of more than {MOST_BYTES} bytes is not read")
     if isinstance(content, str) or not content.startswith(_GZIP):
         return content
+    most = min(_GZIP_FLOOR + _GZIP_EXPANSION * len(content), MOST_BYTES)
     inflater = zlib.decompressobj(_GZIP_WINDOW)
     try:
-        found = inflater.decompress(content, MOST_BYTES)
+        found = inflater.decompress(content, most + 1)
     except zlib.error as error:
         raise InvalidInputError(f"not gzip: {error}; fetch the metadata file again") from error
-    if inflater.unconsumed_tail or not inflater.eof:
-        raise InvalidInputError(
-            f"the gzip data ends early or holds more than {MOST_BYTES} bytes; "
-            "fetch the metadata file again"
+    if len(found) > most:
+        raise TooLargeError(
+            f"the gzip data unpacks to more than {most} bytes, the limit for {len(content)} bytes "
+            "of it: have its owner write the metadata file again"
+        )
+    if not inflater.eof:
+        raise InvalidInputError("the gzip data ends early; fetch the metadata file again")
+    values = found.count(b",") + found.count(b"[") + found.count(b"{")
+    if values > _VALUES_FLOOR + _VALUES_PER_BYTE * len(content):
+        raise TooLargeError(
+            f"the gzip data holds {values} values, and the limit for {len(content)} bytes of it is "
+            f"{_VALUES_FLOOR + _VALUES_PER_BYTE * len(content)}: have its owner write the metadata "
+            "file again"
         )
     return found
 
