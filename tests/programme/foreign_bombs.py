@@ -27,6 +27,7 @@ from pyarrow import parquet
 
 import ledger
 from ledger.cli import main as main_of_cli
+from ledger.events.commit import NEWEST_FORMAT
 from ledger.files.change_table import to_table
 from ledger.files.deletes import named_files
 from ledger.moving.bring import bring
@@ -454,7 +455,8 @@ def export(line: bytes) -> Bomb:
     """Return an export whose second line is one of a kind."""
 
     def build(folder: Path) -> None:
-        root = '{"format":3,"ledgerId":"0190aaaa-0000-7000-8000-000000000001"}\n'
+        ledger_id = "0190aaaa-0000-7000-8000-000000000001"
+        root = f'{{"format":{NEWEST_FORMAT},"ledgerId":"{ledger_id}"}}\n'
         first = {"lakeledger": "export", "format": 1, "root": root}
         said = {"lakeledger": "stream", "name": "catalog", "last": 0, "head": ""}
         lines = [json.dumps(each, separators=(",", ":")).encode() for each in (first, said)]

@@ -147,7 +147,7 @@ class Source:
         yield listed, None
         records = read_container(self.read(listed), listed)
         with telling_damage(listed):
-            manifests = msgspec.convert(records, list[_ListedManifest])
+            manifests = [msgspec.convert(each, _ListedManifest) for each in records]
         for each in manifests:
             if each.added_snapshot_id not in known:
                 yield each.manifest_path, each.partition_spec_id

@@ -274,8 +274,8 @@ def _values(
     for place in (place for batch in batches for place in batch.column(0).to_pylist()):
         file = files[place]
         system, inside = access.open(file.url)
-        with system.open(inside, "rb") as body:
-            opened = parquet.ParquetFile(body)
+        with system.open(inside, "rb") as stream:
+            opened = parquet.ParquetFile(stream)
             # So that a column without a value has a sketch of none, and is known.
             for each in file.wanted:
                 yield _batch(place, each.field_id, pa.nulls(1, pa.binary()))

@@ -162,7 +162,9 @@ def _with_sidecars(log: Path, version: int, rows: pa.Table) -> pa.Table:
 
 
 def _with_marker(rows: pa.Table, version: int, sidecars: Sequence[dict[str, Any]]) -> pa.Table:
-    schema = pa.schema([*rows.schema, ("checkpointMetadata", _V2), ("sidecar", _SIDECAR)])
+    markers = {"checkpointMetadata": _V2, "sidecar": _SIDECAR}
+    kinds = [each for each in rows.schema if each.name not in markers]
+    schema = pa.schema([*kinds, *markers.items()])
     said = [
         {"checkpointMetadata": {"version": version}},
         *rows.to_pylist(),
