@@ -12,7 +12,9 @@ _DEEPEST = 16
 _MOST_TYPES = 100_000
 """Types in a schema: a manifest's has some 60, and one for each field that partitions its files."""
 _VALUES_A_BYTE = 4
-"""Values of a record that no byte stands for cost memory all the same: an empty record, null."""
+_SPARE_VALUES = 64
+"""Values that no byte stands for cost memory all the same: an empty record, null. A list may repeat
+each of its elements' as often as it has bytes, and a file each of its records' more seldom."""
 
 
 def readable_schema(schema: Any) -> Any:
@@ -73,7 +75,7 @@ def _plain_complex(schema: dict[str, Any], known: dict[str, Any], depth: int) ->
 
 
 def _check_densities(plain: Any) -> None:
-    """Check that no record has many more values than the least bytes that it stands in.
+    """Check that no value has many more values in it than the least bytes that it stands in.
 
     Raises:
         ValueError: One has, or there are too many types.
@@ -95,20 +97,22 @@ def _check_densities(plain: Any) -> None:
         if schema["type"] == "record":
             inside = [sizes_of(each["type"]) for each in schema["fields"]]
             least, values = (sum(each) for each in zip((0, 1), *inside, strict=True))
-            if values > _VALUES_A_BYTE * (least + 1):
-                raise ValueError(
-                    f"its record {schema['name']} has {values} values in {least} bytes"
-                )
             sizes[schema["name"]] = least, values
             return least, values
         if schema["type"] == "fixed":
             sizes[schema["name"]] = int(schema["size"]), 1
             return int(schema["size"]), 1
         if schema["type"] in {"array", "map"}:
-            sizes_of(schema["items" if schema["type"] == "array" else "values"])
+            inner = sizes_of(schema["items" if schema["type"] == "array" else "values"])
+            _refuse_dense(*inner, spare=0)
         return 1, 1
 
-    sizes_of(plain)
+    _refuse_dense(*sizes_of(plain), spare=_SPARE_VALUES)
+
+
+def _refuse_dense(least: int, values: int, *, spare: int) -> None:
+    if values > _VALUES_A_BYTE * (least + 1) + spare:
+        raise ValueError(f"its schema has {values} values that stand in {least} bytes")
 
 
 def _takes_bytes(schema: Any, known: dict[str, Any]) -> bool:

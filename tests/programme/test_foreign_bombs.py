@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from tests.programme.foreign_bombs import CASES
+from ledger.model import types as t
+from ledger.model.bounded.parquet import opened_stream
+from projections.statistics.columns.values import WantedColumn, distinct_bytes
+from tests.programme.foreign_bombs import CASES, long_texts, written
 
 REPOSITORY = Path(__file__).parents[2]
 MOST_MIB = 512
@@ -40,3 +45,18 @@ def test_a_bomb_is_rejected_by_name_in_bounded_memory_and_time(case: str, tmp_pa
     assert CASES[case].name in found["message"], found
     assert found["grown_mib"] < MOST_MIB, found
     assert found["seconds"] < MOST_SECONDS, found
+
+
+def test_a_text_that_a_data_file_repeats_takes_memory_once() -> None:
+    """A million rows of a text of a megabyte, which the file holds once."""
+    table = pa.table({"a": long_texts(1_000_000, 1_000_000)})
+    body = written(table, dictionary_pagesize_limit=1 << 30)
+    before = pa.total_allocated_bytes()
+    file = opened_stream(io.BytesIO(body), len(body), "a.parquet")
+    wanted = WantedColumn(1, "a", t.VarCharType(9))
+    most = 0
+    for _, values in distinct_bytes(file, (wanted,), field_ids=False):
+        most = max(most, pa.total_allocated_bytes() - before)
+        assert [len(each) for each in values.to_pylist()] == [1_000_000]
+
+    assert 0 < most < 64 << 20

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
@@ -145,6 +145,33 @@ def read_metadata(tail: bytes, file: str) -> parquet.FileMetaData:
 
     limit = check_footer(tail, len(tail), file)
     return _whole_file()(pa.BufferReader(tail), thrift_container_size_limit=limit).metadata
+
+
+def opened_stream(stream: IO[bytes], size: int, file: str) -> parquet.ParquetFile:
+    """Open a data file, whose rows are not limited, to read a few of them at a time.
+
+    Texts are read as dictionary arrays, so that a repeated one takes memory once.
+
+    Args:
+        stream: The file.
+        size: Its bytes.
+        file: Its name, for errors.
+
+    Raises:
+        TooLargeError: The footer declares more than it has bytes for.
+        pa.ArrowException, OSError: The bytes are no Parquet file.
+    """
+    from pyarrow import parquet
+
+    stream.seek(max(0, size - _TRAILER_BYTES))
+    length = int.from_bytes(stream.read(_TRAILER_BYTES)[: -len(_MAGIC)], "little")
+    # One that is longer than may be is judged by its end.
+    start = max(0, size - _TRAILER_BYTES - (length if length <= FOOTER_BYTES else 0))
+    stream.seek(start)
+    metadata = read_metadata(stream.read(size - start), file)
+    columns = map(metadata.schema.column, range(metadata.num_columns))
+    texts = [each.path for each in columns if each.physical_type == "BYTE_ARRAY"]
+    return parquet.ParquetFile(stream, metadata=metadata, read_dictionary=texts)
 
 
 def check_footer(tail: bytes, size: int, file: str) -> int:

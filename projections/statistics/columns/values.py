@@ -51,16 +51,19 @@ def distinct_bytes(
     """Yield of each column the different values of some rows at a time; nulls are left out.
 
     Args:
-        file: A `pyarrow.parquet.ParquetFile`.
+        file: A `pyarrow.parquet.ParquetFile`, which may read texts as dictionaries.
         wanted: The columns.
         field_ids: Whether the file's columns are found by their ids, or by name.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     places = _places(file.schema_arrow, wanted, field_ids=field_ids)
     for each, name in places.items():
         for batch in file.iter_batches(_ROWS_AT_ONCE, columns=[name], use_threads=False):
             values = pc.drop_null(pc.unique(batch.column(0)))
+            if pa.types.is_dictionary(values.type):
+                values = values.dictionary_decode()
             if len(values):
                 yield each.field_id, encoded(values, each.type)
 

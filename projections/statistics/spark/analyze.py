@@ -17,7 +17,7 @@ from attrs import field, frozen
 from ledger.evolution.declared.personal import Marked
 from ledger.history.older import schemas_by_id
 from ledger.locations import below
-from ledger.model.bounded.parquet import bounded_table
+from ledger.model.bounded.parquet import bounded_table, opened_stream
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.partition import PartitionSpec
@@ -269,13 +269,12 @@ def _values(
 ) -> Iterator[Any]:
     """Yield the different values of each file's columns; runs where executors are."""
     import pyarrow as pa
-    from pyarrow import parquet
 
     for place in (place for batch in batches for place in batch.column(0).to_pylist()):
         file = files[place]
         system, inside = access.open(file.url)
         with system.open(inside, "rb") as stream:
-            opened = parquet.ParquetFile(stream)
+            opened = opened_stream(stream, int(system.size(inside)), file.url)
             # So that a column without a value has a sketch of none, and is known.
             for each in file.wanted:
                 yield _batch(place, each.field_id, pa.nulls(1, pa.binary()))
