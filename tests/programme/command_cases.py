@@ -12,16 +12,27 @@ from pathlib import Path
 from typing import Any, Final
 
 import fastavro
+import pyarrow as pa
 from attrs import frozen
 from pyarrow import parquet
+from pyiceberg.types import LongType
 
 import ledger
-from ledger import AddColumn, DropColumn, Ledger, Schema, SetOption, Table
+from ledger import AddColumn, DropColumn, FileChange, Ledger, Schema, SetOption, Table
 from ledger.cli import main
+from ledger.moving.export import export
+from tests.projections.iceberg.importing.writing import appended, created
+from tests.projections.paimon.importing.paimon_source import PaimonSource
 from tests.readers.engines import duckdb_connection
-from tests.readers.lakehouse import add_rows
+from tests.readers.lakehouse import add_rows, write_rows
 
 Outcome = dict[str, Any]
+
+OUTPUT: Final = "command.out"
+"""The file beside a run's folder with what the last run of the command wrote to stdout."""
+
+CHANGING: Final = ("create", "replace", "delete")
+READING: Final = ("read", "read_many", "exists", "confirm", "keys")
 
 
 def nothing(_home: Path) -> None:
@@ -39,8 +50,9 @@ class Case:
         outcome: Returns what the command has left, without times and fresh ids; raises an
             AssertionError where it is not well.
         is_done: Whether the command's first commit is in the log.
-        admitted: What an error says once that commit is there; none: it must not be there.
+        admitted: What an error says once that commit is there.
         between: Checks what an interrupted run has left, before the retry.
+        calls: The methods of a store at which it is interrupted.
     """
 
     name: str
@@ -48,8 +60,9 @@ class Case:
     prepare: Callable[[Path], None]
     outcome: Callable[[Path], Outcome]
     is_done: Callable[[Path], bool]
-    admitted: str = ""
+    admitted: str = "it is not done"
     between: Callable[[Path], None] = nothing
+    calls: tuple[str, ...] = CHANGING
 
 
 _FRESH: Final = (
@@ -153,8 +166,6 @@ def life(table: Table) -> None:
 
 MOVED: Final[Mapping[str, str]] = {
     "all": "paimon,iceberg,delta",
-    "paimon_only": "paimon",
-    "iceberg_only": "iceberg",
     "undeclared": "paimon,iceberg",
 }
 
@@ -278,26 +289,284 @@ def move_is_named(home: Path) -> None:
         assert any("lakeledger move" in each for each in advice), (left, advice, code, err)
 
 
-CASES: Final = {
-    each.name: each
-    for each in (
-        Case(
-            "move",
-            ("move", "--ledger", "lake"),
-            renamed_away,
-            moved,
-            has_event("lake", "moveLedger"),
-            "Complete the move with: lakeledger move",
-            move_is_named,
-        ),
-        Case(
-            "copy",
-            ("move", "--copy", "--ledger", "lake"),
-            copied_away,
-            moved,
-            has_event("lake", "copyLedger"),
-            "Complete the move with: lakeledger move",
-            move_is_named,
-        ),
+# Imports, mirrors and promotions
+
+
+def ledger_with_shop(home: Path) -> Ledger:
+    lake = opened(home / "lake")
+    lake.create_database("shop")
+    return lake
+
+
+def iceberg_source(folder: Path) -> Callable[[int], None]:
+    """Make an Iceberg table; return what appends a row of an id."""
+    folder.parent.mkdir(parents=True)
+    table = created(folder)
+
+    def append(number: int) -> None:
+        appended(table, number, name=[f"n{number}"])
+
+    append(1)
+    append(2)
+    with table.update_schema() as update:
+        update.add_column("more", LongType())
+    return append
+
+
+def paimon_source(folder: Path) -> Callable[[int], None]:
+    """Make a Paimon table; return what appends a few rows."""
+    source = PaimonSource(folder.parents[1])
+    source.append()
+    source.add("more")
+    source.append()
+    return lambda _number: source.append()
+
+
+def delta_source(folder: Path) -> Callable[[int], None]:
+    """Make a Delta table; return what appends a row of an id."""
+    from deltalake import write_deltalake
+
+    def append(number: int) -> None:
+        rows = pa.table({"id": pa.array([number], pa.int64()), "name": [f"n{number}"]})
+        write_deltalake(str(folder), rows, mode="append")
+
+    append(1)
+    append(2)
+    return append
+
+
+@frozen
+class Foreign:
+    """A table of others that the commands bring in.
+
+    Attributes:
+        format_name: Its format.
+        make: Makes it in a folder.
+    """
+
+    format_name: str
+    make: Callable[[Path], Callable[[int], None]]
+
+    @property
+    def path(self) -> str:
+        """Where it is, below a run's folder."""
+        return "source/s.db/t"
+
+    @property
+    def line(self) -> tuple[str, ...]:
+        """The command line that brings it in."""
+        return ("import", self.format_name, self.path, "shop.t", "--ledger", "lake")
+
+    def new(self, home: Path) -> None:
+        """Make the source, and a ledger without it."""
+        ledger_with_shop(home)
+        self.make(home / self.path)
+
+    def changed(self, home: Path) -> None:
+        """Make the source and a ledger that has its past, and change it."""
+        lake = ledger_with_shop(home)
+        append = self.make(home / self.path)
+        lake.import_table("shop.t", str(home / self.path), format_name=self.format_name)
+        for number in (3, 4):
+            append(number)
+
+    def outcome(self, home: Path) -> Outcome:
+        """Return what is in the ledger, and how the source's folder looks."""
+        source = sorted(masked(path) for path, _ in bodies_below(home / "source"))
+        return ledger_outcome(home / "lake") | {"source": source}
+
+    def cases(self) -> Iterator[Case]:
+        """Yield the first import, a later one, and the promotion."""
+        name = self.format_name
+        started = has_event("lake", "createTable")
+        yield Case(f"import_{name}", self.line, self.new, self.outcome, started, "")
+        yield Case(f"mirror_{name}", self.line, self.changed, self.outcome, started, "")
+        promotion = ("promote", "shop.t", "--ledger", "lake")
+        done = has_event("lake", "promoteTable")
+        admitted = "Complete it with: lakeledger promote shop.t"
+        yield Case(f"promote_{name}", promotion, self.changed, self.outcome, done, admitted)
+
+
+# Exports
+
+
+def exportable(home: Path) -> None:
+    """Make a ledger with two tables."""
+    lake = ledger_with_shop(home)
+    for name in ("one", "two"):
+        table = lake.create_table(f"shop.{name}", Schema.of({"id": "BIGINT"}))
+        files = [
+            FileChange(path=f"{number}.parquet", record_count=1, file_size_in_bytes=100)
+            for number in range(1_001)
+        ]
+        table.append(files)
+        table.alter([AddColumn(("name",), "STRING")])
+
+
+def exported(home: Path) -> Outcome:
+    """Return the lines of an export."""
+    lines = (home.parent / OUTPUT).read_bytes()
+    return {"lines": lines.decode()} | ledger_outcome(home / "lake")
+
+
+def part_is_refused(home: Path) -> None:
+    """Check that an interrupted export is not taken for a whole one."""
+    lines = (home.parent / OUTPUT).read_bytes()
+    (home.parent / "part.jsonl").write_bytes(lines)
+    shutil.rmtree(home.parent / "restored", ignore_errors=True)
+    line = ("import", "ledger", home.parent / "part.jsonl", "--ledger", home.parent / "restored")
+    is_whole = lines.endswith(b"}\n") and b'{"lakeledger":"end"' in lines
+    assert (command(*line)[0] == 0) == is_whole
+
+
+def with_lines(home: Path) -> None:
+    """Make a ledger, and the lines of its export."""
+    exportable(home)
+    lines = home / "lines.jsonl"
+    with lines.open("wb") as out:
+        export(opened(home / "lake").setting, out, [])
+    (home / "lake").rename(home / "original")
+
+
+def is_begun(home: Path) -> bool:
+    """Whether an import of lines has come to its end: it writes the ledger's root last."""
+    return opened(home / "lake").is_begun
+
+
+# Branches, followed files and erasures
+
+
+def with_branch(home: Path) -> None:
+    """Make a table with a branch that is ahead of main, and files that follow it."""
+    lake = ledger_with_shop(home)
+    options = {"ledger.formats": "iceberg", "ledger.follow": "iceberg"}
+    table = lake.create_table("shop.t", Schema.of({"id": "BIGINT"}, options=options))
+    add_rows(table, "data/1.parquet", [{"id": 1}])
+    branch = table.branch("audit")
+    branch.create()
+    path = write_rows(table, "data/2.parquet", [{"id": 2}])
+    branch.add_files([str(path)])
+
+
+def branched(home: Path) -> Outcome:
+    """Return what is in a ledger once its files have followed, which no commit waits for."""
+    code, _, err = command("follow", "--once", "--ledger", home / "lake")
+    assert code == 0, err
+    return ledger_outcome(home / "lake")
+
+
+def branch_case(name: str, kind: str, *line: str) -> Case:
+    return Case(
+        name,
+        ("branch", "shop.t", *line, "--commit-id", "retried", "--ledger", "lake"),
+        with_branch,
+        branched,
+        has_event("lake", kind),
     )
-}
+
+
+def behind(home: Path) -> None:
+    """Make tables whose files follow, and lack commits."""
+    lake = ledger_with_shop(home)
+    for name, formats in (("one", "paimon,iceberg,delta"), ("two", "iceberg")):
+        options = {"ledger.formats": formats}
+        table = lake.create_table(f"shop.{name}", Schema.of({"id": "BIGINT"}, options=options))
+        add_rows(table, "data/first.parquet", [{"id": 100}])
+        for each in formats.split(","):
+            table.project(each)
+        life(table)
+        # Another client has said so, whose process ended before files went on.
+        table.alter([SetOption("ledger.follow", formats)])
+
+
+def followed(home: Path) -> Outcome:
+    """Check that the readers of all formats find the newest rows."""
+    for name, formats in (("one", "paimon,iceberg,delta"), ("two", "iceberg")):
+        for each in formats.split(","):
+            assert rows(home / "lake/shop.db" / name, each) == ROWS, (name, each)
+    return ledger_outcome(home / "lake")
+
+
+ANN: Final = "ann-0123456789@example.com"
+
+
+def erasable(home: Path) -> None:
+    """Make a ledger that can forget, and what Ann and Bob did in it."""
+    lake = ledger.open(str(home / "lake"), author=ANN)
+    lake.init(erasable=True)
+    lake.create_database("shop")
+    table = lake.create_table("shop.t", Schema.of({"id": "BIGINT"}))
+    table.alter([SetOption("k", "1")], author="bob", message=f"for {ANN}")
+    table.alter([SetOption("k", "2")], message="mine")
+    table.alter([SetOption("k", "3")], author="bob", message="bob's")
+
+
+def erased(home: Path) -> Outcome:
+    """Check that Ann is nowhere, and Bob is where he was."""
+    named = [path for path, body in bodies_below(home / "lake") if ANN.encode() in body]
+    assert not named, named
+    history = command("log", "shop.t", "--ledger", home / "lake", "--output", "json")[1]
+    assert "bob's" in history
+    assert has_event("lake", "eraseValues")(home)
+    # Each attempt at an erasure records what it was about to erase.
+    return ledger_outcome(home / "lake") | {"log": masked(history), "events of the catalog": None}
+
+
+def _cases() -> Iterator[Case]:
+    yield Case(
+        "move",
+        ("move", "--ledger", "lake"),
+        renamed_away,
+        moved,
+        has_event("lake", "moveLedger"),
+        "Complete the move with: lakeledger move",
+        move_is_named,
+    )
+    yield Case(
+        "copy",
+        ("move", "--copy", "--ledger", "lake"),
+        copied_away,
+        moved,
+        has_event("lake", "copyLedger"),
+        "Complete the move with: lakeledger move",
+        move_is_named,
+    )
+    for foreign in (
+        Foreign("iceberg", iceberg_source),
+        Foreign("paimon", paimon_source),
+        Foreign("delta", delta_source),
+    ):
+        yield from foreign.cases()
+    yield Case(
+        "export",
+        ("export", "--ledger", "lake"),
+        exportable,
+        exported,
+        lambda _home: False,
+        between=part_is_refused,
+        calls=READING,
+    )
+    yield Case(
+        "import_ledger",
+        ("import", "ledger", "lines.jsonl", "--ledger", "lake"),
+        with_lines,
+        lambda home: ledger_outcome(home / "lake"),
+        is_begun,
+    )
+    yield branch_case("branch", "createBranch", "other")
+    yield branch_case("branch_forward", "fastForwardBranch", "audit", "--fast-forward")
+    yield branch_case("branch_drop", "dropBranch", "audit", "--drop")
+    yield Case(
+        "follow", ("follow", "--once", "--ledger", "lake"), behind, followed, lambda _: False
+    )
+    yield Case(
+        "erase",
+        ("erase", "--author", ANN, "--by", "desk", "--commit-id", "17", "--ledger", "lake"),
+        erasable,
+        erased,
+        has_event("lake", "eraseValues"),
+        "",
+    )
+
+
+CASES: Final = {each.name: each for each in _cases()}

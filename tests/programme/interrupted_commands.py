@@ -1,6 +1,6 @@
 """Whole commands on a local ledger, interrupted at one of the calls that change their store.
 
-`python -m tests.programme.interrupted_commands FOLDER CASE RUNS` runs the command of a case
+`python -m tests.programme.interrupted_commands FOLDER RUNS CASE...` runs the command of each case
 undisturbed and counts the calls of its stores that change something. Then it forks a process that
 runs the command and is interrupted at one of these calls in one of the ways of `Interruption`, runs
 the same command line again in another process, and compares the end with the undisturbed one: RUNS
@@ -20,7 +20,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ from ledger.cli import main as run_command_line
 from ledger.cli.exits import INTERRUPTED, UNKNOWN
 from ledger.stores import LocalStore
 from ledger.stores.several import create_one_by_one
-from tests.programme.command_cases import CASES, Case
+from tests.programme.command_cases import CASES, OUTPUT, Case
 
 
 class Interruption(enum.Enum):
@@ -45,12 +45,13 @@ class Interruption(enum.Enum):
 
 KILLS: Final = frozenset({Interruption.KILLED_BEFORE, Interruption.KILLED_AFTER})
 PRELOADED: Final = (
-    "pyarrow.parquet",
-    "pyarrow.compute",
-    "projections.commands",
-    "pyiceberg.io.pyarrow",
-    "pypaimon",
-    "duckdb",
+    *("cyclopts", "rich.progress", "rich.table", "ledger.cli.app", "ledger.cli.options"),
+    *("ledger.cli.commands.keep.verify", "ledger.cli.commands.keep.move"),
+    *("projections.delta.materialise", "projections.paimon.materialise"),
+    *("projections.iceberg.materialise", "projections.statistics.verification"),
+    *("projections.iceberg.importing.promoting", "projections.delta.importing.promoting"),
+    *("projections.paimon.importing.promoting", "projections.dlf"),
+    *("pyarrow.parquet", "pyarrow.compute", "pyiceberg.io.pyarrow", "pypaimon", "duckdb"),
 )
 """Imported before the forks: each process would load them again."""
 
@@ -72,10 +73,11 @@ class Ended:
     calls: int
 
 
-def arm(fatal: int, how: Interruption | None) -> Callable[[], int]:
+def arm(calls: Iterable[str], fatal: int, how: Interruption | None) -> Callable[[], int]:
     """Interrupt this process at one of the calls to come; return what counts them.
 
     Args:
+        calls: The methods of a store that count.
         fatal: The call's number, from 0 on.
         how: None: count the calls only.
     """
@@ -101,7 +103,7 @@ def arm(fatal: int, how: Interruption | None) -> Callable[[], int]:
 
         return step
 
-    for name in ("create", "replace", "delete"):
+    for name in calls:
         setattr(LocalStore, name, interrupted(getattr(LocalStore, name)))
 
     def create_many(store: LocalStore, steps: Any, met: Any) -> None:
@@ -144,7 +146,7 @@ def in_child(work: Callable[[], int], folder: Path) -> Ended:
                 os.dup2(os.open(folder / name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC), number)
             code = work()
         except BaseException:  # noqa: BLE001 - its parent reads what it was
-            traceback.print_exc()
+            traceback.print_exc(limit=-6)
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
@@ -200,14 +202,16 @@ class Programme:
         """Run the command, interrupted at a call or not at all."""
 
         def work() -> int:
-            counted = arm(fatal, how)
+            counted = arm(self.case.calls, fatal, how)
             os.chdir(self.home)
             try:
                 return run_command_line([*self.case.line])
             finally:
                 (self.folder / "calls").write_text(str(counted()))
 
-        return in_child(work, self.folder)
+        ended = in_child(work, self.folder)
+        (self.folder / OUTPUT).write_bytes(ended.out)
+        return ended
 
     def outcome(self) -> dict[str, Any]:
         """Return what the command has left, in words that do not depend on times and ids.
@@ -220,11 +224,27 @@ class Programme:
             sys.stdout.write(json.dumps(self.case.outcome(self.home)))
             return 0
 
+        found: dict[str, Any] = json.loads(self._checked(work))
+        return found
+
+    def _checked(self, work: Callable[[], int]) -> bytes:
         ended = in_child(work, self.folder)
         if ended.code:
             raise AssertionError(ended.err.strip().splitlines()[-1] if ended.err else "no error")
-        found: dict[str, Any] = json.loads(ended.out)
-        return found
+        return ended.out
+
+    def look_between(self) -> None:
+        """Check what an interrupted run has left.
+
+        Raises:
+            AssertionError: It is not well.
+        """
+
+        def work() -> int:
+            self.case.between(self.home)
+            return 0
+
+        self._checked(work)
 
     def run(self, runs: int | None) -> Iterator[dict[str, Any]]:
         """Interrupt the command so many times; at every call in every way if None."""
@@ -237,10 +257,13 @@ class Programme:
         points = [(number, how) for number in range(undisturbed.calls) for how in ways]
         if runs is not None:
             calls = [number * undisturbed.calls // runs for number in range(runs)]
-            points = [(call, ways[nth % len(ways)]) for nth, call in enumerate(calls)]
+            first = len(self.case.name)
+            points = [(call, ways[(first + nth) % len(ways)]) for nth, call in enumerate(calls)]
         for number, how in points:
             self.start_again()
-            yield {"call": number, "how": how.value} | self._interrupted(number, how, wanted)
+            yield {"name": self.case.name, "call": number, "how": how.value} | self._interrupted(
+                number, how, wanted
+            )
 
     def _interrupted(
         self, number: int, how: Interruption, wanted: Mapping[str, Any]
@@ -249,7 +272,7 @@ class Programme:
         facts = {"code": ended.code, "err": ended.err[-300:]}
         try:
             self._refuse_untrue(ended, how, wanted)
-            self.case.between(self.home)
+            self.look_between()
             again = self.command()
             assert again.code == 0, f"the retry ended with {again.code}: {again.err}"
             assert_same(self.outcome(), wanted)
@@ -266,8 +289,9 @@ class Programme:
         if ended.code == 0:
             assert_same(self.outcome(), wanted)
         elif ended.code not in (UNKNOWN, INTERRUPTED) and self.case.is_done(self.home):
-            is_admitted = self.case.admitted and self.case.admitted in ended.err
-            assert is_admitted, f"it said that it failed, and it is done: {ended.err}"
+            assert self.case.admitted in ended.err, (
+                f"it said that it failed, and it is done: {ended.err}"
+            )
 
 
 def assert_same(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
@@ -281,16 +305,19 @@ def assert_same(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
         assert one == two, f"{key} is {str(one)[:600]} instead of {str(two)[:600]}"
 
 
-def main(folder: str, case: str, runs: str) -> None:
-    """Run a case and print what happened."""
+def main(folder: str, runs: str, *cases: str) -> None:
+    """Run some cases and print what happened."""
     for each in PRELOADED:
         importlib.import_module(each)
     for name in [each for each in os.environ if each.startswith("LAKELEDGER_")]:
         del os.environ[name]
     os.environ["LAKELEDGER_CONFIG"] = str(Path(folder, "no-profiles.toml"))
-    for line in Programme(CASES[case], Path(folder)).run(None if runs == "all" else int(runs)):
-        sys.stdout.write(json.dumps(line) + "\n")
-        sys.stdout.flush()
+    for case in cases:
+        below = Path(folder, case)
+        below.mkdir()
+        for line in Programme(CASES[case], below).run(None if runs == "all" else int(runs)):
+            sys.stdout.write(json.dumps(line) + "\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -30,44 +30,54 @@ from tests.programme.command_cases import (
     verified,
 )
 from tests.programme.figures import FIGURES
+from tests.pypaimon_or_skip import needs_pypaimon
 from tests.readers.lakehouse import add_rows
 from tests.thorough import some
+
+needs_pypaimon()
+pytest.importorskip("deltalake")
 
 REPOSITORY = Path(__file__).parents[2]
 SAMPLED = 5
 """So many interruptions of each command `.ci/run` looks at."""
 
 
-def interrupted(case: str, runs: int | None, folder: Path) -> list[str]:
-    """Interrupt a command at some of its calls, all of them if None; return the problems."""
+def interrupted(cases: tuple[str, ...], runs: str, folder: Path) -> list[str]:
+    """Interrupt commands, each so many times or at all of their calls; return the problems."""
+    program = "tests.programme.interrupted_commands"
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "tests.programme.interrupted_commands"),
-            *(str(folder), case, "all" if runs is None else str(runs)),
-        ],
+        [sys.executable, "-m", program, str(folder), runs, *cases],
         cwd=REPOSITORY,
         capture_output=True,
         check=False,
         text=True,
-        timeout=3_000,
+        timeout=6_000,
     )
     assert done.returncode == 0, done.stderr
-    first, *lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert first["calls"] > 0
-    assert len(lines) >= min(runs or first["calls"], first["calls"])
-    FIGURES["kills"] += len(lines)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["case"] for each in lines if "case" in each] == [*cases]
+    assert all(each["calls"] for each in lines if "case" in each)
+    found = [each for each in lines if "call" in each]
+    FIGURES["kills"] += len(found)
+    problems = [each for each in found if each["problem"]]
     return [
-        f"{each['how']} at {each['call']}: {each['problem']}" for each in lines if each["problem"]
+        f"{each['name']}, {each['how']} at {each['call']}: {each['problem']}" for each in problems
     ]
 
 
-@pytest.mark.timeout(3_000)
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("runs", some([SAMPLED, None], 1))
-def test_an_interrupted_command_says_what_it_did_and_a_retry_completes_it(
-    case: str, runs: int | None, tmp_path: Path
+def test_commands_interrupted_at_some_calls_say_what_they_did_and_a_retry_completes_them(
+    tmp_path: Path,
 ) -> None:
-    assert interrupted(case, runs, tmp_path) == []
+    assert interrupted(tuple(CASES), str(SAMPLED), tmp_path) == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(6_000)
+@pytest.mark.parametrize("case", CASES)
+def test_a_command_interrupted_at_any_call_says_what_it_did_and_a_retry_completes_it(
+    case: str, tmp_path: Path
+) -> None:
+    assert interrupted((case,), "all", tmp_path) == []
 
 
 def killed_while_projecting(root: Path, format_name: str, writes: int) -> bool:
