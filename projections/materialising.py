@@ -482,6 +482,9 @@ class Materialisation(Generic[P]):
             if other is not None:
                 self._tell(table, stood, other)
                 stood = self._renewed(table, stood, on_progress)
+            elif not is_cut:
+                # The new position would not list what the last run has still to remove.
+                stood = self._swept(table, stood)
             compared = self._compared(table, stood)
             if not self._declares(compared.rebuilt):
                 compared = evolve(compared, rebuilt=target_state(table, stood.version))
