@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import ledger
-from tests.programme.foreign_bombs import adds, checkpoint_table, record, written
+from tests.programme.foreign_bombs import adds, checkpoint_table, peak_mib, record, written
 
 REPOSITORY = Path(__file__).parents[2]
 NAMESPACE = UUID("7d6c1f9e-0000-4000-8000-000000000001")
@@ -164,10 +163,10 @@ def test_an_iceberg_table_of_a_million_files_and_many_snapshots_is_imported(tmp_
 
 
 def main(format_name: str, folder: str) -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_mib()
     begun, processor = time.monotonic(), time.process_time()
     ledger.open(f"{folder}/lake").import_table("d.t", folder, format_name=format_name)
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+    grown = peak_mib() - before
     sys.stdout.write(
         f"{format_name}: {time.monotonic() - begun:.1f} s, {time.process_time() - processor:.1f} s "
         f"of CPU, {grown} MiB\n"
