@@ -21,7 +21,7 @@ from msgspec import Raw
 
 import ledger
 from ledger.events import SchemaEvent, TableEvent
-from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
+from ledger.events.commit import FORMAT, Commit, Transaction
 from ledger.events.schema_changes import SetOption
 from ledger.events.schema_events import (
     ColumnAdded,
@@ -78,7 +78,7 @@ class Author:
             # Schema ids count transactions, whatever number of changes they hold.
             self._schema_id += self._schema_change in makers
             facts: tuple[TableEvent, ...] = tuple(make() for make in makers)
-            yield Transaction(id="-".join(groups), author="etl@prod", events=facts)
+            yield Transaction(asked="", id="-".join(groups), author="etl@prod", events=facts)
 
     def _schema_change(self) -> SchemaEvent:
         self._changes += 1
@@ -174,7 +174,7 @@ def commit_of(
 ) -> Commit[TableEvent]:
     """Return the commit that holds one transaction."""
     return Commit(
-        format=OLDEST_FORMAT,
+        format=FORMAT,
         version=version,
         time_millis=START_MILLIS + version * _STEP_MILLIS,
         parent=parent,

@@ -36,7 +36,7 @@ from benchmarks.measure import (
     waited_for_core_ns,
 )
 from ledger.events import TableEvent
-from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
+from ledger.events.commit import FORMAT, Commit, Transaction
 from ledger.events.snapshot_events import NO_FILES, ChangesReference, SnapshotCommitted
 from ledger.files.change_table import parquet_of, to_table
 from ledger.log.codec import digest, encode
@@ -153,11 +153,11 @@ def commit_of(event: SnapshotCommitted, version: int, parent: str) -> Commit[Tab
     facts: tuple[TableEvent, ...] = (event,)
     unique = f"00000000-0000-7000-8000-{version:012d}"
     return Commit(
-        format=OLDEST_FORMAT,
+        format=FORMAT,
         version=version,
         time_millis=START_MILLIS + 10**6 + version * 1000,
         parent=parent,
-        transactions=(Transaction(id=unique, author="bench", events=facts),),
+        transactions=(Transaction(asked="", id=unique, author="bench", events=facts),),
     )
 
 

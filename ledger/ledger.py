@@ -19,7 +19,7 @@ from attrs import evolve
 from msgspec.structs import replace
 
 from ledger.events.catalog_events import CatalogEvent, ViewChange, ViewCreated
-from ledger.events.commit import NEWEST_FORMAT, Commit
+from ledger.events.commit import Commit
 from ledger.events.table_events import TableCreated, TableDropped, TableName
 from ledger.evolution.catalog.builder import identifier_of
 from ledger.evolution.catalog.state import EMPTY_CATALOG, CatalogState, TableEntry, ViewEntry
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from ledger.model.schema import FieldIdPolicy
     from ledger.moving.places import Findings
     from ledger.opening.given_schema import GivenSchema
-    from ledger.plan import ClockPlan, UpgradePlan
+    from ledger.plan import ClockPlan
     from ledger.transforms import Term
 
 T = TypeVar("T")
@@ -126,7 +126,7 @@ _SCHEMA = its.Form(
 )
 
 
-_ERASABLE = "authors, messages and properties are kept outside of the lines from here on"
+_ERASABLE = "authors, messages and properties are kept outside of the lines"
 
 
 def _tell_readers(table: Table) -> None:
@@ -224,7 +224,7 @@ class Ledger:
 
     def __init__(self, setting: TableSetting) -> None:
         self._setting = setting
-        self.log = catalog_stream(setting.store, setting.gate)
+        self.log = catalog_stream(setting.store)
         self._appender: Appender[CatalogState, CatalogEvent] = Appender(
             self.log, setting.now_millis, setting.patience
         )
@@ -310,10 +310,12 @@ class Ledger:
         """Write the root's file if it is not there; return the ledger's id.
 
         Args:
-            erasable: Whether authors, messages and properties are kept so that they can be erased;
-                see `upgrade`.
+            erasable: Whether authors, messages and properties of all commits, and values of columns
+                that tables mark as personal, are kept outside of the log's lines, so that `erase`
+                can take them away. A ledger is created with it, or never has it.
 
         Raises:
+            InvalidInputError: The ledger has commits already, and is not erasable.
             DamagedLogError: It is not there, but a log is: that is no empty place.
             StoreError: The place cannot hold a ledger, or did not answer; no commit was written.
 
@@ -326,8 +328,19 @@ class Ledger:
             begin_root(self._setting)
             self._root_id = read_root(self._setting)
         if erasable and not self.is_erasable:
-            self.upgrade(erasable=True)
+            self._begin_erasable()
         return self._root_id or ""
+
+    def _begin_erasable(self) -> None:
+        """Write the first commit, which says that texts are kept outside of the lines."""
+        if self.state.version >= 0:
+            raise InvalidInputError(
+                f"{self.url} has commits already, which keep authors and messages in their lines; "
+                "only a new ledger can be made erasable. Create one at another place: lakeledger "
+                "init --erasable"
+            )
+        request = self._request(["Erasable"], {"message": _ERASABLE})
+        self._commit(lambda: None, outside(request))
 
     @property
     def is_begun(self) -> bool:
@@ -368,20 +381,8 @@ class Ledger:
             1
         """
         state = self.log.refresh() or EMPTY_CATALOG
-        self._setting.gate.learn(state.format)
         self._setting.whereabouts.learn(state)
         return state
-
-    @property
-    def format(self) -> int:
-        """The newest format of commits that the ledger takes: a new ledger's is the newest.
-
-        Example:
-            >>> lake.format
-            2
-        """
-        self.log.refresh()
-        return self.log.format
 
     @takes(first=its.whole)
     def events(self, first: int = 0) -> Iterator[Commit[CatalogEvent]]:
@@ -700,7 +701,7 @@ class Ledger:
         Raises:
             AlreadyExistsError: There is another table of that name.
             UnsupportedError: The ledger cannot hold something; nothing was written.
-            InvalidInputError: The source is no such table, or the ledger is of format 1.
+            InvalidInputError: The source is no such table.
 
         Example:
             >>> lake.import_table("shop.visits", theirs, format_name="delta").transactions
@@ -933,8 +934,7 @@ class Ledger:
 
         Raises:
             AlreadyExistsError: There is a table or view of that name.
-            InvalidInputError: The ledger admits older clients, which cannot read it, or the birth
-                says what no log may hold.
+            InvalidInputError: The birth says what no log may hold.
 
         Example:
             >>> from ledger.events.born.delta import DeltaBirth
@@ -1329,7 +1329,6 @@ class Ledger:
         Raises:
             InvalidChangeError: A table names files at another place and cannot be carried; the
                 message names each. Nothing is said of the place.
-            InvalidInputError: The ledger is of format 1: upgrade it.
 
         Example:
             >>> lake.record_move().state.place == lake.url
@@ -1351,7 +1350,6 @@ class Ledger:
         Raises:
             InvalidChangeError: What is written here does not show there, or nobody ever said where
                 the ledger is.
-            InvalidInputError: The ledger is of format 1: upgrade it.
 
         Example:
             >>> _ = lake.record_move()
@@ -1380,7 +1378,6 @@ class Ledger:
         Raises:
             InvalidChangeError: A table names files at another place and cannot be carried, or what
                 is written here shows at the original's place, too.
-            InvalidInputError: The ledger is of format 1: upgrade it.
 
         Example:
             >>> before = lake.ledger_id
@@ -1413,58 +1410,6 @@ class Ledger:
             True
         """
         return self._setting
-
-    def plan_upgrade(self) -> UpgradePlan:
-        """Return what `upgrade` would do, and what older clients will no longer; write nothing.
-
-        Example:
-            >>> lake.plan_upgrade().is_needed
-            False
-        """
-        from ledger.plan import UpgradePlan
-
-        return UpgradePlan.of(self.format)
-
-    @takes(erasable=its.switch)
-    def upgrade(
-        self, *, erasable: bool = False, **commit: Unpack[CommitOptions]
-    ) -> Appended[CatalogState]:
-        """Let the ledger take commits of the newest format; older clients are refused from then on.
-
-        A ledger that takes it already stays as it is.
-
-        Args:
-            erasable: Whether authors, messages and properties of all commits from now on, the
-                catalog's and every table's, are kept outside of the log's lines, so that `erase`
-                can take them away. What older lines hold stays there. There is no way back; asking
-                again goes on with tables that were not reached.
-            commit: See CommitOptions.
-
-        Example:
-            >>> _ = lake.upgrade()
-            >>> lake.format
-            2
-        """
-        from ledger.evolution.catalog.requests import UpgradeLedger
-
-        wanted = UpgradeLedger(NEWEST_FORMAT) if self.plan_upgrade().is_needed else None
-        asked = ["UpgradeLedger", NEWEST_FORMAT, *(("erasable",) if erasable else ())]
-        if erasable:
-            commit.setdefault("message", _ERASABLE)
-            # Every table's step is asked again by the id of the whole.
-            commit.setdefault("commit_id", fresh_id())
-        request = self._request(asked, commit)
-        appended = self._commit(lambda: wanted, outside(request) if erasable else request)
-        self._setting.gate.learn(appended.state.format)
-        if erasable:
-            # Whoever holds one of them meets this before his next commit.
-            commit.pop("expect_version", None)
-            for each in self.tables():
-                table = self.table(each)
-                if not table.state.keeps_outside:
-                    table.keep_outside(**commit)
-        # A ledger that began with the newest format has no event that says so.
-        return evolve(appended, state=evolve(appended.state, format=self.format))
 
     @takes(
         author=its.text.or_none(),
@@ -1553,7 +1498,8 @@ class Ledger:
                 what is to be erased.
 
         Example:
-            >>> _ = lake.upgrade(erasable=True)
+            >>> lake = ledger.open("memory://erasable")
+            >>> _ = lake.init(erasable=True)
             >>> _ = lake.create_database("audit", author="bob", message="for the year")
             >>> lake.erase(author="bob", by="privacy-desk").values
             2
@@ -1649,8 +1595,8 @@ class Ledger:
         if not self.is_erasable:
             raise InvalidInputError(
                 "this ledger keeps authors and messages inside of its lines, which never change, "
-                "so they cannot be erased; nothing was written. For what is committed from now on: "
-                "lakeledger upgrade --erasable"
+                "so they cannot be erased; nothing was written. Only a ledger that was created for "
+                "it can erase: lakeledger init --erasable"
             )
 
     def _streams(self) -> Iterator[tuple[str, StreamLog[Any, Any]]]:
@@ -1690,7 +1636,7 @@ class Ledger:
 
         Raises:
             InvalidChangeError: No commit of the catalog is ahead of that time.
-            InvalidInputError: It lies in the future, or the ledger is of format 1: upgrade it.
+            InvalidInputError: It lies in the future.
 
         Example:
             >>> lake.correct_clock()

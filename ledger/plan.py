@@ -1,7 +1,7 @@
 """What a change would come to, before it is made; nothing is written.
 
-Of a table's schema and layout: facts, differences, and each format's verdict. Of a stream's times,
-and of the ledger's format: what a correction and an upgrade would say.
+Of a table's schema and layout: facts, differences, and each format's verdict. Of a stream's times:
+what a correction would say.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from ledger.audit.difference import DiffRow, differences
 from ledger.audit.migrating.trial import folded
 from ledger.events import SchemaChange, SpecChange, TableEvent
-from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT
 from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.declared.asking import problems, refuse_unknown
 from ledger.evolution.declared.commit_rules import Asker, commit_refusals, rules_that_count
@@ -300,44 +299,3 @@ def plan_correction(
     except NotFoundError:
         first = 0
     return ClockPlan(first, newest.version, newest.effective_millis, latest)
-
-
-@frozen
-class UpgradePlan:
-    """What an upgrade would do.
-
-    Attributes:
-        from_format: What the ledger takes now.
-        to_format: What it would take.
-        older_clients: What clients that do not know the new format will no longer do.
-        gains: What becomes possible.
-    """
-
-    from_format: int
-    to_format: int
-    older_clients: tuple[str, ...] = ()
-    gains: tuple[str, ...] = ()
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether there is anything to do."""
-        return self.from_format < self.to_format
-
-    @classmethod
-    def of(cls, format_version: int) -> UpgradePlan:
-        """Return what upgrading a ledger of a format means."""
-        if format_version > OLDEST_FORMAT:
-            return cls(format_version, NEWEST_FORMAT)
-        return cls(format_version, NEWEST_FORMAT, _OLDER_CLIENTS, _GAINS)
-
-
-_OLDER_CLIENTS = (
-    "open the ledger, to read or to write: they are refused with 'upgrade lakeledger'",
-    "go on with a table that they hold open once it has a commit of format 2",
-    "find their checkpoints kept up by newer clients",
-)
-_GAINS = (
-    "no rate of commits is held back, since two commits may have the same time",
-    "dropped columns can come back with their values (lakeledger alter --undrop)",
-    "the times that a wrong clock left can be corrected (lakeledger correct-clock)",
-)

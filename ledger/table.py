@@ -14,7 +14,6 @@ from msgspec import UNSET
 
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.events.commit import Commit
-from ledger.events.formats import UNDROPS
 from ledger.events.snapshot_events import (
     NO_FILES,
     ChangesReference,
@@ -43,7 +42,7 @@ from ledger.history.older import (
 from ledger.locations import is_absolute
 from ledger.log.append import Appender
 from ledger.log.landing import find_commit, note_fate, noting
-from ledger.log.request import Appended, CommitOptions, Request, fresh_id, outside, request_of
+from ledger.log.request import Appended, CommitOptions, Request, fresh_id, request_of
 from ledger.log.travel import at_timestamp, at_version, head_state
 from ledger.log.worker import aside
 from ledger.model import arguments as its
@@ -949,10 +948,10 @@ class Table:
     def _columns(self, state: TableState) -> PastColumns | None:
         """Return every column that the table had up to a state; None where none can come back.
 
-        None of another table's comes back here, nor any while older clients read the ledger.
+        None of another table's comes back here.
         """
         is_own = state.table_id == head_state(self.log).table_id
-        return self.past.columns(state) if is_own and self.log.format >= UNDROPS else None
+        return self.past.columns(state) if is_own else None
 
     def _asked(
         self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]
@@ -1478,7 +1477,7 @@ class Table:
 
         Raises:
             InvalidChangeError: No commit is ahead of that time.
-            InvalidInputError: It lies in the future, or the ledger is of format 1: upgrade it.
+            InvalidInputError: It lies in the future.
             CommitConflictError: Somebody else corrected the clock to another time meanwhile.
 
         Example:
@@ -1507,21 +1506,6 @@ class Table:
         load_what_commits_need()
         end = table_changes.DropTable(self.identifier.database, self.identifier.name)
         return self._commit(["dropTable"], options, lambda _: [end])
-
-    def keep_outside(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
-        """Keep authors, messages and properties outside of the lines; use `Ledger.upgrade`.
-
-        Raises:
-            InvalidInputError: The ledger takes commits of format 1 alone.
-
-        Example:
-            >>> orders.keep_outside().state.keeps_outside
-            True
-        """
-        from ledger.opening.birth import NOTHING
-
-        request = self._request(["KeepOutside"], options)
-        return self._told(request, lambda: self._appender.append(NOTHING, outside(request)))
 
     @takes(events=its.many("a sequence of events"), base=its.whole)
     def take_over(
@@ -1755,7 +1739,7 @@ class Table:
         error = untold(self, where.place, where.others(here))
         if error is not None:
             # Somebody may have said what happened since this handle was opened.
-            catalog = catalog_stream(self._setting.store, self._setting.gate).refresh()
+            catalog = catalog_stream(self._setting.store).refresh()
             if catalog is not None:
                 where.learn(catalog)
             if not where.is_recorded_at(here):
@@ -1778,7 +1762,6 @@ class Table:
         changes = plan(base)
         if isinstance(changes, Landed):
             return changes
-        newest = self.log.format
         if asker is not None and not _RULED.isdisjoint(map(type, changes)):
             asker = Asker(asker.author, asker.message, asker.now_millis, self._house())
         return TableIntent(
@@ -1787,7 +1770,6 @@ class Table:
             self._touched,
             self.past,
             INSTALLED,
-            newest,
             asker=asker,
             judged=judged,
         )
@@ -1797,7 +1779,7 @@ class Table:
         head = self.log.head
         setting = self._setting
         table_id = head.state.table_id if head else ""
-        return setting.houses.of(setting.store, setting.gate, table_id)
+        return setting.houses.of(setting.store, table_id)
 
     @cached_property
     def _touched(self) -> RecentlyTouched:

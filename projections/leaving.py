@@ -17,7 +17,6 @@ from ledger.evolution.state import TableState
 from ledger.table import Table
 from projections.position_file import load_position, save_position
 
-_FILE_FORMAT: Final = 1
 _DIGITS: Final = 20
 
 NOTHING: Final = -1
@@ -60,7 +59,7 @@ class Leaving:
             # A run that was killed, or one more to the same version.
             paths = dict.fromkeys((*before.paths, *gone.paths))
             gone = Gone(max(before.newest, gone.newest), tuple(paths))
-        save_position(self.table.log.store, key, gone, file_format=_FILE_FORMAT)
+        save_position(self.table.log.store, key, gone)
 
     def paths(self) -> frozenset[str]:
         """Return all files that leave."""
@@ -101,7 +100,7 @@ class Leaving:
             left = tuple(path for path in gone.paths if path not in paths)
             if left != gone.paths:
                 key, changed = self._key(version), evolve(gone, paths=left)
-                save_position(self.table.log.store, key, changed, file_format=_FILE_FORMAT)
+                save_position(self.table.log.store, key, changed)
 
     def forget_all(self) -> None:
         """Forget everything; whoever begins anew finds what stands and is not wanted."""
@@ -131,4 +130,4 @@ class Leaving:
                 yield int(digits), gone
 
     def _load(self, key: str) -> Gone | None:
-        return load_position(self.table.log.store, key, Gone, file_format=_FILE_FORMAT)
+        return load_position(self.table.log.store, key, Gone)

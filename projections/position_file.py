@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 import msgspec
 from attrs import frozen
 
+from ledger.events.commit import FORMAT
 from ledger.log.layout import Layout
 from ledger.stores import Store
 
@@ -53,14 +53,13 @@ class _File(msgspec.Struct, rename="camel"):
     position: msgspec.Raw
 
 
-def load_position(store: Store, key: str, kind: type[_T], *, file_format: int) -> _T | None:
+def load_position(store: Store, key: str, kind: type[_T]) -> _T | None:
     """Return the position kept under a key; None when none can be used.
 
     Args:
         store: The table's.
         key: Where the file is.
         kind: What it holds.
-        file_format: The format that it must have.
     """
     body = store.read(key)
     if body is None:
@@ -68,18 +67,18 @@ def load_position(store: Store, key: str, kind: type[_T], *, file_format: int) -
     try:
         file = msgspec.json.decode(body, type=_File)
         content = bytes(file.position)
-        if file.format != file_format or hashlib.sha256(content).hexdigest() != file.check:
+        if file.format != FORMAT or hashlib.sha256(content).hexdigest() != file.check:
             return None
         return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, ValueError):
         return None
 
 
-def save_position(store: Store, key: str, position: object, *, file_format: int) -> None:
+def save_position(store: Store, key: str, position: object) -> None:
     """Keep a position, after everything up to it was written."""
     content = msgspec.json.encode(position)
     check = hashlib.sha256(content).hexdigest()
-    store.replace(key, msgspec.json.encode(_File(file_format, check, msgspec.Raw(content))))
+    store.replace(key, msgspec.json.encode(_File(FORMAT, check, msgspec.Raw(content))))
 
 
 @frozen
@@ -91,14 +90,10 @@ class PositionFile(Generic[P]):
     Attributes:
         name: The format's.
         start: The position before the first commit.
-        file_format: The number that a file states; another one cannot be gone on from.
-        older: By the number of an older file, its kind, and how a position is made of it.
     """
 
     name: str
     start: P
-    file_format: int
-    older: Mapping[int, tuple[type[Any], Callable[[Any], P]]]
 
     def key(self, layout: Layout) -> str:
         """Return where a table's position is kept."""
@@ -106,16 +101,8 @@ class PositionFile(Generic[P]):
 
     def load(self, store: Store, layout: Layout) -> P:
         """Return the position kept for a table; the beginning when none can be used."""
-        key = self.key(layout)
-        found = load_position(store, key, type(self.start), file_format=self.file_format)
-        if found is not None:
-            return found
-        for file_format, (kind, position_of) in self.older.items():
-            older = load_position(store, key, kind, file_format=file_format)
-            if older is not None:
-                return position_of(older)
-        return self.start
+        return load_position(store, self.key(layout), type(self.start)) or self.start
 
     def save(self, store: Store, layout: Layout, position: P) -> None:
         """Keep a position, after everything up to it was written."""
-        save_position(store, self.key(layout), position, file_format=self.file_format)
+        save_position(store, self.key(layout), position)

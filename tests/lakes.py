@@ -20,13 +20,6 @@ def memory() -> MemoryStore:
     return MemoryStore(f"test-{next(_numbers)}")
 
 
-def format_1(store: Store) -> Store:
-    """Return a store where an older lakeledger has begun a ledger."""
-    body = b'{"format":1,"ledgerId":"0190aaaa-0000-7000-8000-000000000001"}\n'
-    assert store.create("_ledger/ledger.json", body)
-    return store
-
-
 def ticking(start: int = START_MILLIS, step: int = 1000) -> Callable[[], int]:
     moments = itertools.count(start, step)
     return lambda: next(moments)

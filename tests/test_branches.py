@@ -30,7 +30,6 @@ from ledger.events.born.iceberg import (
     SnapshotRefSet,
 )
 from ledger.events.commit import Transaction
-from ledger.events.formats import needed_format
 from ledger.events.snapshot_events import (
     BranchCommitted,
     BranchHead,
@@ -48,7 +47,7 @@ from ledger.log.travel import head_state
 from ledger.model.snapshot import BRANCH_IDS
 from ledger.stores import LocalStore
 from tests.branch_lives import file, lived, shown, table_with
-from tests.lakes import format_1, lake_on, memory
+from tests.lakes import lake_on
 from tests.projections.iceberg.importing.writing import appended, created
 from tests.thorough import examples
 
@@ -291,17 +290,6 @@ def test_a_table_without_snapshots_has_nothing_to_begin_a_branch_with() -> None:
         table_with().create_branch("audit")
 
 
-def test_an_older_ledger_is_upgraded_first() -> None:
-    lake = lake_on(format_1(memory()))
-    lake.create_database("shop")
-    table = lake.create_table("shop.orders", {"id": "BIGINT"})
-    table.append([file("a.parquet")])
-    with pytest.raises(LedgerError, match="lakeledger upgrade"):
-        table.create_branch("audit")
-    lake.upgrade()
-    assert table.create_branch("audit").state.format == 2
-
-
 def raced(table: Table, mine: Callable[[Table], object], theirs: Callable[[Table], object]) -> None:
     """Do something on a handle that has not seen what another one did."""
     other = table.again()
@@ -513,10 +501,10 @@ HOSTILE: dict[str, TableEvent] = {
 }
 
 
-def after(*events: TableEvent, format_version: int = 2) -> TableState:
+def after(*events: TableEvent) -> TableState:
     builder = TableStream().builder(audited().state)
-    transaction = Transaction[TableEvent](id="x", events=events)
-    builder.begin(builder.version + 1, builder.time_millis + 1, format_version)
+    transaction = Transaction[TableEvent](asked="", id="x", events=events)
+    builder.begin(builder.version + 1, builder.time_millis + 1)
     builder.add(transaction)
     return builder.freeze()
 
@@ -528,11 +516,8 @@ def test_what_contradicts_the_branches_is_refused(case: str) -> None:
 
 
 @pytest.mark.parametrize("event", FITTING, ids=lambda each: type(each).__name__)
-def test_what_fits_them_is_not_and_only_in_format_2(event: TableEvent) -> None:
+def test_what_fits_them_is_not(event: TableEvent) -> None:
     assert after(event).version == 4
-    assert needed_format([event]) == 2
-    with pytest.raises(InvalidChangeError, match="format 1 cannot hold"):
-        after(event, format_version=1)
 
 
 def test_a_forged_branch_is_found_by_verifying(tmp_path: Path) -> None:

@@ -99,12 +99,6 @@ class ViewDropped(Record, frozen=True, tag="dropView", kw_only=True):
     view_id: str
 
 
-class LedgerUpgraded(Record, frozen=True, tag="upgradeLedger"):
-    """From here on the ledger takes commits of this format, in every stream. Since format 2."""
-
-    format: int
-
-
 class LedgerMoved(Record, frozen=True, tag="moveLedger"):
     """From here on the ledger is at this URL, and nowhere else. Since format 2."""
 
@@ -159,7 +153,6 @@ CatalogEvent = (
     | ViewAltered
     | ViewRenamed
     | ViewDropped
-    | LedgerUpgraded
     | ValuesErased
     | ClockCorrected
     | LedgerMoved

@@ -10,9 +10,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 E_co = TypeVar("E_co", covariant=True)
 
-OLDEST_FORMAT: Final = 1
-NEWEST_FORMAT: Final = 2
-"""What this version writes and reads; a commit says the oldest that has all it holds."""
+FORMAT: Final = 3
+"""The format that this version writes and reads; 1 and 2 were never released."""
 
 
 OUTSIDE: Final = "outside:"
@@ -55,7 +54,7 @@ class Transaction(
         outside: The digests of these three where they are kept outside of the line, which has
             none of them then; absent where the line holds them.
         asked: SHA-256 of what was asked, hex, so that the same id with other content can be
-            refused; absent where an older lakeledger made the id up.
+            refused.
         effective_time_millis: When it happened, for imported history; absent when it happened at
             the commit's own time.
         events: The facts, in order. Empty when all that was asked held already.
@@ -66,7 +65,7 @@ class Transaction(
     message: str = ""
     properties: dict[str, str] = {}
     outside: Outside | UnsetType = UNSET
-    asked: str | UnsetType = UNSET
+    asked: str
     effective_time_millis: int | UnsetType = UNSET
     events: tuple[E_co, ...] = ()
 
@@ -86,15 +85,14 @@ class Commit(
     Whoever reads one is refused a format that this version does not read, and one that is empty.
 
     Attributes:
-        format: Version of these bytes: the oldest that has all that stands here.
+        format: Version of these bytes.
         version: The commit's number in its stream, from 0, without gaps.
-        time_millis: Unix time in milliseconds; within a stream it never decreases, and a commit of
-            format 1 is later than the one before.
+        time_millis: Unix time in milliseconds; within a stream it never decreases.
         parent: `sha256:` and the hex digest of the file before; absent in version 0.
         transactions: At least one.
     """
 
-    format: Annotated[int, Meta(ge=OLDEST_FORMAT, le=NEWEST_FORMAT)]
+    format: Annotated[int, Meta(ge=FORMAT, le=FORMAT)]
     version: int
     time_millis: int
     parent: str | UnsetType = UNSET
@@ -105,9 +103,9 @@ def said_by(transaction: Transaction[object]) -> str:
     """Return what a state says of who asked: the author, or where the name is kept.
 
     Example:
-        >>> said_by(Transaction(id="a", author="ann"))
+        >>> said_by(Transaction(id="a", asked="", author="ann"))
         'ann'
-        >>> said_by(Transaction(id="a", outside=Outside(author="9f")))
+        >>> said_by(Transaction(id="a", asked="", outside=Outside(author="9f")))
         'outside:9f'
     """
     outside = transaction.outside

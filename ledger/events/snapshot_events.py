@@ -37,7 +37,6 @@ class SnapshotFacts(Record, frozen=True, kw_only=True):
     `last_file_creation_time` is the maximum over the files in the list. `named_schema_ids` are the
     schemas whose names the added files use that carry no field ids. `summary` is what Iceberg says
     of the snapshot, where the table was born there and promoted; that needs format 2.
-    `files_format` is the format that has all that its files say, where format 1 has not.
     """
 
     snapshot_id: int
@@ -53,7 +52,6 @@ class SnapshotFacts(Record, frozen=True, kw_only=True):
     summary: dict[str, str] | UnsetType = UNSET
     files: Raw = NO_FILES
     changes: ChangesReference | UnsetType = UNSET
-    files_format: int | UnsetType = UNSET
 
 
 class BranchHead(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):

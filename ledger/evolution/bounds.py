@@ -133,7 +133,7 @@ COLUMNS = Bound("number of columns, nested ones included", 0, 100_000)
 PARTITION_VALUE = Bound("partition value", *LONG)
 LENGTH = Bound("length", 1, INT_MAX, wider=INT)
 VERSION = Bound("version", 0, LONG_MAX)
-FORMAT = Bound("format", 1, INT_MAX)
+FORMAT = Bound("format version", 1, INT_MAX)
 
 EVERY_ID = range(-LONG_MAX, LONG_MAX)
 _SAFE_IDS = 100_000
@@ -227,7 +227,7 @@ IN_LOGS: Mapping[str, Bound] = {
     **dict.fromkeys(("timestamp_millis", "last_updated_millis", "true_time_millis"), TIME_MILLIS),
     **dict.fromkeys(("last_file_creation_time", "effective_time_millis"), TIME_MILLIS),
     **dict.fromkeys(("version", "delta_version", "first_version"), VERSION),
-    **dict.fromkeys(("format", "format_version", "files_format"), FORMAT),
+    "format_version": FORMAT,
 }
 """Every number of an event and of a file, by its key, which means one thing wherever it stands."""
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from attrs import field, frozen
 
 from ledger.events.born.iceberg import IcebergStatistics
-from ledger.events.commit import OLDEST_FORMAT
 from ledger.evolution.table.born.delta import DeltaTable
 from ledger.evolution.table.born.iceberg import BornTable
 from ledger.evolution.table.born.paimon import PaimonTable
@@ -72,12 +71,11 @@ class TableState:
         updated_at: Effective time of the last commit.
         updated_by: Its author.
         dropped: Whether the stream is sealed.
-        format: The newest format of the commits up to it.
         corrections: What is known of clocks that were ahead, oldest first.
         format_rules: By a format's name, the highest number of its rules that the table was ever
             changed by; 1 where none is named.
-        keeps_outside: Whether authors, messages and properties are kept outside of the lines, from
-            some commit on; `created_by` and `updated_by` then say where.
+        keeps_outside: Whether authors, messages and properties are kept outside of the lines;
+            `created_by` and `updated_by` then say where.
         born: What it has that was born in Iceberg; None for others. Its snapshot is then the head
             of `main`, its schema's id the source's.
         paimon: What it has that was born in Paimon; None for others. Ids are the source's, too.
@@ -112,7 +110,6 @@ class TableState:
     updated_at: int
     updated_by: str
     dropped: bool = False
-    format: int = OLDEST_FORMAT
     corrections: tuple[ClockCorrection, ...] = ()
     format_rules: Mapping[str, int] = field(factory=dict, hash=False)
     keeps_outside: bool = False

@@ -37,16 +37,12 @@ class StateLike(Protocol):
         """The newest effective time up to it."""
 
     @property
-    def format(self) -> int:
-        """The newest format of the commits up to it."""
-
-    @property
     def corrections(self) -> tuple[ClockCorrection, ...]:
         """What is known of clocks that were ahead, oldest first."""
 
     @property
     def keeps_outside(self) -> bool:
-        """Whether transactions say who and why outside of their lines, from some commit on."""
+        """Whether transactions say who and why outside of their lines."""
 
 
 class Builder(Protocol[S_co, E_contra]):
@@ -62,7 +58,7 @@ class Builder(Protocol[S_co, E_contra]):
             InvalidChangeError: It contradicts the state; the builder must be thrown away.
         """
 
-    def begin(self, version: int, time_millis: int, format_version: int) -> None:
+    def begin(self, version: int, time_millis: int) -> None:
         """Begin the next commit; `commit` is this, and every `add` of its transactions.
 
         Raises:
@@ -86,10 +82,6 @@ class Stream(Protocol[S, E_contra]):
     fold_version: int
     """Raised when the state's record changes; each has a folder of checkpoints of its own."""
 
-    shared_fold_version: int
-    """That of the clients that know format 1 alone: of a state without anything newer their record
-    and this one are the same bytes."""
-
     event_types: object
     """The union of event classes that the stream can hold."""
 
@@ -105,7 +97,7 @@ class Stream(Protocol[S, E_contra]):
     def decode_outline(self, record: bytes | memoryview) -> S:
         """Return what searches ask of a record's state, and whatever else is as quick to read.
 
-        That is its version, times and format, which snapshot is the newest, which schema the
+        That is its version, times, which snapshot is the newest, which schema the
         current one, and its branches. Nobody goes on from it: the rest may be empty.
         """
 

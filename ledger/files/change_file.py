@@ -13,8 +13,8 @@ from ledger.events.commit import Commit
 from ledger.events.snapshot_events import ChangesReference, ListingEvent
 from ledger.files.change_table import from_table, parquet_of, parsed, to_table
 from ledger.log.layout import Layout
-from ledger.model.errors import DamagedLogError, StoreError
-from ledger.model.file_change import FileChange, inline_files
+from ledger.model.errors import DamagedLogError, StoreError, UpgradeRequiredError
+from ledger.model.file_change import FileChange, inline_files, unknown_key
 from ledger.stores import Store
 
 INLINE_LIMIT = 1000
@@ -147,11 +147,19 @@ def event_files(store: Store, layout: Layout, event: ListingEvent) -> tuple[File
 
     Raises:
         DamagedLogError: The file that holds them is missing or changed, or they are none.
+        UpgradeRequiredError: A newer version wrote them.
     """
     if isinstance(event.changes, UnsetType):
         try:
             return inline_files(event.files)
         except (ValueError, RecursionError) as error:
+            unknown = unknown_key(event.files)
+            if unknown is not None:
+                raise UpgradeRequiredError(
+                    f"the commit of snapshot {event.snapshot_id} in {layout.root}/log holds a file "
+                    f"with the key {unknown!r}, which this version does not know: upgrade "
+                    "lakeledger"
+                ) from error
             raise DamagedLogError(
                 f"the commit of snapshot {event.snapshot_id} in {layout.root}/log holds a list of "
                 f"files that is none: {error}",

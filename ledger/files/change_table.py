@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +10,18 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import astuple
 
+from ledger.events.commit import FORMAT
+from ledger.log.codec import other_format
 from ledger.model.arrow_arrays import flags, numbers, texts
 from ledger.model.bounded.parquet import opened
-from ledger.model.errors import UpgradeRequiredError
-from ledger.model.file_change import LATER_FACTS, FileChange
+from ledger.model.file_change import RARE_FACTS, FileChange
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 _FORMAT_KEY = b"lakeledger.changes"
-_FORMAT = 3
-_WITH_OUTSIDE = 2
-_OLDEST = 1
-"""What a list says whose files say nothing that came later, so that older readers take it."""
+_FORMAT = b"%d" % FORMAT
 _FEW_ROWS = 1_000
 
 # Column name to Arrow type; the names are those of FileChange.
@@ -56,9 +54,8 @@ _MAPS = {
     "upper_bounds": "string",
     "outside": "string",
 }
-_OPTIONAL = frozenset({"first_row_id", "extra_files", *_MAPS, *LATER_FACTS})
-_OUTSIDE = "outside"
-_LATER = (_OUTSIDE, *LATER_FACTS)
+_OPTIONAL = frozenset({"first_row_id", "extra_files", *_MAPS, *RARE_FACTS})
+_RARE = ("outside", *RARE_FACTS)
 """The columns that a list has only where a file says so."""
 
 
@@ -69,17 +66,10 @@ def to_table(files: Sequence[FileChange]) -> pa.Table:
     names = FileChange.__struct_fields__
     columns: list[Sequence[Any]] = [*zip(*map(astuple, files), strict=True)] or [() for _ in names]
     arrays = {name: _array(name, column) for name, column in zip(names, columns, strict=True)}
-    for name in _LATER:
+    for name in _RARE:
         if arrays[name].null_count == len(files):
             del arrays[name]
-    return pa.table(arrays).replace_schema_metadata({_FORMAT_KEY: str(_written(arrays))})
-
-
-def _written(names: Container[str]) -> int:
-    """Return the oldest format that has some columns."""
-    if any(each in names for each in LATER_FACTS):
-        return _FORMAT
-    return _WITH_OUTSIDE if _OUTSIDE in names else _OLDEST
+    return pa.table(arrays).replace_schema_metadata({_FORMAT_KEY: _FORMAT})
 
 
 def _array(name: str, column: Sequence[Any]) -> pa.Array:
@@ -163,7 +153,7 @@ def from_table(table: pa.Table) -> list[FileChange]:
     return [FileChange(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
 
 
-def lacking(names: Container[str]) -> list[str]:
+def lacking(names: Collection[str]) -> list[str]:
     """Return which columns a table lacks that every table of file changes has, sorted.
 
     Example:
@@ -171,7 +161,7 @@ def lacking(names: Container[str]) -> list[str]:
         >>> lacking({*FileChange.__struct_fields__} - {"path"})
         ['path']
     """
-    every = (each for each in FileChange.__struct_fields__ if each not in _LATER)
+    every = (each for each in FileChange.__struct_fields__ if each not in _RARE)
     return sorted(each for each in every if each not in names)
 
 
@@ -268,8 +258,5 @@ def parsed(body: bytes, count: int | None = None, columns: Sequence[str] | None 
 def _check_format(text: bytes) -> None:
     if not text.isdigit():
         raise ValueError("the file does not say that it holds file changes")
-    if int(text) > _FORMAT:
-        raise UpgradeRequiredError(
-            f"a list of file changes has format {int(text)}; this version reads format {_FORMAT}: "
-            "upgrade lakeledger"
-        )
+    if text != _FORMAT:
+        raise other_format("a list of file changes", int(text))

@@ -70,8 +70,8 @@ def _sealed(
 
 def _after(head: TableState, events: tuple[TableEvent, ...]) -> TableState:
     builder = TableBuilder(head)
-    builder.begin(head.version + 1, head.time_millis, head.format)
-    builder.add(Transaction(id="", events=events, outside=Outside()))
+    builder.begin(head.version + 1, head.time_millis)
+    builder.add(Transaction(id="", asked="", events=events, outside=Outside()))
     return builder.freeze()
 
 

@@ -174,7 +174,7 @@ def _snapshot_ids(commit: Commit[TableEvent], kind: Any = SnapshotEvent) -> Iter
 def _steps(log: TableLog, builder: TableBuilder, commit: Commit[TableEvent]) -> Iterator[None]:
     """Fold a commit transaction by transaction, stopping after each."""
     try:
-        builder.begin(commit.version, commit.time_millis, commit.format)
+        builder.begin(commit.version, commit.time_millis)
         for transaction in commit.transactions:
             builder.add(transaction)
             yield

@@ -91,11 +91,13 @@ def orphaned_caches(
     """Yield those caches of a dropped table that only its writers and projections asked for."""
     if now_millis - dropped_millis < KEPT_MILLIS:
         return
-    root = subject.layout.root
-    asked = ("checkpoints/keys", "checkpoints/filters", "checkpoints/files", "names", "statistics")
-    for folder in asked:
-        for key in sorted(subject.store.walk(f"{root}/{folder}")):
+    layout = subject.layout
+    folders = (*layout.lookup_folders, f"{layout.root}/statistics")
+    for folder in folders:
+        for key in sorted(subject.store.walk(folder)):
             yield Orphan("cache", key, dropped_millis)
+    if subject.store.exists(layout.names):
+        yield Orphan("cache", layout.names, dropped_millis)
 
 
 def orphaned_drafts(store: Store, folder: str, now_millis: int) -> Iterator[Orphan]:

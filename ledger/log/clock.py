@@ -6,9 +6,6 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ledger.events.commit import OLDEST_FORMAT
-from ledger.events.formats import EQUAL_TIMES
-from ledger.evolution.stream import StateLike
 from ledger.log.caches.checkpoint import Head
 from ledger.log.patience import Patience
 from ledger.log.request import NowMillis
@@ -22,7 +19,6 @@ from ledger.stores.clock import Clock
 TOLERANCE_MILLIS: Final = 60_000
 """So far may two clocks be apart that nobody calls wrong."""
 
-_MOST_PACE_MILLIS: Final = 1000
 _LOGGER: Final = "ledger.log"
 
 
@@ -32,21 +28,18 @@ class Moment(Struct, frozen=True):
     Attributes:
         time_millis: The commit's time, Unix milliseconds.
         effective_millis: When what it holds takes effect, where that is not its time.
-        format: The oldest format whose commits can have that time.
     """
 
     time_millis: int
     effective_millis: int | None = None
-    format: int = OLDEST_FORMAT
 
 
 class StreamClock:
     """Gives a stream's commits their times.
 
-    In format 2 a commit's time may equal the one before, so that no rate of commits makes the log
-    run ahead of the clock. In format 1 times increase strictly: there a lead that the stream's own
-    rate made is waited out beyond a second. A lead that it did not make, since somebody's clock
-    was wrong, would take too long: it is told, once, and commits go on.
+    A commit's time may equal the one before, so that no rate of commits makes the log run ahead of
+    the clock. A log that is ahead, since somebody's clock was wrong, is reported once, and commits
+    go on at its newest time.
 
     Args:
         log: The stream.
@@ -58,9 +51,6 @@ class StreamClock:
         self._log = log
         self._now_millis = now_millis
         self._patience = patience
-        # The version last seen, when by the monotonic clock, and by how many milliseconds the
-        # commits up to it had come faster than one a millisecond.
-        self._pace: tuple[int, float, float] | None = None
         self._told: set[str] = set()
 
     def next(self, head: Head[Any] | None) -> Moment:
@@ -79,32 +69,10 @@ class StreamClock:
         if now > state.time_millis:
             return Moment(now)
         self._tell_lead(state.effective_millis - now)
-        if self._log.format < EQUAL_TIMES:
-            return Moment(max(self._waited(state, now), state.time_millis + 1))
         # After a correction, or imported history, the true time is later than the last effect.
         effective = max(now, state.effective_millis)
         is_other = effective < state.time_millis
-        return Moment(state.time_millis, effective if is_other else None, EQUAL_TIMES)
-
-    def _waited(self, state: StateLike, now: int) -> int:
-        """Return the time after waiting out what the stream's own rate made of its lead."""
-        moment_s, version = self._patience.monotonic(), state.version
-        lead = float(state.time_millis - now)
-        # A small lead that is met is taken for that of earlier handles, which wait like this one.
-        met = min(lead, _MOST_PACE_MILLIS) if lead <= 2 * _MOST_PACE_MILLIS else 0.0
-        before = self._pace or (version, moment_s, met)
-        pace = before[2] + (version - before[0]) - (moment_s - before[1]) * 1000
-        pace = max(0.0, min(pace, lead))
-        self._pace = version, moment_s, pace
-        if pace <= _MOST_PACE_MILLIS:
-            return now
-        self._tell(
-            "commits_held_back",
-            rule="more than 1,000 commits a second make a log of format 1 run ahead of the clock",
-            next_step="lakeledger upgrade",
-        )
-        self._patience.sleep((pace - _MOST_PACE_MILLIS) / 1000)
-        return self._now_millis()
+        return Moment(state.time_millis, effective if is_other else None)
 
     def _tell_lead(self, lead_millis: int) -> None:
         # The effect of imported history may lie far behind: no clock is wrong.

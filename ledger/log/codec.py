@@ -1,7 +1,7 @@
 """Commits to bytes and back. `ledger/FORMAT.md` describes the bytes, field by field.
 
-What cannot be decoded is sorted into two: written by a newer lakeledger (upgrade), or damaged
-(stop and look). Nothing is skipped.
+What cannot be decoded is sorted into three: written by a newer lakeledger (upgrade), of a format
+that was never released, or damaged. Nothing is skipped.
 """
 
 from __future__ import annotations
@@ -16,8 +16,13 @@ from msgspec import UNSET, UnsetType
 
 from ledger.events import TableEvent
 from ledger.events.catalog_events import CatalogEvent
-from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT, Commit, Outside, Transaction
-from ledger.model.errors import DamagedLogError, LedgerError, UpgradeRequiredError
+from ledger.events.commit import FORMAT, Commit, Outside, Transaction
+from ledger.model.errors import (
+    DamagedLogError,
+    LedgerError,
+    UnsupportedError,
+    UpgradeRequiredError,
+)
 
 E = TypeVar("E")
 
@@ -128,6 +133,7 @@ class Codec(Generic[E]):
 
         Raises:
             UpgradeRequiredError: A newer format version, event or key.
+            UnsupportedError: A format that was never released.
             DamagedLogError: Anything else that does not fit: torn, changed, not a commit.
         """
         try:
@@ -183,7 +189,7 @@ class Codec(Generic[E]):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._explain(body, file, error) from error
         kinds = self.kinds
-        is_known = OLDEST_FORMAT <= found.format <= NEWEST_FORMAT and found.transactions
+        is_known = found.format == FORMAT and found.transactions
         if not is_known or any(
             event.type not in kinds for each in found.transactions for event in each.events
         ):
@@ -201,8 +207,8 @@ class Codec(Generic[E]):
                 "compare it with a backup",
                 file,
             )
-        if not OLDEST_FORMAT <= envelope.format <= NEWEST_FORMAT:
-            return _other_format(file, envelope.format)
+        if envelope.format != FORMAT:
+            return other_format(file, envelope.format)
         unknown = next(_unknown(loose, self._event_types), None)
         if unknown is not None:
             return UpgradeRequiredError(
@@ -233,13 +239,29 @@ def _text(body: bytes) -> bytes:
     return body
 
 
-def _other_format(file: str, version: int) -> LedgerError:
-    if version < OLDEST_FORMAT:
-        return DamagedLogError(f"{file} has format {version}, which there never was", file)
-    return UpgradeRequiredError(
-        f"{file} has format {version}; this version reads up to format {NEWEST_FORMAT}: "
-        "upgrade lakeledger"
-    )
+def other_format(file: str, version: int) -> LedgerError:
+    """Return the error for a file of another format than the one that this version knows.
+
+    Args:
+        file: The file's name.
+        version: The format that it has.
+
+    Example:
+        >>> print(other_format("_ledger/ledger.json", 2))
+        _ledger/ledger.json has format 2, which was never released and which no release ...
+    """
+    if version > FORMAT:
+        return UpgradeRequiredError(
+            f"{file} has format {version}; this version reads format {FORMAT}: upgrade lakeledger"
+        )
+    if version >= 1:
+        return UnsupportedError(
+            f"{file} has format {version}, which was never released and which no release reads; "
+            f"the first released format is {FORMAT}. Create a new ledger (lakeledger init) and "
+            "register or import its tables there",
+            kind="PRE_RELEASE_FORMAT",
+        )
+    return DamagedLogError(f"{file} has format {version}, which never existed", file)
 
 
 def _unknown(loose: Any, event_types: Any) -> Any:
@@ -267,36 +289,3 @@ def _unknown_keys(loose: Any, struct: Any, what: str) -> Any:
 def _items(loose: Any, key: str) -> list[Any]:
     found = loose.get(key) if isinstance(loose, dict) else None
     return found if isinstance(found, list) else []
-
-
-class Gate:
-    """Shared by all streams of a ledger.
-
-    Whoever has not learned yet that it was opened writes what older clients can read, which harms
-    nobody.
-
-    Attributes:
-        born: The format that the ledger began with. From the second on no client of the first was
-            ever there, and left nothing.
-        format: The newest that it is known to take.
-    """
-
-    __slots__ = ("born", "format")
-
-    def __init__(self, born: int = OLDEST_FORMAT) -> None:
-        self.born = born
-        self.format = born
-
-    def begin(self, born: int) -> None:
-        """Learn what the ledger began with."""
-        self.born = born
-        self.learn(born)
-
-    def learn(self, format_version: int) -> None:
-        """Learn that the ledger takes a format."""
-        self.format = max(self.format, format_version)
-
-    @property
-    def admits_oldest(self) -> bool:
-        """Whether clients that know the first format alone may be at work."""
-        return self.format == OLDEST_FORMAT

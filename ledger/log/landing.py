@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from attrs import evolve
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
 from ledger.events.commit import Commit
 from ledger.evolution.stream import StateLike
@@ -477,15 +477,12 @@ def _was_asked(commit: Commit[Any], request: Request, digests: Sequence[str]) ->
 def _holds(commit: Commit[Any], request: Request) -> bool:
     """Say whether a commit holds a request's transaction.
 
-    A transaction without a digest was written under an id that lakeledger made up and nobody
-    chose, so whoever knows the id asked for that very transaction.
-
     Raises:
         InvalidInputError: It holds one of the same id that is something else.
     """
     for transaction in commit.transactions:
         if transaction.id == request.commit_id:
-            if transaction.asked is not UNSET and transaction.asked != request.asked:
+            if transaction.asked != request.asked:
                 raise InvalidInputError(
                     f"commit id {request.commit_id!r} was used for something else in version "
                     f"{commit.version}; take a new id for a new request"

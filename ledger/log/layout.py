@@ -32,8 +32,8 @@ class Layout(Struct, frozen=True):
 
     Attributes:
         root: The stream's `_ledger` folder, relative to the store's root.
-        checkpoints: Which of its folders holds the checkpoints; one for each fold version, so that
-            an older and a newer client leave each other's alone.
+        caches: Which of its folders holds the caches; one for each fold version, so that clients
+            of different versions leave each other's alone.
 
     Example:
         >>> Layout("shop.db/orders/_ledger").commit(12)
@@ -41,7 +41,7 @@ class Layout(Struct, frozen=True):
     """
 
     root: str
-    checkpoints: str = "checkpoints"
+    caches: str = "caches"
 
     @classmethod
     def of_fold(cls, root: str, fold_version: int) -> Layout:
@@ -67,11 +67,6 @@ class Layout(Struct, frozen=True):
         """
         return f"{self.folder}/{path}" if self.folder else path
 
-    @property
-    def shared(self) -> Layout:
-        """The same with the checkpoints of the clients that know format 1 alone."""
-        return Layout(self.root)
-
     def commit(self, version: int) -> str:
         """Return the key of a commit."""
         return f"{self.root}/log/{version:020d}.json"
@@ -83,33 +78,34 @@ class Layout(Struct, frozen=True):
 
     def checkpoint(self, version: int) -> str:
         """Return the key of the checkpoint after a commit."""
-        return f"{self.root}/{self.checkpoints}/{version:020d}.json"
+        return f"{self.root}/{self.caches}/{version:020d}.json"
 
     @property
     def hint(self) -> str:
         """The key that names a recent checkpoint; a floor to search from, never the truth."""
-        return f"{self.root}/{self.checkpoints}/LATEST"
+        return f"{self.root}/{self.caches}/LATEST"
 
     def index(self, first: int, last: int) -> str:
         """Return the key of the key index over the commits `first` to `last`."""
-        return f"{self.root}/checkpoints/keys/{first:020d}-{last:020d}.idx"
-
-    def made_index(self, first: int, last: int) -> str:
-        """Return the key of the index over ids that were made up and stand without a digest."""
-        return f"{self.root}/checkpoints/ids/{first:020d}-{last:020d}.idx"
+        return f"{self.root}/{self.caches}/keys/{first:020d}-{last:020d}.idx"
 
     def filter(self, level: int, first: int) -> str:
         """Return the key of the filter over a layer that begins with the commit `first`."""
-        return f"{self.root}/checkpoints/filters/{level}-{first:020d}.flt"
+        return f"{self.root}/{self.caches}/filters/{level}-{first:020d}.flt"
 
     def file_run(self, first: int, last: int) -> str:
         """Return the key of the file changes of the commits `first` to `last`, as Parquet."""
-        return f"{self.root}/checkpoints/files/{first:020d}-{last:020d}.parquet"
+        return f"{self.root}/{self.caches}/files/{first:020d}-{last:020d}.parquet"
+
+    @property
+    def lookup_folders(self) -> tuple[str, ...]:
+        """The folders of the caches that only writers and projections read."""
+        return tuple(f"{self.root}/{self.caches}/{each}" for each in ("keys", "filters", "files"))
 
     @property
     def names(self) -> str:
         """The key of what the names of older schemas stood for."""
-        return f"{self.root}/names/bound.json"
+        return f"{self.root}/{self.caches}/names.json"
 
     def segment(self, first: int, last: int) -> str:
         """Return the key of the sealed segment of the commits `first` to `last`, as Parquet."""

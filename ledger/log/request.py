@@ -59,7 +59,7 @@ class Request(Struct, frozen=True, kw_only=True, eq=False):
     """
 
     commit_id: str
-    asked: str | None = None
+    asked: str
     otherwise: tuple[str, ...] = ()
     is_given: bool = True
     author: str = ""

@@ -12,14 +12,14 @@ from weakref import ref
 
 from msgspec import Raw
 
-from ledger.events.commit import OLDEST_FORMAT, Commit
+from ledger.events.commit import Commit
 from ledger.evolution.stream import Builder, StateLike, Stream
 from ledger.log.beside import give_way
 from ledger.log.caches.checkpoint import Checkpoints, Head
 from ledger.log.caches.lookup import KeysOf, Lookup, tiles
 from ledger.log.caches.segments.cache import Lines, Segments
 from ledger.log.caches.segments.file import segment_of
-from ledger.log.codec import Codec, Gate, Sketch, digest, encode
+from ledger.log.codec import Codec, Sketch, digest, encode
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.outside.commit_texts import Personal
 from ledger.log.replay import MOST_KEPT, START, Newest, Passes, Position, Read, Reader, nothing
@@ -88,7 +88,6 @@ class StreamLog(Generic[S, E]):
         store: Where the stream is.
         root: Its `_ledger` folder.
         stream: What its events mean.
-        gate: Which format its ledger takes; None where nobody has asked the ledger.
         personal: What lines do not hold of who and why; None: it is on the same store.
     """
 
@@ -97,16 +96,14 @@ class StreamLog(Generic[S, E]):
         store: Store,
         root: str,
         stream: Stream[S, E],
-        gate: Gate | None = None,
         personal: Personal | None = None,
     ) -> None:
         self.store = store
         self.personal = Personal(store) if personal is None else personal
-        self.gate = Gate() if gate is None else gate
         self.layout = Layout.of_fold(root, stream.fold_version)
         self.stream = stream
         self._beside: _Beside[E] = _Beside()
-        self.checkpoints = Checkpoints(store, self.layout, stream, self.gate)
+        self.checkpoints = Checkpoints(store, self.layout, stream)
         self.codec: Codec[E] = Codec(stream.event_types)
         self.reader: Reader[E] = Reader(store, self.layout, self.codec)
         self._newest = Newest()
@@ -156,12 +153,6 @@ class StreamLog(Generic[S, E]):
         if read is None or landed is None:
             return read or landed
         return landed if landed.state.version >= read.state.version else read
-
-    @property
-    def format(self) -> int:
-        """The newest format of commits that the stream takes, as far as is known."""
-        head = self.head
-        return max(self.gate.format, head.state.format if head else OLDEST_FORMAT)
 
     def refresh(self) -> S | None:
         """Return the newest state, after reading what was appended since the last look."""
@@ -330,10 +321,7 @@ class StreamLog(Generic[S, E]):
 
     def _put_back(self) -> str:
         root = self.layout.root
-        return (
-            f"where an older log was put back for good, delete {root}/caches and "
-            f"{root}/checkpoints, both: they are made again"
-        )
+        return f"where an older log was put back for good, delete {root}/caches: it is made again"
 
     def look_again(self, moment_s: float) -> None:
         """Check, now and then, that a log that is held in memory still stands on the store.

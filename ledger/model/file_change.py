@@ -6,7 +6,8 @@ from operator import attrgetter
 from typing import Final, Literal
 
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
-from msgspec.json import Decoder
+from msgspec.json import Decoder, decode
+from msgspec.structs import fields
 
 PartitionValue = str | int | bool | None
 """A partition value in JSON form: numbers and booleans as such, everything else as text.
@@ -39,7 +40,15 @@ def kept_at(value: PartitionValue) -> str | None:
     return value.removeprefix("outside:")
 
 
-class FileChange(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, rename="camel"):
+class FileChange(
+    Struct,
+    frozen=True,
+    gc=False,
+    kw_only=True,
+    omit_defaults=True,
+    rename="camel",
+    forbid_unknown_fields=True,
+):
     """A data file added to or removed from a table; stands inside commits and change files.
 
     Attributes:
@@ -119,27 +128,27 @@ class FileChange(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
         return self.path.removesuffix(f"#{self.content_offset}")
 
 
-LATER_FACTS: Final = (
+RARE_FACTS: Final = (
     "sort_order_id",
     "equality_ids",
     "referenced_data_file",
     "content_offset",
     "content_size_in_bytes",
 )
-"""What files say since format 2; a snapshot that lists such files says so."""
+"""What few files say."""
 
-_later_facts = attrgetter(*LATER_FACTS)
-_SAYS_NONE: Final = (UNSET,) * len(LATER_FACTS)
+_rare_facts = attrgetter(*RARE_FACTS)
+_SAYS_NONE: Final = (UNSET,) * len(RARE_FACTS)
 
 
-def says_later_facts(files: Iterable[FileChange]) -> bool:
-    """Whether one of some files says what no file of format 1 could.
+def has_rare_facts(files: Iterable[FileChange]) -> bool:
+    """Whether one of some files says what few files say.
 
     Example:
-        >>> says_later_facts([FileChange(path="a", record_count=1, file_size_in_bytes=9)])
+        >>> has_rare_facts([FileChange(path="a", record_count=1, file_size_in_bytes=9)])
         False
     """
-    return any(_later_facts(each) != _SAYS_NONE for each in files)
+    return any(_rare_facts(each) != _SAYS_NONE for each in files)
 
 
 _DECODER = Decoder(tuple[FileChange, ...])
@@ -160,6 +169,24 @@ def inline_files(files: Raw) -> tuple[FileChange, ...]:
         return _DECODER.decode(files) if memoryview(files).nbytes else ()
     except UnicodeDecodeError as error:
         raise DecodeError(f"they are no text: {error}") from error
+
+
+_KEYS: Final = frozenset(each.encode_name for each in fields(FileChange))
+
+
+def unknown_key(files: Raw) -> str | None:
+    """Return the first key of some file changes in JSON that no file change has; None: none.
+
+    Example:
+        >>> unknown_key(Raw(b'[{"path":"a"},{"rows":1}]'))
+        'rows'
+    """
+    try:
+        found = decode(files)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    listed = (each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()
+    return next((key for each in listed for key in each if key not in _KEYS), None)
 
 
 _ALL = Decoder(list[tuple[FileChange, ...]])

@@ -33,14 +33,7 @@ from ledger.model.errors import (
 from ledger.moving.export import Told, tell_nobody
 from ledger.moving.lines import CATALOG, File, FirstLine, LastLine, Said, StreamLine, read
 from ledger.opening.birth import note_birth
-from ledger.opening.root import (
-    ROOT_KEY,
-    copied_from,
-    id_of,
-    read_root,
-    refuse_unreadable,
-    root_of_copy,
-)
+from ledger.opening.root import ROOT_KEY, check_format, copied_from, id_of, read_root, root_of_copy
 from ledger.opening.setting import TableSetting
 from ledger.opening.streams import AnyLog, OpenedTable, catalog_stream
 from ledger.opening.whereabouts import recordable
@@ -110,7 +103,7 @@ class _Bringing:
     last_line: LastLine | None = None
 
     def run(self, lines: Iterable[bytes]) -> Brought:
-        catalog = catalog_stream(self.setting.store, self.setting.gate)
+        catalog = catalog_stream(self.setting.store)
         for number, said, place in _numbered(lines):
             if number == 1:
                 self._begin(said, place)
@@ -149,7 +142,7 @@ class _Bringing:
         if not isinstance(said, FirstLine):
             raise InvalidInputError(f"{place} does not begin a ledger's export")
         theirs = said.root.encode()
-        refuse_unreadable(theirs, "the export")
+        check_format(theirs, f"{place}, {ROOT_KEY}")
         here = self.setting.store.read(ROOT_KEY)
         mine = theirs if not self.as_copy else None
         if here is not None:
@@ -168,9 +161,7 @@ class _Bringing:
         if not self.streams:
             if said.name != CATALOG:
                 raise DamagedLogError(f"{place}: the catalog's stream comes first", place)
-            self.streams.append(
-                _Stream(catalog_stream(self.setting.store, self.setting.gate), CATALOG, said)
-            )
+            self.streams.append(_Stream(catalog_stream(self.setting.store), CATALOG, said))
             return
         self.known = self.known or {each.table_id: each for each in self.births}
         birth = self.known.get(said.name)

@@ -104,7 +104,7 @@ def export(
     root = setting.store.read(ROOT_KEY)
     if root is None:
         raise NotFoundError(f"there is no ledger at {setting.store.url}: {ROOT_KEY} is not there")
-    catalog = catalog_stream(setting.store, setting.gate)
+    catalog = catalog_stream(setting.store)
     cut = _last(catalog)
     births = Births.of(read.commit for read in catalog.reader.after(START, cut) if cut >= 0)
     chosen = _chosen(births, tables)

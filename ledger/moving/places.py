@@ -13,7 +13,6 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ledger.events.catalog_events import CatalogEvent, LedgerCopied
-from ledger.events.formats import PLACES
 from ledger.evolution.catalog.state import CatalogState
 from ledger.files.deletes import lost_names, named_files, names_files, prefix_of, renamed
 from ledger.files.snapshot_plan import SnapshotPlan
@@ -21,7 +20,7 @@ from ledger.locations import FileNames, below, is_absolute, place_of
 from ledger.log.layout import STREAM_FOLDER
 from ledger.log.request import fresh_id
 from ledger.log.stream_log import StreamLog
-from ledger.model.errors import InvalidChangeError, InvalidInputError, LedgerError, StoreError
+from ledger.model.errors import InvalidChangeError, LedgerError, StoreError
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import Identifier
 from ledger.model.snapshot import CommitKind
@@ -81,10 +80,6 @@ class Moved(Protocol):
     @property
     def log(self) -> StreamLog[CatalogState, CatalogEvent]:
         """The catalog's log."""
-
-    @property
-    def format(self) -> int:
-        """The newest format of commits that it takes."""
 
     @property
     def state(self) -> CatalogState:
@@ -188,7 +183,6 @@ def refuse_other_storage(lake: Moved) -> str:
         InvalidChangeError: What is written here does not show there, or nobody ever said where the
             ledger is.
     """
-    _refuse_older(lake)
     findings = found(lake)
     if findings.verdict == "unknown":
         raise InvalidChangeError(
@@ -209,7 +203,6 @@ def refuse_same_storage(lake: Moved) -> None:
     Raises:
         InvalidChangeError: It is where the original is, or what is written here shows there.
     """
-    _refuse_older(lake)
     where = lake.setting.whereabouts
     is_same = bool(where.place) and (
         where.is_here(lake.url) or _verdict(lake, where.place) == "alias"
@@ -234,14 +227,6 @@ def copied_version(lake: Moved) -> int | None:
     return state.placed_version if is_copy else None
 
 
-def _refuse_older(lake: Moved) -> None:
-    if lake.format < PLACES:
-        raise InvalidInputError(
-            "the ledger is of format 1, which says of no place: run lakeledger upgrade first, "
-            "which older clients cannot follow"
-        )
-
-
 def prepare(lake: Moved, mover: Moved, *, rewrites: bool) -> tuple[Tie, ...]:
     """Make every table fit for the place where its ledger was found; return what goes along.
 
@@ -252,9 +237,7 @@ def prepare(lake: Moved, mover: Moved, *, rewrites: bool) -> tuple[Tie, ...]:
 
     Raises:
         InvalidChangeError: A table cannot be carried; the message names each.
-        InvalidInputError: The ledger is of format 1.
     """
-    _refuse_older(lake)
     findings = found(lake)
     can_go = CARRIED | REWRITTEN if rewrites else CARRIED
     stuck = [each for each in findings.ties if each.kind not in can_go]

@@ -112,11 +112,6 @@ NOTICES: Final[Mapping[str, Notice]] = {
     ),
     "follow_failed": Notice("warning", "no format could be looked at", ("table", "error")),
     # Clocks.
-    "commits_held_back": Notice(
-        "warning",
-        "a log of format 1 waits, as its rate made it run ahead of the clock",
-        ("stream", "rule", "next_step"),
-    ),
     "newest_commit_is_ahead": Notice(
         "warning",
         "the newest commit's time lies in this machine's future",

@@ -6,7 +6,6 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from ledger.log.caches.checkpoint import Head
-from ledger.log.codec import Gate
 from ledger.log.stream_log import StreamLog
 from ledger.log.worker import aside, begin_anew_after_fork
 from ledger.model.errors import LedgerError
@@ -41,7 +40,7 @@ class Houses:
         """Say which handle on the catalog is open already."""
         self._log = log
 
-    def of(self, store: Store, gate: Gate, table_id: str) -> House:
+    def of(self, store: Store, table_id: str) -> House:
         """Return the rules that a table's database has, after looking what is new in the catalog.
 
         Where the catalog cannot be read, what was read last counts: nobody's commit to a table
@@ -49,11 +48,10 @@ class Houses:
 
         Args:
             store: The ledger's.
-            gate: Which format it takes.
             table_id: The table's.
         """
         if self._log is None:
-            self._log = catalog_stream(store, gate)
+            self._log = catalog_stream(store)
         self._look(self._log)
         head = self._log.head
         known = self._known

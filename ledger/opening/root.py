@@ -7,11 +7,12 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT
+from ledger.events.commit import FORMAT
+from ledger.log.codec import other_format
 from ledger.log.landing import LogFile, land_or_refuse
 from ledger.log.layout import STREAM_FOLDER
 from ledger.log.request import fresh_id
-from ledger.model.errors import DamagedLogError, UpgradeRequiredError
+from ledger.model.errors import DamagedLogError
 from ledger.opening.setting import TableSetting
 from ledger.opening.whereabouts import recordable
 
@@ -35,47 +36,37 @@ _ROOT = msgspec.json.Decoder(_Root)
 
 
 def read_root(setting: TableSetting) -> str | None:
-    """Return the id of the ledger that is here, and let its gate know the format; None: none is.
+    """Return the id of the ledger that is here; None: none is.
 
     Raises:
         DamagedLogError: The file is no ledger's root.
         UpgradeRequiredError: A newer lakeledger wrote it.
+        UnsupportedError: It has a format that was never released.
     """
     body = setting.store.read(ROOT_KEY)
     if body is None:
         return None
-    root = _readable(body, setting.store.url)
-    setting.gate.begin(root.format)
+    check_format(body, f"{setting.store.url}/{ROOT_KEY}")
+    root = _decoded(body)
     setting.whereabouts.begin(root.place, root.place_since)
     return root.ledger_id
 
 
-def refuse_unreadable(body: bytes, place: str) -> None:
-    """Check that the root of a ledger can be read.
+def check_format(body: bytes, place: str) -> None:
+    """Check that a ledger's root has the format that this version knows.
 
     Args:
-        body: The bytes of the root.
-        place: The source of the root, for errors.
+        body: The root's bytes.
+        place: What they are called in errors.
 
     Raises:
-        DamagedLogError: The bytes are no root of a ledger.
-        UpgradeRequiredError: A newer lakeledger wrote it.
+        DamagedLogError: They are no ledger's root.
+        UpgradeRequiredError: A newer lakeledger wrote them.
+        UnsupportedError: They have a format that was never released.
     """
-    _readable(body, place)
-
-
-def _readable(body: bytes, place: str) -> _Root:
-    root = _decoded(body)
-    if root.format > NEWEST_FORMAT:
-        raise UpgradeRequiredError(
-            f"{place} has format {root.format}; this version reads up to {NEWEST_FORMAT}: upgrade "
-            "lakeledger"
-        )
-    if root.format < OLDEST_FORMAT:
-        raise DamagedLogError(
-            f"{ROOT_KEY} has format {root.format}, which there never was", ROOT_KEY
-        )
-    return root
+    found = _decoded(body).format
+    if found != FORMAT:
+        raise other_format(place, found)
 
 
 def _decoded(body: bytes) -> _Root:
@@ -129,6 +120,6 @@ def begin_root(setting: TableSetting) -> None:
     Raises:
         StoreError: The place cannot hold a ledger, or did not answer; no commit was written.
     """
-    body = _encoded(_Root(NEWEST_FORMAT, fresh_id(), place=recordable(setting.store.url)))
+    body = _encoded(_Root(FORMAT, fresh_id(), place=recordable(setting.store.url)))
     says = "whether the ledger has begun is unknown, and no commit was written. Ask again"
     land_or_refuse(setting.store, LogFile(ROOT_KEY, body, 0), setting.patience, says)

@@ -10,7 +10,6 @@ from attrs import field, frozen
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
 from ledger.locations import Place
-from ledger.log.codec import Gate
 from ledger.log.patience import Patience
 from ledger.log.request import NowMillis, now_millis
 from ledger.opening.houses import Houses
@@ -39,7 +38,6 @@ class TableSetting:
         author: Who commits when a call does not say.
         now_millis: The clock.
         patience: How long a writer goes on.
-        gate: Which format the ledger takes.
         allowed: Where data files may be read beside the ledger's own kind of storage.
         whereabouts: Where the ledger is said to be.
         houses: Which rules its databases have.
@@ -52,7 +50,6 @@ class TableSetting:
     author: str
     now_millis: NowMillis = now_millis
     patience: Patience = Patience()
-    gate: Gate = field(factory=Gate, eq=False, repr=False)
     allowed: tuple[Place, ...] = ()
     whereabouts: Whereabouts = field(factory=Whereabouts, eq=False, repr=False)
     houses: Houses = field(factory=Houses, eq=False, repr=False)

@@ -21,7 +21,6 @@ from ledger.evolution.state import TableState
 from ledger.files.live import LiveFiles
 from ledger.history.past import TablePast
 from ledger.locations import is_absolute
-from ledger.log.codec import Gate
 from ledger.log.layout import STREAM_FOLDER, stream_root
 from ledger.log.outside.commit_texts import Personal
 from ledger.log.stream_log import StreamLog
@@ -37,22 +36,13 @@ class _Setting(Protocol):
     def store(self) -> Store:
         """The ledger's."""
 
-    @property
-    def gate(self) -> Gate:
-        """Which format the ledger takes."""
-
     def store_at(self, url: str) -> Store:
         """Return the store of a table that lies elsewhere."""
 
 
-def catalog_stream(store: Store, gate: Gate) -> StreamLog[CatalogState, CatalogEvent]:
-    """Return the catalog's stream, cold.
-
-    Args:
-        store: The ledger's.
-        gate: Which format it takes.
-    """
-    return StreamLog(store, STREAM_FOLDER, CatalogStream(), gate)
+def catalog_stream(store: Store) -> StreamLog[CatalogState, CatalogEvent]:
+    """Return the catalog's stream of the ledger in a store, cold."""
+    return StreamLog(store, STREAM_FOLDER, CatalogStream())
 
 
 @frozen
@@ -78,7 +68,6 @@ class OpenedTable:
             setting.store_at(path) if is_external else setting.store,
             stream_root("" if is_external else path),
             TableStream(),
-            setting.gate,
             Personal(setting.store),
         )
         live = LiveFiles(log)

@@ -10,8 +10,6 @@ from attrs import evolve, field, frozen
 
 from projections.position_file import PositionFile
 
-FORMAT = 1
-
 RENDERER = 2
 """Counts the ways of making files from one log; it grows when any byte of them changes."""
 
@@ -93,4 +91,4 @@ class DeltaPosition:
         return evolve(self, garbage=garbage, leaving_since=since)
 
 
-FILE = PositionFile("delta", DeltaPosition(), FORMAT, {})
+FILE = PositionFile("delta", DeltaPosition())

@@ -154,7 +154,7 @@ class _Run:
         """Project one commit."""
         commit, self._digest = read.commit, read.digest
         millis = effective_millis(commit, self._target.corrections)
-        self._builder.begin(commit.version, commit.time_millis, commit.format)
+        self._builder.begin(commit.version, commit.time_millis)
         for transaction in commit.transactions:
             stood = self._builder.schema_id if self._log.has_begun else -1
             self._builder.add(transaction)

@@ -119,7 +119,7 @@ class _Run:
     def commit(self, read: Read[TableEvent]) -> None:
         """Project one commit."""
         commit, self.reached = read.commit, read.digest
-        self.builder.begin(commit.version, commit.time_millis, commit.format)
+        self.builder.begin(commit.version, commit.time_millis)
         for transaction in commit.transactions:
             self.builder.add(transaction)
             if any(isinstance(each, _OF_FILES) for each in transaction.events):

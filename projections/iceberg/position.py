@@ -6,8 +6,6 @@ metadata file that was written last.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from attrs import evolve, field, frozen
 
 from ledger.evolution.table.born.summary import NO_FILES, FileTotals
@@ -83,14 +81,4 @@ class IcebergPosition:
         return evolve(self, garbage=garbage, leaving_since=since)
 
 
-def _of_renderer(renderer: int) -> Callable[[IcebergPosition], IcebergPosition]:
-    return lambda found: evolve(found, renderer=renderer)
-
-
-FILE = PositionFile(
-    "iceberg",
-    IcebergPosition(),
-    file_format=RENDERER,
-    older={each: (IcebergPosition, _of_renderer(each)) for each in range(RENDERER - 1, 0, -1)},
-)
-"""Files that another renderer made are not gone on from."""
+FILE = PositionFile("iceberg", IcebergPosition())

@@ -171,7 +171,7 @@ class _Run:
         commit, self._commit = read.commit, read.digest
         before, last_snapshot_id = self._builder.version, self._builder.last_snapshot_id
         time_millis = effective_millis(commit)
-        self._builder.begin(commit.version, commit.time_millis, commit.format)
+        self._builder.begin(commit.version, commit.time_millis)
         for transaction in commit.transactions:
             self._transaction(transaction, time_millis)
         if before >= 0 and self._fold.schema is not None:

@@ -14,7 +14,6 @@ from attrs import frozen
 from msgspec import UNSET, Raw
 
 from ledger.events import TableEvent
-from ledger.events.formats import FILE_FACTS
 from ledger.events.snapshot_events import NO_FILES, SnapshotCommitted
 from ledger.evolution.in_logs import check_said
 from ledger.evolution.state import TableState
@@ -24,7 +23,7 @@ from ledger.ledger import Ledger
 from ledger.locations import LOCAL, family_of, is_absolute
 from ledger.log.request import fresh_id
 from ledger.model.errors import CommitConflictError, InvalidInputError, StoreError
-from ledger.model.file_change import FileChange, says_later_facts
+from ledger.model.file_change import FileChange
 from ledger.model.identifier import Identifier
 from ledger.stores import LocalStore, Store, open_store
 from ledger.stores.file_access import FileAccess
@@ -297,7 +296,6 @@ def adopting(
         delta_file_size_in_bytes=sums.file_size_in_bytes,
         last_file_creation_time=UNSET if created is None else created,
         files=Raw(readable_files(files)) if files else NO_FILES,
-        files_format=FILE_FACTS if says_later_facts(files) else UNSET,
         **facts,
     )
     check_said((adopted,), "its engines' manifests")

@@ -12,7 +12,7 @@ from ledger.events import TableEvent
 from ledger.events.born.delta import DeltaBirth
 from ledger.events.born.iceberg import IcebergBirth
 from ledger.events.born.paimon import PaimonBirth
-from ledger.events.commit import NEWEST_FORMAT, Outside, Transaction
+from ledger.events.commit import Outside, Transaction
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.events.table_events import SchemaRecord, TableCreated, TableName
 from ledger.evolution.fold.table_builder import TableBuilder
@@ -70,8 +70,8 @@ class ImportedBirth:
             identifier=TableName("", ""), table_id="unborn", path="", **self.facts()
         )
         builder = TableBuilder()
-        builder.begin(0, self.millis, NEWEST_FORMAT)
-        builder.add(Transaction(id="", events=(created,)))
+        builder.begin(0, self.millis)
+        builder.add(Transaction(id="", asked="", events=(created,)))
         return builder.freeze()
 
 
@@ -163,11 +163,12 @@ class Trial:
     def _add(
         self, builder: TableBuilder, said: tuple[TableEvent, ...], moment: int, author: str
     ) -> None:
-        builder.begin(builder.version + 1, max(builder.time_millis, moment), NEWEST_FORMAT)
+        builder.begin(builder.version + 1, max(builder.time_millis, moment))
         # Where nobody is named in lines, it says so.
         who: dict[str, Any] = {"outside": Outside()} if builder.keeps_outside else {}
         told = Transaction[TableEvent](
             id="",
+            asked="",
             effective_time_millis=moment,
             events=said,
             **(who or {"author": author}),

@@ -50,16 +50,4 @@ class PaimonPosition:
         return evolve(self, garbage=garbage, leaving_since=since)
 
 
-@frozen
-class _First:
-    """What the first format kept."""
-
-    version: int = -1
-    rollbacks: tuple[int, ...] = ()
-
-
-def _of_first(first: _First) -> PaimonPosition:
-    return PaimonPosition(first.version, tuple((each, 0) for each in first.rollbacks), renderer=1)
-
-
-FILE = PositionFile("paimon", PaimonPosition(), file_format=2, older={1: (_First, _of_first)})
+FILE = PositionFile("paimon", PaimonPosition())

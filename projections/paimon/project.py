@@ -120,7 +120,7 @@ class _Run:
     def commit(self, read: Read[TableEvent]) -> None:
         """Project one commit's schemas and snapshots."""
         commit, self._commit = read.commit, read.digest
-        self._builder.begin(commit.version, commit.time_millis, commit.format)
+        self._builder.begin(commit.version, commit.time_millis)
         for transaction in commit.transactions:
             self._builder.add(transaction)
             self._schema()

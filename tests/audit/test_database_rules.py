@@ -277,10 +277,10 @@ def test_threads_that_ask_while_one_looks_are_served_by_one_look_more(lake: Ledg
             return super().catch_up()
 
     houses = Houses()
-    houses.read_by(Slow(setting.store, "_ledger", CatalogStream(), setting.gate))
+    houses.read_by(Slow(setting.store, "_ledger", CatalogStream()))
     houses._turn = asked  # type: ignore[assignment]
     threads = [
-        threading.Thread(target=houses.of, args=(setting.store, setting.gate, table.state.table_id))
+        threading.Thread(target=houses.of, args=(setting.store, table.state.table_id))
         for _ in range(16)
     ]
     threads[0].start()

@@ -16,7 +16,7 @@ from ledger.audit.migrating.undoing import reverted, undone
 from ledger.evolution.state import TableState
 from tests.audit.lives import first_state, past_of, random_life
 from tests.histories import paths
-from tests.lakes import data_file, format_1, lake_on, memory, orders
+from tests.lakes import data_file, lake_on, memory, orders
 from tests.thorough import examples
 
 seeds = st.integers(0, 2**32 - 1)
@@ -159,7 +159,7 @@ def test_a_rename_is_undone_under_changes_that_came_later() -> None:
         (
             DropColumn(("point",)),
             AddColumn(("x",), "INT"),
-            "column point (id 3) was dropped: it comes back under its own id only once the ledger",
+            "column point (id 3) was dropped: nothing is known of the columns that the table had",
         ),
     ],
 )
@@ -206,12 +206,3 @@ def test_a_diff_across_a_drop_is_a_migration_that_keeps_ids() -> None:
 
     assert table.state.schema.fields == table.at(version=0).schema.fields
     assert not table.diff(0).changes
-
-
-def test_a_ledger_of_format_1_says_what_it_takes_to_undo_a_drop() -> None:
-    table = orders(lake_on(format_1(memory())))
-    table.alter([DropColumn(("amount",))])
-
-    (reason,) = table.plan_undo(1).reasons
-    assert "only once the ledger admits no older clients (lakeledger upgrade)" in reason
-    assert not any(each["type"] == "undropColumn" for each in table.diff(1, 0).to_json())

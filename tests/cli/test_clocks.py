@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,11 +32,6 @@ def table_of(folder: Path, ahead: int = 0) -> Table:
 
 def commit_ahead(folder: Path) -> None:
     table_of(folder, A_YEAR).alter([SetOption("k", "fast")])
-
-
-def as_format_1(folder: Path) -> None:
-    root = folder / "_ledger" / "ledger.json"
-    root.write_bytes(root.read_bytes().replace(b'"format":2', b'"format":1'))
 
 
 def test_verify_and_doctor_call_no_log_healthy_whose_newest_commit_is_ahead(
@@ -91,38 +85,6 @@ def test_correcting_one_stream_may_say_since_when(shop: Run, folder: Path) -> No
     assert again.code == exits.INVALID_INPUT
     assert "nothing to correct" in again.err
     assert shop("correct-clock", TABLE, "--true-time", then + A_YEAR).code == exits.INVALID_INPUT
-
-
-def test_an_upgrade_is_an_event_and_is_told_beforehand(shop: Run, folder: Path) -> None:
-    as_format_1(folder)
-    commit_ahead(folder)
-    refused = shop("correct-clock", TABLE)
-    assert refused.code == exits.INVALID_INPUT
-    assert "lakeledger upgrade" in refused.err
-
-    plan = shop("upgrade", "--dry-run", "--output", "json").document
-    assert (plan["fromFormat"], plan["toFormat"], plan["dryRun"]) == (1, 2, True)
-    assert plan["olderClients"]
-    assert "version" not in plan
-    assert "older clients will no longer" in shop("upgrade", "--dry-run").out
-
-    version = shop("upgrade", "--author", "ada", "--output", "json").document["version"]
-    commits = sorted((folder / "_ledger" / "log").iterdir())
-    last = json.loads(commits[version].read_bytes())
-    assert (len(commits), last["format"]) == (version + 1, 2)
-    assert last["transactions"][0]["events"] == [{"type": "upgradeLedger", "format": 2}]
-    assert json.loads((folder / "_ledger" / "ledger.json").read_bytes())["format"] == 1
-    assert shop("correct-clock", TABLE).code == exits.OK
-    assert "nothing to do" in shop("upgrade").out
-    assert len(list((folder / "_ledger" / "log").iterdir())) == version + 1
-
-
-def test_an_upgrade_asked_again_under_its_id_gives_the_first(shop: Run, folder: Path) -> None:
-    as_format_1(folder)
-    first, again = (
-        shop("upgrade", "--commit-id", "up", "--output", "json").document for _ in range(2)
-    )
-    assert first["version"] == again["version"]
 
 
 def test_a_damaged_log_hides_no_other_stream_s_times(shop: Run, run: Run, folder: Path) -> None:

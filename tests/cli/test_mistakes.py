@@ -195,7 +195,7 @@ def test_damage_has_its_own_exit_code(shop: Run, tmp_path: Path) -> None:
 
 def test_a_newer_ledger_asks_for_an_upgrade(shop: Run, tmp_path: Path) -> None:
     root = tmp_path / "lake" / "_ledger" / "ledger.json"
-    root.write_bytes(root.read_bytes().replace(b'"format":2', b'"format":99'))
+    root.write_bytes(root.read_bytes().replace(b'"format":3', b'"format":99'))
 
     ran = shop("show")
 

@@ -100,7 +100,6 @@ CASES: list[tuple[object, str]] = [
     (s.RemoveOption("k"), "removed option k"),
     (s.UpdateComment("x"), "changed the table's comment"),
     (s.DropPrimaryKey(), "dropped the primary key"),
-    (c.LedgerUpgraded(2), "opened the ledger to format 2"),
     (LedgerMoved("s3://b/lake"), "moved the ledger to s3://b/lake"),
     (PlaceAliased("/mnt/lake"), "noted that /mnt/lake leads to the ledger, too"),
     (
@@ -266,4 +265,4 @@ def test_every_event_of_the_log_has_a_phrase() -> None:
 
 
 def test_a_transaction_that_changed_nothing_says_so() -> None:
-    assert phrases(Transaction(id="x")) == ["nothing: all that was asked held already"]
+    assert phrases(Transaction(asked="", id="x")) == ["nothing: all that was asked held already"]

@@ -111,7 +111,6 @@ def test_a_missing_cache_is_told_and_passes_and_a_wrong_one_fails(shop: Run, lak
 
 def test_repair_restores_the_caches_and_no_log(shop: Run, lake: Path) -> None:
     before = {each: each.read_bytes() for each in lake.rglob("*.*") if each.is_file()}
-    shutil.rmtree(stream(lake) / "checkpoints")
     shutil.rmtree(stream(lake) / "caches")
 
     ran = shop("verify", "--repair", "--output", "json")

@@ -278,7 +278,7 @@ def test_an_iceberg_table_that_marks_a_column_it_has_not_is_not_promoted(tmp_pat
     [
         (True, "name", []),
         (True, "mail", ["mail is no column"]),
-        (False, "name", ["this ledger keeps everything inside of its lines"]),
+        (False, "name", ["this ledger was created without --erasable, and keeps all in its lines"]),
     ],
 )
 def test_doctor_tells_marks_of_others_that_nothing_can_be_erased_by(

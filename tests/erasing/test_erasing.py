@@ -36,7 +36,7 @@ from projections.source.views.log_rows import commit_rows
 from projections.source.views.scan import Scan
 from tests.erasing.lives import Life, findings, holding, read_all
 from tests.faults import Died, DiesAfter, LosesAnswers
-from tests.lakes import START_MILLIS, data_file, format_1, lake_on, memory, no_time, orders
+from tests.lakes import START_MILLIS, data_file, lake_on, memory, no_time, orders
 from tests.thorough import some
 
 ANN, BOB = "ann-0123456789abcdef", "bob-0123456789abcdef"
@@ -202,17 +202,16 @@ def test_a_text_is_erased_wherever_it_is_a_part() -> None:
 
 def test_what_lines_hold_for_ever_is_told_and_not_removed() -> None:
     store = memory()
-    lake = lake_on(store)
+    lake = erasable(store)
     table = orders(lake)
     table.alter([SetOption("k", "1")], author=ANN)
-    lake.upgrade(erasable=True)
     table.alter([SetOption("owner", ANN)], author=BOB)
     table.append([data_file(f"{ANN}/a.parquet")])
 
     (standing,) = lake.erase(author=ANN).standing
 
     assert standing.stream == "shop.orders"
-    assert standing.versions == (1, 3, 4)
+    assert standing.versions == (2, 3)
     assert standing.paths == (f"{ANN}/a.parquet",)
 
 
@@ -220,7 +219,7 @@ def test_a_ledger_that_keeps_all_in_its_lines_erases_nothing() -> None:
     store = memory()
     orders(lake_on(store))
 
-    with pytest.raises(InvalidInputError, match="lakeledger upgrade --erasable"):
+    with pytest.raises(InvalidInputError, match="lakeledger init --erasable"):
         lake_on(store).erase(author=ANN)
     assert lake_on(store).plan_erasure(author="tester").standing[0].versions == (0, 1)
 
@@ -287,33 +286,40 @@ def test_the_log_alone_tells_no_author_and_not_that_two_are_the_same() -> None:
     assert not any(salt in (store.read(key) or b"") for salt in salts for key in store.walk(""))
 
 
-def test_a_handle_from_before_keeps_values_outside_from_its_next_commit_on() -> None:
+def test_a_handle_from_before_the_first_commit_keeps_values_outside() -> None:
     store = memory()
     old = lake_on(store)
+    old.init()
+    lake_on(store).init(erasable=True)
     table = orders(old)
-    table.alter([SetOption("k", "1")], author=BOB)
-    lake_on(store).upgrade(erasable=True)
     table.alter([SetOption("k", "2")], author=ANN)
     old.create_database("more", author=ANN)
 
     assert all(key.startswith(FOLDER) for key in holding(store, ANN))
-    assert [each.transaction.author for each in table.entries()][:2] == [ANN, "tester"]
+    assert [each.transaction.author for each in table.entries()] == [ANN, "tester"]
 
 
-def test_an_older_ledger_is_upgraded_with_all_of_its_tables() -> None:
-    store = format_1(memory())
-    lake = lake_on(store)
-    table = orders(lake)
-    lake.create_table("shop.gone", {"id": "INT"})
-    lake.drop_table("shop.gone")
-    lake.upgrade(erasable=True)
-    lake.upgrade(erasable=True)
+def test_a_ledger_that_has_commits_is_not_made_erasable() -> None:
+    store = memory()
+    orders(lake_on(store))
+    before = {key: store.read(key) for key in store.walk("")}
 
+    with pytest.raises(InvalidInputError, match="only a new ledger can be made erasable"):
+        lake_on(store).init(erasable=True)
+
+    assert {key: store.read(key) for key in store.walk("")} == before
+    assert not lake_on(store).is_erasable
+
+
+def test_an_erasable_ledger_is_begun_again_without_a_commit() -> None:
+    store = memory()
+    lake = erasable(store)
+    version = lake.state.version
+    lake.init(erasable=True)
+    lake_on(store).init()
+
+    assert (version, lake_on(store).state.version) == (0, 0)
     assert lake_on(store).is_erasable
-    assert lake_on(store).table("shop.orders").state.keeps_outside
-    table.alter([SetOption("k", "1")], author=ANN)
-    assert all(key.startswith(FOLDER) for key in holding(store, ANN))
-    assert findings(lake, store) == []
 
 
 def test_what_never_landed_leaves_nothing_of_its_author() -> None:
@@ -478,7 +484,7 @@ def test_what_no_commit_names_goes_after_seven_days_and_nothing_else() -> None:
     table = orders(lake)
     table.alter([SetOption("k", "1")], author=ANN)
     named = set(kept(store))
-    request = Request(commit_id="x", author=BOB)
+    request = Request(commit_id="x", author=BOB, asked="00")
     table.log.personal.keep(request, START_MILLIS, no_time())
     logs: list[StreamLog[Any, Any]] = [lake.log, table.log]
 
@@ -492,21 +498,25 @@ def test_what_no_commit_names_goes_after_seven_days_and_nothing_else() -> None:
 
 def test_a_transaction_is_not_folded_that_breaks_the_rule() -> None:
     outside = Outside(author="aa")
-    begun: Transaction[CatalogEvent] = Transaction(id="1", outside=outside)
-    for format_version, transaction in (
-        (1, begun),
-        (2, Transaction(id="2", author="ann", outside=outside)),
-        (2, Transaction(id="2", message="why", outside=Outside())),
+    begun: Transaction[CatalogEvent] = Transaction(asked="", id="1", outside=outside)
+    for transaction in (
+        Transaction(asked="", id="2", author="ann", outside=outside),
+        Transaction(asked="", id="2", message="why", outside=Outside()),
     ):
         builder = CatalogBuilder()
-        builder.begin(0, 1, format_version)
+        builder.begin(0, 1)
         with pytest.raises(InvalidChangeError, match="kept outside of the lines here"):
             builder.add(transaction)
     builder = CatalogBuilder()
-    builder.begin(0, 1, 2)
+    builder.begin(0, 1)
     builder.add(begun)
     with pytest.raises(InvalidChangeError, match="its line does not say what was kept"):
-        builder.add(Transaction(id="2", author="ann"))
+        builder.add(Transaction(asked="", id="2", author="ann"))
+    builder = CatalogBuilder()
+    builder.begin(0, 1)
+    builder.add(Transaction(asked="", id="2", author="ann"))
+    with pytest.raises(InvalidChangeError, match="cannot keep them outside from now on"):
+        builder.add(begun)
 
 
 def test_rows_for_spark_say_who_and_why_until_that_is_erased() -> None:
@@ -561,10 +571,3 @@ def test_a_change_is_planned_to_be_undone_and_is_where_people_can_be_forgotten()
     assert "k" not in table.at().options
     table.revert(1)
     assert table.at().options["k"] == "1"
-
-
-def test_an_upgrade_says_the_format_that_the_ledger_takes_however_it_began() -> None:
-    new, old = lake_on(memory()), lake_on(format_1(memory()))
-    assert new.upgrade().state.format == new.format == 2
-    assert old.upgrade().state.format == old.format == 2
-    assert new.upgrade(erasable=True).state.format == 2

@@ -230,10 +230,12 @@ LIVES: dict[str, tuple[tuple[TableEvent, ...], ...]] = {
 }
 
 
-def commit(version: int, *events: TableEvent, format_version: int = 2) -> Commit[TableEvent]:
-    transaction = Transaction[TableEvent](id=f"t{version}", author="ann", events=events)
+def commit(version: int, *events: TableEvent) -> Commit[TableEvent]:
+    transaction = Transaction[TableEvent](
+        asked=64 * "0", id=f"t{version}", author="ann", events=events
+    )
     return Commit(
-        format=format_version,
+        format=3,
         version=version,
         time_millis=version * 100 + 100,
         transactions=(transaction,),

@@ -37,10 +37,10 @@ class Catalog:
         events = CatalogIntent(request).decide(self.state, ())
         version = len(self.commits)
         transaction: Transaction[CatalogEvent] = Transaction(
-            id=f"c{version}", author=author, events=events
+            asked="", id=f"c{version}", author=author, events=events
         )
         commit: Commit[CatalogEvent] = Commit(
-            format=1, version=version, time_millis=1 + version, transactions=(transaction,)
+            format=3, version=version, time_millis=1 + version, transactions=(transaction,)
         )
         builder = CatalogBuilder(self.state)
         builder.commit(commit)

@@ -23,9 +23,11 @@ DELTA: dict[str, Any] = {"delta_file_count": 1, "delta_file_size_in_bytes": 100}
 
 
 def commit(version: int, *events: TableEvent, **more: Any) -> Commit[TableEvent]:
-    transaction = Transaction[TableEvent](id=f"t{version}", author="ann", events=events, **more)
+    transaction = Transaction[TableEvent](
+        asked="", id=f"t{version}", author="ann", events=events, **more
+    )
     return Commit(
-        format=1, version=version, time_millis=version * 100 + 100, transactions=(transaction,)
+        format=3, version=version, time_millis=version * 100 + 100, transactions=(transaction,)
     )
 
 

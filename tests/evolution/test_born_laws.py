@@ -15,7 +15,6 @@ from ledger.events.born import iceberg as e
 from ledger.events.born.delta import DeltaFollowed
 from ledger.events.born.iceberg import IcebergEvent
 from ledger.events.born.paimon import PaimonBranchUpdated
-from ledger.events.formats import needed_format
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.fold.table_record import TableStream
@@ -133,18 +132,6 @@ def test_whatever_is_wrong_in_a_file_is_told_as_damage_or_as_newer(
 def own_facts(life: str) -> Iterator[TableEvent]:
     for events in LIVES[life]:
         yield from (each for each in events if isinstance(each, OWN[life]))
-
-
-@each_life
-def test_format_1_holds_none_of_its_facts(life: str) -> None:
-    (created,) = LIVES[life][0]
-    assert needed_format((created,)) == 2
-    with pytest.raises(InvalidChangeError, match="format 1 cannot hold TableCreated"):
-        TableBuilder().commit(commit(0, created, format_version=1))
-    for each in own_facts(life):
-        assert needed_format((each,)) == 2
-        with pytest.raises(InvalidChangeError, match=f"format 1 cannot hold {type(each).__name__}"):
-            born(0, life).commit(commit(1, each, format_version=1))
 
 
 @each_life

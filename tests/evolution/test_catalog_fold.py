@@ -64,10 +64,10 @@ def commit_of(
     effective: int | UnsetType = UNSET,
 ) -> Commit[CatalogEvent]:
     transaction: Transaction[CatalogEvent] = Transaction(
-        id=f"c{version}", author=author, effective_time_millis=effective, events=events
+        id=f"c{version}", asked="", author=author, effective_time_millis=effective, events=events
     )
     return Commit(
-        format=1, version=version, time_millis=1000 + version, transactions=(transaction,)
+        format=3, version=version, time_millis=1000 + version, transactions=(transaction,)
     )
 
 
@@ -307,8 +307,8 @@ def test_a_gap_or_a_repeated_version_is_refused(version: int) -> None:
         fold([commit_of(version)], state_of(SHOP))
 
 
-def test_a_commit_that_is_not_later_is_refused() -> None:
-    late: Commit[CatalogEvent] = Commit(format=1, version=1, time_millis=1000, transactions=())
+def test_a_commit_that_is_earlier_is_refused() -> None:
+    late: Commit[CatalogEvent] = Commit(format=3, version=1, time_millis=999, transactions=())
     with pytest.raises(InvalidChangeError, match="cannot follow"):
         fold([late], state_of(SHOP))
 
@@ -340,9 +340,9 @@ def test_a_tables_version_0_repeats_what_the_catalog_says() -> None:
         effective_time_millis=5,
         events=(SHOP, TABLE),
     )
-    other: Transaction[CatalogEvent] = Transaction(id="other")
+    other: Transaction[CatalogEvent] = Transaction(asked="", id="other")
     commit: Commit[CatalogEvent] = Commit(
-        format=1,
+        format=3,
         version=3,
         time_millis=77,
         parent="sha256:00",
@@ -351,7 +351,7 @@ def test_a_tables_version_0_repeats_what_the_catalog_says() -> None:
 
     born = first_commit(commit, TABLE, transaction)
 
-    assert (born.format, born.version, born.time_millis, born.parent) == (1, 0, 77, UNSET)
+    assert (born.format, born.version, born.time_millis, born.parent) == (3, 0, 77, UNSET)
     (only,) = born.transactions
     assert (only.id, only.author, only.message, only.properties) == (
         "c7",

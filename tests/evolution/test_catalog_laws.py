@@ -94,9 +94,9 @@ def fold(commits: Sequence[Commit[CatalogEvent]], state: CatalogState | None) ->
 
 def landed(events: tuple[CatalogEvent, ...], version: int) -> Commit[CatalogEvent]:
     transaction: Transaction[CatalogEvent] = Transaction(
-        id=str(version), author="ab"[version % 2], events=events
+        asked="", id=str(version), author="ab"[version % 2], events=events
     )
-    return Commit(format=1, version=version, time_millis=1 + version, transactions=(transaction,))
+    return Commit(format=3, version=version, time_millis=1 + version, transactions=(transaction,))
 
 
 def history(asked: Sequence[CatalogRequest]) -> Commits:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ledger.events import CatalogEvent, TableEvent
-from ledger.events.catalog_events import DatabaseCreated, LedgerUpgraded
+from ledger.events.catalog_events import DatabaseCreated
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Commit, Transaction
 from ledger.evolution.catalog.builder import CatalogBuilder
 from ledger.evolution.catalog.record import CatalogStream
 from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.fold.table_record import TableStream
 from ledger.model.errors import InvalidChangeError
 from tests.evolution.born import LIVES
 from tests.evolution.folds import grown
@@ -20,28 +19,25 @@ from tests.evolution.folds import grown
 def table_commit(
     time_millis: int,
     *events: TableEvent,
-    format_version: int = 2,
     version: int = 1,
     effective: int | None = None,
 ) -> Commit[TableEvent]:
-    facts = Transaction[TableEvent](id="t1", events=events)
+    facts = Transaction[TableEvent](asked="", id="t1", events=events)
     if effective is not None:
-        facts = Transaction[TableEvent](id="t1", events=events, effective_time_millis=effective)
-    return Commit(
-        format=format_version, version=version, time_millis=time_millis, transactions=(facts,)
-    )
+        facts = Transaction[TableEvent](
+            asked="", id="t1", events=events, effective_time_millis=effective
+        )
+    return Commit(format=3, version=version, time_millis=time_millis, transactions=(facts,))
 
 
 def correction(true_time: int, first: int = 1) -> ClockCorrected:
     return ClockCorrected(first_version=first, true_time_millis=true_time)
 
 
-def test_an_equal_time_follows_in_format_2_alone() -> None:
+def test_an_equal_time_follows_and_an_earlier_one_does_not() -> None:
     builder = grown()
     builder.commit(table_commit(100))
-    assert (builder.freeze().version, builder.freeze().format) == (1, 2)
-    with pytest.raises(InvalidChangeError, match="cannot follow"):
-        grown().commit(table_commit(100, format_version=1))
+    assert builder.freeze().version == 1
     with pytest.raises(InvalidChangeError, match="cannot follow"):
         grown().commit(table_commit(99))
 
@@ -49,7 +45,7 @@ def test_an_equal_time_follows_in_format_2_alone() -> None:
 def ahead() -> TableBuilder:
     """A table born at 100, with a commit of 900 by a clock that was ahead."""
     builder = grown()
-    builder.commit(table_commit(900, format_version=1))
+    builder.commit(table_commit(900))
     return builder
 
 
@@ -67,9 +63,9 @@ def test_a_correction_leaves_no_time_in_the_state_that_is_later() -> None:
 
 def test_a_correction_from_the_birth_on_corrects_the_birth_and_not_who_was_there() -> None:
     builder = TableBuilder()
-    builder.begin(0, 900, 2)
+    builder.begin(0, 900)
     (created,) = LIVES["delta"][0]
-    builder.add(Transaction(id="t0", author="ann", events=(created,)))
+    builder.add(Transaction(asked="", id="t0", author="ann", events=(created,)))
     builder.commit(table_commit(900, correction(150, 0), effective=160))
     state = builder.freeze()
 
@@ -78,7 +74,6 @@ def test_a_correction_from_the_birth_on_corrects_the_birth_and_not_who_was_there
 
 
 WRONG = {
-    "in format 1": table_commit(901, correction(150), version=2, effective=160, format_version=1),
     "before its own true time": table_commit(900, correction(150), version=2, effective=140),
     "of versions to come": table_commit(900, correction(150, 2), version=2, effective=160),
     "of no version": table_commit(900, correction(150, -1), version=2, effective=160),
@@ -93,38 +88,21 @@ def test_a_correction_that_cannot_stand_there_is_refused(case: str) -> None:
         ahead().commit(WRONG[case])
 
 
-def catalog_commit(
-    version: int, time_millis: int, event: CatalogEvent, format_version: int
-) -> Commit[CatalogEvent]:
-    facts = Transaction[CatalogEvent](id="c", events=(event,))
-    return Commit(
-        format=format_version, version=version, time_millis=time_millis, transactions=(facts,)
-    )
+def catalog_commit(version: int, time_millis: int, event: CatalogEvent) -> Commit[CatalogEvent]:
+    facts = Transaction[CatalogEvent](asked="", id="c", events=(event,))
+    return Commit(format=3, version=version, time_millis=time_millis, transactions=(facts,))
 
 
 def test_the_catalogs_times_are_corrected_likewise_and_kept() -> None:
     builder = CatalogBuilder()
-    builder.commit(catalog_commit(0, 900, DatabaseCreated(name="shop", path="shop.db"), 1))
+    builder.commit(catalog_commit(0, 900, DatabaseCreated(name="shop", path="shop.db")))
     corrected = Transaction[CatalogEvent](
-        id="c", events=(correction(150, 0),), effective_time_millis=160
+        asked="", id="c", events=(correction(150, 0),), effective_time_millis=160
     )
-    builder.commit(Commit(format=2, version=1, time_millis=900, transactions=(corrected,)))
+    builder.commit(Commit(format=3, version=1, time_millis=900, transactions=(corrected,)))
     state = builder.freeze()
 
     assert state.databases["shop"].audit.created_at == 150
-    assert (state.time_millis, state.effective_millis, state.format) == (900, 160, 2)
+    assert (state.time_millis, state.effective_millis) == (900, 160)
     stream = CatalogStream()
     assert stream.decode_state(stream.encode_state(state)) == state
-
-
-def test_no_commit_opens_a_format_that_it_does_not_have() -> None:
-    CatalogBuilder().commit(catalog_commit(0, 1, LedgerUpgraded(2), 2))
-    for opened, format_version in ((2, 1), (3, 2)):
-        with pytest.raises(InvalidChangeError, match="cannot open format"):
-            CatalogBuilder().commit(catalog_commit(0, 1, LedgerUpgraded(opened), format_version))
-
-
-def test_a_record_of_format_1_is_what_it_was() -> None:
-    record = TableStream().encode_state(grown().freeze())
-    assert b"format" not in record
-    assert b"corrections" not in record

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,19 +14,16 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ledger.events import CatalogEvent, TableEvent
-from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
-from ledger.events.formats import are_of_the_oldest, needed_format
+from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import ChangesReference, ListingEvent
-from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.operations import in_words
 from ledger.files.change_file import event_files
 from ledger.log.codec import Codec, encode
 from ledger.log.layout import Layout
-from ledger.model.errors import DamagedLogError, LedgerError, UpgradeRequiredError
+from ledger.model.errors import DamagedLogError, UpgradeRequiredError
 from ledger.model.file_change import FileChange
 from tests.cli.test_phrases import CASES
-from tests.evolution.born import LIVES, born, commit
-from tests.evolution.folds import grown
+from tests.evolution.born import LIVES
 from tests.evolution.test_born_laws import changed, drop, exchange, more, places
 from tests.evolution.whole_events import whole
 from tests.independent.elsewhere import FromDelta, FromIceberg, FromPaimon
@@ -41,22 +37,6 @@ OF_TABLES, OF_CATALOGS = get_args(TableEvent), get_args(CatalogEvent)
 KINDS: dict[type, str] = {
     each: str(each.__struct_config__.tag) for each in dict.fromkeys((*OF_TABLES, *OF_CATALOGS))
 }
-OF_FORMAT_1 = frozenset(
-    {
-        *("addColumn", "alterDatabase", "alterView"),
-        *("commitSnapshot", "createDatabase", "createTable"),
-        *("createTag", "createView", "deleteTag"),
-        *("dropColumn", "dropDatabase", "dropPrimaryKey"),
-        *("dropTable", "dropView", "expireSnapshots"),
-        *("removeOption", "renameColumn", "renameTable"),
-        *("renameView", "replaceSortOrder", "replaceTag"),
-        *("rollback", "setIdentifierFields", "setOption"),
-        *("setPartitionStatistics", "updateColumnComment", "updateColumnDefaultValue"),
-        *("updateColumnNullability", "updateColumnPosition", "updateColumnType"),
-        *("updateComment", "updateKeys", "updatePartitionSpec"),
-    }
-)
-"""What clients of the first format read; they take nothing else."""
 TABLES, CATALOGS = Codec[TableEvent](TableEvent), Codec[CatalogEvent](CatalogEvent)
 ROWS = [
     (re.findall(r"[a-z][A-Za-z]+", row.split("|")[1]), row)
@@ -74,8 +54,8 @@ def event_of_each() -> Iterator[Any]:
 
 
 def line(event: Any) -> bytes:
-    transaction = Transaction(id="t", events=(event,))
-    return encode(Commit(format=2, version=0, time_millis=1, transactions=(transaction,)))
+    transaction = Transaction(id="t", asked=64 * "0", events=(event,))
+    return encode(Commit(format=3, version=0, time_millis=1, transactions=(transaction,)))
 
 
 def decoded(body: bytes, kind: type) -> Commit[Any]:
@@ -111,40 +91,6 @@ def test_every_key_of_a_kind_and_of_files_stands_in_bytes_that_are_frozen(kind: 
     if "files" in keys:
         of_files = {each.encode_name for each in msgspec.structs.fields(FileChange)}
         assert of_files == {key for each in said for file in each.get("files", ()) for key in file}
-
-
-def test_no_kind_is_new_to_the_first_format() -> None:
-    """A new kind says in `ledger.events.formats` since when it is known."""
-    cases = [event for event in event_of_each() if needed_format([event]) == OLDEST_FORMAT]
-    assert {KINDS[type(each)] for each in cases} == OF_FORMAT_1
-
-
-def test_some_events_of_one_kind_say_together_what_each_says_alone() -> None:
-    for each in event_of_each():
-        alone = needed_format([each]) == OLDEST_FORMAT
-        assert are_of_the_oldest(type(each), [each]) == alone
-        assert are_of_the_oldest(type(each), [each, each]) == alone
-
-
-Begun = Callable[[], TableBuilder]
-NEWER = [each for each in OF_TABLES if KINDS[each] not in OF_FORMAT_1]
-
-
-@pytest.mark.parametrize("kind", NEWER, ids=KINDS.get)
-def test_no_table_takes_a_newer_kind_from_a_commit_of_the_first_format(kind: type) -> None:
-    tables: list[Begun] = [grown, *(partial(born, 0, life) for life in LIVES)]
-    events: list[Any] = [each for each in event_of_each() if type(each) is kind]
-    said = {refusal(begun, event) for begun in tables for event in events}
-    assert any(each.startswith("a commit of format 1 cannot hold") for each in said), said
-
-
-def refusal(begun: Begun, event: TableEvent) -> str:
-    """Return why a table refuses an event in a commit of format 1."""
-    try:
-        begun().commit(commit(1, event, format_version=1))
-    except LedgerError as error:
-        return error.message
-    return ""
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=KINDS.get)

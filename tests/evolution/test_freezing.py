@@ -55,7 +55,7 @@ def add(builder: TableBuilder, wanted: Sequence[TableEvent | None]) -> None:
     # One snapshot a transaction: its id is taken from the one before.
     events = [snapshot(builder)] if None in wanted else wanted
     facts = tuple(each for each in events if each is not None)
-    builder.add(Transaction[TableEvent](id="x", events=facts))
+    builder.add(Transaction[TableEvent](asked="", id="x", events=facts))
 
 
 Commits = Sequence[Sequence[Sequence[TableEvent | None]]]
@@ -64,7 +64,7 @@ Commits = Sequence[Sequence[Sequence[TableEvent | None]]]
 def at_the_end(commits: Commits) -> TableState:
     builder = TableBuilder()
     for version, transactions in enumerate(commits):
-        builder.begin(version, 1000 + version, 1)
+        builder.begin(version, 1000 + version)
         for each in transactions:
             add(builder, each)
     return builder.freeze()
@@ -73,7 +73,7 @@ def at_the_end(commits: Commits) -> TableState:
 def before_each_transaction(commits: Commits) -> TableState:
     builder = TableBuilder()
     for version, transactions in enumerate(commits):
-        builder.begin(version, 1000 + version, 1)
+        builder.begin(version, 1000 + version)
         for number, each in enumerate(transactions):
             if version or number:
                 builder.freeze()
@@ -84,7 +84,7 @@ def before_each_transaction(commits: Commits) -> TableState:
 def resumed_for_each_commit(commits: Commits) -> TableState:
     builder = TableBuilder()
     for version, transactions in enumerate(commits):
-        builder.begin(version, 1000 + version, 1)
+        builder.begin(version, 1000 + version)
         for each in transactions:
             add(builder, each)
         builder = TableBuilder(builder.freeze())

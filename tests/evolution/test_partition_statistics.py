@@ -50,8 +50,8 @@ def test_the_log_says_where_the_statistics_of_a_snapshot_stand() -> None:
     assert event == PartitionStatisticsSet(
         snapshot_id=2, statistics_path="metadata/two.parquet", file_size_in_bytes=99
     )
-    assert encode(Commit(format=1, version=1, time_millis=1, transactions=(_with(event),))) == (
-        b'{"format":1,"version":1,"timeMillis":1,"transactions":[{"id":"x","events":['
+    assert encode(Commit(format=3, version=1, time_millis=1, transactions=(_with(event),))) == (
+        b'{"format":3,"version":1,"timeMillis":1,"transactions":[{"id":"x","asked":"","events":['
         b'{"type":"setPartitionStatistics","snapshotId":2,'
         b'"statisticsPath":"metadata/two.parquet","fileSizeInBytes":99}]}]}\n'
     )
@@ -60,7 +60,7 @@ def test_the_log_says_where_the_statistics_of_a_snapshot_stand() -> None:
 
 
 def _with(event: PartitionStatisticsSet) -> Transaction[PartitionStatisticsSet]:
-    return Transaction(id="x", events=(event,))
+    return Transaction(asked="", id="x", events=(event,))
 
 
 def test_a_newer_file_takes_the_place_of_an_older_one_and_the_same_again_is_no_event() -> None:
@@ -237,6 +237,6 @@ def test_a_log_that_says_statistics_of_a_snapshot_that_never_was_is_refused() ->
     said = PartitionStatisticsSet(
         snapshot_id=3, statistics_path="metadata/three.parquet", file_size_in_bytes=9
     )
-    builder.begin(builder.version + 1, builder.effective_millis + 1, 2)
+    builder.begin(builder.version + 1, builder.effective_millis + 1)
     with pytest.raises(InvalidChangeError, match="snapshot 3"):
         builder.add(_with(said))

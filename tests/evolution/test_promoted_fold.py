@@ -14,7 +14,6 @@ from ledger.events import snapshot_events as n
 from ledger.events.born.delta import DeltaFollowed
 from ledger.events.born.iceberg import IcebergBirth, SchemaNamed, SnapshotsRemoved
 from ledger.events.born.paimon import PaimonBranchUpdated
-from ledger.events.formats import needed_format
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.table.born.promoted import iceberg_facts
@@ -83,12 +82,6 @@ def test_what_contradicts_it_is_refused(name: str) -> None:
     until, events = REFUSED[name]
     with pytest.raises(InvalidChangeError):
         grown(until).commit(commit(until, *events))
-
-
-def test_it_needs_the_second_format() -> None:
-    assert needed_format([PROMOTED]) == needed_format([own(OWN)]) == 2
-    with pytest.raises(InvalidChangeError, match="format 1 cannot hold TablePromoted"):
-        grown(2).commit(commit(2, PROMOTED, format_version=1))
 
 
 def test_nothing_but_a_table_from_iceberg_has_its_summary_and_nobody_else_is_promoted() -> None:

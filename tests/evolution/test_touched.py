@@ -113,7 +113,7 @@ EVENTS: st.SearchStrategy[TableEvent] = st.one_of(
     st.builds(to_branch, NUMBERS, st.lists(FILES, max_size=3), NUMBERS),
 )
 TRANSACTIONS: st.SearchStrategy[Transaction[TableEvent]] = st.builds(
-    lambda author, events: Transaction(id="x", author=author, events=tuple(events)),
+    lambda author, events: Transaction(asked="", id="x", author=author, events=tuple(events)),
     NAMES,
     st.lists(EVENTS, max_size=4),
 )
@@ -145,7 +145,7 @@ Found = tuple[str, TableEvent, Cell, FileChange | None]
 def commit_of(
     transactions: Sequence[Transaction[TableEvent]], version: int = 2
 ) -> Commit[TableEvent]:
-    return Commit(format=1, version=version, time_millis=2, transactions=tuple(transactions))
+    return Commit(format=3, version=version, time_millis=2, transactions=tuple(transactions))
 
 
 def walked(
@@ -204,7 +204,7 @@ def test_the_keys_of_its_snapshots_are_all_there(
 
 def test_another_commit_of_the_same_version_is_looked_at_anew() -> None:
     mine, theirs = (
-        Transaction[TableEvent](id="x", author=author, events=(SetOption("k", author),))
+        Transaction[TableEvent](asked="", id="x", author=author, events=(SetOption("k", author),))
         for author in ("mine", "theirs")
     )
     recently = RecentlyTouched(load)
@@ -220,8 +220,8 @@ def test_files_that_nobody_asks_for_are_not_loaded() -> None:
     def unreadable(_: object) -> tuple[FileChange, ...]:
         raise OSError
 
-    comment = Transaction[TableEvent](id="x", events=(UpdateComment("theirs"),))
-    snapshot = Transaction[TableEvent](id="y", events=(committed(1, (), 1),))
+    comment = Transaction[TableEvent](asked="", id="x", events=(UpdateComment("theirs"),))
+    snapshot = Transaction[TableEvent](asked="", id="y", events=(committed(1, (), 1),))
     touched = RecentlyTouched(unreadable).by(commit_of([comment, snapshot]))
     wish = FileWish(frozenset({(0, "ADD", "a")}), ())
     assert touched.first({}, None, STATE) is None

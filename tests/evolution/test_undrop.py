@@ -35,7 +35,7 @@ from ledger.model.types.text import parse_type
 from ledger.model.types.walk import walk_fields
 from ledger.stores import Store
 from tests.histories import paths, random_change, start_schema
-from tests.lakes import format_1, lake_on, memory, orders
+from tests.lakes import lake_on, memory, orders
 from tests.thorough import examples
 
 ROW = RowType((DataField(0, "a", parse_type("INT")), DataField(1, "b", parse_type("INT"))))
@@ -190,16 +190,6 @@ def test_what_cannot_come_back_is_told(
 def test_a_schema_alone_does_not_know_what_was_dropped() -> None:
     with pytest.raises(InvalidChangeError, match="a schema alone has none: ask the table"):
         evolve(Schema.of({"a": "INT"}), [UndropColumn(("b",))])
-
-
-def test_it_needs_a_ledger_that_admits_no_older_clients() -> None:
-    table = table_of(format_1(memory()))
-    table.alter([DropColumn(("x",))])
-
-    with pytest.raises(InvalidInputError, match="ColumnUndropped needs format 2") as caught:
-        table.alter([UndropColumn(("x",))])
-
-    assert caught.value.kind == "UPGRADE_LEDGER"
 
 
 def test_iceberg_refuses_what_files_hold_of_a_type_that_it_cannot_read_as_the_last_one() -> None:

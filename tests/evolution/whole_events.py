@@ -12,7 +12,6 @@ from msgspec import inspect as i
 from ledger.model.file_change import FileChange
 
 GIVEN: Final[Mapping[str, Any]] = {
-    "filesFormat": 2,
     "dataType": "INT",
     "newDataType": "INT",
     "transform": "day",

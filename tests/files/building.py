@@ -124,7 +124,7 @@ class Table:
         self.store = store or open_store(f"memory://files-{next(_numbers)}")
         self.log, self.live = self.reopened()
         self._appender = Appender(self.log, lambda: 0)
-        self._appender.append(_Created(), Request(commit_id="created"))
+        self._appender.append(_Created(), Request(commit_id="created", asked="00"))
 
     def reopened(self) -> tuple[StreamLog[TableState, TableEvent], LiveFiles]:
         log: StreamLog[TableState, TableEvent] = StreamLog(self.store, "t/_ledger", TableStream())
@@ -135,4 +135,6 @@ class Table:
 
     def commit(self, *files: FileChange) -> int:
         intent = _Snapshot(self.store, self.log, files)
-        return self._appender.append(intent, Request(commit_id=f"c{next(_numbers)}")).version
+        return self._appender.append(
+            intent, Request(commit_id=f"c{next(_numbers)}", asked="00")
+        ).version

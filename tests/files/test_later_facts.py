@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from pathlib import Path
@@ -17,7 +16,6 @@ from ledger import (
     FileChange,
     FormatError,
     InvalidChangeError,
-    InvalidInputError,
     Schema,
     SetOption,
     SnapshotPlan,
@@ -32,7 +30,7 @@ from projections.statistics import Kept
 from projections.statistics.shown import query
 from tests.history.ledgers import Place
 from tests.history.test_contradictions import forge, snapshot
-from tests.lakes import START_MILLIS, format_1, lake_on, memory, ticking
+from tests.lakes import START_MILLIS, lake_on, memory, ticking
 from tests.thorough import some
 
 V3 = {"ledger.formats": "iceberg", "format-version": "3"}
@@ -89,15 +87,6 @@ def test_what_files_say_stands_in_the_log_and_comes_back(tmp_path: Path) -> None
     live = {each.path: each for each in again.at().files}
     assert [live[each.path] for each in files] == files
     assert live["v.puffin#4"] == vector("a.parquet", 4)
-    lines = [json.loads(each.read_bytes()) for each in sorted((tmp_path).rglob("log/*.json"))]
-    said = [
-        event.get("filesFormat")
-        for line in lines
-        for transaction in line["transactions"]
-        for event in transaction["events"]
-        if event["type"] == "commitSnapshot"
-    ]
-    assert said == [2, 2]
     assert main(["verify", "--ledger", str(tmp_path)]) == exits.OK
 
 
@@ -219,17 +208,6 @@ def test_rows_are_not_deleted_of_a_file_that_went_meanwhile() -> None:
         other.append([vector("a.parquet", 100, "other.puffin")])
 
 
-def test_a_ledger_that_admits_older_clients_takes_none() -> None:
-    store = memory()
-    table = table_on(format_1(store))
-    table.append([data("a.parquet")])
-    with pytest.raises(InvalidInputError, match="upgrade"):
-        table.append([vector("a.parquet", 4)])
-    assert table.again().state.format == 1
-    lake_on(store).upgrade()
-    lake_on(store).table("shop.orders").append([vector("a.parquet", 4)])
-
-
 @pytest.mark.parametrize("seed", some(range(12), 2))
 def test_what_is_live_is_the_same_by_replay_by_checkpoint_by_runs_and_by_plan(seed: int) -> None:
     store, rng = memory(), random.Random(seed)
@@ -278,15 +256,13 @@ def lived(table: Table, rng: random.Random, steps: int) -> None:
 
 
 FORGED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "says no format": ({"filesFormat": None}, {}, "says no filesFormat"),
     "names a vector by its file": ({}, {"path": "w.puffin"}, "not called by where it begins"),
     "leads out": ({}, {"referencedDataFile": "../../a.parquet"}, "out of its place"),
     "begins before the beginning": ({}, {"contentOffset": -1, "path": "w#-1"}, "contentOffset"),
     "compares a number of 70 bits": ({}, {"equalityIds": [2**70]}, "list of files|equalityIds"),
     "has an order below none": ({}, {"sortOrderId": -2}, "sortOrderId is -2"),
     "has text for a place": ({}, {"contentSizeInBytes": "x"}, "list of files"),
-    "is of a format to come": ({"filesFormat": 3}, {}, "has format 3; .*upgrade lakeledger"),
-    "is of a format that has none": ({"filesFormat": 1}, {}, "format 2 cannot hold"),
+    "has a key to come": ({}, {"rowGroups": 3}, "the key 'rowGroups'.*upgrade lakeledger"),
 }
 
 

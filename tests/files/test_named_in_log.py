@@ -131,7 +131,7 @@ def test_what_files_of_other_names_may_touch_is_looked_for_in_all(
 def test_what_is_on_its_way_is_not_taken_for_what_landed_in_its_place(written: Table) -> None:
     written.state  # noqa: B018 - reads the log
     named, landed = written.log.lookup.named_by, commits(written)[1]
-    other = Transaction[TableEvent](id="other", events=landed.transactions[0].events)
+    other = Transaction[TableEvent](asked="", id="other", events=landed.transactions[0].events)
     grown = replace(landed, transactions=(*landed.transactions, other))
     assert named(landed)
     assert named(replace(landed, transactions=(other,))) is None
@@ -160,7 +160,7 @@ def written_before(table: Table, *files: FileChange) -> None:
         commit_kind="APPEND", commit_user="older", commit_identifier=1, files=files
     )
     intent = TableIntent((asked,), table.state, recently(table), table.past, INSTALLED)
-    table._appender.append(intent, Request(commit_id=f"older {table.state.version}"))
+    table._appender.append(intent, Request(commit_id=f"older {table.state.version}", asked="00"))
 
 
 def two_handles(tmp_path: Path) -> tuple[Table, Table]:

@@ -58,7 +58,7 @@ class Place:
         return self.stream / "log" / f"{version:020d}.json"
 
     def caches(self) -> list[Path]:
-        return [*files_in(self.stream / "caches"), *files_in(self.stream / "checkpoints")]
+        return [*files_in(self.stream / "caches")]
 
     def subject(self) -> Subject[Any, Any]:
         # Not through the catalog: opening a damaged table is refused.

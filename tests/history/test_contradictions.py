@@ -7,14 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from ledger import DamagedLogError, SetOption
-from ledger.events import CatalogEvent, TableEvent
-from ledger.events.formats import format_of
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
+from ledger.events import TableEvent
 from ledger.log.codec import Codec, digest, encode
 from tests.history.ledgers import Place
 from tests.lakes import START_MILLIS, data_file, orders, ticking
@@ -33,11 +29,12 @@ def forge(place: Place, events: Events, **transaction: Any) -> int:
         "version": version,
         "timeMillis": before["timeMillis"] + 1,
         "parent": digest(body),
-        "transactions": [{"id": f"forged-{version}", **transaction, "events": events}],
+        "transactions": [
+            {"id": f"forged-{version}", "asked": 64 * "0", **transaction, "events": events}
+        ],
     }
     decoded = Codec[Any](TableEvent).decode(json.dumps(commit).encode(), "forged")
-    needed = max(decoded.format, *map(format_of, decoded.transactions))
-    place.commit(version).write_bytes(encode(msgspec.structs.replace(decoded, format=needed)))
+    place.commit(version).write_bytes(encode(decoded))
     return version
 
 
@@ -267,9 +264,8 @@ def test_what_cannot_be_is_found_by_its_version_and_its_rule(place: Place, name:
     assert all(each.fails for each in found)
 
 
-@pytest.mark.parametrize("asked", [{}, {"asked": 64 * "0"}])
-def test_an_id_used_twice_is_found(place: Place, asked: dict[str, str]) -> None:
-    version = forge(place, [option()], id="K", **asked)
+def test_an_id_used_twice_is_found(place: Place) -> None:
+    version = forge(place, [option()], id="K")
 
     (found,) = place.look().findings
 
@@ -277,58 +273,7 @@ def test_an_id_used_twice_is_found(place: Place, asked: dict[str, str]) -> None:
     assert "'K' was used in version 1 already" in found.what
 
 
-def as_of_format_1(path: Path) -> None:
-    body = path.read_bytes()
-    assert body.startswith(b'{"format":2,')
-    path.write_bytes(body.replace(b'{"format":2,', b'{"format":1,', 1))
-
-
-def test_a_snapshot_that_its_commits_format_lacks_is_found(place: Place) -> None:
-    table = place.lake(ticking(2 * START_MILLIS)).table("shop.orders")
-    branch = table.branch("b")
-    branch.create()
-    branch.append([data_file("d.parquet")])
-    version = branch.fast_forward().state.version
-    as_of_format_1(place.commit(version))
-    forge(place, [option()])
-
-    (found,) = place.look().findings
-
-    assert (found.version, found.fails) == (version, True)
-    assert "a commit of format 1 cannot hold" in found.what
-
-
 COPY = {"place": "memory://b", "ledgerId": "b", "copiedFrom": "a"}
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
-        {"type": "moveLedger", "place": "memory://b"},
-        {"type": "aliasLedger", "place": "memory://b"},
-        {"type": "copyLedger", **COPY},
-    ],
-    ids=lambda event: event["type"],
-)
-def test_what_the_catalogs_format_lacks_is_found(place: Place, event: dict[str, str]) -> None:
-    log = place.lake().log
-    path = max((place.folder / "_ledger" / "log").glob("*.json"))
-    before = json.loads(path.read_bytes())
-    version = before["version"] + 1
-    commit = {
-        "format": 1,
-        "version": version,
-        "timeMillis": before["timeMillis"] + 1,
-        "parent": digest(path.read_bytes()),
-        "transactions": [{"id": "forged", "events": [event]}],
-    }
-    decoded = Codec[Any](CatalogEvent).decode(json.dumps(commit).encode(), "forged")
-    path.with_name(f"{version:020d}.json").write_bytes(encode(decoded))
-
-    found = [*Verification(Subject("catalog", log, has_files=False)).run()]
-
-    assert [(each.kind, each.version) for each in found] == [("contradiction", version)]
-    assert found[0].what == "it says format 1, and what it holds needs format 2"
 
 
 def test_an_id_used_twice_in_one_commit_is_found(place: Place) -> None:

@@ -67,7 +67,7 @@ def findings(files: Log) -> tuple[list[Finding], int, str | None, set[Expected]]
 
 
 def table_log(store: MemoryStore) -> Any:
-    return StreamLog(store, "shop.db/orders/_ledger", TableStream(), lake_on(store).log.gate)
+    return StreamLog(store, "shop.db/orders/_ledger", TableStream())
 
 
 def key_of(version: int) -> str:

@@ -14,7 +14,6 @@ from ledger.history.verifying.given_back import given_back
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification
 from ledger.log.caches.segments.file import read_segment, write_segment
-from ledger.log.codec import Gate
 from ledger.log.stream_log import StreamLog
 from ledger.stores import Store
 from tests.faults import Died, Mortal
@@ -48,7 +47,7 @@ def without(*versions: int) -> Store:
 
 
 def subject_on(store: Store) -> Subject[Any, Any]:
-    log: StreamLog[Any, Any] = StreamLog(store, ROOT, TableStream(), Gate())
+    log: StreamLog[Any, Any] = StreamLog(store, ROOT, TableStream())
     return Subject("shop.orders", log, has_files=True)
 
 

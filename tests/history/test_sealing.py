@@ -107,7 +107,7 @@ def test_what_is_no_segment_is_told(long: Place) -> None:
 
 
 def test_a_tail_cut_below_a_segment_is_found_by_it(long: Place) -> None:
-    shutil.rmtree(long.stream / "checkpoints")
+    shutil.rmtree(long.stream / "caches")
     for version in range(790, 831):
         long.commit(version).unlink()
 

@@ -30,12 +30,13 @@ from ledger.log.codec import digest
 from ledger.log.layout import Layout, cut_of
 from ledger.log.request import now_millis
 from ledger.stores import Durability, LocalStore
-from tests.history.ledgers import Place, built, contents, files_in, flip
-from tests.lakes import START_MILLIS, data_file, format_1, lake_on, memory, orders, ticking
+from tests.history.ledgers import Place, contents, files_in, flip
+from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
 from tests.log.long_logs import ROOT, long_table, table_on
 from tests.thorough import examples
 
 CHECKPOINTS = f"caches/{FOLD_VERSION}"
+LAYOUT = Layout.of_fold(ROOT, FOLD_VERSION)
 ON_ONE_FOLDER = settings(
     deadline=None,
     max_examples=examples(60),
@@ -156,23 +157,19 @@ def test_a_merged_index_and_its_cuts_are_compared_and_restored() -> None:
     table_on(store).log.lookup.save(newest)
     assert indexes() == whole
 
-    for file_of in (Layout(ROOT).index, Layout(ROOT).made_index):
-        merged = file_of(0, newest)
-        changed, gone = cut_of(merged, 3), cut_of(merged, 1)
-        store.replace(changed, store.read(cut_of(merged, 2)) or b"")
-        store.delete(gone)
-        part = file_of(0, 800)
-        store.replace(part, store.read(file_of(801, 1_600)) or b"")
-        found = {(each.kind, each.file) for each in look()}
-        assert found == {("derived", part), ("derived", changed), ("absent", gone)}
-        store.delete(merged)
-        assert {(each.kind, each.file, each.version) for each in look()} == {
-            ("absent", merged, newest)
-        }
-        assert indexes() == whole
+    merged, part = LAYOUT.index(0, newest), LAYOUT.index(0, 800)
+    changed, gone = cut_of(merged, 3), cut_of(merged, 1)
+    store.replace(changed, store.read(cut_of(merged, 2)) or b"")
+    store.delete(gone)
+    store.replace(part, store.read(LAYOUT.index(801, 1_600)) or b"")
+    found = {(each.kind, each.file) for each in look()}
+    assert found == {("derived", part), ("derived", changed), ("absent", gone)}
+    store.delete(merged)
+    assert {(each.kind, each.file, each.version) for each in look()} == {("absent", merged, newest)}
+    assert indexes() == whole
 
     # A run that fits its check and is another one's.
-    run, part = (Layout(ROOT).file_run(0, last) for last in (newest, 800))
+    run, part = (LAYOUT.file_run(0, last) for last in (newest, 800))
     for end in ("", ".sha256"):
         store.replace(run + end, store.read(part + end) or b"")
     assert {(each.kind, each.file) for each in look()} == {("derived", run)}
@@ -193,7 +190,7 @@ def test_filters_and_their_cuts_are_compared_as_far_as_they_go_and_restored() ->
 
     assert look()
     whole = filters()
-    recent, older = Layout(ROOT).filter(0, 6_401), Layout(ROOT).filter(1, 0)
+    recent, older = LAYOUT.filter(0, 6_401), LAYOUT.filter(1, 0)
     assert len(whole) == 2 + 64
 
     changed, gone = cut_of(older, 3), cut_of(older, 1)
@@ -232,7 +229,8 @@ def test_two_swapped_commits_name_the_first(short: Place, one: int, other: int) 
 
 
 @pytest.mark.parametrize(
-    "pattern", [f"{CHECKPOINTS}/*.json", "checkpoints/keys/*.idx", "checkpoints/files/*.parquet"]
+    "pattern",
+    [f"{CHECKPOINTS}/*.json", f"{CHECKPOINTS}/keys/*.idx", f"{CHECKPOINTS}/files/*.parquet"],
 )
 def test_two_swapped_caches_are_both_found_and_restored(long: Place, pattern: str) -> None:
     one, other = sorted(long.stream.glob(pattern))[1:3]
@@ -365,7 +363,6 @@ def test_a_log_that_is_another_altogether_ends_after_so_many_findings(long: Plac
 def test_repair_restores_every_cache_byte_by_byte_and_touches_no_log(long: Place) -> None:
     before = contents(files_in(long.folder))
     shutil.rmtree(long.stream / CHECKPOINTS)
-    shutil.rmtree(long.stream / "checkpoints")
 
     long.repair()
 
@@ -384,33 +381,6 @@ def test_repair_restores_caches_up_to_the_first_damage_only(long: Place) -> None
     assert contents(files_in(long.stream / "log")) == logs
     kept = sorted(each.name for each in (long.stream / CHECKPOINTS).glob("*.json"))
     assert kept == [f"{version:020d}.json" for version in (100, 200, 300)]
-
-
-def test_while_older_clients_are_admitted_their_checkpoints_are_verified_too(
-    tmp_path: Path,
-) -> None:
-    format_1(LocalStore(tmp_path))
-    place = built(tmp_path, 205)
-    before = contents(place.caches())
-    theirs = sorted((place.stream / "checkpoints").glob("*.json"))
-    assert [each.name for each in theirs] == [f"{version:020d}.json" for version in (100, 200)]
-    assert place.look().findings == []
-
-    flip(theirs[0], 300, 1)
-    theirs[1].unlink()
-    found = [(each.kind, each.version) for each in place.look().findings]
-
-    assert found == [("derived", 100), ("absent", 200)]
-    place.repair()
-    assert contents(place.caches()) == before
-
-
-def test_of_a_log_that_older_clients_wrote_no_checkpoint_is_missed(tmp_path: Path) -> None:
-    format_1(LocalStore(tmp_path))
-    place = built(tmp_path, 105)
-    shutil.rmtree(place.stream / "caches")
-
-    assert place.look().findings == []
 
 
 def test_verifying_needs_no_more_memory_for_a_longer_log(tmp_path: Path) -> None:

@@ -83,7 +83,6 @@ def checkpoints_that_lie(place: Place) -> None:
 
 def no_caches(place: Place) -> None:
     shutil.rmtree(place.stream / "caches")
-    shutil.rmtree(place.stream / "checkpoints")
     shutil.rmtree(place.stream / "segments")
 
 
@@ -106,7 +105,7 @@ def a_gap_at_the_beginning(place: Place) -> None:
 
 
 def a_wrong_index_and_a_wrong_run(place: Place) -> None:
-    folder = place.stream / "checkpoints"
+    folder = place.stream / CHECKPOINTS
     flip(next((folder / "keys").glob("*-*1300.idx")), 50, 3)
     flip(next((folder / "files").glob("*-*900.parquet")), 500, 3)
 

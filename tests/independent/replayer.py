@@ -46,7 +46,7 @@ LATER = {
     "content_offset": "contentOffset",
     "content_size_in_bytes": "contentSizeInBytes",
 }
-"""Keys of a file change since format 2, by their columns in a list."""
+"""Keys of a file change that few files have, by their columns in a list."""
 
 
 class BrokenError(Exception):
@@ -73,11 +73,11 @@ def commits(folder: Path) -> Iterator[Doc]:
         body = path.read_bytes()
         holds(body.endswith(b"\n") and body.count(b"\n") == 1, f"{path}: not one line")
         commit = json.loads(body, parse_float=refuse_float)
-        holds(commit["format"] in {1, 2}, f"{path}: of a later format")
+        holds(commit["format"] == 3, f"{path}: of another format")
         holds(commit["version"] == version, f"{path}: says version {commit['version']}")
         holds(commit.get("parent") == parent, f"{path}: the chain is broken")
         is_later = commit["timeMillis"] > time_millis
-        is_equal = commit["timeMillis"] == time_millis and commit["format"] == 2
+        is_equal = commit["timeMillis"] == time_millis
         holds(is_later or is_equal, f"{path}: its time is before the one before")
         holds(commit["transactions"], f"{path}: no transaction")
         time_millis = commit["timeMillis"]
@@ -252,7 +252,6 @@ class Table:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.state: Doc = {}
-        self.format = 1
         self.is_outside = False
         self.files: dict[str, Doc] = {}
         self.held: dict[int, dict[str, Doc]] = {}
@@ -260,7 +259,6 @@ class Table:
 
     def fold(self, commit: Doc) -> None:
         """Take one commit in."""
-        self.format = max(self.format, commit["format"])
         for transaction in commit["transactions"]:
             moment = transaction.get("effectiveTimeMillis", commit["timeMillis"])
             events = transaction.get("events", [])
@@ -530,7 +528,7 @@ class Table:
     def setSnapshotRef(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
         ref, base, name = event["ref"], event["base"], event["refName"]
         last = self.state["snapshot"]["snapshotId"]
-        holds(commit["format"] == 2 and name != "main", "no such branch")
+        holds(name != "main", "no such branch")
         holds(ref["refType"] == "branch" and 1 <= ref["snapshotId"] <= last, "no such branch")
         there = self.state["branches"].get(name)
         if there is None:
@@ -565,8 +563,7 @@ class Table:
         del self.state["branches"][event["refName"]]
         self.forget_statistics()
 
-    def commitToBranch(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
-        holds(commit["format"] == 2, "commitToBranch is of format 2")
+    def commitToBranch(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
         branch = self.state["branches"][event["branchName"]]
         holds(event["parentSnapshotId"] == branch["head"], "it follows another")
         holds(event["snapshotId"] == branch["next"], "its id is another")
@@ -586,7 +583,6 @@ class Table:
 
     def take_branch_over(self, event: Doc, commit: Doc) -> None:
         """Let a branch begin with the snapshot that main was brought to it by."""
-        holds(commit["format"] == 2, "fastForwardTo is of format 2")
         head = event["fastForwardTo"]
         branch = self.state["branches"][head["branchName"]]
         holds(branch["head"] == head["snapshotId"], "it shows another")
@@ -607,7 +603,6 @@ class Table:
 
     def changes(self, event: Doc) -> list[Doc]:
         """Return a snapshot's file changes, wherever they stand."""
-        holds(event.get("filesFormat", 2) == 2, "files are of another format")
         if "changes" not in event:
             found: list[Doc] = event.get("files", [])
             return found
@@ -668,8 +663,7 @@ class Table:
         file = [event["statisticsPath"], event["fileSizeInBytes"]]
         self.state["statistics"][event["snapshotId"]] = file
 
-    def setStatistics(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
-        holds(commit["format"] == 2, "setStatistics is of format 2")
+    def setStatistics(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         file = event["statistics"]
         last = (self.state["snapshot"] or {"snapshotId": 0})["snapshotId"]
         holds(1 <= file["snapshotId"] <= last, "statistics of no snapshot")
@@ -684,10 +678,7 @@ class Table:
             kept = self.state[each].items()
             self.state[each] = {k: v for k, v in kept if k >= earliest or k in tagged}
 
-    # What stands in commits of format 2 alone
-
     def clockCorrected(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
-        holds(commit["format"] == 2, "clockCorrected is of format 2")
         latest = event["trueTimeMillis"]
         holds(event["firstVersion"] < commit["version"] and latest <= moment, "no such correction")
         self.state["schemaTime"] = min(self.state["schemaTime"], latest)
@@ -699,8 +690,7 @@ class Table:
         for tag in self.state["tags"].values():
             tag[1] = min(tag[1], latest)
 
-    def formatRulesRaised(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
-        holds(commit["format"] == 2, "formatRulesRaised is of format 2")
+    def formatRulesRaised(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         rules = self.state["rules"]
         holds(all(v > rules.get(k, 1) for k, v in event["rules"].items()), "rules go down")
         rules |= event["rules"]
@@ -718,7 +708,6 @@ class Catalog:
     """The catalog's stream, folded: what there is, by name."""
 
     def __init__(self) -> None:
-        self.format = 1
         self.is_outside = False
         self.version = self.placed_version = -1
         self.time_millis = self.effective_millis = 0
@@ -733,7 +722,6 @@ class Catalog:
 
     def fold(self, commit: Doc) -> None:
         """Take one commit in."""
-        self.format = max(self.format, commit["format"])
         self.version, self.time_millis = commit["version"], commit["timeMillis"]
         for transaction in commit["transactions"]:
             moment = transaction.get("effectiveTimeMillis", commit["timeMillis"])
@@ -818,11 +806,8 @@ class Catalog:
         entry = self.views.pop(full(event["identifier"]))
         holds(entry["viewId"] == event["viewId"], "another view has that name")
 
-    def upgradeLedger(self, event: Doc) -> None:  # noqa: N802
-        holds(event["format"] <= self.format, "a commit opens no later format than its own")
-
     def eraseValues(self, event: Doc) -> None:  # noqa: N802
-        holds(self.format >= 2 and event["values"] >= event["transactions"] > 0, "erases nothing")
+        holds(event["values"] >= event["transactions"] > 0, "erases nothing")
 
     def clockCorrected(self, event: Doc) -> None:  # noqa: N802
         latest = event["trueTimeMillis"]

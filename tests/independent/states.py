@@ -44,7 +44,7 @@ SAID_OF_SNAPSHOTS = {
 OF_TABLES: Doc = {
     **dict.fromkeys(("isExternal", "dropped", "keepsOutside"), False),
     **dict.fromkeys(("defaultSpecId", "defaultOrderId", "lastBranchNumber"), 0),
-    **dict.fromkeys(("earliestSnapshotId", "format"), 1),
+    "earliestSnapshotId": 1,
     **dict.fromkeys(("snapshot", "born", "paimon", "delta")),
     **dict.fromkeys(("tags", "partitionStatistics", "formatRules"), NO_MAP),
     **dict.fromkeys(("branches", "statistics"), NO_MAP),
@@ -83,7 +83,6 @@ OF_DELTA: Doc = {
     **dict.fromkeys(("promotedIn", "followedSchemaId"), -1),
 }
 OF_CATALOGS: Doc = {
-    "format": 1,
     "corrections": [],
     "place": "",
     "placedVersion": -1,
@@ -176,7 +175,6 @@ def of_table(table: Table) -> Doc:
         },
         "namedSchemaIds": state["named"],
         "dropped": state["dropped"],
-        "format": table.format,
         "corrections": of_corrections(state["corrections"]),
         "formatRules": dict(sorted(state["rules"].items())),
         "born": of_iceberg(table) if isinstance(table, FromIceberg) else None,
@@ -382,7 +380,6 @@ def of_catalog(catalog: Catalog) -> Doc:
         "tables": [of_entry(name, it) for name, it in sorted(catalog.tables.items())],
         "views": [of_view(name, it) for name, it in sorted(catalog.views.items())],
         "usedPaths": sorted(catalog.paths),
-        "format": catalog.format,
         "corrections": of_corrections(catalog.corrections),
         "place": catalog.place,
         "placedVersion": catalog.placed_version,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -32,7 +31,7 @@ from tests.independent.replayer import (
     with_values,
 )
 from tests.independent.replayer import Table as Replayed
-from tests.lakes import format_1, lake_on
+from tests.lakes import lake_on
 
 DATA = Path(__file__).parents[1] / "data"
 COMMITS = 150
@@ -142,12 +141,12 @@ def a_life(lake: Ledger, seed: int) -> None:
 
 
 NOT_MADE_HERE = {
-    *("clockCorrected", "formatRulesRaised", "upgradeLedger", "undropColumn"),
+    *("clockCorrected", "formatRulesRaised", "undropColumn"),
     *("moveLedger", "aliasLedger", "copyLedger"),
     *("setSnapshotRef", "removeSnapshotRef", "commitToBranch"),
     *("eraseValues", "setStatistics"),
 }
-"""They stand in logs of format 2 alone, and need a clock that is off, later rules, an old log.
+"""They need a clock that is off, or later rules.
 
 Columns that come back, branches, Puffin files and ledgers that go about have tests of their own.
 """
@@ -157,13 +156,12 @@ def events_of(other: type) -> set[str]:
     return {name for name in vars(other) if name != name.lower() or name == "rollback"}
 
 
-@pytest.fixture(scope="module", params=[1, 2])
-def lived(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     roots = []
     for seed in range(4):
-        root = tmp_path_factory.mktemp(f"lived-{request.param}")
-        store = LocalStore(root)
-        a_life(lake_on(format_1(store) if request.param == 1 else store), seed)
+        root = tmp_path_factory.mktemp("lived")
+        a_life(lake_on(LocalStore(root)), seed)
         roots.append(root)
     return roots
 
@@ -286,13 +284,6 @@ def test_who_and_why_are_read_the_same_where_lines_do_not_hold_them(tmp_path: Pa
     seen = [people(tmp_path, each["transactions"][0]) for each in commits(next(tables(tmp_path)))]
     assert [each.get("message") for each in seen] == [None, "\u00e4", None]
     assert seen[0] == {"author": None, "properties": None}
-
-
-def test_a_ledger_of_the_first_version_is_read_the_same(tmp_path: Path) -> None:
-    with tarfile.open(DATA / "paimon" / "projected_by_0.1.0.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
-
-    assert agrees(tmp_path, ledger.open(str(tmp_path))) > 0
 
 
 def test_a_ledger_that_went_about_is_read_the_same(tmp_path: Path) -> None:

@@ -90,13 +90,13 @@ def lines(*commits: tuple[Any, ...] | Any) -> list[bytes]:
     for version, events in enumerate(commits):
         some = events if isinstance(events, tuple) else (events,)
         millis = version * 100 + 100
-        facts: dict[str, Any] = {"id": f"t{version}", "author": "ann", "events": some}
+        facts: dict[str, Any] = {"id": f"t{version}", "author": "ann", "asked": "", "events": some}
         if any(isinstance(each, ClockCorrected) for each in some):
             facts["effective_time_millis"] = millis - 90
         (transaction,) = (Transaction[Any](**facts),)
         found.append(
             encode(
-                Commit(format=2, version=version, time_millis=millis, transactions=(transaction,))
+                Commit(format=3, version=version, time_millis=millis, transactions=(transaction,))
             )
         )
     return found
@@ -139,7 +139,7 @@ OWN: tuple[TableEvent | tuple[TableEvent, ...], ...] = (
 PROMOTED = (*PROMOTED_LIFE[:4], ClockCorrected(first_version=1, true_time_millis=120))
 SEEN = c.ViewRecord(fields=(ID,), query="q", dialects={"z": "1", "a": "2"})
 CATALOG: tuple[CatalogEvent | tuple[CatalogEvent, ...], ...] = (
-    c.LedgerUpgraded(2),
+    c.DatabaseCreated(name="first", path="first.db"),
     c.DatabaseCreated(name="db", path="db.db", options={"b": "1", "a": "2"}),
     (
         created((ID,), 0),

@@ -10,7 +10,6 @@ import pytest
 from ledger.evolution.fold.table_record import FOLD_VERSION, TableStream
 from ledger.evolution.state import TableState
 from ledger.log.caches.checkpoint import Checkpoints, Head
-from ledger.log.codec import Gate
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.stores import MemoryStore
 from tests.evolution.folds import grown
@@ -19,11 +18,10 @@ from tests.lakes import memory
 LAYOUT = Layout.of_fold("t/_ledger", FOLD_VERSION)
 
 
-def kept(*steps: int, born: int = 2) -> tuple[MemoryStore, Checkpoints[TableState]]:
+def kept(*steps: int) -> tuple[MemoryStore, Checkpoints[TableState]]:
     """Checkpoints of one state at these multiples of the interval, as if at those versions."""
-    gate = Gate(born)
     store = memory()
-    checkpoints = Checkpoints(store, LAYOUT, TableStream(), gate)
+    checkpoints = Checkpoints(store, LAYOUT, TableStream())
     builder = grown()
     for step in steps:
         builder.version = step * CHECKPOINT_INTERVAL

@@ -16,17 +16,15 @@ from ledger import NotFoundError, SetOption, Table
 from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidChangeError, InvalidInputError
-from tests.lakes import START_MILLIS, format_1, lake_on, memory, no_time, orders
+from tests.lakes import START_MILLIS, lake_on, memory, no_time, orders
 from tests.thorough import examples
 
 A_YEAR = 365 * 86_400_000
 
-Kind = Literal["alter", "correct", "upgrade"]
+Kind = Literal["alter", "correct"]
 # Most clocks go on; some stand still, are set back a little or a lot, or jump far ahead.
 JUMPS = st.sampled_from([0, 0, 1, 1, 7, 1000, -1, -5, A_YEAR, -A_YEAR, 90_000, -90_000])
-STEPS = st.lists(
-    st.tuples(JUMPS, st.sampled_from(["alter"] * 8 + ["correct"] * 2 + ["upgrade"])), max_size=24
-)
+STEPS = st.lists(st.tuples(JUMPS, st.sampled_from(["alter"] * 4 + ["correct"])), max_size=24)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -43,21 +41,18 @@ def soon_checkpointed() -> Iterator[None]:
 class Model:
     """When each commit took effect, said in the plainest way."""
 
-    format: int
     time_millis: int
     effects: list[int] = field(factory=list)
 
     def commit(self, now: int) -> None:
-        if self.format == 1:
-            effect = self.time_millis = max(now, self.time_millis + 1)
-        elif now > self.time_millis:
+        if now > self.time_millis:
             effect = self.time_millis = now
         else:
             effect = max(now, self.effects[-1])
         self.effects.append(effect)
 
     def may_correct(self, now: int) -> bool:
-        return self.format > 1 and self.effects[-1] > now
+        return self.effects[-1] > now
 
     def correct(self, now: int) -> None:
         self.effects = [min(each, now) for each in self.effects] + [now]
@@ -70,20 +65,17 @@ class Model:
 class Life:
     """A table that lives beside its model; no clock but one that is told."""
 
-    def __init__(self, born: int) -> None:
+    def __init__(self) -> None:
         self.now = START_MILLIS
-        self.store = format_1(memory()) if born == 1 else memory()
+        self.store = memory()
         self.lake = lake_on(self.store, lambda: self.now, no_time())
         self.table = orders(self.lake)
         begun = self.table.state.time_millis
-        self.model = Model(born, begun, [begun])
+        self.model = Model(begun, [begun])
 
     def step(self, jump: int, kind: Kind) -> None:
         self.now = max(1, self.now + jump)
-        if kind == "upgrade":
-            self.lake.upgrade()
-            self.model.format = 2
-        elif kind == "alter":
+        if kind == "alter":
             self.table.alter([SetOption("k", str(len(self.model.effects)))])
             self.model.commit(self.now)
         elif self.model.may_correct(self.now):
@@ -114,9 +106,9 @@ def replayed(table: Table) -> list[TableState]:
 
 
 @settings(deadline=None, max_examples=examples(120))
-@given(st.sampled_from([1, 2]), STEPS)
-def test_a_search_by_time_is_that_of_the_model(born: int, steps: list[tuple[int, Kind]]) -> None:
-    life = Life(born)
+@given(STEPS)
+def test_a_search_by_time_is_that_of_the_model(steps: list[tuple[int, Kind]]) -> None:
+    life = Life()
     for each in steps:
         life.step(*each)
 
@@ -128,9 +120,9 @@ def test_a_search_by_time_is_that_of_the_model(born: int, steps: list[tuple[int,
 
 
 @settings(deadline=None, max_examples=examples(60))
-@given(st.sampled_from([1, 2]), STEPS)
-def test_a_checkpoint_and_its_tail_are_the_replay(born: int, steps: list[tuple[int, Kind]]) -> None:
-    life = Life(born)
+@given(STEPS)
+def test_a_checkpoint_and_its_tail_are_the_replay(steps: list[tuple[int, Kind]]) -> None:
+    life = Life()
     for each in steps:
         life.step(*each)
 
@@ -143,18 +135,12 @@ def test_a_checkpoint_and_its_tail_are_the_replay(born: int, steps: list[tuple[i
 
 
 @settings(deadline=None, max_examples=examples(60))
-@given(st.sampled_from([1, 2]), STEPS)
-def test_times_never_go_back_and_stand_still_in_format_2_alone(
-    born: int, steps: list[tuple[int, Kind]]
-) -> None:
-    life = Life(born)
+@given(STEPS)
+def test_times_never_go_back(steps: list[tuple[int, Kind]]) -> None:
+    life = Life()
     for each in steps:
         life.step(*each)
 
     commits = list(life.table.events())
     for before, after in itertools.pairwise(commits):
-        assert after.time_millis >= before.time_millis + (after.format == 1)
-        is_new = after.time_millis == before.time_millis or "clockCorrected" in {
-            event.__struct_config__.tag for each in after.transactions for event in each.events
-        }
-        assert after.format == (2 if is_new else 1)
+        assert after.time_millis >= before.time_millis

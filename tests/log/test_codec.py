@@ -14,7 +14,6 @@ from ledger.events.born.iceberg import (
 from ledger.events.catalog_events import (
     LedgerCopied,
     LedgerMoved,
-    LedgerUpgraded,
     PlaceAliased,
     ValuesErased,
 )
@@ -24,17 +23,18 @@ from ledger.events.schema_changes import Move
 from ledger.events.schema_events import ColumnAdded, ColumnRenamed, ColumnUndropped
 from ledger.events.snapshot_events import BranchCommitted, BranchHead, SnapshotCommitted
 from ledger.log.codec import Codec, digest, encode
-from ledger.model.errors import DamagedLogError, UpgradeRequiredError
+from ledger.model.errors import DamagedLogError, UnsupportedError, UpgradeRequiredError
 
 CODEC: Codec[TableEvent] = Codec(TableEvent)
 
 COMMIT: Commit[TableEvent] = Commit(
-    format=1,
+    format=3,
     version=12,
     time_millis=1741701564261,
     parent="sha256:9f",
     transactions=(
         Transaction(
+            asked="",
             id="0198f",
             author="etl@prod",
             message="split the address",
@@ -62,9 +62,9 @@ COMMIT: Commit[TableEvent] = Commit(
 )
 
 GOLDEN = (
-    b'{"format":1,"version":12,"timeMillis":1741701564261,"parent":"sha256:9f",'
+    b'{"format":3,"version":12,"timeMillis":1741701564261,"parent":"sha256:9f",'
     b'"transactions":[{"id":"0198f","author":"etl@prod","message":"split the address",'
-    b'"properties":{"a":"1","b":"2"},"events":['
+    b'"properties":{"a":"1","b":"2"},"asked":"","events":['
     b'{"type":"renameColumn","fieldNames":["addr"],"newName":"address","fieldId":4},'
     b'{"type":"addColumn","fieldNames":["address","zip"],"dataType":"STRING",'
     b'"move":{"fieldName":"zip","type":"FIRST"},"fieldId":9,"parentId":4},'
@@ -73,13 +73,14 @@ GOLDEN = (
 )
 
 
-FORMAT_2: Commit[TableEvent] = Commit(
-    format=2,
+CLOCKS: Commit[TableEvent] = Commit(
+    format=3,
     version=13,
     time_millis=1741701564261,
     parent="sha256:9f",
     transactions=(
         Transaction(
+            asked="",
             id="0198f",
             effective_time_millis=1741701564200,
             events=(
@@ -99,12 +100,13 @@ FORMAT_2: Commit[TableEvent] = Commit(
     ),
 )
 BRANCHES: Commit[TableEvent] = Commit(
-    format=2,
+    format=3,
     version=4,
     time_millis=7,
     parent="sha256:9f",
     transactions=(
         Transaction(
+            asked="",
             id="0198f",
             events=(
                 SnapshotRefSet(
@@ -148,8 +150,8 @@ BRANCHES: Commit[TableEvent] = Commit(
     ),
 )
 GOLDEN_BRANCHES = (
-    b'{"format":2,"version":4,"timeMillis":7,"parent":"sha256:9f",'
-    b'"transactions":[{"id":"0198f","events":['
+    b'{"format":3,"version":4,"timeMillis":7,"parent":"sha256:9f",'
+    b'"transactions":[{"id":"0198f","asked":"","events":['
     b'{"type":"setSnapshotRef","refName":"audit","ref":{"snapshotId":1,"refType":"branch",'
     b'"minSnapshotsToKeep":3},"base":{"version":1,"recordCount":2,"fileSizeInBytes":80,'
     b'"fileCount":1}},'
@@ -164,16 +166,9 @@ GOLDEN_BRANCHES = (
     b'"fastForwardTo":{"branchName":"audit","snapshotId":1000000000002}},'
     b'{"type":"removeSnapshotRef","refName":"audit"}]}]}\n'
 )
-UPGRADE: Commit[CatalogEvent] = Commit(
-    format=2,
-    version=1,
-    time_millis=7,
-    parent="sha256:9f",
-    transactions=(Transaction(id="0198f", events=(LedgerUpgraded(format=2),)),),
-)
-GOLDEN_2 = (
-    b'{"format":2,"version":13,"timeMillis":1741701564261,"parent":"sha256:9f",'
-    b'"transactions":[{"id":"0198f","effectiveTimeMillis":1741701564200,"events":['
+GOLDEN_CLOCKS = (
+    b'{"format":3,"version":13,"timeMillis":1741701564261,"parent":"sha256:9f",'
+    b'"transactions":[{"id":"0198f","asked":"","effectiveTimeMillis":1741701564200,"events":['
     b'{"type":"clockCorrected","firstVersion":12,"trueTimeMillis":1741701564199},'
     b'{"type":"undropColumn","fieldNames":["address","zip"],"dataType":"STRING",'
     b'"comment":"five digits",'
@@ -181,12 +176,13 @@ GOLDEN_2 = (
     b'"initialDefault":"1","fieldId":9,"parentId":4}]}]}\n'
 )
 PLACES: Commit[CatalogEvent] = Commit(
-    format=2,
+    format=3,
     version=1,
     time_millis=7,
     parent="sha256:9f",
     transactions=(
         Transaction(
+            asked="",
             id="0198f",
             events=(
                 LedgerMoved("s3://b/lake"),
@@ -197,19 +193,13 @@ PLACES: Commit[CatalogEvent] = Commit(
     ),
 )
 GOLDEN_PLACES = (
-    b'{"format":2,"version":1,"timeMillis":7,"parent":"sha256:9f","transactions":['
-    b'{"id":"0198f","events":[{"type":"moveLedger","place":"s3://b/lake"},'
+    b'{"format":3,"version":1,"timeMillis":7,"parent":"sha256:9f","transactions":['
+    b'{"id":"0198f","asked":"","events":[{"type":"moveLedger","place":"s3://b/lake"},'
     b'{"type":"aliasLedger","place":"/mnt/lake"},{"type":"copyLedger","place":"/copy",'
     b'"ledgerId":"y","copiedFrom":"x","without":["t"]}]}]}\n'
 )
-GOLDEN_UPGRADE = (
-    b'{"format":2,"version":1,"timeMillis":7,"parent":"sha256:9f","transactions":['
-    b'{"id":"0198f","events":[{"type":"upgradeLedger","format":2}]}]}\n'
-)
-
-
 ERASING: Commit[CatalogEvent] = Commit(
-    format=2,
+    format=3,
     version=1,
     time_millis=7,
     parent="sha256:9f",
@@ -220,13 +210,13 @@ ERASING: Commit[CatalogEvent] = Commit(
             asked="dd",
             events=(ValuesErased(values=3, transactions=1),),
         ),
-        Transaction(id="0199a", outside=Outside()),
+        Transaction(asked="", id="0199a", outside=Outside()),
     ),
 )
 GOLDEN_ERASING = (
-    b'{"format":2,"version":1,"timeMillis":7,"parent":"sha256:9f","transactions":['
+    b'{"format":3,"version":1,"timeMillis":7,"parent":"sha256:9f","transactions":['
     b'{"id":"0198f","outside":{"author":"aa","message":"bb","properties":"cc"},"asked":"dd",'
-    b'"events":[{"type":"eraseValues","values":3,"transactions":1}]},{"id":"0199a","outside":{}}'
+    b'"events":[{"type":"eraseValues","values":3,"transactions":1}]},{"id":"0199a","outside":{},"asked":""}'
     b"]}\n"
 )
 
@@ -249,15 +239,13 @@ def test_a_commits_bytes_are_frozen() -> None:
     assert encode(COMMIT) == GOLDEN
 
 
-def test_a_commits_bytes_in_format_2_are_frozen() -> None:
-    assert encode(FORMAT_2) == GOLDEN_2
+def test_other_commits_bytes_are_frozen() -> None:
+    assert encode(CLOCKS) == GOLDEN_CLOCKS
     assert encode(PLACES) == GOLDEN_PLACES
     assert Codec[CatalogEvent](CatalogEvent).decode(GOLDEN_PLACES, "1.json") == PLACES
-    assert encode(UPGRADE) == GOLDEN_UPGRADE
-    assert encode(CODEC.decode(GOLDEN_2, "file")) == GOLDEN_2
+    assert encode(CODEC.decode(GOLDEN_CLOCKS, "file")) == GOLDEN_CLOCKS
     assert encode(BRANCHES) == GOLDEN_BRANCHES
     assert CODEC.decode(GOLDEN_BRANCHES, "file") == BRANCHES
-    assert encode(Codec(CatalogEvent).decode(GOLDEN_UPGRADE, "file")) == GOLDEN_UPGRADE
 
 
 @pytest.mark.parametrize(
@@ -267,15 +255,16 @@ def test_a_commits_bytes_in_format_2_are_frozen() -> None:
             GOLDEN[: GOLDEN.index(b'"transactions"')] + b'"transactions":[]}\n',
             "no transaction, and",
         ),
-        (GOLDEN.replace(b'"format":1', b'"format":0'), "format 0, which there never was"),
-        (GOLDEN.replace(b'"format":1', b'"format":3'), "format 3; this version reads up to"),
+        (GOLDEN.replace(b'"format":3', b'"format":0'), "format 0, which never existed"),
+        (GOLDEN.replace(b'"format":3', b'"format":2'), "format 2, which was never released"),
+        (GOLDEN.replace(b'"format":3', b'"format":4'), "format 4; this version reads format 3"),
     ],
 )
 def test_whoever_reads_a_commit_refuses_one_of_nothing_and_of_no_format_that_there_is(
     body: bytes, says: str
 ) -> None:
     for read in (CODEC.decode, CODEC.unread, CODEC.sketch):
-        with pytest.raises((DamagedLogError, UpgradeRequiredError), match=says):
+        with pytest.raises((DamagedLogError, UnsupportedError, UpgradeRequiredError), match=says):
             read(body, "file")
     assert CODEC.known(body) is None
     assert CODEC.decode_all([GOLDEN, body]) is None
@@ -299,7 +288,7 @@ def test_a_torn_file_is_refused_by_name(cut: int) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        (b'"format":1', b'"format":3', "format 3"),
+        (b'"format":3', b'"format":4', "format 4"),
         (b'"type":"renameColumn"', b'"type":"mergeColumns"', "the event 'mergeColumns'"),
         (b'"newName":"address"', b'"newName":"address","why":1', "the renameColumn key 'why'"),
         (b'"author"', b'"signature":"x","author"', "the transaction key 'signature'"),
@@ -351,8 +340,8 @@ def test_a_byte_that_is_no_text_is_damage_wherever_it_stands() -> None:
     ("old", "new"),
     [
         (b"", b""),
-        (b'"format":1', b'"format":0'),
-        (b'"format":1', b'"format":3'),
+        (b'"format":3', b'"format":2'),
+        (b'"format":3', b'"format":4'),
         (b'"type":"renameColumn"', b'"type":"mergeColumns"'),
         (b'"newName":"address",', b""),
         (b'"version":12', b'"version":12,"branch":"b"'),
@@ -368,5 +357,5 @@ def test_what_is_known_is_what_is_decoded(old: bytes, new: bytes) -> None:
     if known is not None:
         assert CODEC.decode(body, "file") == known
         return
-    with pytest.raises((DamagedLogError, UpgradeRequiredError)):
+    with pytest.raises((DamagedLogError, UnsupportedError, UpgradeRequiredError)):
         CODEC.decode(body, "file")

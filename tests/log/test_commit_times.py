@@ -1,20 +1,19 @@
-"""The times of commits: by whichever clocks, at whatever rate, in both formats."""
+"""The times of commits: by whichever clocks, at whatever rate."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any, NoReturn
 
 import pytest
 import structlog
 from attrs import define
 
-import ledger
-from ledger import AddColumn, Ledger, SetOption, Table
+from ledger import AddColumn, Ledger, SetOption, UnsupportedError, UpgradeRequiredError
 from ledger.log.patience import Patience
 from ledger.stores import Store
-from tests.lakes import START_MILLIS, data_file, format_1, lake_on, memory, orders, ticking
+from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
 
 A_YEAR = 365 * 86_400_000
 
@@ -66,113 +65,41 @@ def told() -> list[MutableMapping[str, Any]]:
     return found.entries
 
 
-def test_no_rate_of_commits_makes_a_log_of_format_2_run_ahead(
+def test_no_rate_of_commits_makes_a_log_run_ahead(
     told: list[MutableMapping[str, Any]],
 ) -> None:
     assert lead_after(memory(), 2_000) == (0, 0)
     assert told == []
 
 
-def test_in_format_1_a_lead_that_its_own_rate_made_is_waited_out_beyond_a_second(
-    told: list[MutableMapping[str, Any]],
-) -> None:
-    lead, slept = lead_after(format_1(memory()), 2_000)
-
-    assert 900 <= lead <= 1_002
-    assert 0.9 <= slept <= 1.1
-    assert [(each["event"], each["next_step"]) for each in told] == [
-        ("commits_held_back", "lakeledger upgrade")
-    ]
-
-
-def test_what_others_commit_meanwhile_is_of_the_streams_rate_too() -> None:
-    machine = Machine()
-    store = format_1(memory())
-    mine = orders(machine.lake(store))
-    theirs = machine.lake(store).table("shop.orders")
-    for number in range(700):
-        mine.alter([SetOption("mine", str(number))])
-        theirs.alter([SetOption("theirs", str(number))])
-
-    assert mine.state.time_millis - machine.millis <= 1_002
-
-
-def test_handles_one_after_the_other_add_no_lead_of_their_own() -> None:
-    machine = Machine()
-    store = format_1(memory())
-    orders(machine.lake(store))
-    for handle in range(5):
-        table = machine.lake(store).table("shop.orders")
-        for number in range(600):
-            table.alter([SetOption("k", f"{handle} {number}")])
-
-    assert table.state.time_millis - machine.millis <= 1_005
-
-
-def test_in_format_1_a_lead_that_somebodys_clock_made_is_not_waited_for(
-    told: list[MutableMapping[str, Any]],
-) -> None:
-    machine, store = Machine(), format_1(memory())
+def test_a_clock_that_is_set_back_holds_nobody_up() -> None:
+    machine, store = Machine(), memory()
     table = orders(machine.lake(store))
-    fast = lake_on(store, lambda: machine.now_millis() + A_YEAR)
-    fast.table("shop.orders").alter([SetOption("k", "fast")])
-    for number in range(200):
-        table.alter([SetOption("good", str(number))])
+    machine.millis -= A_YEAR
+    monotonic = Patience(sleep=machine.sleep, monotonic=lambda: 1.0)
+    again = lake_on(store, machine.now_millis, monotonic).table("shop.orders")
+    for number in range(100):
+        again.alter([SetOption("k", str(number))])
 
     assert machine.slept_s == 0
-    assert [each["event"] for each in told] == ["newest_commit_is_ahead"]
+    assert again.state.version == 100
+    assert table.state.version == 100
 
 
-def test_a_clock_that_is_set_back_holds_nobody_up() -> None:
-    for store in (memory(), format_1(memory())):
-        machine = Machine()
-        table = orders(machine.lake(store))
-        machine.millis -= A_YEAR
-        monotonic = Patience(sleep=machine.sleep, monotonic=lambda: 1.0)
-        again = lake_on(store, machine.now_millis, monotonic).table("shop.orders")
-        for number in range(100):
-            again.alter([SetOption("k", str(number))])
-
-        assert machine.slept_s == 0
-        assert again.state.version == 100
-        assert table.state.version == 100
-
-
-def times_of(table: Table) -> list[tuple[int, int]]:
-    return [(each.format, each.time_millis) for each in table.events()]
-
-
-def test_in_format_2_equal_times_stand_and_a_commit_says_so() -> None:
+def test_commits_may_have_equal_times() -> None:
     table = orders(lake_on(memory(), clock=lambda: START_MILLIS))
     for number in range(2):
         table.alter([SetOption("k", str(number))])
 
-    assert times_of(table) == [(1, START_MILLIS), (2, START_MILLIS), (2, START_MILLIS)]
+    assert [each.time_millis for each in table.events()] == [START_MILLIS] * 3
     assert table.at(timestamp=START_MILLIS).version == 2
 
 
-def test_a_commit_that_holds_nothing_new_says_format_1_in_either() -> None:
-    for store in (memory(), format_1(memory())):
-        table = orders(lake_on(store, clock=ticking()))
-        table.alter([AddColumn(("n",), "INT")])
-        table.append([data_file("a.parquet")])
-        assert {each for each, _ in times_of(table)} == {1}
-
-
-def test_in_format_1_times_increase_even_when_the_clock_does_not() -> None:
-    table = orders(lake_on(format_1(memory()), clock=lambda: START_MILLIS))
-    for number in range(2):
-        table.alter([SetOption("k", str(number))])
-
-    assert times_of(table) == [(1, START_MILLIS + each) for each in (1, 2, 3)]
-
-
-@pytest.mark.parametrize("begun", [lambda store: store, format_1])
 @pytest.mark.parametrize("ahead", [90_000, A_YEAR])
 def test_one_clock_that_is_ahead_stops_nobody_and_is_told_once(
-    begun: Callable[[Store], Store], ahead: int, told: list[MutableMapping[str, Any]]
+    ahead: int, told: list[MutableMapping[str, Any]]
 ) -> None:
-    store = begun(memory())
+    store = memory()
     clock = ticking()
     table = orders(lake_on(store, clock))
     fast = lake_on(store, lambda: clock() + ahead)
@@ -194,25 +121,33 @@ def test_one_clock_that_is_ahead_stops_nobody_and_is_told_once(
     assert "correct-clock" in str(warnings[0]["next_step"])
 
 
-def test_what_needs_format_2_is_refused_while_older_clients_are_admitted() -> None:
-    store = format_1(memory())
-    clock = ticking()
-    table = orders(lake_on(store, clock))
-    lake_on(store, lambda: clock() + A_YEAR).table("shop.orders").alter([SetOption("k", "v")])
-    before = table.state
+def test_the_root_and_every_commit_of_a_ledger_say_format_3() -> None:
+    store = memory()
+    table = orders(lake_on(store))
+    table.append([data_file("a.parquet")])
 
-    with pytest.raises(ledger.InvalidInputError, match="lakeledger upgrade") as refused:
-        table.correct_clock()
-
-    assert refused.value.kind == "UPGRADE_LEDGER"
-    assert table.state == before
+    keys = [key for key in store.walk("") if key.endswith("ledger.json") or "/log/" in key]
+    assert len(keys) == 5
+    assert {json.loads(store.read(key) or b"")["format"] for key in keys} == {3}
 
 
-def test_the_root_of_a_new_ledger_says_format_2_and_an_older_one_is_kept() -> None:
-    new, old = memory(), format_1(memory())
-    for store, wanted in ((new, 2), (old, 1)):
-        lake = lake_on(store)
-        lake.create_database("shop")
-        assert json.loads(store.read("_ledger/ledger.json") or b"")["format"] == wanted
-        assert lake.format == wanted
-        assert lake_on(store).format == wanted
+@pytest.mark.parametrize(
+    ("number", "kind", "says"),
+    [
+        (1, UnsupportedError, "never released"),
+        (2, UnsupportedError, "never released"),
+        (4, UpgradeRequiredError, "upgrade lakeledger"),
+    ],
+)
+@pytest.mark.parametrize("name", ["_ledger/ledger.json", "shop.db/orders/_ledger/log/0"])
+def test_a_ledger_of_another_format_is_rejected_with_its_number(
+    name: str, number: int, kind: type[Exception], says: str
+) -> None:
+    store = memory()
+    orders(lake_on(store))
+    (key,) = (each for each in store.walk("") if each.startswith(name))
+    body = store.read(key) or b""
+    store.replace(key, body.replace(b'"format":3', b'"format":%d' % number))
+
+    with pytest.raises(kind, match=f"has format {number}.*{says}"):
+        lake_on(store).table("shop.orders")

@@ -9,6 +9,7 @@ from itertools import islice
 import pytest
 
 from ledger import Ledger, SetOption
+from ledger.evolution.fold.table_record import FOLD_VERSION
 from ledger.model.errors import DamagedLogError
 from ledger.stores import Store
 from tests.faults import Wrapped
@@ -96,7 +97,7 @@ def test_a_checkpoint_and_the_commits_from_its_own_on_are_read_at_once(kept: Sto
     read = store.read
 
     def read_together(key: str) -> bytes | None:
-        if key in wanted or key.endswith("4/00000000000000000200.json"):
+        if key in wanted or key.endswith(f"{FOLD_VERSION}/00000000000000000200.json"):
             wanted.discard(key)
             together.wait()
         return read(key)

@@ -14,7 +14,7 @@ import sys, threading
 
 sys.setswitchinterval(1e-6)
 together = threading.Barrier(8)
-body = b'{"format":1,"version":0,"timeMillis":1,"transactions":[{"id":"x"}]}'
+body = b'{"format":3,"version":0,"timeMillis":1,"transactions":[{"id":"x","asked":""}]}'
 
 def first(is_table):
     together.wait()

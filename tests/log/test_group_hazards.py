@@ -132,7 +132,7 @@ def test_one_that_breaks_in_an_unforeseen_way_harms_no_other() -> None:
 
     good, bad, other = crowd.asks(
         adds("x"),
-        lambda table: table._appender.append(Broken(), Request(commit_id="broken")),  # type: ignore[arg-type]
+        lambda table: table._appender.append(Broken(), Request(commit_id="broken", asked="00")),  # type: ignore[arg-type]
         adds("y"),
     )
 
@@ -164,7 +164,7 @@ def test_who_is_interrupted_while_waiting_never_lands_and_holds_up_nobody() -> N
     first.start()
     assert crowd.gate.waiting.wait(30)
     with pytest.raises(KeyboardInterrupt) as interrupted:
-        group.ride(Interrupted(intent, Request(commit_id="gone")), appender._land)
+        group.ride(Interrupted(intent, Request(commit_id="gone", asked="00")), appender._land)
     assert not getattr(interrupted.value, "__notes__", [])
     crowd.gate.opened.set()
     first.join(10)
@@ -192,7 +192,7 @@ def test_who_is_interrupted_on_the_way_is_told_by_which_id_to_ask() -> None:
     assert head is not None
     intent = crowd.table._intent(head.state, lambda _: [SetOption("x", "1")])
     assert isinstance(intent, TableIntent)
-    appender, request = crowd.table._appender, Request(commit_id="mine")
+    appender, request = crowd.table._appender, Request(commit_id="mine", asked="00")
     with pytest.raises(KeyboardInterrupt) as interrupted, noting(request):
         appender._group.ride(Leaves(intent, request), appender._land)
     crowd.gate.opened.set()
@@ -232,7 +232,7 @@ def test_whose_wait_is_interrupted_hears_of_a_loss_only_where_one_is_known(
     table = Crowd().table
     touched = RecentlyTouched(lambda _: ())
     intent = TableIntent((), table.state, touched, TablePast(table.log, table.live), INSTALLED)
-    rider: Rider[TableState, TableEvent] = Rider(intent, Request(commit_id="x"))
+    rider: Rider[TableState, TableEvent] = Rider(intent, Request(commit_id="x", asked="00"))
 
     rider.fail(error)
 

@@ -36,7 +36,7 @@ def test_a_commit_that_is_full_leaves_the_others_to_the_next() -> None:
 
 
 def asks_without_looking(
-    change: TableChange, commit_id: str, asked: str | None = None, message: str = ""
+    change: TableChange, commit_id: str, asked: str = "00", message: str = ""
 ) -> Callable[[Table], object]:
     """Ask as one whose look for what landed already came just too early."""
 
@@ -120,7 +120,9 @@ def test_a_commit_is_full_once_its_transactions_are_more_than_it_may_hold(
     log = lake_on(memory(), ticking()).log
     commit = OpenCommit(log, log.head, Moment(START_MILLIS * 2), lambda _: None)
     for name in ("a", "b"):
-        commit.join((DatabaseCreated(name=name, path=f"{name}.db"),), Request(commit_id=name))
+        commit.join(
+            (DatabaseCreated(name=name, path=f"{name}.db"),), Request(commit_id=name, asked="00")
+        )
     size = sum(len(encode_transaction(each)) for each in commit.commit().transactions)
 
     for most, is_full in ((size, False), (size - 1, True)):

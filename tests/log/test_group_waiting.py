@@ -42,7 +42,7 @@ def appends(name: str) -> Callable[[Table], object]:
 
 
 def rider(kind: type[Plain], name: str) -> Plain:
-    return kind(None, Request(commit_id=name))  # type: ignore[arg-type]
+    return kind(None, Request(commit_id=name, asked="00"))  # type: ignore[arg-type]
 
 
 @contextmanager

@@ -177,11 +177,11 @@ def test_what_is_at_hand_of_an_interval_says_from_where_on_it_has_to_be_read() -
     tail: Tail[UpdateComment] = Tail(1, lambda _: ())
     first = tail.first
     for version in (first, first + 2):
-        tail.note([Commit(format=1, version=version, time_millis=0, transactions=())])
+        tail.note([Commit(format=3, version=version, time_millis=0, transactions=())])
 
     assert tail.lacks(first) == range(first + 1, first + 1)
     assert tail.lacks(first + 2) == range(first + 1, first + 3)
-    tail.note([Commit(format=1, version=first + 1, time_millis=0, transactions=())])
+    tail.note([Commit(format=3, version=first + 1, time_millis=0, transactions=())])
     assert not tail.lacks(first + 2)
     assert [*tail.lacks(first + 3)] == [first + 3]
 
@@ -209,7 +209,12 @@ def test_what_is_read_over_a_boundary_is_noted_of_the_interval_that_it_is_of() -
         log.store, log.layout, Reader(log.store, log.layout, log.codec), lambda _: ["k"]
     )
     commits: list[Commit[TableEvent]] = [
-        Commit(format=1, version=each, time_millis=0, transactions=(Transaction(id=f"c{each}"),))
+        Commit(
+            format=3,
+            version=each,
+            time_millis=0,
+            transactions=(Transaction(asked="", id=f"c{each}"),),
+        )
         for each in range(CHECKPOINT_INTERVAL - 3, CHECKPOINT_INTERVAL + 4)
     ]
     lookup.note(commits)

@@ -275,7 +275,7 @@ def test_a_commit_that_was_read_is_sure_once_the_store_confirms_it() -> None:
 def test_whoever_does_not_know_is_told_the_same_whether_he_waited_or_was_interrupted() -> None:
     told = unknown(FILE.key, 7, "my-id")
 
-    mine = Request(commit_id="my-id")
+    mine = Request(commit_id="my-id", asked="00")
     on_its_way = fate(mine)
     mine.fate.error = told
 

@@ -153,9 +153,9 @@ def test_a_checkpoint_is_not_copied_before_it_is_decoded() -> None:
     table = orders(lake_on(store))
     tags = {name: Tag(name, 1, 1) for name in (f"tag-{number}" for number in range(20_000))}
     state = evolve(table.state, version=100, tags=tags, sort_orders=(SortOrder(),))
-    Checkpoints(store, table.log.layout, TableStream(), table.log.gate).save(Head(state, "sha256:"))
+    Checkpoints(store, table.log.layout, TableStream()).save(Head(state, "sha256:"))
     size = len(store.read(table.log.layout.checkpoint(100)) or b"")
-    reading = Checkpoints(store, table.log.layout, TableStream(), table.log.gate)
+    reading = Checkpoints(store, table.log.layout, TableStream())
     tracemalloc.start()
     try:
         found = reading.at(100)

@@ -31,8 +31,8 @@ def lines_of(first: int, last: int) -> list[bytes]:
 
 
 def commit(version: int, text: str) -> bytes:
-    start = f'{{"format":1,"version":{version},"timeMillis":{version},"transactions":[{{"id":"'
-    return f'{start}{version}","message":"{text}"}}]}}\n'.encode()
+    start = f'{{"format":3,"version":{version},"timeMillis":{version},"transactions":[{{"id":"'
+    return f'{start}{version}","message":"{text}","asked":""}}]}}\n'.encode()
 
 
 @given(st.integers(0, 10**7))
@@ -96,7 +96,7 @@ SAID: list[list[dict[str, Any]]] = [
 
 def test_whatever_a_transaction_says_stands_in_its_own_row() -> None:
     told = [
-        {"format": 1, "version": version, "timeMillis": version, "transactions": each}
+        {"format": 3, "version": version, "timeMillis": version, "transactions": each}
         for version, each in enumerate(SAID)
     ]
     body = write_segment([msgspec.json.encode(each) + b"\n" for each in told])

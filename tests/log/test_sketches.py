@@ -54,7 +54,7 @@ def test_a_filtered_log_is_the_whole_log_looked_through(store: MemoryStore) -> N
     ("old", "new", "error"),
     [
         (b'"type":"', b'"type":"later', UpgradeRequiredError),
-        (b'"format":1', b'"format":9', UpgradeRequiredError),
+        (b'"format":3', b'"format":9', UpgradeRequiredError),
         (b'"timeMillis"', b'"timeMillion"', UpgradeRequiredError),
         (b'"events":[', b'"events":{', DamagedLogError),
         (b'"transactions":[', b'"transactions":[],"x":[', UpgradeRequiredError),

@@ -31,11 +31,10 @@ from ledger import (
     UpdateComment,
 )
 from ledger.events.born.iceberg import StatisticsBlob
-from ledger.log.request import Request
 from ledger.stores import Store
 from tests.evolution.born import CREATED, LIFE
 from tests.faults import Wrapped
-from tests.lakes import START_MILLIS, lake_on, memory, no_time, orders, ticking
+from tests.lakes import START_MILLIS, lake_on, memory, no_time, ticking
 
 DAY_MILLIS = 86_400_000
 BIRTH = {"schema": CREATED.schema, "field_id_policy": "iceberg", "born": CREATED.born}
@@ -211,7 +210,6 @@ TABLES = [
     Case("set_partition_statistics", of_table("set_partition_statistics", 1, "p.parquet", 9)),
     Case("correct_clock", of_table("correct_clock"), before=a_day_ahead),
     Case("seal", lambda lake, **options: unopened(lake).seal(**options), nothing),
-    Case("keep_outside", of_table("keep_outside")),
     Case(
         "take_over",
         lambda lake, **options: lake.table("shop.born").take_over(LIFE[0], 0, **options),
@@ -267,7 +265,6 @@ CATALOG = [
     Case("record_move", of_lake("record_move")),
     Case("record_alias", of_lake("record_alias"), before=lambda lake: lake.record_move()),
     Case("record_copy", of_lake("record_copy")),
-    Case("upgrade", of_lake("upgrade")),
     Case("correct_clock", of_lake("correct_clock"), before=a_day_ahead),
 ]
 
@@ -456,22 +453,3 @@ def test_what_is_worked_out_from_the_table_is_one_request_by_its_words() -> None
         with pytest.raises(InvalidInputError, match="was used for something else"):
             ask(**options)
     assert len(table.at().files) == 1
-
-
-def test_ids_of_older_logs_are_found_though_nobody_gave_them() -> None:
-    store = memory()
-    lake = lake_on(store, ticking())
-    table = orders(lake)
-    appender = table._appender
-    made = "01890000-0000-7000-8000-000000000001"
-    head = table.log.head
-    assert head is not None
-    intent = table._intent(head.state, lambda _: [SetOption("k", "v")])
-    # As an older lakeledger wrote it: without a digest of what was asked.
-    appender.append(intent, Request(commit_id=made, is_given=False))  # type: ignore[arg-type]
-    for number in range(150):
-        table.alter([SetOption("n", str(number))])
-
-    for who in (table, lake_on(store, ticking()).table("shop.orders")):
-        again = who.alter([SetOption("k", "v")], commit_id=made)
-        assert (again.version, again.repeated) == (1, True)

@@ -98,7 +98,7 @@ def test_a_search_reads_one_checkpoint_whole() -> None:
     log = table.log
     for moment in ({"snapshot": 131}, {"timestamp": states[130].time_millis}):
         stream = _Counting()
-        log.checkpoints = Checkpoints(store, log.layout, stream, log.gate)
+        log.checkpoints = Checkpoints(store, log.layout, stream)
 
         assert table.at(**moment).state == states[130]  # type: ignore[arg-type]
         assert stream.whole == 1
@@ -130,7 +130,7 @@ def test_one_that_can_be_searched_by_and_not_be_read_is_passed_over() -> None:
     store, layout = table.log.store, table.log.layout
     broken = table.log.checkpoints.at(200)
     assert broken is not None
-    Checkpoints(store, layout, _Columnless(), table.log.gate).save(broken)
+    Checkpoints(store, layout, _Columnless()).save(broken)
 
     assert lake_on(store).table("shop.orders").at(snapshot=70).state == states[210]
 

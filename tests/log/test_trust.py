@@ -18,7 +18,7 @@ from ledger.stores.log_alone import LogAlone
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory
 
-CACHES = ("/caches/", "/checkpoints/", "/segments/", "/names/", "/statistics/")
+CACHES = ("/caches/", "/segments/", "/statistics/")
 
 
 class Heard(Wrapped):

@@ -22,6 +22,7 @@ from ledger.model.errors import (
     DamagedLogError,
     InvalidInputError,
     NotFoundError,
+    UnsupportedError,
     UpgradeRequiredError,
 )
 from ledger.model.identifier import Identifier
@@ -32,13 +33,12 @@ from ledger.opening.setting import TableSetting
 from ledger.stores import MemoryStore, Store
 from tests.faults import Died, DiesAfter, Mortal
 from tests.histories import random_change, start_schema
-from tests.lakes import data_file, format_1, lake_on, memory, no_time, orders, ticking
+from tests.lakes import data_file, lake_on, memory, no_time, orders, ticking
 from tests.thorough import some
 
 
 def setting_of(store: Store) -> TableSetting:
-    lake = lake_on(store)
-    return TableSetting(store, {}, author="", patience=no_time(), gate=lake.log.gate)
+    return TableSetting(store, {}, author="", patience=no_time())
 
 
 def exported(store: Store, *tables: str, version: int | None = None) -> bytes:
@@ -117,11 +117,15 @@ def shop(store: Store | None = None) -> Store:
     return store
 
 
-def test_a_ledger_of_format_1_comes_back_as_one() -> None:
-    store, other = shop(format_1(memory())), memory()
-    brought(exported(store), other)
-    assert files(other) == files(store)
-    assert lake_on(other).format == 1
+def test_an_export_of_another_format_is_rejected_before_anything_is_written() -> None:
+    lines = exported(shop())
+    for number, kind in ((2, UnsupportedError), (4, UpgradeRequiredError)):
+        other = memory()
+        root = b'{\\"format\\":3,', b'{\\"format\\":%d,' % number
+        assert lines.count(root[0]) == 1
+        with pytest.raises(kind, match=f"has format {number}"):
+            brought(lines.replace(*root), other)
+        assert files(other) == {}
 
 
 def test_some_tables_come_and_the_others_are_named_and_not_begun_anew() -> None:

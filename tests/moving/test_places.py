@@ -17,7 +17,6 @@ from ledger import (
     AddColumn,
     FileChange,
     InvalidChangeError,
-    InvalidInputError,
     Schema,
     SetOption,
     Table,
@@ -43,7 +42,7 @@ from projections.source.planning.asked import Asked
 from projections.source.planning.feed import Feed
 from tests.evolution.born import born
 from tests.faults import Died, Mortal
-from tests.lakes import format_1, lake_on, memory, orders
+from tests.lakes import lake_on, memory, orders
 from tests.moving.test_lines import brought, exported
 from tests.readers.lakehouse import add_rows, folder_of
 
@@ -437,29 +436,6 @@ def test_where_no_ledger_can_be_read_at_the_old_place_any_more_it_was_moved(
     assert at(tmp_path / "there").whereabouts().verdict == "moved"
 
 
-def test_a_ledger_of_format_1_knows_its_place_by_its_projections(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path / "here")
-    lake = lake_on(format_1(store))
-    lake.create_database("shop")
-    options = {"ledger.formats": "iceberg"}
-    table = lake.create_table("shop.t", Schema.of({"id": "BIGINT"}, options=options))
-    add_rows(table, "data/1.parquet", [{"id": 1}])
-    assert lake.whereabouts().verdict == "unknown"
-    table.project("iceberg")
-    table.alter([ADD])
-    shutil.move(tmp_path / "here", tmp_path / "there")
-    there = at(tmp_path / "there")
-    assert there.whereabouts().recorded == store.url
-    with pytest.raises(InvalidChangeError, match="lakeledger move"):
-        there.table("shop.t").alter([AddColumn(("m",), "INT")])
-    with pytest.raises(InvalidInputError, match="lakeledger upgrade"):
-        there.record_move()
-    there.upgrade()
-    there.record_move()
-    there.table("shop.t").alter([AddColumn(("m",), "INT")])
-    assert at(tmp_path / "there").whereabouts().verdict == "here"
-
-
 def test_a_kill_at_any_write_of_a_move_is_healed_by_asking_again(tmp_path: Path) -> None:
     with_deletes(with_deletes(made(tmp_path / "here"), 0)).project("iceberg")
     writes = 0
@@ -540,8 +516,8 @@ def test_of_two_places_that_are_said_at_once_one_stands() -> None:
     before = EMPTY_CATALOG
     moved = evolve(before, version=0, place="file:///a", placed_version=0)
     event = LedgerMoved("file:///a")
-    told = Transaction(id="1", events=(event,))
-    won = Commit(format=2, version=0, time_millis=1, transactions=(told,))
+    told = Transaction(asked="", id="1", events=(event,))
+    won = Commit(format=3, version=0, time_millis=1, transactions=(told,))
     for request in (
         MoveLedger("file:///b", ""),
         AliasLedger("file:///b", "file:///c", ""),
@@ -563,7 +539,6 @@ def test_a_state_that_went_about_comes_back_from_its_record() -> None:
         aliases=("file:///b",),
         ledger_id="y",
         copied_from="x",
-        format=2,
     )
     stream = CatalogStream()
     assert stream.decode_state(stream.encode_state(state)) == state

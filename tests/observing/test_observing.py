@@ -89,7 +89,9 @@ def test_commits_conflicts_retries_and_refusals_are_told_with_their_keys() -> No
 
 
 def tried(attempts: int, *, landed: bool = False) -> Rider[Any, Any]:
-    rider: Rider[Any, Any] = Rider(cast("Any", None), Request(commit_id=f"tried-{attempts}"))
+    rider: Rider[Any, Any] = Rider(
+        cast("Any", None), Request(commit_id=f"tried-{attempts}", asked="00")
+    )
     rider.attempts = attempts
     if landed:
         rider.landed(Appended(None, attempts))

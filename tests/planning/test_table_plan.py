@@ -107,7 +107,7 @@ class PartitionedTable(Table):
         self.store = open_store("memory://planned")
         self.log, self.live = self.reopened()
         self._appender = Appender(self.log, lambda: 0)
-        self._appender.append(Created(), Request(commit_id="created"))
+        self._appender.append(Created(), Request(commit_id="created", asked="00"))
 
 
 BY_CATEGORY = (PartitionSpec(0, (PartitionField(2, 1000, "category"),)),)

@@ -21,7 +21,7 @@ from tests.programme.records import Attempt, History
 Log = list[dict[str, Any]]
 
 NEW_IN_FORMAT_2 = {
-    *("upgradeLedger", "clockCorrected"),
+    "clockCorrected",
     *("moveLedger", "aliasLedger", "copyLedger"),
 }
 

@@ -27,7 +27,7 @@ from ledger.log.caches.filters import KeyFilter
 from ledger.log.caches.lookup import KeyIndex
 from ledger.log.caches.segments.cache import Segments
 from ledger.log.caches.segments.file import write_segment
-from ledger.log.codec import Codec, Gate
+from ledger.log.codec import Codec
 from ledger.log.layout import Layout
 from ledger.model.path_text import whole_path
 from ledger.model.transforms import transform_of
@@ -109,7 +109,7 @@ def checkpoint(body: bytes) -> object:
     store, layout = MemoryStore("fuzzed-checkpoint"), Layout.of_fold("t/_ledger", FOLD_VERSION)
     stream = TableStream()
     file = {
-        "format": 1,
+        "format": 3,
         "foldVersion": stream.fold_version,
         "version": 100,
         "head": "x",
@@ -118,14 +118,14 @@ def checkpoint(body: bytes) -> object:
     whole = json.dumps(file).encode()[:-1] + b',"state":' + body + b"}"
     store.replace(layout.checkpoint(100), whole)
     store.replace(layout.hint, body or b"1")
-    checkpoints = Checkpoints(store, layout, stream, Gate())
+    checkpoints = Checkpoints(store, layout, stream)
     return checkpoints.newest(), checkpoints.at_or_before(100)
 
 
 def raw_checkpoint(body: bytes) -> object:
     store, layout = MemoryStore("fuzzed-raw-checkpoint"), Layout.of_fold("t/_ledger", FOLD_VERSION)
     store.replace(layout.checkpoint(100), body or b" ")
-    return Checkpoints(store, layout, TableStream(), Gate()).at_or_before(100)
+    return Checkpoints(store, layout, TableStream()).at_or_before(100)
 
 
 def key_index(body: bytes) -> object:
@@ -277,17 +277,17 @@ DECODERS: dict[str, Decoder] = {
     "newest commit of a log": Decoder(last_commit, _of(short_commits, files)),
     "checkpoint": Decoder(raw_checkpoint, _of(lambda: bodies("/caches/", ".json"), files)),
     "checkpoint's state": Decoder(checkpoint, _of(state_record, files)),
-    "key index": Decoder(key_index, _of(lambda: bodies("checkpoints/keys"), files)),
-    "filter": Decoder(key_filter, _of(lambda: bodies("checkpoints/filters"), files)),
+    "key index": Decoder(key_index, _of(lambda: bodies("caches/1/keys"), files)),
+    "filter": Decoder(key_filter, _of(lambda: bodies("caches/1/filters"), files)),
     "sealed segment": Decoder(segment, _of(segment_bodies, files)),
-    "run of files": Decoder(run, _of(lambda: bodies("checkpoints/files"), files)),
+    "run of files": Decoder(run, _of(lambda: bodies("caches/1/files"), files)),
     "change file": Decoder(
         changes,
         _of(lambda: [write_changes([data_file("a.parquet"), data_file("b.parquet")])], files),
     ),
     "Parquet footer": Decoder(
         footer,
-        _of(lambda: [write_changes([data_file("a.parquet")]), *bodies("checkpoints/files")], files),
+        _of(lambda: [write_changes([data_file("a.parquet")]), *bodies("caches/1/files")], files),
     ),
     "type text": Decoder(parse_type, _of(lambda: TYPES, texts)),
     "SQL type": Decoder(read_type, _of(lambda: TYPES, texts)),

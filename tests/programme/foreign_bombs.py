@@ -26,7 +26,7 @@ from pyarrow import parquet
 
 import ledger
 from ledger.cli import main as main_of_cli
-from ledger.events.commit import NEWEST_FORMAT
+from ledger.events.commit import FORMAT
 from ledger.files.change_table import to_table
 from ledger.files.deletes import named_files
 from ledger.moving.bring import bring
@@ -455,7 +455,7 @@ def export(line: bytes) -> Bomb:
 
     def build(folder: Path) -> None:
         ledger_id = "0190aaaa-0000-7000-8000-000000000001"
-        root = f'{{"format":{NEWEST_FORMAT},"ledgerId":"{ledger_id}"}}\n'
+        root = f'{{"format":{FORMAT},"ledgerId":"{ledger_id}"}}\n'
         first = {"lakeledger": "export", "format": 1, "root": root}
         said = {"lakeledger": "stream", "name": "catalog", "last": 0, "head": ""}
         lines = [json.dumps(each, separators=(",", ":")).encode() for each in (first, said)]

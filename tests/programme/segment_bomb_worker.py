@@ -25,7 +25,8 @@ from tests.segments import is_same_segment
 LIMIT_BYTES: Final = 6 << 30
 ROWS: Final = 801
 LAST: Final = (
-    b'{"format":1,"version":800,"timeMillis":1,"transactions":[{"id":"a","author":"b"}]}\n'
+    b'{"format":3,"version":800,"timeMillis":1,'
+    b'"transactions":[{"id":"a","author":"b","asked":""}]}\n'
 )
 
 

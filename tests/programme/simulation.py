@@ -17,8 +17,7 @@ from ledger.evolution.state import TableState
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification
 from ledger.log.codec import Codec
-from ledger.stores import Store
-from tests.lakes import format_1, lake_on, memory, orders
+from tests.lakes import lake_on, memory, orders
 from tests.programme.checker import Log, check_log, check_sightings, read_log
 from tests.programme.cooperative import cooperative
 from tests.programme.figures import FIGURES
@@ -63,9 +62,9 @@ def log_modules() -> list[ModuleType]:
 
 
 @lru_cache
-def beginning(version: int, born: int = 2) -> Mapping[str, bytes]:
-    """Return the bodies of a ledger of a format whose table has reached a version."""
-    store: Store = format_1(memory()) if born == 1 else memory()
+def beginning(version: int) -> Mapping[str, bytes]:
+    """Return the bodies of a ledger whose table has reached a version."""
+    store = memory()
     table = orders(lake_on(store))
     for number in range(version):
         table.alter([SetOption("k", str(number))])
@@ -88,7 +87,7 @@ def run(case: Case) -> Ran:
     is_long = case.seed % SEEDS_OF_ONE_LONG == SEEDS_OF_ONE_LONG - 1
     start = LONG_BEGINNING if is_long else rng.choice(BEGINNINGS)
     sea = Sea(
-        bodies=dict(beginning(start, born=case.seed % 2 + 1)),
+        bodies=dict(beginning(start)),
         scheduler=scheduler,
         rng=random.Random(rng.random()),
         habits=frozenset(case.habits),

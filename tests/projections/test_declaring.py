@@ -126,11 +126,11 @@ def test_replaying_asks_no_rules() -> None:
     illegal = ColumnTypeUpdated(
         field_names=("v",), new_data_type="STRING", keep_nullability=True, field_id=1
     )
-    transaction: Transaction[TableEvent] = Transaction(id="x", events=(illegal,))
+    transaction: Transaction[TableEvent] = Transaction(asked="", id="x", events=(illegal,))
     state = table.state
     builder.commit(
         Commit(
-            format=1,
+            format=3,
             version=state.version + 1,
             time_millis=state.time_millis + 1,
             transactions=(transaction,),

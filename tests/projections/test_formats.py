@@ -41,7 +41,7 @@ from ledger.stores import LocalStore
 from projections.statistics import Kept
 from projections.statistics.reading.engine_files import EngineFiles
 from projections.statistics.shown.query import totals
-from tests.lakes import format_1, lake_on, memory
+from tests.lakes import lake_on, memory
 from tests.toy_format import ToyRules
 
 ALL = "paimon,iceberg,toy"
@@ -327,17 +327,6 @@ def test_rules_are_recorded_by_the_first_change_that_their_format_was_asked_abou
     assert bool(raised) == bool(asked)
 
 
-def test_a_ledger_of_the_first_format_records_no_rules(install: Install) -> None:
-    install(toys="tests.toy_format:NEWER")
-    opened = lake_on(format_1(memory()))
-    opened.create_database("shop")
-    schema = Schema.of({"id": "INT"}, options={"ledger.formats": ALL})
-    table = opened.create_table("shop.t", schema)
-    table.append([file("a.parquet")])
-    assert table.state.format_rules == {}
-    assert table.state.format == 1
-
-
 def test_rules_never_go_down_in_a_log(install: Install) -> None:
     install(toys="tests.toy_format:NEWER")
     table = table_of()
@@ -345,12 +334,12 @@ def test_rules_never_go_down_in_a_log(install: Install) -> None:
     for rules in ({"toy": 2}, {"paimon": 1}):
         builder = TableBuilder(table.state)
         transaction: Transaction[TableEvent] = Transaction(
-            id="x", events=(FormatRulesRaised(rules=rules),)
+            asked="", id="x", events=(FormatRulesRaised(rules=rules),)
         )
         with pytest.raises(InvalidChangeError, match="are not higher than"):
             builder.commit(
                 Commit(
-                    format=2,
+                    format=3,
                     version=table.state.version + 1,
                     time_millis=table.state.time_millis + 1,
                     transactions=(transaction,),

@@ -8,8 +8,7 @@ from attrs import frozen
 from msgspec import UNSET
 
 from ledger.events import SchemaChange, SpecChange, TableEvent
-from ledger.events.commit import Commit, Outside, Transaction
-from ledger.events.formats import format_of, needed_format
+from ledger.events.commit import FORMAT, Commit, Outside, Transaction
 from ledger.evolution.declared.format import Reach
 from ledger.evolution.declared.names import BoundNames
 from ledger.evolution.declared.rules import Rules
@@ -73,11 +72,14 @@ def folded(state: TableState, events: Sequence[TableEvent]) -> TableState:
         return state
     builder = TableBuilder(state)
     transaction: Transaction[TableEvent] = Transaction(
-        id="trial", outside=Outside() if state.keeps_outside else UNSET, events=tuple(events)
+        id="trial",
+        asked="",
+        outside=Outside() if state.keeps_outside else UNSET,
+        events=tuple(events),
     )
     builder.commit(
         Commit(
-            format=max(needed_format(events), format_of(transaction)),
+            format=FORMAT,
             version=state.version + 1,
             time_millis=state.time_millis + 1,
             transactions=(transaction,),

@@ -150,10 +150,7 @@ def _outcome(
 
 def _why_not(past: PastColumns | None) -> str:
     if past is None:
-        return (
-            "it comes back under its own id only once the ledger admits no older clients "
-            "(lakeledger upgrade)"
-        )
+        return "nothing is known of the columns that the table had"
     return "what it was last cannot become what it was then"
 
 

@@ -56,7 +56,6 @@ _COMMANDS = {
     "move": ("commands.keep.move", "Say that the ledger was moved to where it is now: stop all writers of the old place first."),
     "export": ("commands.keep.export", "Write a ledger to stdout as lines of JSON: its commits byte for byte, and what they name."),
     "import": ("commands.keep.imports", "Bring in what exists elsewhere: a ledger, or tables of other formats."),
-    "upgrade": ("commands.keep.ledgers", "Let a ledger take commits of the newest format; nothing that stands there is rewritten."),
     "erase": ("commands.keep.erase", "Take away what a ledger keeps of a person outside of its lines; there is no way back."),
     "correct-clock": ("commands.keep.correct_clock", "Correct what a clock that was ahead left: reading by --timestamp is right again."),
     "view": ("commands.change.view", "Create, alter, rename, drop, show and list views."),

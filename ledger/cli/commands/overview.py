@@ -39,7 +39,6 @@ FAMILIES: Final = {
         "verify",
         "maintain",
         "doctor",
-        "upgrade",
         "move",
         "export",
         "erase",

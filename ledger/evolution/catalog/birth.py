@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ledger.events import TableEvent
 from ledger.events.catalog_events import CatalogEvent
-from ledger.events.commit import Commit, Transaction
-from ledger.events.formats import format_of
+from ledger.events.commit import FORMAT, Commit, Transaction
 from ledger.events.table_events import TableCreated
 
 
@@ -34,7 +33,7 @@ def first_commit(
         events=(event,),
     )
     return Commit(
-        format=format_of(born),
+        format=FORMAT,
         version=0,
         time_millis=catalog_commit.time_millis,
         transactions=(born,),

@@ -14,7 +14,6 @@ from ledger.events.catalog_events import (
     DatabaseDropped,
     LedgerCopied,
     LedgerMoved,
-    LedgerUpgraded,
     PlaceAliased,
     ValuesErased,
     ViewAltered,
@@ -23,8 +22,7 @@ from ledger.events.catalog_events import (
     ViewRenamed,
 )
 from ledger.events.clock_events import ClockCorrected
-from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
-from ledger.events.formats import VALUES_OUTSIDE
+from ledger.events.commit import Commit, Transaction
 from ledger.events.table_events import TableCreated, TableDropped, TableName, TableRenamed
 from ledger.evolution.catalog.state import (
     EMPTY_CATALOG,
@@ -38,7 +36,7 @@ from ledger.evolution.catalog.state import (
 from ledger.evolution.catalog.views.cells import view_from_record
 from ledger.evolution.catalog.views.fold import altered_view
 from ledger.evolution.fold.clock import correction_of, refuse_misplaced
-from ledger.evolution.fold.outside import kept_outside
+from ledger.evolution.fold.outside import keeps_outside, kept_outside
 from ledger.model.errors import InvalidChangeError
 from ledger.model.identifier import Identifier
 
@@ -70,8 +68,6 @@ class CatalogBuilder:
         self.version = base.version
         self.time_millis = base.time_millis
         self.effective_millis = base.effective_millis
-        self.format = base.format
-        self._wrote_format = OLDEST_FORMAT
         self._corrections = base.corrections
         self._place = base.place
         self._placed_version = base.placed_version
@@ -82,7 +78,7 @@ class CatalogBuilder:
         self._tables = dict(base.tables)
         self._views = dict(base.views)
         self._used_paths = set(base.used_paths)
-        self.keeps_outside = base.keeps_outside
+        self.keeps_outside = base.keeps_outside if base.version >= 0 else None
         self._moment = 0
         self._author = ""
 
@@ -93,21 +89,19 @@ class CatalogBuilder:
             InvalidChangeError: It contradicts the state; the builder must be thrown away.
             InvalidTypeError: A view's column has no valid type.
         """
-        self.begin(commit.version, commit.time_millis, commit.format)
+        self.begin(commit.version, commit.time_millis)
         for transaction in commit.transactions:
             self.add(transaction)
 
-    def begin(self, version: int, time_millis: int, format_version: int) -> None:
+    def begin(self, version: int, time_millis: int) -> None:
         """Begin the next commit; its transactions are added one by one.
 
         Raises:
             InvalidChangeError: It cannot follow.
         """
-        refuse_misplaced(version, time_millis, format_version, self.version, self.time_millis)
+        refuse_misplaced(version, time_millis, self.version, self.time_millis)
         self.version = version
         self.time_millis = time_millis
-        self._wrote_format = format_version
-        self.format = max(self.format, format_version)
 
     def add(self, transaction: Transaction[CatalogEvent]) -> None:
         """Fold one transaction of the commit that was begun last.
@@ -118,9 +112,9 @@ class CatalogBuilder:
         effective = transaction.effective_time_millis
         self._moment = self.time_millis if isinstance(effective, UnsetType) else effective
         self._author = transaction.author
-        if self.keeps_outside or transaction.outside is not UNSET:
-            self._author = kept_outside(transaction, self._wrote_format)
-            self.keeps_outside = True
+        if transaction.outside is not UNSET:
+            self._author = kept_outside(transaction)
+        self.keeps_outside = keeps_outside(transaction, before=self.keeps_outside)
         for event in transaction.events:
             self._apply(event)
         self.effective_millis = max(self.effective_millis, self._moment)
@@ -135,14 +129,13 @@ class CatalogBuilder:
             tables=_sorted_by_name(self._tables),
             views=_sorted_by_name(self._views),
             used_paths=frozenset(self._used_paths),
-            format=self.format,
             corrections=self._corrections,
             place=self._place,
             placed_version=self._placed_version,
             aliases=self._aliases,
             ledger_id=self._ledger_id,
             copied_from=self._copied_from,
-            keeps_outside=self.keeps_outside,
+            keeps_outside=bool(self.keeps_outside),
         )
 
     def _apply(  # noqa: C901, PLR0912 - one arm for each event
@@ -173,16 +166,9 @@ class CatalogBuilder:
                 self._rename(self._views, view, identifier_of(destination))
             case ViewDropped(identifier=name, view_id=view_id):
                 del self._views[self._view(identifier_of(name), view_id).identifier]
-            case LedgerUpgraded(format=opened):
-                if opened > self._wrote_format:
-                    raise _contradiction(
-                        f"a commit of format {self._wrote_format} cannot open format {opened}"
-                    )
             case ValuesErased():
-                if self._wrote_format < VALUES_OUTSIDE:
-                    raise _contradiction(
-                        f"a commit of format {self._wrote_format} cannot hold eraseValues"
-                    )
+                # The values are taken out of their files; no state holds them.
+                pass
             case ClockCorrected():
                 self._correct_clock(event)
             case LedgerMoved(place=place):
@@ -195,7 +181,7 @@ class CatalogBuilder:
                 assert_never(event)
 
     def _correct_clock(self, event: ClockCorrected) -> None:
-        correction = correction_of(event, self.version, self._moment, self._wrote_format)
+        correction = correction_of(event, self.version, self._moment)
         latest = correction.true_time_millis
         self._corrections = (*self._corrections, correction)
         self.effective_millis = min(self.effective_millis, latest)

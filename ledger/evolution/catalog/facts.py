@@ -66,9 +66,6 @@ CATALOG_FACTS: Mapping[type, CatalogFact] = {
     c.ViewAltered: CatalogFact(says=lambda it: f"changed view {_name(it.identifier)}", names=None),
     c.ViewRenamed: CatalogFact(says=partial(_renamed, "view"), names=_called),
     c.ViewDropped: CatalogFact(says=lambda it: f"dropped view {_name(it.identifier)}", names=None),
-    c.LedgerUpgraded: CatalogFact(
-        says=lambda it: f"opened the ledger to format {it.format}", names=None
-    ),
     c.LedgerMoved: CatalogFact(says=lambda it: f"moved the ledger to {it.place}", names=None),
     c.PlaceAliased: CatalogFact(
         says=lambda it: f"noted that {it.place} leads to the ledger, too", names=None

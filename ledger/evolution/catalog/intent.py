@@ -16,7 +16,6 @@ from ledger.events.catalog_events import (
     DatabaseAltered,
     DatabaseCreated,
     DatabaseDropped,
-    LedgerUpgraded,
     ValuesErased,
 )
 from ledger.events.clock_events import ClockCorrected
@@ -46,7 +45,6 @@ from ledger.evolution.catalog.requests import (
     MoveLedger,
     RenameTable,
     RenameView,
-    UpgradeLedger,
 )
 from ledger.evolution.catalog.standing import Standing, takes_name
 from ledger.evolution.catalog.state import EMPTY_CATALOG, CatalogState, DatabaseEntry
@@ -114,10 +112,6 @@ class CatalogIntent:
 def decide(request: CatalogRequest, standing: Standing) -> tuple[CatalogEvent, ...]:
     """Return the events that a request becomes; a pure function, as `CatalogIntent.decide`."""
     return DECIDED[type(request)](request, standing)
-
-
-def _upgrade(request: UpgradeLedger, standing: Standing) -> tuple[CatalogEvent, ...]:
-    return () if standing.state.format >= request.format else (LedgerUpgraded(request.format),)
 
 
 def _erase(request: EraseValues, _standing: Standing) -> tuple[CatalogEvent, ...]:
@@ -320,7 +314,6 @@ DECIDED: Mapping[type, Callable[[Any, Standing], tuple[CatalogEvent, ...]]] = {
     AlterView: alter_view,
     RenameView: rename_view,
     DropView: drop_view,
-    UpgradeLedger: _upgrade,
     MoveLedger: move_ledger,
     AliasLedger: alias_ledger,
     CopyLedger: copy_ledger,

@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Struct
 
 from ledger.events.catalog_events import CatalogEvent, ViewRecord
-from ledger.events.commit import OLDEST_FORMAT
 from ledger.evolution.catalog.builder import CatalogBuilder
 from ledger.evolution.catalog.state import (
     Audit,
@@ -23,9 +22,7 @@ from ledger.evolution.catalog.views.cells import view_from_record, view_to_recor
 from ledger.model.identifier import Identifier
 from ledger.model.instant import ClockCorrection
 
-FOLD_VERSION = 2
-SHARED_FOLD_VERSION = 1
-"""The record's version until format 2; it lacks the keys from `format` on, which said nothing."""
+FOLD_VERSION = 1
 
 
 class _Record(
@@ -74,7 +71,6 @@ class _State(_Record, frozen=True):
     tables: tuple[_Table, ...]
     views: tuple[_View, ...]
     used_paths: tuple[str, ...]
-    format: int = OLDEST_FORMAT
     corrections: tuple[ClockCorrection, ...] = ()
     place: str = ""
     placed_version: int = -1
@@ -85,7 +81,7 @@ class _State(_Record, frozen=True):
 
 
 _SAME = (
-    *("version", "time_millis", "effective_millis", "format", "corrections", "keeps_outside"),
+    *("version", "time_millis", "effective_millis", "corrections", "keeps_outside"),
     *("place", "placed_version", "aliases", "ledger_id", "copied_from"),
 )
 """What a record holds as the value does."""
@@ -98,7 +94,6 @@ class CatalogStream:
     """The catalog's stream, as the log sees it."""
 
     fold_version: int = FOLD_VERSION
-    shared_fold_version: int = SHARED_FOLD_VERSION
     event_types: object = CatalogEvent
 
     def builder(self, state: CatalogState | None) -> CatalogBuilder:
@@ -122,7 +117,7 @@ class CatalogStream:
         """Return the state of a record.
 
         Raises:
-            msgspec.DecodeError: The bytes are no record of this or the shared fold version.
+            msgspec.DecodeError: The bytes are no record of this fold version.
         """
         read = _DECODER.decode(record)
         tables = map(_table, read.tables)

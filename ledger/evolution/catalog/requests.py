@@ -121,13 +121,6 @@ class DropView:
 
 
 @frozen
-class UpgradeLedger:
-    """Let the ledger take commits of a format, in every stream."""
-
-    format: int
-
-
-@frozen
 class MoveLedger:
     """Say that the ledger is at a URL now, and nowhere else.
 
@@ -198,7 +191,6 @@ CatalogRequest = (
     | AlterView
     | RenameView
     | DropView
-    | UpgradeLedger
     | MoveLedger
     | AliasLedger
     | CopyLedger

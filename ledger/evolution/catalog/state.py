@@ -11,7 +11,6 @@ from functools import cached_property
 
 from attrs import field, frozen
 
-from ledger.events.commit import OLDEST_FORMAT
 from ledger.model.errors import NotFoundError
 from ledger.model.identifier import Identifier
 from ledger.model.instant import ClockCorrection
@@ -90,15 +89,14 @@ class CatalogState:
         tables: By full name.
         views: By full name.
         used_paths: Every location ever given to a database or table, dropped ones included.
-        format: The newest format of the commits up to it.
         corrections: What is known of clocks that were ahead, oldest first.
         place: The URL that the ledger was last said to be at; empty where it never moved.
         placed_version: The commit that said so; -1 for none.
         aliases: Other URLs that lead to the same storage.
         ledger_id: Its id since it became a copy; empty for that of its root.
         copied_from: The id of the ledger that it was copied from then; empty for none.
-        keeps_outside: Whether authors, messages and properties are kept outside of the lines, from
-            some commit on; `created_by` and `updated_by` then say where.
+        keeps_outside: Whether authors, messages and properties are kept outside of the lines;
+            `created_by` and `updated_by` then say where.
     """
 
     version: int
@@ -108,7 +106,6 @@ class CatalogState:
     tables: Mapping[Identifier, TableEntry] = field(factory=dict, hash=False)
     views: Mapping[Identifier, ViewEntry] = field(factory=dict, hash=False)
     used_paths: frozenset[str] = frozenset()
-    format: int = OLDEST_FORMAT
     corrections: tuple[ClockCorrection, ...] = ()
     place: str = ""
     placed_version: int = -1

@@ -142,7 +142,7 @@ def idle_marks(schema: Schema, *, is_erasable: bool) -> str:
     if lost:
         return f"{', '.join(lost)} is no column"
     if said and not is_erasable:
-        return "this ledger keeps everything inside of its lines: lakeledger upgrade --erasable"
+        return "this ledger was created without --erasable, and keeps all in its lines"
     return ""
 
 
@@ -181,5 +181,6 @@ def refuse_unerasable(options: Mapping[str, str]) -> None:
     if said is not None:
         raise InvalidChangeError(
             f"option {PERSONAL_OPTION}={said!r}: this ledger keeps everything inside of its lines, "
-            "which never change, so no value can be erased; first: lakeledger upgrade --erasable"
+            "which never change, so no value can be erased; only a ledger that is created for it "
+            "can erase: lakeledger init --erasable"
         )

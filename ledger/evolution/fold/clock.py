@@ -4,29 +4,21 @@ from __future__ import annotations
 
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Transaction
-from ledger.events.formats import EQUAL_TIMES, needed_format
 from ledger.model.errors import InvalidChangeError
 from ledger.model.instant import ClockCorrection
 
 
-def correction_of(
-    event: ClockCorrected, version: int, moment: int, format_version: int
-) -> ClockCorrection:
+def correction_of(event: ClockCorrected, version: int, moment: int) -> ClockCorrection:
     """Return what an event says of the commits before it.
 
     Args:
         event: The fact.
         version: Of the commit that holds it.
         moment: When its transaction took effect, Unix milliseconds.
-        format_version: That commit's format.
 
     Raises:
         InvalidChangeError: No such event can stand there.
     """
-    if format_version < needed_format((event,)):
-        raise InvalidChangeError(
-            f"a commit of format {format_version} cannot hold clockCorrected", kind="ILLEGAL_STATE"
-        )
     if not 0 <= event.first_version < version or event.true_time_millis > moment:
         raise InvalidChangeError(
             f"version {version}, of {moment}, cannot correct the times from version "
@@ -36,18 +28,13 @@ def correction_of(
     return ClockCorrection(version, event.true_time_millis)
 
 
-def refuse_misplaced(
-    version: int, time_millis: int, format_version: int, before: int, before_millis: int
-) -> None:
-    """Check that a commit can follow the one before; the next one at a later time can.
+def refuse_misplaced(version: int, time_millis: int, before: int, before_millis: int) -> None:
+    """Check that a commit can follow the one before: the next version, at no earlier time.
 
     Raises:
         InvalidChangeError: It cannot.
     """
-    is_late = time_millis > before_millis or (
-        time_millis == before_millis and format_version >= EQUAL_TIMES
-    )
-    if version == before + 1 and is_late:
+    if version == before + 1 and time_millis >= before_millis:
         return
     raise InvalidChangeError(
         f"commit {version} at {time_millis} cannot follow commit {before} at {before_millis}",

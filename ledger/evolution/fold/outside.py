@@ -7,28 +7,43 @@ from typing import Any
 from msgspec import UNSET
 
 from ledger.events.commit import Transaction, said_by
-from ledger.events.formats import VALUES_OUTSIDE
 from ledger.model.errors import InvalidChangeError
 
 
-def kept_outside(transaction: Transaction[Any], format_version: int) -> str:
+def kept_outside(transaction: Transaction[Any]) -> str:
     """Return what the state says of the author, in a stream that keeps such values outside.
 
     Args:
-        transaction: One that has `outside`, or that follows one.
-        format_version: Of its commit.
+        transaction: One that has `outside`.
 
     Raises:
-        InvalidChangeError: Its line holds what is kept outside here, or its commit is of a format
-            that cannot say so.
+        InvalidChangeError: Its line holds what is kept outside here.
     """
-    if format_version < VALUES_OUTSIDE:
-        raise _refused(transaction, f"a commit of format {format_version} cannot say so")
-    if transaction.outside is UNSET:
-        raise _refused(transaction, "its line does not say what was kept")
     if transaction.author or transaction.message or transaction.properties:
         raise _refused(transaction, "its line holds some of them")
     return said_by(transaction)
+
+
+def keeps_outside(transaction: Transaction[Any], *, before: bool | None) -> bool:
+    """Return whether a stream keeps such values outside of its lines: all of them, or none.
+
+    Args:
+        transaction: The stream's next one.
+        before: What the ones before it say; None before the first.
+
+    Raises:
+        InvalidChangeError: It keeps them elsewhere than the ones before it.
+    """
+    is_outside = transaction.outside is not UNSET
+    if before is None or before is is_outside:
+        return is_outside
+    if before:
+        raise _refused(transaction, "its line does not say what was kept")
+    raise InvalidChangeError(
+        f"transaction {transaction.id}: this stream keeps authors, messages and properties in its "
+        "lines since its first transaction, and cannot keep them outside from now on",
+        kind="ILLEGAL_STATE",
+    )
 
 
 def _refused(transaction: Transaction[Any], why: str) -> InvalidChangeError:

@@ -39,16 +39,7 @@ from ledger.events.born.iceberg import (
 )
 from ledger.events.born.paimon import PaimonBranchUpdated
 from ledger.events.clock_events import ClockCorrected
-from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
-from ledger.events.formats import (
-    BIRTHS_ELSEWHERE,
-    BRANCHES,
-    FILE_FACTS,
-    PROMOTIONS,
-    PUFFIN_STATISTICS,
-    RECORDED_RULES,
-    UNDROPS,
-)
+from ledger.events.commit import Commit, Transaction
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
 from ledger.events.schema_events import (
@@ -70,7 +61,6 @@ from ledger.events.snapshot_events import (
     PartitionStatisticsSet,
     RolledBack,
     SnapshotCommitted,
-    SnapshotFacts,
     SnapshotsExpired,
     TagCreated,
     TagDeleted,
@@ -79,7 +69,7 @@ from ledger.events.snapshot_events import (
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.events.table_events import TableCreated, TableDropped, TablePromoted
 from ledger.evolution.fold.clock import correction_of, refuse_misplaced, refuse_untimely
-from ledger.evolution.fold.outside import kept_outside
+from ledger.evolution.fold.outside import keeps_outside, kept_outside
 from ledger.evolution.fold.schema_builder import SchemaBuilder, SchemaRule, schema_rule
 from ledger.evolution.fold.schema_record import first_schema
 from ledger.evolution.layout.fold import LayoutTrail, identity_spec, order_of, spec_of
@@ -131,16 +121,13 @@ class TableBuilder:
         "_statistics",
         "_tags",
         "_updated",
-        "_wrote_format",
         "effective_millis",
-        "format",
         "keeps_outside",
         "time_millis",
         "version",
     )
 
     def __init__(self, state: TableState | None = None) -> None:
-        self._wrote_format = OLDEST_FORMAT
         self._changes_schema = False
         if state is None:
             self._begin()
@@ -151,8 +138,7 @@ class TableBuilder:
         self.version = -1
         self.time_millis = 0
         self.effective_millis = 0
-        self.format = OLDEST_FORMAT
-        self.keeps_outside = False
+        self.keeps_outside: bool | None = None
         self._corrections: tuple[ClockCorrection, ...] = ()
         self._format_rules: Mapping[str, int] = {}
         self._is_closed, self._dropped = True, False
@@ -176,7 +162,6 @@ class TableBuilder:
         self.version = state.version
         self.time_millis = state.time_millis
         self.effective_millis = state.effective_millis
-        self.format = state.format
         self.keeps_outside = state.keeps_outside
         self._corrections = state.corrections
         self._format_rules = state.format_rules
@@ -250,23 +235,20 @@ class TableBuilder:
             InvalidChangeError: It contradicts what came before.
             TableDroppedError: The stream was sealed.
         """
-        self.begin(commit.version, commit.time_millis, commit.format)
+        self.begin(commit.version, commit.time_millis)
         for transaction in commit.transactions:
             self.add(transaction)
 
-    def begin(self, version: int, time_millis: int, format_version: int) -> None:
+    def begin(self, version: int, time_millis: int) -> None:
         """Begin the next commit; its transactions are added one by one.
 
         Raises:
             InvalidChangeError: It cannot follow.
         """
-        if version != self.version + 1 or time_millis <= self.time_millis:
-            refuse_misplaced(version, time_millis, format_version, self.version, self.time_millis)
+        if version != self.version + 1 or time_millis < self.time_millis:
+            refuse_misplaced(version, time_millis, self.version, self.time_millis)
         self.version = version
         self.time_millis = time_millis
-        self._wrote_format = format_version
-        if format_version != self.format:
-            self.format = max(self.format, format_version)
 
     def add(self, transaction: Transaction[TableEvent]) -> None:
         """Fold one transaction of the commit that was begun last.
@@ -280,9 +262,9 @@ class TableBuilder:
             moment = self.time_millis
         if not self.effective_millis <= moment <= self.time_millis:
             refuse_untimely(transaction, moment, self.effective_millis, self.time_millis)
-        if self.keeps_outside or transaction.outside is not UNSET:
-            author = kept_outside(transaction, self._wrote_format)
-            self.keeps_outside = True
+        if transaction.outside is not UNSET:
+            author = kept_outside(transaction)
+        self.keeps_outside = keeps_outside(transaction, before=self.keeps_outside)
         self._changes_schema = False
         for event in transaction.events:
             kind = type(event)
@@ -402,8 +384,6 @@ class TableBuilder:
         self._changes_schema = True
 
     def _undrop(self, event: ColumnUndropped, _author: str, _moment: int) -> None:
-        if self._wrote_format < UNDROPS:
-            raise _too_early(event, self._wrote_format)
         self._schema.undrop(event)
         self._changes_schema = True
 
@@ -416,7 +396,6 @@ class TableBuilder:
     def _fold_snapshot(
         self, event: SnapshotCommitted | RolledBack, _author: str, moment: int
     ) -> None:
-        self._refuse_newer_files(event)
         if event.summary is not UNSET and self._born is None:
             raise InvalidChangeError(
                 f"snapshot {event.snapshot_id} has Iceberg's summary in a table that was not born "
@@ -454,33 +433,15 @@ class TableBuilder:
 
     def _fold_branch_snapshot(self, event: BranchCommitted, _author: str, moment: int) -> None:
         self._refuse_branches(event)
-        self._refuse_newer_files(event)
         self._branches.commit(event, self._schema_id + self._changes_schema, moment)
         self._name_schemas(event.named_schema_ids)
 
-    def _refuse_newer_files(self, event: SnapshotFacts) -> None:
-        """Refuse a snapshot whose files say what its commit's format has not.
-
-        Raises:
-            InvalidChangeError: They do.
-        """
-        if event.files_format is UNSET:
-            return
-        if self._wrote_format < FILE_FACTS or event.files_format != FILE_FACTS:
-            raise InvalidChangeError(
-                f"a commit of format {self._wrote_format} cannot hold snapshot "
-                f"{event.snapshot_id}, whose files are of format {event.files_format}",
-                kind="ILLEGAL_STATE",
-            )
-
     def _refuse_branches(self, event: TableEvent) -> None:
-        """Refuse a branch's event where none can be: in older formats, and tables born elsewhere.
+        """Refuse a branch's event in a table that was born elsewhere.
 
         Raises:
             InvalidChangeError: It is.
         """
-        if self._wrote_format < BRANCHES:
-            raise _too_early(event, self._wrote_format)
         if self._born is not None or self._paimon is not None or self._delta is not None:
             raise InvalidChangeError(
                 f"{type(event).__name__} stands in a table that was born elsewhere",
@@ -522,8 +483,6 @@ class TableBuilder:
         self._identity = (event.table_id, event.path, event.is_external)
         self._created = (moment, author)
         self._is_closed = False
-        if event.is_born_elsewhere and self._wrote_format < BIRTHS_ELSEWHERE:
-            raise _too_early(event, self._wrote_format)
         if not isinstance(event.born_in_paimon, UnsetType):
             self._schema_id = event.born_in_paimon.schema_id
             self._paimon = PaimonTable.of_birth(event.born_in_paimon, self._freeze_schema())
@@ -535,8 +494,6 @@ class TableBuilder:
             self._schema_id = event.born.schema_id
 
     def _trail(self, event: IcebergEvent) -> BornTrail:
-        if self._wrote_format < BIRTHS_ELSEWHERE:
-            raise _too_early(event, self._wrote_format)
         if self._born is None:
             raise InvalidChangeError(
                 f"{type(event).__name__} stands in a table that was not born in Iceberg",
@@ -556,8 +513,6 @@ class TableBuilder:
             self._refuse_born(event)
 
     def _promote(self, event: TablePromoted) -> None:
-        if self._wrote_format < PROMOTIONS:
-            raise _too_early(event, self._wrote_format)
         if self._born is not None:
             self._born.promote(event, self.version)
         elif self._delta is not None:
@@ -639,8 +594,6 @@ class TableBuilder:
             )
 
     def _update_branch(self, event: PaimonBranchUpdated, _author: str, _moment: int) -> None:
-        if self._wrote_format < BIRTHS_ELSEWHERE:
-            raise _too_early(event, self._wrote_format)
         if self._paimon is None:
             raise InvalidChangeError(
                 "PaimonBranchUpdated stands in a table that was not born in Paimon",
@@ -688,8 +641,6 @@ class TableBuilder:
                 self._changes_schema = True
 
     def _follow_delta(self, event: DeltaFollowed, _author: str, _moment: int) -> None:
-        if self._wrote_format < BIRTHS_ELSEWHERE:
-            raise _too_early(event, self._wrote_format)
         if self._delta is None:
             raise InvalidChangeError(
                 "DeltaFollowed stands in a table that was not born in Delta", kind="ILLEGAL_STATE"
@@ -766,8 +717,6 @@ class TableBuilder:
         self._statistics[event.snapshot_id] = file
 
     def _set_puffin(self, event: StatisticsSet) -> None:
-        if self._wrote_format < PUFFIN_STATISTICS:
-            raise _too_early(event, self._wrote_format)
         file = event.statistics
         self._refuse_unknown(file.snapshot_id, file.statistics_path)
         self._own()
@@ -785,7 +734,7 @@ class TableBuilder:
             )
 
     def _correct_clock(self, event: ClockCorrected, _author: str, moment: int) -> None:
-        correction = correction_of(event, self.version, moment, self._wrote_format)
+        correction = correction_of(event, self.version, moment)
         latest = correction.true_time_millis
         self._corrections = (*self._corrections, correction)
         self._snapshots.correct(latest)
@@ -800,8 +749,6 @@ class TableBuilder:
         self._tags = {name: tag.not_after(latest) for name, tag in self._tags.items()}
 
     def _raise_rules(self, event: FormatRulesRaised, _author: str, _moment: int) -> None:
-        if self._wrote_format < RECORDED_RULES:
-            raise _too_early(event, self._wrote_format)
         for name, number in event.rules.items():
             if number <= self._format_rules.get(name, 1):
                 raise InvalidChangeError(
@@ -877,23 +824,15 @@ class TableBuilder:
             updated_at=updated_at,
             updated_by=updated_by,
             dropped=self._dropped,
-            format=self.format,
             corrections=self._corrections,
             format_rules=self._format_rules,
             born=born,
             paimon=self._paimon,
             delta=self._delta,
-            keeps_outside=self.keeps_outside,
+            keeps_outside=bool(self.keeps_outside),
             branches=self._branches.branches,
             last_branch_number=self._branches.last_number,
         )
-
-
-def _too_early(event: TableEvent, format_version: int) -> InvalidChangeError:
-    return InvalidChangeError(
-        f"a commit of format {format_version} cannot hold {type(event).__name__}",
-        kind="ILLEGAL_STATE",
-    )
 
 
 def _uncreated() -> InvalidChangeError:

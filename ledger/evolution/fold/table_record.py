@@ -13,7 +13,6 @@ from msgspec import Raw, Struct
 
 from ledger.events import TableEvent
 from ledger.events.born.iceberg import IcebergStatistics
-from ledger.events.commit import OLDEST_FORMAT
 from ledger.evolution.fold.schema_record import (
     ReadSchema,
     StoredSchema,
@@ -31,9 +30,7 @@ from ledger.model.partition import FIRST_PARTITION_FIELD_ID, SortOrder, Specs
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Branch, Snapshot, StatisticsFile, Tag, Totals
 
-FOLD_VERSION = 4
-SHARED_FOLD_VERSION = 3
-"""The record's version until format 2; it lacks the last keys, which were not there to say."""
+FOLD_VERSION = 1
 
 
 class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -60,7 +57,6 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     partition_statistics: dict[int, StatisticsFile] = {}
     named_schema_ids: tuple[int, ...] = ()
     dropped: bool = False
-    format: int = OLDEST_FORMAT
     corrections: tuple[ClockCorrection, ...] = ()
     format_rules: dict[str, int] = {}
     born: BornTable | None = None
@@ -101,7 +97,6 @@ class _Outline(Struct, frozen=True, gc=False, rename="camel"):
     updated_by: str
     snapshot: Snapshot | None = None
     earliest_snapshot_id: int = 1
-    format: int = OLDEST_FORMAT
     corrections: tuple[ClockCorrection, ...] = ()
     keeps_outside: bool = False
     branches: dict[str, Branch] = {}
@@ -202,7 +197,6 @@ class TableStream:
     """A table's stream, as the log sees it."""
 
     fold_version = FOLD_VERSION
-    shared_fold_version = SHARED_FOLD_VERSION
     event_types: object = TableEvent
 
     def builder(self, state: TableState | None) -> TableBuilder:
@@ -228,7 +222,7 @@ class TableStream:
         """Return the state of a record.
 
         Raises:
-            msgspec.DecodeError: The bytes are no record of this or the shared fold version.
+            msgspec.DecodeError: The bytes are no record of this fold version.
         """
         read = _DECODER.decode(record)
         return TableState(

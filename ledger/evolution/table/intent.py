@@ -14,8 +14,7 @@ from attrs import evolve
 from msgspec.structs import replace
 
 from ledger.events import TableEvent
-from ledger.events.commit import OLDEST_FORMAT, Commit
-from ledger.events.formats import RECORDED_RULES
+from ledger.events.commit import Commit
 from ledger.events.schema_changes import SetOption
 from ledger.evolution.declared.asking import (
     raised_rules,
@@ -67,7 +66,6 @@ class TableIntent:
         touched: What the winners touched, shared by all who ask.
         history: What the formats' rules have to know of the past.
         formats: The formats that there are.
-        newest: The newest format of commits that the ledger takes.
         asker: Who wants it, for the table's own rules; None where nobody is to be judged.
         judged: "later" where others are on their way before it: what the rules say of changes of
             schema and layout is asked once, on what those make, and refusals then say nothing of
@@ -81,7 +79,6 @@ class TableIntent:
         touched: RecentlyTouched,
         history: History,
         formats: Formats,
-        newest: int = OLDEST_FORMAT,
         *,
         asker: Asker | None = None,
         judged: Judged = "now",
@@ -102,7 +99,6 @@ class TableIntent:
         self._touched = touched
         self._history = history
         self._formats = formats
-        self._newest = newest
         self._asker = asker
         # Nobody asks for it before the first loss, and most writers never lose.
         self._needed: Needs | None = None
@@ -214,7 +210,7 @@ class TableIntent:
         for row, event in self._decide_others(state, schema) if self._others else ():
             asks = asks or row.asks_formats
             yield event
-        if asks and self._newest >= RECORDED_RULES:
+        if asks:
             raised = raised_rules(schema.options, state, self._formats)
             if raised is not None:
                 yield raised

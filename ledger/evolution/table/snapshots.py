@@ -11,7 +11,6 @@ from attrs import evolve
 from msgspec import UNSET, Raw
 
 from ledger.events.born.iceberg import SnapshotsRemoved, StatisticsSet
-from ledger.events.formats import FILE_FACTS
 from ledger.events.snapshot_events import (
     NO_FILES,
     PartitionStatisticsSet,
@@ -49,7 +48,7 @@ from ledger.evolution.table.changes import (
 )
 from ledger.locations import escapes, is_absolute
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
-from ledger.model.file_change import FileChange, inline_files, says_later_facts
+from ledger.model.file_change import FileChange, inline_files
 from ledger.model.identifier import checked_name
 from ledger.model.messages.credentials import advice, carries_credentials
 from ledger.model.partition import spec_of_id
@@ -157,7 +156,6 @@ def listed_facts(
         "summary": UNSET if state.born is None else summary_of(state.born, change),
         "files": Raw(listed) if inline else NO_FILES,
         "changes": _or_unset(change.reference),
-        "files_format": FILE_FACTS if says_later_facts(written) else UNSET,
     }
 
 

@@ -76,9 +76,7 @@ class Subject(Generic[S, E]):
 
     def on(self, store: Store) -> StreamLog[S, E]:
         """Return the same stream on another store, cold, with all its caches."""
-        log: StreamLog[Any, Any] = StreamLog(
-            store, self.layout.root, self.log.stream, self.log.gate
-        )
+        log: StreamLog[Any, Any] = StreamLog(store, self.layout.root, self.log.stream)
         if self.has_files:
             live = LiveFiles(log)
             log.remember(live.keys_of, live.save)

@@ -264,14 +264,16 @@ class Verification(Generic[S, E]):
     def _leftovers(self) -> Iterator[Finding]:
         """Look at the names beside the caches: whatever came after the last commit?"""
         layout, store = self._subject.layout, self._subject.store
-        hints = {layout.hint, layout.shared.hint}
-        segments = layout.segment(0, 0).rpartition("/")[0] + "/"
-        folders = {each.removesuffix("LATEST"): last_of for each in sorted(hints)}
+        known = {layout.hint, layout.names}
+        folders = {
+            layout.hint.removesuffix("LATEST"): last_of,
+            layout.segment(0, 0).rpartition("/")[0] + "/": sealed_last,
+        }
         newest = (-1, "")
-        for folder, last_by in {**folders, segments: sealed_last}.items():
+        for folder, last_by in folders.items():
             for key in store.walk(folder):
                 last = last_by(key.removeprefix(folder))
-                if last is None and key not in hints:
+                if last is None and key not in known:
                     yield Finding("foreign", "no cache has such a name", key, None, _FOREIGN_ADVICE)
                 elif last is not None:
                     newest = max(newest, (last, key))
@@ -292,15 +294,13 @@ class Verification(Generic[S, E]):
         if not self._is_sound or not boundary:
             return
         right = b"%d\n" % boundary
-        # Where older clients committed, theirs is as good.
-        found = {each: store.read(each.hint) for each in (layout, layout.shared)}
-        if set(found.values()) == {None}:
-            said, remedy = "the hint at the newest checkpoint is not there", ((layout.hint, right),)
+        body, remedy = store.read(layout.hint), ((layout.hint, right),)
+        if body is None:
+            said = "the hint at the newest checkpoint is not there"
             yield Finding("absent", said, layout.hint, boundary, REPAIR, remedy)
-        for each, body in found.items():
-            if body is not None and not self._leads_somewhere(body.strip(), each):
-                said = "the hint at the newest checkpoint leads nowhere"
-                yield Finding("derived", said, each.hint, None, REPAIR, ((each.hint, right),))
+        elif not self._leads_somewhere(body.strip(), layout):
+            said = "the hint at the newest checkpoint leads nowhere"
+            yield Finding("derived", said, layout.hint, None, REPAIR, remedy)
 
     def _leads_somewhere(self, text: bytes, layout: Layout) -> bool:
         if not text.isdigit() or len(text) > _MOST_DIGITS or int(text) % CHECKPOINT_INTERVAL:

@@ -7,20 +7,18 @@ is passed over; the log is the truth.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from ledger.events.commit import OLDEST_FORMAT
+from ledger.events.commit import FORMAT
 from ledger.evolution.stream import StateLike, Stream
-from ledger.log.codec import Gate
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.stores import Store
 
 S = TypeVar("S", bound=StateLike)
-FORMAT = 1
 
 _MOST_KEPT = 16
 """So many states are kept in memory: searches meet the same few checkpoints again and again."""
@@ -94,22 +92,16 @@ class Head(Struct, Generic[S], frozen=True):
 class Checkpoints(Generic[S]):
     """One stream's checkpoints.
 
-    Clients of format 1 have theirs in a place of their own. While any may be at work, this one
-    reads theirs and keeps them up, so that opening is as quick for them as for it.
-
     Args:
         store: Where the stream is.
         layout: Under which keys.
         stream: What its states are.
-        gate: Which format its ledger takes.
     """
 
-    def __init__(self, store: Store, layout: Layout, stream: Stream[S, Any], gate: Gate) -> None:
+    def __init__(self, store: Store, layout: Layout, stream: Stream[S, Any]) -> None:
         self._store = store
-        self._own = _Place(layout, stream.fold_version)
-        self._shared = _Place(layout.shared, stream.shared_fold_version)
+        self._layout = layout
         self._stream = stream
-        self._gate = gate
         self._kept: dict[int, Head[S]] = {}
         self._outlines: dict[int, S] = {}
         self._reached: tuple[Head[S], ...] = ()
@@ -120,28 +112,25 @@ class Checkpoints(Generic[S]):
         Raises:
             OSError: It could not be kept; that harms nothing.
         """
-        for layout, body in self.bodies(head):
-            if self.keeps(layout):
-                self._store.replace(layout.checkpoint(head.state.version), body)
-                self._store.replace(layout.hint, b"%d\n" % head.state.version)
+        version = head.state.version
+        self._store.replace(self._layout.checkpoint(version), self.body(head))
+        self._store.replace(self._layout.hint, b"%d\n" % version)
 
-    def keeps(self, layout: Layout) -> bool:
-        """Whether this client keeps up the checkpoints that are under some keys."""
-        return layout == self._own.layout or self._gate.admits_oldest
-
-    def bodies(self, head: Head[S]) -> Iterator[tuple[Layout, bytes]]:
-        """Yield the files that can stand for a state, and under whose keys."""
+    def body(self, head: Head[S]) -> bytes:
+        """Return the file of a state's checkpoint."""
         state = self._stream.encode_state(head.state)
-        check = _check_of(state)
-        yield self._own.layout, _body(head, state, check, self._own.fold_version)
-        # A client of format 1 goes on from a checkpoint without reading what it was made of: one
-        # that a newer commit went into has to stay out of its sight.
-        if head.state.format == OLDEST_FORMAT:
-            yield self._shared.layout, _body(head, state, check, self._shared.fold_version)
+        front = _Front(
+            format=FORMAT,
+            fold_version=self._stream.fold_version,
+            version=head.state.version,
+            head=head.digest,
+            check=_check_of(state),
+        )
+        return b"".join((msgspec.json.encode(front)[: -len(_END)], _STATE, state, _END))
 
     def through(self, store: Store) -> Checkpoints[S]:
         """Return the same as another view of the store has them; what is kept is shared."""
-        other = Checkpoints(store, self._own.layout, self._stream, self._gate)
+        other = Checkpoints(store, self._layout, self._stream)
         other._kept, other._outlines = self._kept, self._outlines
         return other
 
@@ -151,10 +140,11 @@ class Checkpoints(Generic[S]):
         Args:
             hinted: Called with the version that the search begins at; 0: with none.
         """
-        last = self._last(self._own, 0, hinted)
-        if self._reads_shared:
-            last = self._last(self._shared, last)
-        return self.at_or_before(last * CHECKPOINT_INTERVAL)
+        start = self._hinted() // CHECKPOINT_INTERVAL
+        hinted(start * CHECKPOINT_INTERVAL)
+        if start and not self._exists(start):
+            start = 0
+        return self.at_or_before(self._gallop(start) * CHECKPOINT_INTERVAL)
 
     def at_or_before(self, version: int) -> Head[S] | None:
         """Return the newest usable checkpoint not after `version`, or None."""
@@ -205,65 +195,42 @@ class Checkpoints(Generic[S]):
         kept = self._kept.get(version)
         if kept is not None:
             return kept.state
-        found = (
-            self._read(each, version, self._stream.decode_outline) for each in self._read_places
-        )
-        return next((state for state, _ in filter(None, found)), None)
+        found = self._read(version, self._stream.decode_outline)
+        return None if found is None else found[0]
 
-    @property
-    def _reads_shared(self) -> bool:
-        return self._gate.born == OLDEST_FORMAT
-
-    def _last(self, place: _Place, known: int, hinted: Callable[[int], None] = _heed_not) -> int:
-        """Return the last step found in a place, or `known` if that is later."""
-        start = known or self._hinted(place) // CHECKPOINT_INTERVAL
-        hinted(start * CHECKPOINT_INTERVAL)
-        if not known and start and not self._exists(place, start):
-            start = 0
-        return self._gallop(place, start)
-
-    def _hinted(self, place: _Place) -> int:
-        hint = self._store.read(place.layout.hint)
+    def _hinted(self) -> int:
+        hint = self._store.read(self._layout.hint)
         try:
             return max(0, int(hint or b"0"))
         except ValueError:
             return 0
 
-    def _exists(self, place: _Place, step: int) -> bool:
-        return self._store.exists(place.layout.checkpoint(step * CHECKPOINT_INTERVAL))
+    def _exists(self, step: int) -> bool:
+        return self._store.exists(self._layout.checkpoint(step * CHECKPOINT_INTERVAL))
 
-    def _gallop(self, place: _Place, start: int) -> int:
+    def _gallop(self, start: int) -> int:
         """Return the last step of a run of existing checkpoints that begins at `start`."""
         low, stride = start, 1
-        while self._exists(place, low + stride):
+        while self._exists(low + stride):
             low, stride = low + stride, stride * 2
         while stride > 1:
             stride //= 2
-            if self._exists(place, low + stride):
+            if self._exists(low + stride):
                 low += stride
         return low
 
     def at(self, version: int) -> Head[S] | None:
         """Return the checkpoint of a version; None when there is none to use."""
-        for place in self._read_places:
-            found = self._read(place, version, self._stream.decode_state)
-            if found is not None:
-                return Head(*found)
-        return None
+        found = self._read(version, self._stream.decode_state)
+        return None if found is None else Head(*found)
 
     def has(self, version: int) -> bool:
         """Whether there is a checkpoint of a version that this fold may use, by what it says."""
-        return any(self._file(place, version) is not None for place in self._read_places)
+        return self._file(version) is not None
 
-    @property
-    def _read_places(self) -> tuple[_Place, ...]:
-        return (self._own, self._shared) if self._reads_shared else (self._own,)
-
-    def _read(
-        self, place: _Place, version: int, decode: Callable[[memoryview], S]
-    ) -> tuple[S, str] | None:
+    def _read(self, version: int, decode: Callable[[memoryview], S]) -> tuple[S, str] | None:
         """Return what is decoded of a checkpoint's record, and the digest that it names."""
-        found = self._file(place, version)
+        found = self._file(version)
         if found is None:
             return None
         front, record = found
@@ -272,29 +239,11 @@ class Checkpoints(Generic[S]):
         except (msgspec.DecodeError, ValueError, RecursionError):
             return None
 
-    def _file(self, place: _Place, version: int) -> tuple[_Front, memoryview] | None:
-        body = self._store.read(place.layout.checkpoint(version))
+    def _file(self, version: int) -> tuple[_Front, memoryview] | None:
+        body = self._store.read(self._layout.checkpoint(version))
         found = None if body is None else _parted(body)
         if found is None:
             return None
         front = found[0]
-        wanted = (FORMAT, place.fold_version, version)
+        wanted = (FORMAT, self._stream.fold_version, version)
         return found if (front.format, front.fold_version, front.version) == wanted else None
-
-
-def _body(head: Head[Any], state: bytes, check: str, fold_version: int) -> bytes:
-    front = _Front(
-        format=FORMAT,
-        fold_version=fold_version,
-        version=head.state.version,
-        head=head.digest,
-        check=check,
-    )
-    return b"".join((msgspec.json.encode(front)[: -len(_END)], _STATE, state, _END))
-
-
-class _Place(Struct, frozen=True):
-    """Where the checkpoints of one fold version are."""
-
-    layout: Layout
-    fold_version: int

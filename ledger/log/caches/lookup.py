@@ -5,15 +5,11 @@ The newest commits are remembered; for every hundred older ones there is one sma
 reads few files however long the log is. Larger ones have cuts by the hash beside them, for whoever
 asks once. A hit says where to look, never what is true: the commit named is read. The files
 are a cache; what is missing or damaged is made again from the log.
-
-Ids that lakeledger made up stood without a digest in older logs, and nobody indexed them. They
-have files of their own, made once, when somebody asks for such an id.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 import struct
 import sys
 from array import array
@@ -24,7 +20,7 @@ from heapq import merge
 from itertools import chain
 from typing import Any, Final, Generic, TypeVar
 
-from msgspec import UNSET, Struct, field
+from msgspec import Struct, field
 
 from ledger.events.commit import Commit, Transaction
 from ledger.log.caches.filters import KeyFilter, KeyFilters, Layer, joined, layers
@@ -38,11 +34,7 @@ E = TypeVar("E")
 KeysOf = Callable[[Commit[E]], Iterable[str]]
 """Says what a commit named."""
 
-_GIVEN: Final = "id:"
-_MADE: Final = "made:"
-_looks_made: Final = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
-).fullmatch
+_ID: Final = "id:"
 
 _HASH_BITS = 64
 _UNCUT = 8
@@ -91,14 +83,9 @@ def hashed_all(keys: Sequence[str]) -> tuple[int, ...]:
     return struct.unpack(f"<{len(keys)}Q", b"".join(digests))
 
 
-def given_id_key(commit_id: str) -> str:
-    """Return what is remembered of a transaction's id that a caller gave."""
-    return f"{_GIVEN}{commit_id}"
-
-
-def made_id_key(commit_id: str) -> str:
-    """Return what is remembered of a transaction's id that was made up."""
-    return f"{_MADE}{commit_id}"
+def id_key(commit_id: str) -> str:
+    """Return what is remembered of a transaction's id."""
+    return f"{_ID}{commit_id}"
 
 
 class KeyIndex(Struct, frozen=True):
@@ -273,14 +260,13 @@ def _bits(span: tuple[int, int]) -> int:
 
 
 class KeyIndexes(Generic[E]):
-    """One stream's key indexes of one kind.
+    """One stream's key indexes.
 
     Args:
         store: Where they are.
         file_of: The store's key of the index over the commits of a first to a last version.
         reader: Reads the commits that an index is missing for.
         keys_of: What commits named.
-        belongs: Which of that belongs here.
         filters: What was surely never named; None where nobody asks often.
     """
 
@@ -290,7 +276,6 @@ class KeyIndexes(Generic[E]):
         file_of: Callable[[int, int], str],
         reader: Reader[E],
         keys_of: KeysOf[E],
-        belongs: Callable[[str], bool],
         filters: KeyFilters | None = None,
     ) -> None:
         self._filters = filters
@@ -298,7 +283,6 @@ class KeyIndexes(Generic[E]):
         self._file_of = file_of
         self._reader = reader
         self._keys_of = keys_of
-        self._belongs = belongs
         self._at_hand: dict[tuple[int, int], KeyIndex | Tail[E]] = {}
         self._cuts: dict[tuple[int, int], dict[int, KeyIndex]] = {}
 
@@ -450,7 +434,7 @@ class KeyIndexes(Generic[E]):
         if isinstance(tail, KeyIndex):
             return tail
         named = tail.pairs() if isinstance(tail, Tail) else self._scan(*span)
-        return KeyIndex.of((hashed(key), version) for key, version in named if self._belongs(key))
+        return KeyIndex.of((hashed(key), version) for key, version in named)
 
     def _scan(self, first: int, last: int) -> Iterator[tuple[str, int]]:
         for read in self._reader.after(Position(first - 1, ""), last):
@@ -486,22 +470,13 @@ class Lookup(Generic[E]):
             layout.index,
             reader,
             self._keys_of,
-            lambda key: not key.startswith(_MADE),
             self.filters,
-        )
-        self._made: KeyIndexes[E] = KeyIndexes(
-            store, layout.made_index, reader, self._keys_of, lambda key: key.startswith(_MADE)
         )
 
     @property
     def named(self) -> KeyIndexes[E]:
         """The indexes of what commits name."""
         return self._named
-
-    @property
-    def kinds(self) -> tuple[KeyIndexes[E], KeyIndexes[E]]:
-        """Its indexes: that of what commits name, and that of ids that were made up."""
-        return self._named, self._made
 
     def note(self, commits: Sequence[Commit[E]]) -> None:
         """Remember commits that were read or landed, each the one after the one before."""
@@ -531,15 +506,12 @@ class Lookup(Generic[E]):
 
     def last_named(self, key: str, last: int) -> Iterator[int]:
         """Yield the versions up to `last` that may have named `key`, newest first."""
-        return chain(self._recent(key, last), self._older(self._named, key, last))
+        older = self._named.find(key, last - last % CHECKPOINT_INTERVAL)
+        return chain(self._recent(key, last), older)
 
     def with_id(self, commit_id: str, last: int) -> Iterator[int]:
         """Yield the versions up to `last` that may hold a transaction of an id, newest first."""
-        yield from self.last_named(given_id_key(commit_id), last)
-        if _looks_made(commit_id):
-            made = made_id_key(commit_id)
-            yield from self._recent(made, last)
-            yield from self._older(self._made, made, last)
+        return self.last_named(id_key(commit_id), last)
 
     def save(self, version: int) -> None:
         """Keep the indexes that end at a checkpoint's version, and the filter that goes up to it.
@@ -548,7 +520,6 @@ class Lookup(Generic[E]):
             OSError: They could not be kept; that harms nothing.
         """
         self._named.save(version)
-        self._made.save(version)
         self._named.save_filter(version)
 
     @property
@@ -568,7 +539,6 @@ class Lookup(Generic[E]):
         except IndexError:
             return False
         self._named.merge(version)
-        self._made.merge(version)
         return True
 
     def _recent(self, key: str, last: int) -> Iterator[int]:
@@ -589,9 +559,6 @@ class Lookup(Generic[E]):
                 tail.note([read.commit])
         return tail
 
-    def _older(self, indexes: KeyIndexes[E], key: str, last: int) -> Iterator[int]:
-        yield from indexes.find(key, last - last % CHECKPOINT_INTERVAL)
-
     def _tail(self, number: int) -> Tail[E]:
         found = self._tails.get(number)
         if found is None:
@@ -601,7 +568,6 @@ class Lookup(Generic[E]):
                 # Of a handle that only reads nothing is kept: it would grow as long as it reads.
                 if tail is not None and tail.was_asked and not tail.lacks(tail.last):
                     self._named.keep(tail)
-                    self._made.keep(tail)
                     self._unmerged.append(tail.last)
                     self._debts += 1
         return found
@@ -616,8 +582,7 @@ def _with_ids(more_of: KeysOf[E]) -> KeysOf[E]:
 
 
 def _id_key(transaction: Transaction[Any]) -> str:
-    key_of = made_id_key if transaction.asked is UNSET else given_id_key
-    return key_of(transaction.id)
+    return id_key(transaction.id)
 
 
 def _interval_of(version: int) -> int:

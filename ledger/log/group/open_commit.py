@@ -8,8 +8,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
-from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
-from ledger.events.formats import format_of, needed_format, opened_format
+from ledger.events.commit import FORMAT, Commit, Transaction
 from ledger.evolution.stream import Builder, StateLike
 from ledger.log.caches.checkpoint import Head
 from ledger.log.clock import Moment
@@ -57,7 +56,6 @@ class OpenCommit(Generic[S, E]):
         self._version = head.state.version + 1 if head else 0
         self._key = log.layout.commit(self._version)
         self._moment = moment
-        self._format = moment.format
         self._check = check
         self._transactions: list[Transaction[E]] = []
         self._bodies: list[bytes] = []
@@ -99,7 +97,7 @@ class OpenCommit(Generic[S, E]):
 
     def commit(self) -> Commit[E]:
         """Return the commit as it is now."""
-        return self._of(self._format, *self._transactions)
+        return self._of(*self._transactions)
 
     def join(self, events: tuple[E, ...], request: Request, kept: KeptTexts | None = None) -> None:
         """Take one more transaction, as readers will see it.
@@ -113,24 +111,16 @@ class OpenCommit(Generic[S, E]):
             InvalidInputError: It contradicts the state, or cannot stand in the log; the commit is
                 as it was before.
         """
-        needed = max(self._format, self._admitted(events))
         asked = self._asked(events, request)
         if kept is not None:
-            # A stream keeps values outside only where its ledger takes this format.
             asked = replace(asked, author="", message="", properties={}, outside=kept.outside)
-            needed = max(needed, format_of(asked))
-        body, alone, file = self._readable(asked, needed)
+        body, alone, file = self._readable(asked)
         self._check(alone)
         (transaction,) = alone.transactions
-        before = self._format
         try:
-            if needed > before:
-                self._format = needed
-                self._builder = self._begun()
             # Folding before writing: what contradicts the state is refused before any I/O.
             self._builder.add(transaction)
         except BaseException:
-            self._format = before
             self._builder = self._begun()
             raise
         self._state = None
@@ -140,20 +130,6 @@ class OpenCommit(Generic[S, E]):
         self._alone = (alone, file) if len(self._bodies) == 1 else None
         self._ids.add(transaction.id)
         self._size += len(body)
-
-    def _admitted(self, events: tuple[E, ...]) -> int:
-        """Return the format that some events need, if the ledger takes it."""
-        needed = needed_format(events)
-        # Every ledger takes the oldest, which nearly all commits are of.
-        if needed > OLDEST_FORMAT and needed > max(self._log.format, opened_format(events)):
-            kinds = sorted({type(each).__name__ for each in events})
-            raise InvalidInputError(
-                f"{', '.join(kinds)} needs format {needed}, and this ledger admits older clients, "
-                "which cannot read it; nothing was written. Once nobody works with an older one: "
-                "lakeledger upgrade",
-                kind="UPGRADE_LEDGER",
-            )
-        return needed
 
     def _asked(self, events: tuple[E, ...], request: Request) -> Transaction[E]:
         latest, effective = self._moment.effective_millis, request.effective_millis
@@ -168,7 +144,7 @@ class OpenCommit(Generic[S, E]):
             author=request.author,
             message=request.message,
             properties=dict(sorted(request.properties.items())),
-            asked=UNSET if request.asked is None else request.asked,
+            asked=request.asked,
             effective_time_millis=UNSET if effective is None else effective,
             events=events,
         )
@@ -177,7 +153,7 @@ class OpenCommit(Generic[S, E]):
         """Return the commit, ready to be created."""
         commit, body = self._alone or (
             self.commit(),
-            encode(self._of(self._format, *map(Raw, self._bodies))),
+            encode(self._of(*map(Raw, self._bodies))),
         )
         file = LogFile(self._key, body, commit.version)
         state = self.state()
@@ -188,30 +164,28 @@ class OpenCommit(Generic[S, E]):
     def _begun(self) -> Builder[S, E]:
         """Return a builder after all that have joined."""
         builder = self._log.stream.builder(self._head.state if self._head else None)
-        builder.begin(self._version, self._moment.time_millis, self._format)
+        builder.begin(self._version, self._moment.time_millis)
         for each in self._transactions:
             builder.add(each)
         return builder
 
-    def _of(self, format_version: int, *transactions: Any) -> Commit[E]:
+    def _of(self, *transactions: Any) -> Commit[E]:
         return Commit(
-            format=format_version,
+            format=FORMAT,
             version=self._version,
             time_millis=self._moment.time_millis,
             parent=self._head.digest if self._head else UNSET,
             transactions=transactions,
         )
 
-    def _readable(
-        self, transaction: Transaction[E], format_version: int
-    ) -> tuple[bytes, Commit[E], bytes]:
+    def _readable(self, transaction: Transaction[E]) -> tuple[bytes, Commit[E], bytes]:
         """Return a transaction's bytes, and the commit that it would be alone, with its bytes.
 
         As readers see it: Python checks no types, so what was asked may be nothing for them.
         """
         try:
             body = encode_transaction(transaction)
-            file = encode(self._of(format_version, Raw(body)))
+            file = encode(self._of(Raw(body)))
             return body, self._log.codec.decode(file, self._key), file
         except (DamagedLogError, UpgradeRequiredError) as error:
             cause = error.__cause__ or error

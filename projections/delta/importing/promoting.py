@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from ledger.events import TableEvent
 from ledger.events.born.delta import DeltaFollowed
-from ledger.events.commit import NEWEST_FORMAT, Commit, Outside, Transaction
+from ledger.events.commit import FORMAT, Commit, Outside, Transaction
 from ledger.events.schema_changes import RemoveOption
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.state import TableState
@@ -147,12 +147,13 @@ def _check_projection(table: Table, delta: DeltaTable, events: tuple[TableEvent,
         trial.take(some, state.effective_millis, "", delta.source)
         ahead.append(
             Commit(
-                format=NEWEST_FORMAT,
+                format=FORMAT,
                 version=trial.state.version,
                 time_millis=trial.state.time_millis,
                 transactions=(
                     Transaction(
                         id="",
+                        asked="",
                         effective_time_millis=trial.state.effective_millis,
                         outside=Outside() if state.keeps_outside else UNSET,
                         events=some,

@@ -222,7 +222,7 @@ def _snapshot_events(table: PaimonTable, snapshot: Snapshot) -> Iterator[TableEv
 
 _NOT_SAID = {
     *("snapshot_id", "files", "changes", "named_schema_ids", "last_file_creation_time"),
-    *("summary", "files_format"),
+    "summary",
 }
 _SAID = tuple(
     each

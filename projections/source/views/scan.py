@@ -138,7 +138,7 @@ class Scan:
         self, builder: TableBuilder, commit: Commit[TableEvent]
     ) -> Iterator[tuple[TransactionStep[TableEvent], TableBuilder]]:
         try:
-            builder.begin(commit.version, commit.time_millis, commit.format)
+            builder.begin(commit.version, commit.time_millis)
             for step in self._steps_of(commit):
                 builder.add(step.transaction)
                 yield step, builder

@@ -12,8 +12,6 @@ from projections.position_file import load_position, save_position
 from projections.statistics.keeping.tiling import Tile, cover
 from projections.statistics.reading.opening import Opening
 
-_FILE_FORMAT = 1
-
 
 class StatisticsPosition(msgspec.Struct, frozen=True, rename="camel"):
     """The commits that the kept statistics take in.
@@ -64,7 +62,7 @@ def load(store: Store, layout: Layout) -> StatisticsPosition:
 
     One of another history, as after a restored backup, cannot be used.
     """
-    found = load_position(store, key(layout), StatisticsPosition, file_format=_FILE_FORMAT)
+    found = load_position(store, key(layout), StatisticsPosition)
     if found is None:
         return START
     body = store.read(layout.commit(found.version))
@@ -74,7 +72,7 @@ def load(store: Store, layout: Layout) -> StatisticsPosition:
 
 def stated(store: Store, layout: Layout) -> int:
     """Return the version that the position states, whatever history it is of; -1 for none."""
-    found = load_position(store, key(layout), StatisticsPosition, file_format=_FILE_FORMAT)
+    found = load_position(store, key(layout), StatisticsPosition)
     return -1 if found is None else found.version
 
 
@@ -86,7 +84,7 @@ def advance(store: Store, layout: Layout, position: StatisticsPosition) -> Stati
             kept = load(store, layout)
             if kept.version >= position.version:
                 return kept
-        save_position(store, key(layout), position, file_format=_FILE_FORMAT)
+        save_position(store, key(layout), position)
         return position
 
 
@@ -96,4 +94,4 @@ def reopen(store: Store, layout: Layout, opening: Opening) -> None:
         kept = load(store, layout)
         if kept.version >= opening.version:
             changed = replace(kept, opening=opening)
-            save_position(store, key(layout), changed, file_format=_FILE_FORMAT)
+            save_position(store, key(layout), changed)

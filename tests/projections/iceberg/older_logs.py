@@ -44,7 +44,7 @@ def _record(table: Table, formats: str, changes: Sequence[TableChange]) -> None:
     head = table.state
     state = _declaring(head, formats)
     intent = TableIntent(changes, state, table._touched, table.past, _Indifferent())
-    table._appender.append(intent, Request(commit_id=f"older {head.version}"))
+    table._appender.append(intent, Request(commit_id=f"older {head.version}", asked="00"))
 
 
 def _declaring(state: TableState, formats: str) -> TableState:

@@ -20,8 +20,8 @@ from tests.projections.formats import PAIMON
 from tests.projections.paimon.projecting import Left, is_consistent, random_table
 from tests.thorough import some
 
-OLDER = Path(__file__).parents[2] / "data/paimon/projected_by_0.1.0.tar.xz"
-"""Two tables that were projected by 0.1.0, whose newest commit is not: `rolled` has rollbacks."""
+OLDER = Path(__file__).parents[2] / "data/paimon/projected_by_renderer_1.tar.xz"
+"""Two tables whose newest commit is not projected: `rolled` has rollbacks."""
 
 
 def older(name: str) -> Table:

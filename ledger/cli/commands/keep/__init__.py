@@ -1,6 +1,6 @@
 """Commands that look after a ledger.
 
-- `ledgers`: `init`, `doctor` and `upgrade`, a ledger as a whole.
+- `ledgers`: `init` and `doctor`, a ledger as a whole.
 - `verify`: whether everything stands as it was written.
 - `maintain`: what nobody needs any more goes, what is missing is sealed.
 - `erase`: what is kept of a person goes.

@@ -74,7 +74,7 @@ def erase(  # noqa: PLR0913 - each is an option of its own
     """Take away what a ledger keeps of a person outside of its lines; there is no way back.
 
     That is authors, messages and properties of commits, in a ledger that was made for it: see
-    init --erasable and upgrade --erasable. Readers are told "erased" instead. It is bounds and
+    init --erasable. Readers are told "erased" instead. It is bounds and
     partition values of columns that a table's option ledger.personal names, too: files are read
     where a bound left them out, engines find NULL in a partition, and their metadata is made anew.
     Log, hashes and states stay as they are, and the catalog's log records that somebody erased,

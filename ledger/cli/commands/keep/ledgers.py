@@ -1,4 +1,4 @@
-"""`lakeledger init`, `doctor` and `upgrade`: a ledger as a whole."""
+"""`lakeledger init` and `doctor`: a ledger as a whole."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from cyclopts import Parameter
 
 from ledger.cli.commands.keep.move import document_of, said
 from ledger.cli.exits import UsageError
-from ledger.cli.options import CommitFlags, LedgerFlags
-from ledger.cli.phrases import again
+from ledger.cli.options import LedgerFlags
 from ledger.cli.screen import Screen
 from ledger.evolution.catalog.state import TableEntry
 from ledger.evolution.declared.personal import idle_marks
@@ -33,7 +32,6 @@ from ledger.model.errors import LedgerError, StoreError
 from ledger.moving.places import Findings
 from ledger.opening.root import ROOT_KEY, copied_from, id_of
 from ledger.opening.setting import TableSetting
-from ledger.plan import UpgradePlan
 from ledger.stores import Store, open_store
 from ledger.stores.examination import examine
 from ledger.stores.log_alone import trusting
@@ -42,7 +40,7 @@ from ledger.table import Table
 _ERASABLE = Parameter(
     negative="",
     show_default=False,
-    help="Keep authors, messages and properties so that they can be erased, from now on.",
+    help="Keep authors, messages and properties so that they can be erased.",
 )
 
 
@@ -66,8 +64,8 @@ def init(
     known = lake.is_begun
     if known and erasable and not lake.is_erasable:
         raise UsageError(
-            f"{lake.url} is a ledger already, which keeps authors and messages in its lines; for "
-            f"what is committed from now on: lakeledger upgrade --erasable --ledger {lake.url}"
+            f"{lake.url} is a ledger already, which keeps authors and messages in its lines; only "
+            "a new ledger can be made erasable: lakeledger init --erasable at another place"
         )
     document = {
         "url": lake.url,
@@ -272,67 +270,3 @@ def _distance(ahead_millis: int) -> str:
     if not seconds:
         return "as the store's, to the second"
     return f"{abs(seconds)} s {'ahead of' if seconds > 0 else 'behind'} the store's"
-
-
-def upgrade(
-    *,
-    dry_run: Annotated[
-        bool,
-        Parameter(
-            negative="", show_default=False, help="Only say what older clients will no longer do."
-        ),
-    ] = False,
-    erasable: Annotated[bool, _ERASABLE] = False,
-    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
-    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
-) -> None:
-    """Let a ledger take commits of the newest format; nothing that stands there is rewritten.
-
-    Older clients are refused from then on and told to upgrade; there is no way back. Until then
-    they and newer ones work side by side.
-
-    Example:
-        lakeledger upgrade --dry-run
-    """
-    lake = place.open()
-    plan = lake.plan_upgrade()
-    document: dict[str, object] = {
-        "url": lake.url,
-        "dryRun": dry_run,
-        "fromFormat": plan.from_format,
-        "toFormat": plan.to_format,
-        "olderClients": list(plan.older_clients),
-        "gains": list(plan.gains),
-    }
-    # Who gives a commit id may have upgraded it before, and asks what came of it.
-    if not dry_run and (plan.is_needed or erasable or writing.commit_id):
-        done = lake.upgrade(erasable=erasable, **writing.options())
-        document |= {"version": done.version, "repeated": done.repeated}
-    document["erasable"] = lake.is_erasable
-    place.screen.result(
-        document,
-        lambda to: _print(to, lake.url, plan, document, erasable=erasable),
-    )
-
-
-def _print(
-    screen: Screen, url: str, plan: UpgradePlan, document: dict[str, object], *, erasable: bool
-) -> None:
-    dry_run = document["dryRun"]
-    if document.get("repeated"):
-        screen.line(f"{url}: catalog version {document['version']}{again(repeated=True)}")
-    if erasable:
-        done = "would be" if dry_run else "are"
-        screen.line(f"{url}: authors, messages and properties {done} kept outside of the lines")
-        screen.line("  what older lines hold of them stays there, and there is no way back")
-    if not plan.is_needed:
-        screen.line(f"{url} takes format {plan.to_format} already; there is nothing to do")
-        return
-    done = "would go" if dry_run else "went"
-    screen.line(f"{url} {done} from format {plan.from_format} to {plan.to_format}")
-    screen.line("older clients will no longer:")
-    for each in plan.older_clients:
-        screen.line(f"  {each}")
-    screen.line("from then on:")
-    for each in plan.gains:
-        screen.line(f"  {each}")

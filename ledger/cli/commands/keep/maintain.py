@@ -80,7 +80,7 @@ def maintain(
         lakeledger maintain --dry-run
     """
     lake = place.with_caches().open()
-    setting = TableSetting(lake.log.store, place.storage_options(), author="", gate=lake.log.gate)
+    setting = TableSetting(lake.log.store, place.storage_options(), author="")
     removed: list[_Removable] = []
     sealed: list[_Sealed] = []
     with place.screen.progress("maintaining") as progress:

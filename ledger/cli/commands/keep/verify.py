@@ -149,8 +149,6 @@ class _Run:
         verification = Verification(subject, self.expected, births.learn, mends=self.repairs)
         self._stream(subject, verification)
         if verification.state is not None:
-            # What older clients would need of tables' caches, nobody needs after an upgrade.
-            self.lake.log.gate.learn(verification.state.format)
             self.setting.whereabouts.learn(verification.state)
         return births
 
@@ -294,7 +292,6 @@ def verify(
         lake.log.store,
         place.storage_options(),
         author="",
-        gate=lake.log.gate,
         allowed=lake.setting.allowed,
         whereabouts=lake.setting.whereabouts,
     )

@@ -350,6 +350,6 @@ def _folded(
     builder = TableBuilder(base)
     for commit, transaction in steps:
         if builder.version < commit.version:
-            builder.begin(commit.version, commit.time_millis, commit.format)
+            builder.begin(commit.version, commit.time_millis)
         builder.add(transaction)
     return builder.freeze()

@@ -25,9 +25,9 @@ from ledger.history.verifying.finding import FROM_BACKUP, REPAIR, Finding
 from ledger.history.verifying.spans.chain import nearly
 from ledger.history.verifying.subject import Subject
 from ledger.log.caches.checkpoint import Head, named_digest
-from ledger.log.caches.lookup import KeyIndex, KeyIndexes, tiles
+from ledger.log.caches.lookup import KeyIndex, tiles
 from ledger.log.caches.segments.file import MOST_BYTES, SegmentColumns, is_segment_of, write_segment
-from ledger.log.layout import SEGMENT_LENGTH, Layout
+from ledger.log.layout import SEGMENT_LENGTH
 from ledger.model.arrow_arrays import unsigned, unsigned_of
 from ledger.model.errors import UpgradeRequiredError
 from ledger.stores import Store
@@ -39,7 +39,7 @@ S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
 
 _piece_of = re.compile(
-    r"(?:keys|ids|files)/(\d{20})-(\d{20})\.(?:idx|\d{4,}\.idx|parquet|parquet\.sha256)"
+    r"(?:keys|files)/(\d{20})-(\d{20})\.(?:idx|\d{4,}\.idx|parquet|parquet\.sha256)"
 ).fullmatch
 _filter_of = re.compile(r"filters/\d+-(\d{20})(?:\.\d{4,})?\.flt").fullmatch
 _checkpoint_of = re.compile(r"(\d{20})\.json").fullmatch
@@ -47,12 +47,12 @@ _checkpoint_of = re.compile(r"(\d{20})\.json").fullmatch
 Tile = tuple[int, int]
 """The first and last version of an index or a run."""
 
-Pairs = Sequence[Sequence[tuple[int, int]]]
-"""The (hash, version) of the keys of some commits, for each kind of index."""
+Pairs = Sequence[tuple[int, int]]
+"""The (hash, version) of the keys of some commits."""
 
 
 def last_of(name: str) -> int | None:
-    """Return a version that a cache was made of, by its name below `checkpoints/`; None: no cache.
+    """Return a version that a cache was made of, by its name among the caches; None: no cache.
 
     The last one, where its name says that.
 
@@ -100,36 +100,16 @@ class Caches(Generic[S, E]):
         return self.subject.store
 
     def checkpoint(self, head: Head[S]) -> Iterator[Finding]:
-        """Yield what is wrong with the checkpoints of a state, which was replayed.
-
-        One is this client's own, and one may be of older clients.
-        """
-        for layout, right in self.subject.log.checkpoints.bodies(head):
-            there = self._store.read(layout.checkpoint(head.state.version))
-            if there is not None:
-                yield from self._checkpoint(head, layout, there, right)
-            elif self._misses(layout, head.state.version):
-                key = layout.checkpoint(head.state.version)
-                remedy = ((key, right),) if self.mends else ()
-                said = "the checkpoint is not there"
-                yield Finding("absent", said, key, head.state.version, REPAIR, remedy)
-
-    def _misses(self, layout: Layout, version: int) -> bool:
-        """Whether anybody could use a checkpoint that is not there."""
-        if layout != self.subject.layout:
-            return self.subject.log.checkpoints.keeps(layout)
-        # Where older clients committed, theirs is as good.
-        return not self._store.exists(layout.shared.checkpoint(version))
-
-    def _checkpoint(
-        self, head: Head[S], layout: Layout, there: bytes, right: bytes
-    ) -> Iterator[Finding]:
+        """Yield what is wrong with the checkpoint of a state, which was replayed."""
         version = head.state.version
-        key = layout.checkpoint(version)
+        key = self.subject.layout.checkpoint(version)
+        there, right = self._store.read(key), self.subject.log.checkpoints.body(head)
         if there == right:
             return
         remedy = ((key, right),) if self.mends else ()
-        if _is_of_another_fold(there, right):
+        if there is None:
+            yield Finding("absent", "the checkpoint is not there", key, version, REPAIR, remedy)
+        elif _is_of_another_fold(there, right):
             said = "another version of lakeledger made the checkpoint; this one passes it over"
             yield Finding("absent", said, key, version, "nothing needs to be done")
         elif _is_of_another_log(there, head):
@@ -162,15 +142,15 @@ class Caches(Generic[S, E]):
             said = "the segment is other than the log makes it"
             yield Finding("derived", said, key, last, REPAIR, remedy)
 
-    def indexes(self, tile: Tile, named: Pairs) -> Iterator[Finding]:
-        """Yield what is wrong with the key indexes of some commits, given all that they name."""
-        for kind, pairs in zip(self.subject.log.lookup.kinds, named, strict=True):
-            yield from self._index(kind, tile, KeyIndex.of(pairs))
+    def index(self, tile: Tile, right: KeyIndex) -> Iterator[Finding]:
+        """Yield what is wrong with a key index and its cuts; all that is not there is one finding.
 
-    def _index(self, kind: KeyIndexes[E], tile: Tile, right: KeyIndex) -> Iterator[Finding]:
-        """Compare an index and its cuts; all that is not there is one finding."""
+        Args:
+            tile: The commits that it is of.
+            right: The index that the log makes of them.
+        """
         absent: list[tuple[str, bytes]] = []
-        for key, part in kind.files(tile, right):
+        for key, part in self.subject.log.lookup.named.files(tile, right):
             there, body = self._store.read(key), part.to_bytes()
             if there is None:
                 absent.append((key, body))
@@ -259,25 +239,19 @@ class Caches(Generic[S, E]):
 
         Args:
             tile: Its last commits are those of one segment.
-            named: All (hash, version) of these, for each kind of index.
+            named: All (hash, version) of these.
             rows: Their net file changes.
             wrong: The keys of caches before it that are missing or do not fit.
         """
         parts = _parts(tile)
-        for number, pairs in enumerate(named):
-            yield from self._merged_index(number, tile, parts, pairs, wrong)
+        yield from self._merged_index(tile, parts, named, wrong)
         if self.subject.has_files:
             yield from self._merged_run(tile, parts, rows, wrong)
 
     def _merged_index(
-        self,
-        number: int,
-        tile: Tile,
-        parts: Sequence[Tile],
-        pairs: Sequence[tuple[int, int]],
-        wrong: AbstractSet[str],
+        self, tile: Tile, parts: Sequence[Tile], pairs: Pairs, wrong: AbstractSet[str]
     ) -> Iterator[Finding]:
-        kind = self.subject.log.lookup.kinds[number]
+        kind = self.subject.log.lookup.named
         files = (key for key, _ in kind.files(tile, KeyIndex()))
         if not self.mends and not any(map(self._store.exists, files)):
             yield self._absent(kind.file(tile), tile, ())
@@ -287,8 +261,8 @@ class Caches(Generic[S, E]):
         if wrong.isdisjoint(map(kind.file, parts)) and len(whole) == len(parts):
             right = merged_index([*whole, KeyIndex.of(pairs)])
         else:
-            right = self.from_log(wrong).lookup.kinds[number].made(tile)
-        yield from self._index(kind, tile, right)
+            right = self.from_log(wrong).lookup.named.made(tile)
+        yield from self.index(tile, right)
 
     def from_log(self, wrong: AbstractSet[str]) -> Any:
         """Return the stream's log without some caches, so that they are made of what is right.

@@ -14,7 +14,6 @@ from typing import Any, Final
 from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.commit import Commit, Transaction
-from ledger.events.formats import are_of_the_oldest, format_of
 from ledger.events.snapshot_events import ListingEvent, RolledBack
 from ledger.evolution.bounds import COUNT
 from ledger.evolution.fold.table_builder import TableBuilder
@@ -30,7 +29,7 @@ from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import is_named
 from ledger.history.verifying.subject import CommitColumns, Listed, Listings
 from ledger.model.errors import LedgerError
-from ledger.model.file_change import FileChange, kept_at, says_later_facts
+from ledger.model.file_change import FileChange, has_rare_facts, kept_at
 from ledger.model.messages.excerpt import excerpt
 from ledger.model.partition import spec_of_id
 from ledger.model.transforms import transform_of
@@ -75,7 +74,7 @@ class TableFacts:
             and all(paths)
             and not _may_escape("\n".join(paths))
             and {*map(_place, files)} <= self._sound
-            and not says_later_facts(files)
+            and not has_rare_facts(files)
         )
 
     def problems(self, listed: Listed, before: TableState | None) -> Iterator[str]:
@@ -92,8 +91,6 @@ class TableFacts:
                 yield from _sum_problems(event, files)
             if files:
                 yield from self._file_problems(event, files)
-                if event.files_format is UNSET and says_later_facts(files):
-                    yield "its files say what the oldest format cannot, and it says no filesFormat"
 
     def _file_problems(self, event: ListingEvent, files: Sequence[FileChange]) -> Iterator[str]:
         for each in files:
@@ -179,23 +176,8 @@ def _are_hex(texts: Iterable[str]) -> bool:
     return True
 
 
-def format_problems(commit: Commit[Any]) -> Iterator[str]:
-    """Yield why older clients would take a commit that they do not understand."""
-    needed = max(map(format_of, commit.transactions), default=commit.format)
-    if commit.format < needed:
-        yield f"it says format {commit.format}, and what it holds needs format {needed}"
-
-
-def _formats_fit(columns: CommitColumns) -> bool:
-    """Whether each of some commits says a format that has all of it."""
-    are_inside = all(each.outside is UNSET for each in columns.transactions)
-    if are_inside and all(are_of_the_oldest(*each) for each in columns.by_kind.items()):
-        return True
-    return not any(problem for each in columns.commits for problem in format_problems(each))
-
-
 def all_fit(columns: CommitColumns, listings: Listings) -> bool:
-    """Whether numbers, paths and formats of some commits may be so, as a quick look tells.
+    """Whether numbers and paths of some commits may be so, as a quick look tells.
 
     False: look closely at each, which may find nothing.
 
@@ -211,9 +193,7 @@ def all_fit(columns: CommitColumns, listings: Listings) -> bool:
     files = [each for _, some in listings.listed for each in some]
     records: dict[type[Struct], Sequence[Struct]] = {FileChange: files, **columns.by_kind}
     records[Transaction] = columns.transactions
-    return _formats_fit(columns) and all(
-        numbers_of(kind).all_fit(found) for kind, found in records.items()
-    )
+    return all(numbers_of(kind).all_fit(found) for kind, found in records.items())
 
 
 def numbers_out_of_range(commit: Commit[Any], listed: Listed) -> Iterator[str]:

@@ -10,17 +10,13 @@ from __future__ import annotations
 import tempfile
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import compress
-from operator import not_
 from typing import IO, Any, Final
-
-from msgspec import UNSET
 
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack
 from ledger.files.live import file_key
 from ledger.history.verifying.subject import CommitColumns, Listed, Listings
-from ledger.log.caches.lookup import given_id_key, hashed, hashed_all, made_id_key
+from ledger.log.caches.lookup import hashed, hashed_all, id_key
 from ledger.model.messages.excerpt import excerpt
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, branch_number
 
@@ -93,7 +89,7 @@ class Repeats:
 
     def learn(
         self, columns: CommitColumns, listings: Listings, usual_of_all: UsualOfAll
-    ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    ) -> list[tuple[int, int]]:
         """Take in some commits.
 
         Args:
@@ -102,24 +98,16 @@ class Repeats:
             usual_of_all: What files are called.
 
         Returns:
-            The (hash, version) that each kind of index remembers of them.
+            The (hash, version) that the key index remembers of them.
         """
         transactions, versions = columns.transactions, columns.versions
-        ids = [each.id for each in transactions]
-        is_asked = [each.asked is not UNSET for each in transactions]
-        # All of them by one kind of key, whoever gave them: one may not be named in two ways.
-        hashes = hashed_all([*map(made_id_key, ids)])
-        fresh = [*zip(hashes, versions, strict=True)]
-        named: list[tuple[int, int]] = []
-        if any(is_asked):
-            fresh = [*compress(fresh, map(not_, is_asked))]
-            given = hashed_all([*map(given_id_key, compress(ids, is_asked))])
-            named = [*zip(given, compress(versions, is_asked), strict=True)]
+        hashes = hashed_all([id_key(each.id) for each in transactions])
+        named = [*zip(hashes, versions, strict=True)]
         snapshots = _snapshot_keys(listings)
         snapshot_hashes = hashed_all([key for _, key in snapshots])
         self.once.extend(hashes + snapshot_hashes)
         named += zip(snapshot_hashes, (version for version, _ in snapshots), strict=True)
-        return named + self._files(columns, listings, usual_of_all), fresh
+        return named + self._files(columns, listings, usual_of_all)
 
     def _files(
         self, columns: CommitColumns, listings: Listings, usual_of_all: UsualOfAll
@@ -222,7 +210,7 @@ class Culprits:
 def _once(commit: Commit[Any], listed: Listed) -> Iterator[tuple[str, str]]:
     """Yield each key of a commit that may be used once, and what it is for people."""
     for transaction in commit.transactions:
-        yield made_id_key(transaction.id), f"the commit id {excerpt(transaction.id)}"
+        yield id_key(transaction.id), f"the commit id {excerpt(transaction.id)}"
     for event, _ in listed:
         key = None if isinstance(event, RolledBack) else event.key
         if key is not None:

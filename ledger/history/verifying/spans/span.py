@@ -26,12 +26,12 @@ from ledger.history.verifying.spans.chain import Chain, Gap, Link
 from ledger.history.verifying.spans.facts import (
     TableFacts,
     all_fit,
-    format_problems,
     numbers_out_of_range,
 )
 from ledger.history.verifying.spans.repeats import Repeats
 from ledger.history.verifying.subject import CommitColumns, Listed, Listings, Subject
 from ledger.log.caches.checkpoint import Head
+from ledger.log.caches.lookup import KeyIndex
 from ledger.log.caches.segments.file import SegmentColumns, segment_of
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.model.errors import InvalidInputError, LedgerError
@@ -80,7 +80,7 @@ class SpanReport(Generic[E]):
         damaged: Whether its commits do not fit.
         digests: Those of its commits' files that were asked for, by version.
         repeats: What it named that may be named once.
-        pairs: The (hash, version) of all its keys for each kind of index, where a merged cache ends
+        pairs: The (hash, version) of all its keys for the key index, where a merged cache ends
             with it.
         rows: Its net file changes, there.
         boundary: The last checkpoint's version in it; 0 for none.
@@ -93,7 +93,7 @@ class SpanReport(Generic[E]):
     damaged: bool = False
     digests: dict[int, str] = field(factory=dict)
     repeats: Repeats = field(factory=Repeats)
-    pairs: Pairs = ((), ())
+    pairs: Pairs = ()
     rows: list[Placed] = field(factory=list)
     boundary: int = 0
     commits: list[Commit[E]] = field(factory=list)
@@ -268,9 +268,9 @@ class _Fold(Generic[S, E]):
         builder: Any = subject.log.stream.builder(state)
         self._builder = builder
         self._facts = TableFacts(builder) if isinstance(builder, TableBuilder) else None
-        self._pairs: tuple[list[tuple[int, int]], ...] = ([], [])
+        self._pairs: list[tuple[int, int]] = []
         self._rows: list[Placed] = []
-        self._tile_start: tuple[tuple[int, ...], int] = ((0, 0), 0)
+        self._tile_start = (0, 0)
         self._tiles: list[tuple[Tile, slice]] = []
         self._columns = SegmentColumns()
 
@@ -319,9 +319,7 @@ class _Fold(Generic[S, E]):
     def _keep(self, columns: CommitColumns, links: Sequence[Link[E]], listings: Listings) -> None:
         """Remember what caches are made of."""
         commits = columns.commits
-        named = self._report.repeats.learn(columns, listings, self._subject.usual_of_all)
-        for pairs, found in zip(self._pairs, named, strict=True):
-            pairs.extend(found)
+        self._pairs += self._report.repeats.learn(columns, listings, self._subject.usual_of_all)
         self._rows += listings.main
         self._columns.extend(commits, [each.body for each in links])
         if self._keeps_commits:
@@ -338,7 +336,6 @@ class _Fold(Generic[S, E]):
         if not is_plain:
             events = (event for each in commit.transactions for event in each.events)
             wrong += (problem for event in events for problem in path_problems(event))
-            wrong += format_problems(commit)
         for each in wrong:
             finding = contradiction(self._subject, commit.version, each)
             self._report.findings.append((False, finding))
@@ -349,15 +346,14 @@ class _Fold(Generic[S, E]):
         self._find(caches.checkpoint(Head(self._builder.freeze(), digest)))
         tile = tile_of(version)
         is_end = version == segment_of(version)[1]
-        keys_from, rows_from = ((0, 0), 0) if is_end else self._tile_start
+        keys_from, rows_from = (0, 0) if is_end else self._tile_start
         if is_merged(tile):
             report.pairs = self._pairs
             report.rows = [*Net(self._rows).rows()]
         else:
-            named = zip(self._pairs, keys_from, strict=True)
-            self._find(caches.indexes(tile, [pairs[start:] for pairs, start in named]))
+            self._find(caches.index(tile, KeyIndex.of(self._pairs[keys_from:])))
             self._tiles.append((tile, slice(rows_from, len(self._rows))))
-        self._tile_start = tuple(map(len, self._pairs)), len(self._rows)
+        self._tile_start = len(self._pairs), len(self._rows)
         if is_end:
             self._find(caches.segment(*segment_of(version), self._columns))
 

@@ -20,7 +20,6 @@ from attrs import field, frozen
 from ledger.evolution.stream import Stream
 from ledger.history.verifying.spans.span import SpanReport, SpanVerification, VerifiedSpan
 from ledger.history.verifying.subject import Subject
-from ledger.log.codec import Gate
 from ledger.log.stream_log import StreamLog
 from ledger.stores import open_store
 
@@ -38,7 +37,6 @@ class Task:
         url: Its store's.
         options: What opening that takes.
         root: Its `_ledger` folder.
-        gate: Which format its ledger takes.
         stream: What its events mean.
         name: What people call it.
         has_files: Whether its commits list data files.
@@ -49,7 +47,6 @@ class Task:
     url: str
     options: Mapping[str, Any] = field(repr=False)
     root: str
-    gate: Gate
     stream: Stream[Any, Any]
     name: str
     has_files: bool
@@ -93,7 +90,6 @@ class Workers:
             url,
             dict(self._options(url)),
             subject.layout.root,
-            subject.log.gate,
             subject.log.stream,
             subject.name,
             subject.has_files,
@@ -140,7 +136,7 @@ def _subject(task: Task) -> Subject[Any, Any]:
     if key not in _subjects:
         _subjects.clear()
         store = open_store(task.url, task.options)
-        log: StreamLog[Any, Any] = StreamLog(store, task.root, task.stream, task.gate)
+        log: StreamLog[Any, Any] = StreamLog(store, task.root, task.stream)
         _subjects[key] = Subject(task.name, log, task.has_files)
     return _subjects[key]
 

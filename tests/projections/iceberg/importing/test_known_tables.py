@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import ledger
 from ledger import InvalidInputError, Ledger, UpgradeRequiredError
 from ledger.events.born.iceberg import SourceFollowed
 from ledger.evolution.fold.table_record import TableStream
@@ -152,19 +151,6 @@ def test_a_life_of_javas_is_told_by_whom_and_when_and_its_ids_stay(
         assert at.schema.id == snapshot.get("schema-id", at.schema.id)
     times = [each.transactions[0].effective_time_millis for each in table.events()]
     assert times == sorted(times, key=str)
-
-
-def test_a_ledger_that_admits_older_clients_takes_none(tmp_path: Path) -> None:
-    store = memory()
-    assert store.create(
-        "_ledger/ledger.json",
-        b'{"format":1,"ledgerId":"0190aaaa-0000-7000-8000-000000000001"}\n',
-    )
-    lake = lake_on(store, clock=now)
-    with pytest.raises(ledger.InvalidInputError, match="lakeledger upgrade"):
-        lake.import_table("a.b", placed(life("v2")[-1], tmp_path))
-    lake.upgrade()
-    assert lake.import_table("a.b", str(tmp_path / "a.metadata.json")).is_new
 
 
 def test_keys_that_nobody_knows_are_named(tmp_path: Path) -> None:
