@@ -42,7 +42,6 @@ WORDS: dict[str, tuple[str, ...]] = {
     "undo --expect-version": (TABLE, "1"),
     "revert": (TABLE, "--to", "version:0"),
     "move": ("--dry-run",),
-    "upgrade": (),
     "view create": ("shop.seen", "--column", "id INT", "--query", "SELECT 1"),
     "view alter": ("shop.seen", "--comment", "a"),
     "view rename": ("shop.seen", "shop.more"),

@@ -170,8 +170,6 @@ LINES = [
     Line(("drop", TABLE)),
     Line(("drop", "empty"), other=("drop", "emptier")),
     Line(("move",)),
-    Line(("upgrade",)),
-    Line(("upgrade", "--erasable")),
     Line(("erase", "--author", "ann")),
     Line(("correct-clock", TABLE), before=a_year_ahead),
     Line(("correct-clock", TABLE, "--true-time", "1m"), before=a_year_ahead),

@@ -75,12 +75,7 @@ def test_a_ledger_that_cannot_forget_says_how_it_could(run: Run, tmp_path: Path)
 
     refused = run("erase", "--author", ANN, "--ledger", lake)
     assert (refused.code, refused.out) == (exits.INVALID_INPUT, "")
-    assert "lakeledger upgrade --erasable" in refused.err
+    assert "lakeledger init --erasable" in refused.err
     refused = run("init", lake, "--erasable")
     assert refused.code == exits.USAGE
-    assert "lakeledger upgrade --erasable" in refused.err
-    ran = run("upgrade", "--erasable", "--dry-run", "--ledger", lake)
-    assert "would be kept outside of the lines" in ran.out
-    assert run("upgrade", "--erasable", "--ledger", lake).code == exits.OK
-    document = run("erase", "--author", ANN, "--ledger", lake, "--output", "json").document
-    assert document["standing"] == [{"stream": "catalog", "versions": [0], "paths": []}]
+    assert "lakeledger init --erasable" in refused.err

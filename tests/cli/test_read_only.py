@@ -26,7 +26,7 @@ READS = (
     *("ls", "show", f"show {TABLE}", f"head {TABLE}", f"snapshots {TABLE}", f"log {TABLE}"),
     *("log --all", f"diff {TABLE} 0", f"blame {TABLE}", f"replay {TABLE}", f"stats {TABLE}"),
     *("verify", "view list shop", f"plan {TABLE} --drop note", "init"),
-    *(f"undo {TABLE} 2", f"revert {TABLE} --to version:0", "upgrade", "follow --once"),
+    *(f"undo {TABLE} 2", f"revert {TABLE} --to version:0", "follow --once"),
 )
 WRITES = (
     *("create more", "create shop.x --like shop.orders", f"alter {TABLE} --set k=v"),

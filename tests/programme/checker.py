@@ -20,11 +20,6 @@ from tests.programme.records import Attempt, History
 
 Log = list[dict[str, Any]]
 
-NEW_IN_FORMAT_2 = {
-    "clockCorrected",
-    *("moveLedger", "aliasLedger", "copyLedger"),
-}
-
 
 def read_log(bodies: Mapping[str, bytes], root: str) -> Log:
     """Return the commits under `root`, checked for gaps and along their chain."""
@@ -38,14 +33,8 @@ def read_log(bodies: Mapping[str, bytes], root: str) -> Log:
         assert commit["version"] == version
         assert commit.get("parent") == parent, f"{key} breaks the chain"
         if log:
-            earliest = log[-1]["timeMillis"] + (commit["format"] == 1)
-            assert commit["timeMillis"] >= earliest, f"{key} goes back in time"
-        is_new = bool(log) and commit["timeMillis"] == log[-1]["timeMillis"]
-        kinds = {
-            event["type"] for each in commit["transactions"] for event in each.get("events", ())
-        }
-        needed = 2 if is_new or kinds & NEW_IN_FORMAT_2 else 1
-        assert commit["format"] == needed, f"{key} says format {commit['format']}"
+            assert commit["timeMillis"] >= log[-1]["timeMillis"], f"{key} goes back in time"
+        assert commit["format"] == 3, f"{key} says format {commit['format']}"
         parent = "sha256:" + hashlib.sha256(bodies[key]).hexdigest()
         log.append(commit)
     return log

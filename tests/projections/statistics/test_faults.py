@@ -302,4 +302,4 @@ def test_the_position_states_the_format_that_readers_know() -> None:
 
     assert body is not None
     said = json.loads(body)
-    assert ([*said], said["format"]) == (["format", "check", "position"], 1)
+    assert ([*said], said["format"]) == (["format", "check", "position"], 3)
