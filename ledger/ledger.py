@@ -104,15 +104,12 @@ def _names_a_place(value: object) -> bool:
 
 PLACE = its.Form("a folder or a URL", _names_a_place)
 
-_BIRTH_KEYS = frozenset(("schema", "field_id_policy", "partition_spec", "sort_order"))
-_BIRTHS = frozenset(("born", "born_in_paimon", "born_in_delta"))
+_BIRTH_KEYS = frozenset(("schema", "field_id_policy", "origin", "partition_spec", "sort_order"))
 _BIRTH = its.Form(
-    "a mapping with schema, field_id_policy and one of born, born_in_paimon and born_in_delta, and "
-    "maybe partition_spec and sort_order",
+    "a mapping with schema, field_id_policy and origin, and maybe partition_spec and sort_order",
     lambda value: (
         isinstance(value, Mapping)
-        and {"schema", "field_id_policy"} <= value.keys() <= _BIRTH_KEYS | _BIRTHS
-        and len(_BIRTHS & value.keys()) == 1
+        and {"schema", "field_id_policy", "origin"} <= value.keys() <= _BIRTH_KEYS
     ),
 )
 _EXPORTS = ("__arrow_c_schema__", "__arrow_c_stream__", "as_arrow")
@@ -928,7 +925,7 @@ class Ledger:
 
         Args:
             identifier: `database.table`.
-            birth: `schema`, `field_id_policy`, `born` or the like, `partition_spec` and
+            birth: `schema`, `field_id_policy`, `origin`, `partition_spec` and
                 `sort_order`, as `TableCreated` has them.
             commit: See CommitOptions.
 
@@ -942,7 +939,7 @@ class Ledger:
             >>> birth = {
             ...     "schema": schema_record(orders.state.schema),
             ...     "field_id_policy": "paimon",
-            ...     "born_in_delta": DeltaBirth(source="/web/visits", table_id="8c9d"),
+            ...     "origin": DeltaBirth(source="/web/visits", table_id="8c9d"),
             ... }
             >>> lake.adopt_table("shop.visits", birth).state.followed
             '/web/visits'

@@ -116,7 +116,7 @@ class Leaving:
 
     @property
     def _folder(self) -> str:
-        return f"{self.table.log.layout.root}/leaving/{self.name}"
+        return f"{self.table.log.layout.root}/pending-deletes/{self.name}"
 
     def _key(self, version: int) -> str:
         return f"{self._folder}/{version:0{_DIGITS}}.json"

@@ -206,7 +206,7 @@ class WantedEntries:
             and plain not in body.lower()
             and body.isascii()
             and b"\\" not in body
-            and b'"outside":' not in body
+            and b'"sidecar":' not in body
         )
 
     @cached_property

@@ -1,7 +1,7 @@
 """Databases, views, the ledger itself, and the union of all that the catalog's stream can hold."""
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from ledger.events.base import Record
 from ledger.events.clock_events import ClockCorrected
@@ -102,13 +102,13 @@ class ViewDropped(Record, frozen=True, tag="dropView", kw_only=True):
 class LedgerMoved(Record, frozen=True, tag="moveLedger"):
     """From here on the ledger is at this URL, and nowhere else. Since format 2."""
 
-    place: str
+    place: str = field(name="location")
 
 
 class PlaceAliased(Record, frozen=True, tag="aliasLedger"):
     """This URL leads to the same storage as the ledger's place. Since format 2."""
 
-    place: str
+    place: str = field(name="location")
 
 
 class LedgerCopied(Record, frozen=True, tag="copyLedger", kw_only=True):
@@ -118,10 +118,10 @@ class LedgerCopied(Record, frozen=True, tag="copyLedger", kw_only=True):
     and stay the original's alone.
     """
 
-    place: str
+    place: str = field(name="location")
     ledger_id: str
     copied_from: str
-    without: tuple[str, ...] = ()
+    without: tuple[str, ...] = field(default=(), name="excludedTableIds")
 
 
 class ValuesErased(Record, frozen=True, tag="eraseValues"):

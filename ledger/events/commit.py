@@ -6,7 +6,7 @@ one writer asked for at once.
 
 from typing import Annotated, Final, Generic, TypeVar
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 E_co = TypeVar("E_co", covariant=True)
 
@@ -14,7 +14,7 @@ FORMAT: Final = 3
 """The format that this version writes and reads; 1 and 2 were never released."""
 
 
-OUTSIDE: Final = "outside:"
+OUTSIDE: Final = "sidecar:"
 """What stands where a state names an author whose name is kept outside, before its digest."""
 
 
@@ -64,8 +64,8 @@ class Transaction(
     author: str = ""
     message: str = ""
     properties: dict[str, str] = {}
-    outside: Outside | UnsetType = UNSET
-    asked: str
+    outside: Outside | UnsetType = field(default=UNSET, name="sidecar")
+    asked: str = field(name="requestDigest")
     effective_time_millis: int | UnsetType = UNSET
     events: tuple[E_co, ...] = ()
 
@@ -106,7 +106,7 @@ def said_by(transaction: Transaction[object]) -> str:
         >>> said_by(Transaction(id="a", asked="", author="ann"))
         'ann'
         >>> said_by(Transaction(id="a", asked="", outside=Outside(author="9f")))
-        'outside:9f'
+        'sidecar:9f'
     """
     outside = transaction.outside
     if isinstance(outside, UnsetType) or isinstance(outside.author, UnsetType):

@@ -3,7 +3,7 @@
 from ledger.events.base import Record
 
 
-class FormatRulesRaised(Record, frozen=True, tag="formatRulesRaised", kw_only=True):
+class FormatRulesRaised(Record, frozen=True, tag="raiseFormatRules", kw_only=True):
     """From now on no package with lower rules of these formats changes the table.
 
     `rules` gives numbers by a format's name, each higher than before; a format that was never named

@@ -6,7 +6,7 @@ Every event carries its resolved ids and sums, so that folding never reads a fil
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from ledger.events.base import Record
 from ledger.events.commit import Commit
@@ -48,7 +48,7 @@ class SnapshotFacts(Record, frozen=True, kw_only=True):
     delta_file_count: int = 0
     delta_file_size_in_bytes: int = 0
     last_file_creation_time: int | UnsetType = UNSET
-    named_schema_ids: tuple[int, ...] = ()
+    named_schema_ids: tuple[int, ...] = field(default=(), name="nameMappingSchemaIds")
     summary: dict[str, str] | UnsetType = UNSET
     files: Raw = NO_FILES
     changes: ChangesReference | UnsetType = UNSET

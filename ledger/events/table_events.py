@@ -38,8 +38,8 @@ class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
     `path` is its location: relative to the ledger's root, or absolute for an external table.
     `field_id_policy` says who counts field ids; it never changes. `partition_spec` is spec 0;
     absent: identity over the partition keys. `sort_order` is order 1; absent: unsorted.
-    `born`, `born_in_paimon` or `born_in_delta` says where it comes from, for one that others made
-    in Iceberg, Paimon or Delta; that needs format 2.
+    `origin` says where it comes from, for one imported from Iceberg, Paimon or Delta; absent for
+    one that is native to the ledger.
     """
 
     identifier: TableName
@@ -50,15 +50,12 @@ class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
     field_id_policy: FieldIdPolicy | UnsetType = UNSET
     partition_spec: tuple[PartitionFieldRecord, ...] | UnsetType = UNSET
     sort_order: tuple[SortFieldRecord, ...] | UnsetType = UNSET
-    born: IcebergBirth | UnsetType = UNSET
-    born_in_paimon: PaimonBirth | UnsetType = UNSET
-    born_in_delta: DeltaBirth | UnsetType = UNSET
+    origin: IcebergBirth | PaimonBirth | DeltaBirth | UnsetType = UNSET
 
     @property
     def is_born_elsewhere(self) -> bool:
         """Whether others made it."""
-        births = (self.born, self.born_in_paimon, self.born_in_delta)
-        return any(each is not UNSET for each in births)
+        return self.origin is not UNSET
 
 
 class TablePromoted(Record, frozen=True, tag="promoteTable", kw_only=True):

@@ -52,10 +52,10 @@ _MAPS = {
     "null_value_counts": "int64",
     "lower_bounds": "string",
     "upper_bounds": "string",
-    "outside": "string",
+    "sidecar": "string",
 }
 _OPTIONAL = frozenset({"first_row_id", "extra_files", *_MAPS, *RARE_FACTS})
-_RARE = ("outside", *RARE_FACTS)
+_RARE = ("sidecar", *RARE_FACTS)
 """The columns that a list has only where a file says so."""
 
 

@@ -81,7 +81,7 @@ class SketchedTransaction(msgspec.Struct, gc=False, rename="camel"):
     message: str = ""
     effective_time_millis: int | UnsetType = UNSET
     events: tuple[SketchedEvent, ...] = ()
-    outside: msgspec.Raw | UnsetType = UNSET
+    outside: msgspec.Raw | UnsetType = msgspec.field(default=UNSET, name="sidecar")
 
 
 class Sketch(msgspec.Struct, gc=False, rename="camel"):
@@ -270,8 +270,8 @@ def _unknown(loose: Any, event_types: Any) -> Any:
     yield from _unknown_keys(loose, Commit, "the key")
     for transaction in _items(loose, "transactions"):
         yield from _unknown_keys(transaction, Transaction, "the transaction key")
-        outside = transaction.get("outside") if isinstance(transaction, dict) else None
-        yield from _unknown_keys(outside, Outside, "the outside key")
+        outside = transaction.get("sidecar") if isinstance(transaction, dict) else None
+        yield from _unknown_keys(outside, Outside, "the sidecar key")
         for event in _items(transaction, "events"):
             tag = event.get("type") if isinstance(event, dict) else None
             if isinstance(tag, str) and tag not in known:

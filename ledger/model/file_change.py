@@ -16,7 +16,7 @@ Dates are `2013-01-01`, timestamps ISO 8601, decimals and floats their decimal t
 floating-point number stands in hashed bytes.
 """
 
-_PLACEHOLDER: Final = re.compile(r"outside:[0-9a-f]{32}:[0-9a-f]{64}")
+_PLACEHOLDER: Final = re.compile(r"sidecar:[0-9a-f]{32}:[0-9a-f]{64}")
 
 
 def placeholder(reference: str) -> str:
@@ -25,7 +25,7 @@ def placeholder(reference: str) -> str:
     Args:
         reference: Where the value is kept, `<file>:<digest>`.
     """
-    return f"outside:{reference}"
+    return f"sidecar:{reference}"
 
 
 def kept_at(value: PartitionValue) -> str | None:
@@ -37,7 +37,7 @@ def kept_at(value: PartitionValue) -> str | None:
     """
     if not isinstance(value, str) or _PLACEHOLDER.fullmatch(value) is None:
         return None
-    return value.removeprefix("outside:")
+    return value.removeprefix("sidecar:")
 
 
 class FileChange(
@@ -77,7 +77,7 @@ class FileChange(
         content_offset: Of a deletion vector: where in its Puffin file it begins, in bytes; its
             `path` is that file's, with `#` and this number behind.
         content_size_in_bytes: Of a deletion vector: its length.
-        outside: Where bounds of personal columns are kept, by field id, `<file>:<digest>`; empty
+        sidecar: Where bounds of personal columns are kept, by field id, `<file>:<digest>`; empty
             where only values of its partition are kept elsewhere.
     """
 
@@ -100,7 +100,7 @@ class FileChange(
     upper_bounds: dict[int, str] | UnsetType = UNSET
     first_row_id: int | UnsetType = UNSET
     extra_files: tuple[str, ...] | UnsetType = UNSET
-    outside: dict[int, str] | UnsetType = UNSET
+    sidecar: dict[int, str] | UnsetType = UNSET
     sort_order_id: int | UnsetType = UNSET
     equality_ids: tuple[int, ...] | UnsetType = UNSET
     referenced_data_file: str | UnsetType = UNSET

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
 from ledger.events.commit import FORMAT
 from ledger.log.codec import other_format
@@ -28,8 +28,8 @@ class _Root(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     format: int
     ledger_id: str
     copied_from: str | UnsetType = UNSET
-    place: str = ""
-    place_since: int = 0
+    place: str = field(default="", name="location")
+    place_since: int = field(default=0, name="locationSince")
 
 
 _ROOT = msgspec.json.Decoder(_Root)

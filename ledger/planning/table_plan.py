@@ -183,7 +183,7 @@ def plan(
 
 def _opened(log: StreamLog[TableState, TableEvent], table: pa.Table) -> pa.Table:
     """Return a table of file changes with the values that are kept of them elsewhere."""
-    if "outside" not in table.column_names:
+    if "sidecar" not in table.column_names:
         return table
     return to_table(log.personal.columns.opened(from_table(table)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from attrs import define, field, frozen
 from msgspec import UNSET, UnsetType
@@ -20,12 +20,6 @@ from ledger.evolution.in_logs import check_said, parts_of_birth
 from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidChangeError, UnsupportedError
 from ledger.model.schema import FieldIdPolicy, Schema
-
-_KEYS: Final[Mapping[type, str]] = {
-    IcebergBirth: "born",
-    PaimonBirth: "born_in_paimon",
-    DeltaBirth: "born_in_delta",
-}
 
 
 @frozen
@@ -52,7 +46,7 @@ class ImportedBirth:
         """Return what its creation says, by the keys of `TableCreated`, as far as there is any."""
         facts = {
             "schema": self.schema,
-            _KEYS[type(self.born)]: self.born,
+            "origin": self.born,
             "field_id_policy": self.field_id_policy,
             "partition_spec": self.partition_spec,
             "sort_order": self.sort_order,

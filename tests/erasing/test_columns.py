@@ -205,7 +205,7 @@ def test_the_log_alone_confirms_no_guess_and_not_that_two_files_are_of_one_perso
     logs = [each.log.commit_at(1).transactions[0] for each in (table, other)]
     # What was asked is hashed without a salt, so nothing of a person is in it.
     assert logs[0].asked == logs[1].asked
-    refs = [each.outside for each in table.live.at(2).values()]
+    refs = [each.sidecar for each in table.live.at(2).values()]
     assert all(isinstance(each, dict) and len(each) == 1 for each in refs)
     assert len({value for each in refs if isinstance(each, dict) for value in each.values()}) == 2
     assert len({each.partition for each in table.live.at(2).values()}) == 2
@@ -446,7 +446,7 @@ def test_what_stays_for_readers_that_came_before_goes_where_values_are_erased(
     table.expire_snapshots(before=table.state.last_snapshot_id)
     for name in formats.split(","):
         table.project(name)
-    notes = [key for key in store.walk("") if "/_ledger/leaving/" in key]
+    notes = [key for key in store.walk("") if "/_ledger/pending-deletes/" in key]
     assert notes
     for key in notes if not is_noted else ():
         store.delete(key)

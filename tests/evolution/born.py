@@ -43,7 +43,7 @@ CREATED = TableCreated(
     path="db.db/t",
     schema=SchemaRecord((ID,), highest_field_id=1),
     field_id_policy="iceberg",
-    born=e.IcebergBirth(
+    origin=e.IcebergBirth(
         source="file:/lake/t", location="file:/lake/t", format_version=2, schema_id=0
     ),
 )
@@ -122,7 +122,7 @@ _IN_PAIMON = TableCreated(
     table_id="t",
     path="db.db/t",
     schema=SchemaRecord((_ID,), highest_field_id=0, options={"bucket": "2"}),
-    born_in_paimon=PaimonBirth(source="/lake/t", location="file:/lake/t", schema_id=2),
+    origin=PaimonBirth(source="/lake/t", location="file:/lake/t", schema_id=2),
 )
 PAIMON_LIFE: tuple[tuple[TableEvent, ...], ...] = (
     (_IN_PAIMON,),
@@ -154,7 +154,7 @@ _IN_DELTA = TableCreated(
     table_id="t",
     path="db.db/t",
     schema=SchemaRecord((ID,), highest_field_id=1),
-    born_in_delta=DeltaBirth(source="/lake/t", table_id="u"),
+    origin=DeltaBirth(source="/lake/t", table_id="u"),
 )
 DELTA_LIFE: tuple[tuple[TableEvent, ...], ...] = (
     (_IN_DELTA,),

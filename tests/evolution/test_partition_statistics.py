@@ -51,7 +51,7 @@ def test_the_log_says_where_the_statistics_of_a_snapshot_stand() -> None:
         snapshot_id=2, statistics_path="metadata/two.parquet", file_size_in_bytes=99
     )
     assert encode(Commit(format=3, version=1, time_millis=1, transactions=(_with(event),))) == (
-        b'{"format":3,"version":1,"timeMillis":1,"transactions":[{"id":"x","asked":"","events":['
+        b'{"format":3,"version":1,"timeMillis":1,"transactions":[{"id":"x","requestDigest":"","events":['
         b'{"type":"setPartitionStatistics","snapshotId":2,'
         b'"statisticsPath":"metadata/two.parquet","fileSizeInBytes":99}]}]}\n'
     )

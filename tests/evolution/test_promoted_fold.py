@@ -122,8 +122,8 @@ def test_a_table_from_paimon_follows_no_more_once_it_is_promoted(event: TableEve
 
 def test_columns_stay_where_the_ledger_cannot_say_the_schemas_types() -> None:
     said = {"type": "struct", "schema-id": 0, "fields": [{"type": "fixed[16]"}]}
-    assert isinstance(CREATED.born, IcebergBirth)
-    created = replace(CREATED, born=replace(CREATED.born, text=json.dumps(said)))
+    assert isinstance(CREATED.origin, IcebergBirth)
+    created = replace(CREATED, origin=replace(CREATED.origin, text=json.dumps(said)))
     builder = TableBuilder()
     builder.commit(commit(0, created))
     builder.commit(commit(1, PROMOTED))

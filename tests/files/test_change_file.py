@@ -86,7 +86,7 @@ def test_every_attribute_of_a_file_change_has_a_typed_column() -> None:
         "content_offset": 4,
         "content_size_in_bytes": 9,
     }
-    kept = replace(add("a"), outside={1: "where"}, **later)
+    kept = replace(add("a"), sidecar={1: "where"}, **later)
     table = parquet.read_table(pa.BufferReader(write_changes([kept])))
 
     assert tuple(table.column_names) == FileChange.__struct_fields__

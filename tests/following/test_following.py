@@ -86,7 +86,7 @@ def test_after_close_every_format_has_the_newest_commit(tmp_path: Path) -> None:
     assert (tmp_path / "shop.db/orders/snapshot/snapshot-5").exists()
 
 
-BESIDE = ("_ledger/projections", "_ledger/leaving")
+BESIDE = ("_ledger/projections", "_ledger/pending-deletes")
 
 SCRIPT = """
 import sys, ledger

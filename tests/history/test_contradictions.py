@@ -30,7 +30,7 @@ def forge(place: Place, events: Events, **transaction: Any) -> int:
         "timeMillis": before["timeMillis"] + 1,
         "parent": digest(body),
         "transactions": [
-            {"id": f"forged-{version}", "asked": 64 * "0", **transaction, "events": events}
+            {"id": f"forged-{version}", "requestDigest": 64 * "0", **transaction, "events": events}
         ],
     }
     decoded = Codec[Any](TableEvent).decode(json.dumps(commit).encode(), "forged")
@@ -273,7 +273,7 @@ def test_an_id_used_twice_is_found(place: Place) -> None:
     assert "'K' was used in version 1 already" in found.what
 
 
-COPY = {"place": "memory://b", "ledgerId": "b", "copiedFrom": "a"}
+COPY = {"location": "memory://b", "ledgerId": "b", "copiedFrom": "a"}
 
 
 def test_an_id_used_twice_in_one_commit_is_found(place: Place) -> None:

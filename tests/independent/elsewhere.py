@@ -12,7 +12,7 @@ from tests.independent.replayer import (
     ids_in,
 )
 
-COLUMNS_SAID = frozenset({"replaceSchema", "nameSchema", "setCurrentSchema"})
+COLUMNS_SAID = frozenset({"replaceSchema", "assignSchemaId", "setCurrentSchema"})
 OWN_IDS_END = 10**12
 SEQUENCES_SINCE, ROW_IDS_SINCE = 2, 3
 
@@ -20,8 +20,8 @@ SEQUENCES_SINCE, ROW_IDS_SINCE = 2, 3
 def born(commit: Doc, folder: Any) -> Table:
     """Return what folds the stream that begins with a commit."""
     created = next(each for each in commit["transactions"][0]["events"])
-    kinds = {"born": FromIceberg, "bornInPaimon": FromPaimon, "bornInDelta": FromDelta}
-    return next((kind(folder) for key, kind in kinds.items() if key in created), Table(folder))
+    kinds = {"iceberg": FromIceberg, "paimon": FromPaimon, "delta": FromDelta}
+    return kinds[created["origin"]["type"]](folder) if "origin" in created else Table(folder)
 
 
 class Elsewhere(Table):
@@ -54,21 +54,23 @@ class FromIceberg(Elsewhere):
 
     def createTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         super().createTable(event, moment, commit)
-        told = event["born"]
+        told = event["origin"]
         self.born: Doc = {
             **{key: told.get(key) for key in ("source", "location", "formatVersion", "tableUuid")},
-            **{key: {} for key in ("schemas", "snapshots", "addedIn", "refs", "taggedAt")},
+            **{key: {} for key in ("schemas", "snapshots", "addedVersions", "refs", "tagTimes")},
             **{key: {} for key in ("statistics", "encryptionKeys")},
             **{key: [] for key in ("snapshotLog", "metadataLog")},
             **dict.fromkeys(("lastSequenceNumber", "nextRowId", "lastUpdatedMillis"), 0),
             "metadataFile": "",
-            "followedIn": -1,
-            "promotedIn": -1,
-            "followedLastId": 0,
-            "lastGivenId": 0,
+            "syncedVersion": -1,
+            "promotedVersion": -1,
+            "sourceLastSnapshotId": 0,
+            "lastAssignedSnapshotId": 0,
             "schemaId": told["schemaId"],
         }
-        self.born["schemas"][told["schemaId"]] = self.schema_now(told["schemaId"], told.get("text"))
+        self.born["schemas"][told["schemaId"]] = self.schema_now(
+            told["schemaId"], told.get("schemaJson")
+        )
 
     def fold(self, commit: Doc) -> None:
         """Take one commit in; a schema's id is what names it."""
@@ -80,15 +82,15 @@ class FromIceberg(Elsewhere):
         found: Doc = {"schemaId": schema_id, "fields": copy.deepcopy(self.fields)}
         if self.state["identifierFieldIds"]:
             found["identifierFieldIds"] = list(self.state["identifierFieldIds"])
-        return found if text is None else {**found, "text": text}
+        return found if text is None else {**found, "schemaJson": text}
 
     def add(self, schema: Doc) -> None:
         """Let a schema be there; one of its id is the same."""
         there = self.born["schemas"].setdefault(schema["schemaId"], schema)
         holds(there == schema, f"schema {schema['schemaId']} is another already")
 
-    def nameSchema(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
-        self.add(self.schema_now(event["schemaId"], event.get("text")))
+    def assignSchemaId(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        self.add(self.schema_now(event["schemaId"], event.get("schemaJson")))
         self.born["schemaId"] = event["schemaId"]
 
     def setCurrentSchema(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
@@ -105,7 +107,7 @@ class FromIceberg(Elsewhere):
         for each in event["schemaIds"]:
             del self.born["schemas"][each]
 
-    def removeLayouts(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+    def removeSpecsAndOrders(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         for ids, there, default in (("specIds", "specs", "spec"), ("orderIds", "orders", "order")):
             for each in event.get(ids, []):
                 holds(each != self.state[default], "a default goes")
@@ -118,7 +120,7 @@ class FromIceberg(Elsewhere):
         """Let a snapshot be there."""
         key, table = snapshot["snapshotId"], self.born
         holds(key not in table["snapshots"], f"snapshot {key} is there")
-        table["snapshots"][key], table["addedIn"][key] = snapshot, version
+        table["snapshots"][key], table["addedVersions"][key] = snapshot, version
         number = snapshot.get("sequenceNumber", 0)
         table["lastSequenceNumber"] = max(table["lastSequenceNumber"], number)
         if "firstRowId" in snapshot and "addedRows" in snapshot:
@@ -130,25 +132,25 @@ class FromIceberg(Elsewhere):
         holds(ref["snapshotId"] in self.born["snapshots"], f"{name} points to nothing")
         holds(name != "main" or ref["refType"] == "branch", "main is a branch")
         self.born["refs"][name] = ref
-        self.born["taggedAt"].pop(name, None)
+        self.born["tagTimes"].pop(name, None)
         if ref["refType"] == "tag":
-            self.born["taggedAt"][name] = moment
+            self.born["tagTimes"][name] = moment
 
     def removeSnapshotRef(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         del self.born["refs"][event["refName"]]
-        self.born["taggedAt"].pop(event["refName"], None)
+        self.born["tagTimes"].pop(event["refName"], None)
 
     def removeSnapshots(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         table = self.born
         for each in event["snapshotIds"]:
-            del table["snapshots"][each], table["addedIn"][each]
+            del table["snapshots"][each], table["addedVersions"][each]
             table["statistics"].pop(each, None)
             self.state["statistics"].pop(each, None)
         for name, ref in list(table["refs"].items()):
             if ref["snapshotId"] not in table["snapshots"]:
                 del table["refs"][name]
-                table["taggedAt"].pop(name, None)
-        if table["promotedIn"] >= 0:
+                table["tagTimes"].pop(name, None)
+        if table["promotedVersion"] >= 0:
             log = table["snapshotLog"]
             gone = [n for n, e in enumerate(log, 1) if e["snapshotId"] not in table["snapshots"]]
             table["snapshotLog"] = log[max(gone, default=0) :]
@@ -159,7 +161,7 @@ class FromIceberg(Elsewhere):
     def removeStatistics(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         for each in event.get("snapshotIds", []):
             del self.born["statistics"][each]
-        for each in event.get("ofPartitions", []):
+        for each in event.get("partitionStatisticsSnapshotIds", []):
             del self.state["statistics"][each]
 
     def addEncryptionKey(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
@@ -181,7 +183,7 @@ class FromIceberg(Elsewhere):
         holds(0 <= dropped <= len(log), "a log loses more than it has")
         self.born[name] = [*log[dropped:], *event.get("added", [])]
 
-    def setTableFacts(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+    def setTableMetadata(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         version = event.get("formatVersion", self.born["formatVersion"])
         holds(version >= self.born["formatVersion"], "the format version goes down")
         said = ("formatVersion", "tableUuid", "location", "lastSequenceNumber", "nextRowId")
@@ -189,27 +191,33 @@ class FromIceberg(Elsewhere):
         for key, of in (("lastColumnId", "highestFieldId"), ("lastPartitionId", "lastPartitionId")):
             self.state[of] = event.get(key, self.state[of])
 
-    def followSource(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
-        self.born["followedIn"] = commit["version"]
+    def syncSource(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+        self.born["syncedVersion"] = commit["version"]
         self.born |= {key: event[key] for key in ("metadataFile", "lastUpdatedMillis")}
 
-    def clockCorrected(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
-        super().clockCorrected(event, moment, commit)
+    def correctClock(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+        super().correctClock(event, moment, commit)
         latest, table = event["trueTimeMillis"], self.born
-        own = table["promotedIn"] >= 0 and range(table["followedLastId"] + 1, OWN_IDS_END)
+        own = table["promotedVersion"] >= 0 and range(
+            table["sourceLastSnapshotId"] + 1, OWN_IDS_END
+        )
         for each in (*table["snapshots"].values(), *table["snapshotLog"]):
             if own and each["snapshotId"] in own:
                 each["timestampMillis"] = min(each["timestampMillis"], latest)
-        table["taggedAt"] = {name: min(at, latest) for name, at in table["taggedAt"].items()}
+        table["tagTimes"] = {name: min(at, latest) for name, at in table["tagTimes"].items()}
 
     # Once the ledger owns it
 
     def promoteTable(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
-        holds(self.born["promotedIn"] < 0, "a table is promoted once")
+        holds(self.born["promotedVersion"] < 0, "a table is promoted once")
         last = event["lastSnapshotId"]
         taken = [each for each in self.born["snapshots"] if each < OWN_IDS_END]
         holds(max(taken, default=0) <= last < OWN_IDS_END, "ids would come again")
-        self.born |= {"promotedIn": commit["version"], "followedLastId": last, "lastGivenId": last}
+        self.born |= {
+            "promotedVersion": commit["version"],
+            "sourceLastSnapshotId": last,
+            "lastAssignedSnapshotId": last,
+        }
 
     def commitSnapshot(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         self.take_own(event, moment, commit, event.get("nextRowId"))
@@ -220,10 +228,10 @@ class FromIceberg(Elsewhere):
     def take_own(self, event: Doc, moment: int, commit: Doc, next_row_id: int | None) -> None:
         """Let the next snapshot of main be there."""
         table = self.born
-        holds(table["promotedIn"] >= 0, "the table is another's")
-        holds(event["snapshotId"] == table["lastGivenId"] + 1, "its id is another")
+        holds(table["promotedVersion"] >= 0, "the table is another's")
+        holds(event["snapshotId"] == table["lastAssignedSnapshotId"] + 1, "its id is another")
         holds(event["schemaId"] == table["schemaId"], "its schema is another")
-        table["lastGivenId"] = event["snapshotId"]
+        table["lastAssignedSnapshotId"] = event["snapshotId"]
         main, version = table["refs"].get("main"), table["formatVersion"]
         snapshot: Doc = {"snapshotId": event["snapshotId"], "timestampMillis": moment}
         snapshot["schemaId"] = event["schemaId"]
@@ -273,7 +281,7 @@ class FromPaimon(Elsewhere):
 
     def createTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         super().createTable(event, moment, commit)
-        self.told = told = event["bornInPaimon"]
+        self.told = told = event["origin"]
         self.current = told["schemaId"]
         self.schemas = {self.current: self.all_of_it(self.current, moment)}
         self.snapshots: dict[int, Doc] = {}
@@ -307,7 +315,7 @@ class FromPaimon(Elsewhere):
         times = {"schemaId": schema_id, "schemaTime": moment}
         return copy.deepcopy({**kept, **times, "fields": self.fields, "options": self.options})
 
-    def nameSchema(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
+    def assignSchemaId(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
         holds(event["schemaId"] not in self.schemas, "the schema is there")
         self.current = event["schemaId"]
         self.schemas[self.current] = self.all_of_it(self.current, moment)
@@ -323,7 +331,7 @@ class FromPaimon(Elsewhere):
             holds(each != self.current, "the current schema goes")
             del self.schemas[each]
 
-    def setTableFacts(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+    def setTableMetadata(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         holds(set(event) == {"type", "lastColumnId"}, "only lastColumnId stands here")
         self.state["highestFieldId"] = event["lastColumnId"]
 
@@ -347,8 +355,8 @@ class FromPaimon(Elsewhere):
         super().rollback(event, moment, commit)
         self.added_in[event["snapshotId"]] = commit["version"]
 
-    def clockCorrected(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
-        super().clockCorrected(event, moment, commit)
+    def correctClock(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+        super().correctClock(event, moment, commit)
         for key, each in (*self.snapshots.items(), *self.kept.items()):
             if self.promoted_in >= 0 and key > self.last_followed:
                 each["timeMillis"] = min(each["timeMillis"], event["trueTimeMillis"])
@@ -389,7 +397,7 @@ class FromDelta(Elsewhere):
 
     def createTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         super().createTable(event, moment, commit)
-        told = event["bornInDelta"]
+        told = event["origin"]
         self.delta: Doc = {
             "source": told["source"],
             "tableId": told["tableId"],
@@ -400,13 +408,13 @@ class FromDelta(Elsewhere):
             "protocol": "",
             "metadata": "",
             "columns": {},
-            "promotedIn": -1,
-            "followedSchemaId": -1,
+            "promotedVersion": -1,
+            "sourceSchemaId": -1,
         }
 
-    def followDelta(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+    def syncDelta(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         delta, version = self.delta, event["deltaVersion"]
-        holds(delta["promotedIn"] < 0 and version > delta["deltaVersion"], "it came in before")
+        holds(delta["promotedVersion"] < 0 and version > delta["deltaVersion"], "it came in before")
         for path, field_id in event.get("columns", {}).items():
             holds(delta["columns"].setdefault(path, field_id) == field_id, "a column's id changes")
         if version != delta["deltaVersion"] + 1:
@@ -416,7 +424,7 @@ class FromDelta(Elsewhere):
         delta |= {key: event[key] for key in ("protocol", "metadata") if key in event}
 
     def promoteTable(self, _event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
-        holds(self.delta["promotedIn"] < 0, "a table is promoted once")
-        self.delta["promotedIn"] = commit["version"]
+        holds(self.delta["promotedVersion"] < 0, "a table is promoted once")
+        self.delta["promotedVersion"] = commit["version"]
         # What its own transaction makes of the schema is the ledger's.
-        self.delta["followedSchemaId"] = self.state["schemaId"]
+        self.delta["sourceSchemaId"] = self.state["schemaId"]

@@ -97,13 +97,13 @@ OUTSIDE = ("author", "message", "properties")
 
 def said_by(transaction: Doc) -> str:
     """Return what the state says of who asked."""
-    digest = transaction.get("outside", {}).get("author")
-    return transaction.get("author", "") if digest is None else f"outside:{digest}"
+    digest = transaction.get("sidecar", {}).get("author")
+    return transaction.get("author", "") if digest is None else f"sidecar:{digest}"
 
 
 def people(root: Path, transaction: Doc) -> Doc:
     """Return what a transaction says of who and why; None stands for what was erased."""
-    outside = transaction.get("outside")
+    outside = transaction.get("sidecar")
     if outside is None:
         return {key: transaction[key] for key in OUTSIDE if key in transaction}
     holds(not set(OUTSIDE) & set(transaction), "a line holds what is kept outside")
@@ -138,17 +138,17 @@ def what_is_left(path: Path) -> Doc:
 
 def with_values(root: Path, table_id: str, change: Doc) -> Doc:
     """Return a file change with the values that stand outside of its line; erased ones are None."""
-    if "outside" not in change:
+    if "sidecar" not in change:
         return change
-    told = {key: value for key, value in change.items() if key != "outside"}
-    for field_id, at in change["outside"].items():
+    told = {key: value for key, value in change.items() if key != "sidecar"}
+    for field_id, at in change["sidecar"].items():
         bounds = column_value(root, table_id, at, "bounds", int(field_id)) or {}
         for side, name in (("lower", "lowerBounds"), ("upper", "upperBounds")):
             if side in bounds:
                 told[name] = told.get(name, {}) | {field_id: bounds[side]}
     told["partition"] = [
-        column_value(root, table_id, value.removeprefix("outside:"))
-        if isinstance(value, str) and value.startswith("outside:")
+        column_value(root, table_id, value.removeprefix("sidecar:"))
+        if isinstance(value, str) and value.startswith("sidecar:")
         else value
         for value in change.get("partition", [])
     ]
@@ -262,7 +262,7 @@ class Table:
         for transaction in commit["transactions"]:
             moment = transaction.get("effectiveTimeMillis", commit["timeMillis"])
             events = transaction.get("events", [])
-            self.is_outside |= "outside" in transaction
+            self.is_outside |= "sidecar" in transaction
             for event in events:
                 holds(not self.state.get("dropped"), "nothing can follow a seal")
                 holds(self.state or event["type"] == "createTable", "a table begins with its birth")
@@ -513,7 +513,7 @@ class Table:
 
     def name(self, event: Doc) -> None:
         """Keep the schemas whose names a snapshot's files use."""
-        self.state["named"] = sorted({*self.state["named"], *event.get("namedSchemaIds", [])})
+        self.state["named"] = sorted({*self.state["named"], *event.get("nameMappingSchemaIds", [])})
 
     def apply(self, files: dict[str, Doc], event: Doc) -> None:
         """Let files come and go."""
@@ -678,7 +678,7 @@ class Table:
             kept = self.state[each].items()
             self.state[each] = {k: v for k, v in kept if k >= earliest or k in tagged}
 
-    def clockCorrected(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+    def correctClock(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         latest = event["trueTimeMillis"]
         holds(event["firstVersion"] < commit["version"] and latest <= moment, "no such correction")
         self.state["schemaTime"] = min(self.state["schemaTime"], latest)
@@ -690,7 +690,7 @@ class Table:
         for tag in self.state["tags"].values():
             tag[1] = min(tag[1], latest)
 
-    def formatRulesRaised(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+    def raiseFormatRules(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         rules = self.state["rules"]
         holds(all(v > rules.get(k, 1) for k, v in event["rules"].items()), "rules go down")
         rules |= event["rules"]
@@ -725,7 +725,7 @@ class Catalog:
         self.version, self.time_millis = commit["version"], commit["timeMillis"]
         for transaction in commit["transactions"]:
             moment = transaction.get("effectiveTimeMillis", commit["timeMillis"])
-            self.is_outside |= "outside" in transaction
+            self.is_outside |= "sidecar" in transaction
             self.now = [moment, said_by(transaction)]
             for event in transaction.get("events", []):
                 getattr(self, event["type"])(event)
@@ -809,7 +809,7 @@ class Catalog:
     def eraseValues(self, event: Doc) -> None:  # noqa: N802
         holds(event["values"] >= event["transactions"] > 0, "erases nothing")
 
-    def clockCorrected(self, event: Doc) -> None:  # noqa: N802
+    def correctClock(self, event: Doc) -> None:  # noqa: N802
         latest = event["trueTimeMillis"]
         holds(event["firstVersion"] < self.version and latest <= self.now[0], "no such correction")
         self.corrections.append({"version": self.version, "trueTimeMillis": latest})
@@ -819,15 +819,15 @@ class Catalog:
                 each[key] = [min(each[key][0], latest), each[key][1]]
 
     def moveLedger(self, event: Doc) -> None:  # noqa: N802
-        self.place, self.placed_version, self.aliases = event["place"], self.version, set()
+        self.place, self.placed_version, self.aliases = event["location"], self.version, set()
 
     def aliasLedger(self, event: Doc) -> None:  # noqa: N802
-        self.aliases.add(event["place"])
+        self.aliases.add(event["location"])
 
     def copyLedger(self, event: Doc) -> None:  # noqa: N802
         self.moveLedger(event)
         self.ledger_id, self.copied_from = event["ledgerId"], event["copiedFrom"]
-        without = set(event.get("without", ()))
+        without = set(event.get("excludedTableIds", ()))
         there = {each["tableId"] for each in self.tables.values()}
         holds(without <= there, "a copy leaves tables that were there")
         self.tables = {

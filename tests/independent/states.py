@@ -42,13 +42,13 @@ SAID_OF_SNAPSHOTS = {
     "writer_version": "writerVersion",
 }
 OF_TABLES: Doc = {
-    **dict.fromkeys(("isExternal", "dropped", "keepsOutside"), False),
+    **dict.fromkeys(("isExternal", "dropped", "hasSidecars"), False),
     **dict.fromkeys(("defaultSpecId", "defaultOrderId", "lastBranchNumber"), 0),
     "earliestSnapshotId": 1,
-    **dict.fromkeys(("snapshot", "born", "paimon", "delta")),
+    **dict.fromkeys(("snapshot", "origin")),
     **dict.fromkeys(("tags", "partitionStatistics", "formatRules"), NO_MAP),
     **dict.fromkeys(("branches", "statistics"), NO_MAP),
-    **dict.fromkeys(("namedSchemaIds", "corrections"), NO_LIST),
+    **dict.fromkeys(("nameMappingSchemaIds", "corrections"), NO_LIST),
 }
 OF_SCHEMAS: Doc = {
     **dict.fromkeys(("partitionKeys", "primaryKeys", "identifierFieldIds"), NO_LIST),
@@ -58,19 +58,19 @@ OF_SCHEMAS: Doc = {
 }
 OF_ICEBERG: Doc = {
     "tableUuid": None,
-    **dict.fromkeys(("snapshots", "addedIn", "refs", "taggedAt"), NO_MAP),
+    **dict.fromkeys(("snapshots", "addedVersions", "refs", "tagTimes"), NO_MAP),
     **dict.fromkeys(("statistics", "encryptionKeys"), NO_MAP),
     **dict.fromkeys(("snapshotLog", "metadataLog"), NO_LIST),
     **dict.fromkeys(("lastSequenceNumber", "nextRowId", "lastUpdatedMillis"), 0),
     "metadataFile": "",
-    **dict.fromkeys(("followedIn", "promotedIn"), -1),
-    **dict.fromkeys(("followedLastId", "lastGivenId"), 0),
+    **dict.fromkeys(("syncedVersion", "promotedVersion"), -1),
+    **dict.fromkeys(("sourceLastSnapshotId", "lastAssignedSnapshotId"), 0),
 }
 OF_PAIMON: Doc = {
-    **dict.fromkeys(("snapshots", "kept", "addedIn", "branches"), NO_MAP),
-    "promotedIn": -1,
-    "followedLastId": 0,
-    "sums": {
+    **dict.fromkeys(("snapshots", "taggedSnapshots", "addedVersions", "branches"), NO_MAP),
+    "promotedVersion": -1,
+    "sourceLastSnapshotId": 0,
+    "totals": {
         **dict.fromkeys(("file_count", "file_size_in_bytes", "record_count"), 0),
         "last_file_creation_time": None,
     },
@@ -80,15 +80,15 @@ OF_DELTA: Doc = {
     **dict.fromkeys(("oldestVersion", "timestampMillis"), 0),
     **dict.fromkeys(("sha256", "protocol", "metadata"), ""),
     "columns": {},
-    **dict.fromkeys(("promotedIn", "followedSchemaId"), -1),
+    **dict.fromkeys(("promotedVersion", "sourceSchemaId"), -1),
 }
 OF_CATALOGS: Doc = {
     "corrections": [],
-    "place": "",
-    "placedVersion": -1,
+    "location": "",
+    "locationVersion": -1,
     "aliases": [],
     **dict.fromkeys(("ledgerId", "copiedFrom"), ""),
-    "keepsOutside": False,
+    "hasSidecars": False,
 }
 """What a record leaves out where it is so, in the order of its keys."""
 ICEBERG_SNAPSHOT = (
@@ -173,14 +173,12 @@ def of_table(table: Table) -> Doc:
             key: {"file_size_in_bytes": size, "path": path}
             for key, (path, size) in sorted(state["statistics"].items())
         },
-        "namedSchemaIds": state["named"],
+        "nameMappingSchemaIds": state["named"],
         "dropped": state["dropped"],
         "corrections": of_corrections(state["corrections"]),
         "formatRules": dict(sorted(state["rules"].items())),
-        "born": of_iceberg(table) if isinstance(table, FromIceberg) else None,
-        "paimon": of_paimon(table) if isinstance(table, FromPaimon) else None,
-        "delta": of_delta(table) if isinstance(table, FromDelta) else None,
-        "keepsOutside": table.is_outside,
+        "origin": of_origin(table),
+        "hasSidecars": table.is_outside,
         "branches": {
             name: of_branch(name, each) for name, each in sorted(state["branches"].items())
         },
@@ -288,6 +286,15 @@ def of_branch(name: str, branch: Doc) -> Doc:
 # Tables that were born elsewhere
 
 
+def of_origin(table: Table) -> Doc | None:
+    """Return what a table has of the one that it was imported from."""
+    if isinstance(table, FromIceberg):
+        return {"type": "iceberg", **of_iceberg(table)}
+    if isinstance(table, FromPaimon):
+        return {"type": "paimon", **of_paimon(table)}
+    return {"type": "delta", **of_delta(table)} if isinstance(table, FromDelta) else None
+
+
 def of_iceberg(table: FromIceberg) -> Doc:
     """Return the record of what a table has besides that came from Iceberg."""
     keys = ("source", "location", "formatVersion", "tableUuid", "schemas", "schemaId")
@@ -296,7 +303,7 @@ def of_iceberg(table: FromIceberg) -> Doc:
         key: in_order(ICEBERG_SNAPSHOT, each) for key, each in born["snapshots"].items()
     }
     born["refs"] = {key: in_order(ICEBERG_REF, each) for key, each in born["refs"].items()}
-    schema = ("schemaId", "fields", "identifierFieldIds", "text")
+    schema = ("schemaId", "fields", "identifierFieldIds", "schemaJson")
     born["schemas"] = {
         key: in_order(schema, {**each, "fields": [*map(of_field, each["fields"])]})
         for key, each in born["schemas"].items()
@@ -342,7 +349,7 @@ def counted(summary: Doc, key: str, absent: int = 0) -> int:
 def iceberg_tags(born: Doc) -> Doc:
     """Return the refs that are tags."""
     return {
-        name: [ref["snapshotId"], born["taggedAt"][name], ref.get("maxRefAgeMillis")]
+        name: [ref["snapshotId"], born["tagTimes"][name], ref.get("maxRefAgeMillis")]
         for name, ref in born["refs"].items()
         if ref["refType"] == "tag"
     }
@@ -355,12 +362,12 @@ def of_paimon(table: FromPaimon) -> Doc:
         "location": table.told["location"],
         "schemas": {key: of_schema(each) for key, each in table.schemas.items()},
         "snapshots": {key: of_snapshot(each) for key, each in table.snapshots.items()},
-        "kept": {key: of_snapshot(each) for key, each in table.kept.items()},
-        "addedIn": table.added_in,
+        "taggedSnapshots": {key: of_snapshot(each) for key, each in table.kept.items()},
+        "addedVersions": table.added_in,
         "branches": table.branch_files,
-        "promotedIn": table.promoted_in,
-        "followedLastId": table.last_followed,
-        "sums": of_totals(table.state["totals"]),
+        "promotedVersion": table.promoted_in,
+        "sourceLastSnapshotId": table.last_followed,
+        "totals": of_totals(table.state["totals"]),
     }
     return less(found, OF_PAIMON)
 
@@ -381,12 +388,12 @@ def of_catalog(catalog: Catalog) -> Doc:
         "views": [of_view(name, it) for name, it in sorted(catalog.views.items())],
         "usedPaths": sorted(catalog.paths),
         "corrections": of_corrections(catalog.corrections),
-        "place": catalog.place,
-        "placedVersion": catalog.placed_version,
+        "location": catalog.place,
+        "locationVersion": catalog.placed_version,
         "aliases": sorted(catalog.aliases),
         "ledgerId": catalog.ledger_id,
         "copiedFrom": catalog.copied_from,
-        "keepsOutside": catalog.is_outside,
+        "hasSidecars": catalog.is_outside,
     }
     return less(found, OF_CATALOGS)
 

@@ -141,7 +141,7 @@ def a_life(lake: Ledger, seed: int) -> None:
 
 
 NOT_MADE_HERE = {
-    *("clockCorrected", "formatRulesRaised", "undropColumn"),
+    *("correctClock", "raiseFormatRules", "undropColumn"),
     *("moveLedger", "aliasLedger", "copyLedger"),
     *("setSnapshotRef", "removeSnapshotRef", "commitToBranch"),
     *("eraseValues", "setStatistics"),

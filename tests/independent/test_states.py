@@ -164,7 +164,7 @@ def test_what_is_corrected_is_earlier_for_both_readers() -> None:
     moments = {each["timestampMillis"] for each in promoted.born["snapshots"].values()}
     # The source's own keeps what the source says.
     assert moments == {10, 120}
-    assert promoted.born["taggedAt"] == {"v1": 120}
+    assert promoted.born["tagTimes"] == {"v1": 120}
     catalog = Catalog()
     assert compared(lines(*CATALOG[:4]), catalog) == 4
     assert catalog.databases["db"]["created"] == [150, "ann"]

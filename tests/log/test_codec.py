@@ -64,7 +64,7 @@ COMMIT: Commit[TableEvent] = Commit(
 GOLDEN = (
     b'{"format":3,"version":12,"timeMillis":1741701564261,"parent":"sha256:9f",'
     b'"transactions":[{"id":"0198f","author":"etl@prod","message":"split the address",'
-    b'"properties":{"a":"1","b":"2"},"asked":"","events":['
+    b'"properties":{"a":"1","b":"2"},"requestDigest":"","events":['
     b'{"type":"renameColumn","fieldNames":["addr"],"newName":"address","fieldId":4},'
     b'{"type":"addColumn","fieldNames":["address","zip"],"dataType":"STRING",'
     b'"move":{"fieldName":"zip","type":"FIRST"},"fieldId":9,"parentId":4},'
@@ -151,7 +151,7 @@ BRANCHES: Commit[TableEvent] = Commit(
 )
 GOLDEN_BRANCHES = (
     b'{"format":3,"version":4,"timeMillis":7,"parent":"sha256:9f",'
-    b'"transactions":[{"id":"0198f","asked":"","events":['
+    b'"transactions":[{"id":"0198f","requestDigest":"","events":['
     b'{"type":"setSnapshotRef","refName":"audit","ref":{"snapshotId":1,"refType":"branch",'
     b'"minSnapshotsToKeep":3},"base":{"version":1,"recordCount":2,"fileSizeInBytes":80,'
     b'"fileCount":1}},'
@@ -168,8 +168,8 @@ GOLDEN_BRANCHES = (
 )
 GOLDEN_CLOCKS = (
     b'{"format":3,"version":13,"timeMillis":1741701564261,"parent":"sha256:9f",'
-    b'"transactions":[{"id":"0198f","asked":"","effectiveTimeMillis":1741701564200,"events":['
-    b'{"type":"clockCorrected","firstVersion":12,"trueTimeMillis":1741701564199},'
+    b'"transactions":[{"id":"0198f","requestDigest":"","effectiveTimeMillis":1741701564200,"events":['
+    b'{"type":"correctClock","firstVersion":12,"trueTimeMillis":1741701564199},'
     b'{"type":"undropColumn","fieldNames":["address","zip"],"dataType":"STRING",'
     b'"comment":"five digits",'
     b'"move":{"fieldName":"zip","type":"AFTER","referenceFieldName":"city"},"defaultValue":"0",'
@@ -194,9 +194,9 @@ PLACES: Commit[CatalogEvent] = Commit(
 )
 GOLDEN_PLACES = (
     b'{"format":3,"version":1,"timeMillis":7,"parent":"sha256:9f","transactions":['
-    b'{"id":"0198f","asked":"","events":[{"type":"moveLedger","place":"s3://b/lake"},'
-    b'{"type":"aliasLedger","place":"/mnt/lake"},{"type":"copyLedger","place":"/copy",'
-    b'"ledgerId":"y","copiedFrom":"x","without":["t"]}]}]}\n'
+    b'{"id":"0198f","requestDigest":"","events":[{"type":"moveLedger","location":"s3://b/lake"},'
+    b'{"type":"aliasLedger","location":"/mnt/lake"},{"type":"copyLedger","location":"/copy",'
+    b'"ledgerId":"y","copiedFrom":"x","excludedTableIds":["t"]}]}]}\n'
 )
 ERASING: Commit[CatalogEvent] = Commit(
     format=3,
@@ -215,8 +215,8 @@ ERASING: Commit[CatalogEvent] = Commit(
 )
 GOLDEN_ERASING = (
     b'{"format":3,"version":1,"timeMillis":7,"parent":"sha256:9f","transactions":['
-    b'{"id":"0198f","outside":{"author":"aa","message":"bb","properties":"cc"},"asked":"dd",'
-    b'"events":[{"type":"eraseValues","values":3,"transactions":1}]},{"id":"0199a","outside":{},"asked":""}'
+    b'{"id":"0198f","sidecar":{"author":"aa","message":"bb","properties":"cc"},"requestDigest":"dd",'
+    b'"events":[{"type":"eraseValues","values":3,"transactions":1}]},{"id":"0199a","sidecar":{},"requestDigest":""}'
     b"]}\n"
 )
 
@@ -228,11 +228,11 @@ def test_a_commits_bytes_with_values_outside_are_frozen() -> None:
 
 def test_a_value_outside_of_a_kind_that_is_not_known_asks_for_an_upgrade() -> None:
     newer = GOLDEN_ERASING.replace(b'"message":"bb"', b'"bounds":"bb"')
-    with pytest.raises(UpgradeRequiredError, match="the outside key 'bounds'"):
+    with pytest.raises(UpgradeRequiredError, match="the sidecar key 'bounds'"):
         Codec(CatalogEvent).decode(newer, "file")
-    for broken in (b'"outside":null', b'"outside":[]', b'"outside":{"author":1}'):
+    for broken in (b'"sidecar":null', b'"sidecar":[]', b'"sidecar":{"author":1}'):
         with pytest.raises(DamagedLogError):
-            Codec(CatalogEvent).decode(GOLDEN_ERASING.replace(b'"outside":{}', broken), "file")
+            Codec(CatalogEvent).decode(GOLDEN_ERASING.replace(b'"sidecar":{}', broken), "file")
 
 
 def test_a_commits_bytes_are_frozen() -> None:

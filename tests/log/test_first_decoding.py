@@ -14,7 +14,7 @@ import sys, threading
 
 sys.setswitchinterval(1e-6)
 together = threading.Barrier(8)
-body = b'{"format":3,"version":0,"timeMillis":1,"transactions":[{"id":"x","asked":""}]}'
+body = b'{"format":3,"version":0,"timeMillis":1,"transactions":[{"id":"x","requestDigest":""}]}'
 
 def first(is_table):
     together.wait()

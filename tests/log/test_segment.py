@@ -32,7 +32,7 @@ def lines_of(first: int, last: int) -> list[bytes]:
 
 def commit(version: int, text: str) -> bytes:
     start = f'{{"format":3,"version":{version},"timeMillis":{version},"transactions":[{{"id":"'
-    return f'{start}{version}","message":"{text}","asked":""}}]}}\n'.encode()
+    return f'{start}{version}","message":"{text}","requestDigest":""}}]}}\n'.encode()
 
 
 @given(st.integers(0, 10**7))

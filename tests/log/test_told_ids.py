@@ -37,7 +37,7 @@ from tests.faults import Wrapped
 from tests.lakes import START_MILLIS, lake_on, memory, no_time, ticking
 
 DAY_MILLIS = 86_400_000
-BIRTH = {"schema": CREATED.schema, "field_id_policy": "iceberg", "born": CREATED.born}
+BIRTH = {"schema": CREATED.schema, "field_id_policy": "iceberg", "origin": CREATED.origin}
 COLUMNS = {"id": "BIGINT", "addr": "STRING"}
 
 Ask = Callable[..., Any]

@@ -26,7 +26,7 @@ LIMIT_BYTES: Final = 6 << 30
 ROWS: Final = 801
 LAST: Final = (
     b'{"format":3,"version":800,"timeMillis":1,'
-    b'"transactions":[{"id":"a","author":"b","asked":""}]}\n'
+    b'"transactions":[{"id":"a","author":"b","requestDigest":""}]}\n'
 )
 
 

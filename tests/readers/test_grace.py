@@ -206,7 +206,7 @@ def test_without_a_time_for_readers_what_expired_goes_at_once(tmp_path: Path) ->
     table.expire_snapshots(before=4)
     project(table)
     assert_exact(table)
-    assert not (folder_of(table) / "_ledger/leaving").exists()
+    assert not (folder_of(table) / "_ledger/pending-deletes").exists()
 
 
 def test_a_shorter_time_holds_for_what_leaves_already(tmp_path: Path) -> None:

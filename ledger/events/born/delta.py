@@ -11,7 +11,15 @@ from msgspec import UNSET, Struct, UnsetType
 from ledger.events.base import Record
 
 
-class DeltaBirth(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
+class DeltaBirth(
+    Struct,
+    frozen=True,
+    rename="camel",
+    forbid_unknown_fields=True,
+    kw_only=True,
+    tag_field="type",
+    tag="delta",
+):
     """Where a table that comes from Delta comes from.
 
     `source` says whose it is, without secrets; `table_id` is the id of its first metadata there.
@@ -21,7 +29,7 @@ class DeltaBirth(Struct, frozen=True, rename="camel", forbid_unknown_fields=True
     table_id: str
 
 
-class DeltaFollowed(Record, frozen=True, tag="followDelta", kw_only=True):
+class DeltaFollowed(Record, frozen=True, tag="syncDelta", kw_only=True):
     """All that a version of the source says has come in, up to and with this transaction.
 
     `timestamp_millis` is its own; the time of effect may be later, since that never goes back.

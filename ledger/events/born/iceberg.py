@@ -8,7 +8,7 @@ Source: the Iceberg table specification and its REST catalog specification.
 
 from typing import Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from ledger.events.base import Record
 from ledger.model.types.wire import FieldObject
@@ -29,7 +29,7 @@ class IcebergSchema(_Part, frozen=True, kw_only=True):
     schema_id: int
     fields: tuple[FieldObject, ...]
     identifier_field_ids: tuple[int, ...] = ()
-    text: str | UnsetType = UNSET
+    text: str | UnsetType = field(default=UNSET, name="schemaJson")
 
 
 class IcebergSnapshot(_Part, frozen=True, kw_only=True, gc=False):
@@ -105,7 +105,7 @@ class LoggedMetadata(_Part, frozen=True, kw_only=True):
     metadata_file: str
 
 
-class IcebergBirth(_Part, frozen=True, kw_only=True):
+class IcebergBirth(_Part, frozen=True, kw_only=True, tag_field="type", tag="iceberg"):
     """What a table that comes from Iceberg begins with, beside its first schema.
 
     `source` says whose it is, without secrets; `location` is Iceberg's, which need not be the
@@ -117,7 +117,7 @@ class IcebergBirth(_Part, frozen=True, kw_only=True):
     format_version: int
     schema_id: int
     table_uuid: str | UnsetType = UNSET
-    text: str | UnsetType = UNSET
+    text: str | UnsetType = field(default=UNSET, name="schemaJson")
 
 
 class SnapshotAdded(Record, frozen=True, tag="addSnapshot"):
@@ -166,14 +166,14 @@ class SchemaReplaced(Record, frozen=True, tag="replaceSchema"):
     identifier_field_ids: tuple[int, ...] = ()
 
 
-class SchemaNamed(Record, frozen=True, tag="nameSchema"):
+class SchemaNamed(Record, frozen=True, tag="assignSchemaId"):
     """The columns as they stand are the schema of this id, which is the current one.
 
     `text` as in `IcebergSchema`.
     """
 
     schema_id: int
-    text: str | UnsetType = UNSET
+    text: str | UnsetType = field(default=UNSET, name="schemaJson")
 
 
 class SchemaAdded(Record, frozen=True, tag="addSchema"):
@@ -194,7 +194,7 @@ class SchemasRemoved(Record, frozen=True, tag="removeSchemas"):
     schema_ids: tuple[int, ...]
 
 
-class LayoutsRemoved(Record, frozen=True, tag="removeLayouts", kw_only=True):
+class LayoutsRemoved(Record, frozen=True, tag="removeSpecsAndOrders", kw_only=True):
     """Partition specs and sort orders are gone, none of them a default."""
 
     spec_ids: tuple[int, ...] = ()
@@ -211,7 +211,7 @@ class StatisticsRemoved(Record, frozen=True, tag="removeStatistics", kw_only=Tru
     """Snapshots have no statistics file any more, or none by partition."""
 
     snapshot_ids: tuple[int, ...] = ()
-    of_partitions: tuple[int, ...] = ()
+    of_partitions: tuple[int, ...] = field(default=(), name="partitionStatisticsSnapshotIds")
 
 
 class EncryptionKeyAdded(Record, frozen=True, tag="addEncryptionKey"):
@@ -240,7 +240,7 @@ class MetadataLogUpdated(Record, frozen=True, tag="updateMetadataLog", kw_only=T
     added: tuple[LoggedMetadata, ...] = ()
 
 
-class TableFactsSet(Record, frozen=True, tag="setTableFacts", kw_only=True):
+class TableFactsSet(Record, frozen=True, tag="setTableMetadata", kw_only=True):
     """Facts and counters of the table, where the events before it do not say them already."""
 
     format_version: int | UnsetType = UNSET
@@ -252,7 +252,7 @@ class TableFactsSet(Record, frozen=True, tag="setTableFacts", kw_only=True):
     next_row_id: int | UnsetType = UNSET
 
 
-class SourceFollowed(Record, frozen=True, tag="followSource"):
+class SourceFollowed(Record, frozen=True, tag="syncSource"):
     """All that a metadata file of the source says has come in.
 
     `last_updated_millis` is its own; the time of effect may be later, since that never goes back.

@@ -12,7 +12,15 @@ from msgspec import UNSET, Struct, UnsetType
 from ledger.events.base import Record
 
 
-class PaimonBirth(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
+class PaimonBirth(
+    Struct,
+    frozen=True,
+    rename="camel",
+    forbid_unknown_fields=True,
+    kw_only=True,
+    tag_field="type",
+    tag="paimon",
+):
     """Where a table that comes from Paimon comes from.
 
     `source` says whose it is, without secrets; `location` is its folder there, below which its

@@ -228,8 +228,7 @@ def _create_table(request: CreateTable, standing: Standing) -> tuple[CatalogEven
                 f"table id {request.table_id} is {holder.identifier}'s; take a fresh one"
             ),
         )
-    is_born_here = request.born is request.born_in_paimon is request.born_in_delta is UNSET
-    if is_born_here and not standing.state.keeps_outside:
+    if request.origin is UNSET and not standing.state.keeps_outside:
         refuse_unerasable(request.schema.options)
     event = TableCreated(
         identifier=name_record(name),
@@ -240,9 +239,7 @@ def _create_table(request: CreateTable, standing: Standing) -> tuple[CatalogEven
         field_id_policy=request.field_id_policy,
         partition_spec=request.partition_spec,
         sort_order=request.sort_order,
-        born=request.born,
-        born_in_paimon=request.born_in_paimon,
-        born_in_delta=request.born_in_delta,
+        origin=request.origin,
     )
     return (event,)
 

@@ -6,7 +6,7 @@ A record is a cache: another fold version's is ignored, and any can be made agai
 from __future__ import annotations
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ledger.events.catalog_events import CatalogEvent, ViewRecord
 from ledger.evolution.catalog.builder import CatalogBuilder
@@ -72,12 +72,12 @@ class _State(_Record, frozen=True):
     views: tuple[_View, ...]
     used_paths: tuple[str, ...]
     corrections: tuple[ClockCorrection, ...] = ()
-    place: str = ""
-    placed_version: int = -1
+    place: str = field(default="", name="location")
+    placed_version: int = field(default=-1, name="locationVersion")
     aliases: tuple[str, ...] = ()
     ledger_id: str = ""
     copied_from: str = ""
-    keeps_outside: bool = False
+    keeps_outside: bool = field(default=False, name="hasSidecars")
 
 
 _SAME = (

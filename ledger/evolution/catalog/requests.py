@@ -55,9 +55,7 @@ class CreateTable:
         field_id_policy: Who counts field ids, as `TableCreated` has it.
         partition_spec: Spec 0, as `TableCreated` has it.
         sort_order: Order 1, as `TableCreated` has it.
-        born: Where it comes from, as `TableCreated` has it.
-        born_in_paimon: The same of one from Paimon.
-        born_in_delta: The same of one from Delta.
+        origin: Where it comes from, as `TableCreated` has it.
     """
 
     identifier: Identifier
@@ -67,9 +65,7 @@ class CreateTable:
     field_id_policy: FieldIdPolicy | UnsetType = UNSET
     partition_spec: tuple[PartitionFieldRecord, ...] | UnsetType = UNSET
     sort_order: tuple[SortFieldRecord, ...] | UnsetType = UNSET
-    born: IcebergBirth | UnsetType = UNSET
-    born_in_paimon: PaimonBirth | UnsetType = UNSET
-    born_in_delta: DeltaBirth | UnsetType = UNSET
+    origin: IcebergBirth | PaimonBirth | DeltaBirth | UnsetType = UNSET
 
 
 @frozen

@@ -14,11 +14,12 @@ from typing import Any, assert_never, cast
 from msgspec import UNSET, UnsetType
 
 from ledger.events import TableEvent
-from ledger.events.born.delta import DeltaFollowed
+from ledger.events.born.delta import DeltaBirth, DeltaFollowed
 from ledger.events.born.iceberg import (
     CurrentSchemaSet,
     EncryptionKeyAdded,
     EncryptionKeyRemoved,
+    IcebergBirth,
     IcebergEvent,
     IcebergStatistics,
     LayoutsRemoved,
@@ -37,7 +38,7 @@ from ledger.events.born.iceberg import (
     StatisticsSet,
     TableFactsSet,
 )
-from ledger.events.born.paimon import PaimonBranchUpdated
+from ledger.events.born.paimon import PaimonBirth, PaimonBranchUpdated
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Commit, Transaction
 from ledger.events.rules_events import FormatRulesRaised
@@ -483,15 +484,24 @@ class TableBuilder:
         self._identity = (event.table_id, event.path, event.is_external)
         self._created = (moment, author)
         self._is_closed = False
-        if not isinstance(event.born_in_paimon, UnsetType):
-            self._schema_id = event.born_in_paimon.schema_id
-            self._paimon = PaimonTable.of_birth(event.born_in_paimon, self._freeze_schema())
-        if not isinstance(event.born_in_delta, UnsetType):
-            self._delta = DeltaTable.of_birth(event.born_in_delta)
-        if not isinstance(event.born, UnsetType):
-            record = event.schema
-            self._born = BornTrail.of_birth(event.born, record.fields, record.identifier_field_ids)
-            self._schema_id = event.born.schema_id
+        self._begin_origin(event)
+
+    def _begin_origin(self, event: TableCreated) -> None:
+        origin = event.origin
+        if isinstance(origin, UnsetType):
+            return
+        match origin:
+            case PaimonBirth():
+                self._schema_id = origin.schema_id
+                self._paimon = PaimonTable.of_birth(origin, self._freeze_schema())
+            case DeltaBirth():
+                self._delta = DeltaTable.of_birth(origin)
+            case IcebergBirth():
+                record = event.schema
+                self._born = BornTrail.of_birth(origin, record.fields, record.identifier_field_ids)
+                self._schema_id = origin.schema_id
+            case _:
+                assert_never(origin)
 
     def _trail(self, event: IcebergEvent) -> BornTrail:
         if self._born is None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from ledger.events import TableEvent
 from ledger.events.born.iceberg import IcebergStatistics
@@ -55,14 +55,12 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     totals: Totals | None = None
     tags: Any = {}
     partition_statistics: dict[int, StatisticsFile] = {}
-    named_schema_ids: tuple[int, ...] = ()
+    named_schema_ids: tuple[int, ...] = field(default=(), name="nameMappingSchemaIds")
     dropped: bool = False
     corrections: tuple[ClockCorrection, ...] = ()
     format_rules: dict[str, int] = {}
-    born: BornTable | None = None
-    paimon: PaimonTable | None = None
-    delta: DeltaTable | None = None
-    keeps_outside: bool = False
+    origin: BornTable | PaimonTable | DeltaTable | None = None
+    keeps_outside: bool = field(default=False, name="hasSidecars")
     branches: dict[str, Branch] = {}
     last_branch_number: int = 0
     statistics: dict[int, IcebergStatistics] = {}
@@ -98,7 +96,7 @@ class _Outline(Struct, frozen=True, gc=False, rename="camel"):
     snapshot: Snapshot | None = None
     earliest_snapshot_id: int = 1
     corrections: tuple[ClockCorrection, ...] = ()
-    keeps_outside: bool = False
+    keeps_outside: bool = field(default=False, name="hasSidecars")
     branches: dict[str, Branch] = {}
     last_branch_number: int = 0
 
@@ -111,7 +109,7 @@ _ENCODER = msgspec.json.Encoder()
 
 _CHANGED = {
     *("schema", "specs", "totals", "tags", "partition_statistics", "statistics", "format_rules"),
-    "branches",
+    *("branches", "origin"),
 }
 """What a record holds in another shape, or another order, than the value."""
 
@@ -209,6 +207,7 @@ class TableStream:
             **{name: getattr(state, name) for name in _SAME},
             schema=written_schema(state.schema),
             specs=tuple(state.specs),
+            origin=state.born or state.paimon or state.delta,
             totals=state.totals,
             tags=dict(sorted(state.tags.items())),
             partition_statistics=dict(sorted(state.partition_statistics.items())),
@@ -225,12 +224,16 @@ class TableStream:
             msgspec.DecodeError: The bytes are no record of this fold version.
         """
         read = _DECODER.decode(record)
+        origin = read.origin
         return TableState(
             **{name: getattr(read, name) for name in _SAME},
             schema=read_schema(read.schema),
             specs=Specs(_SPECS_DECODER.decode(read.specs)),
             totals=read.totals or Totals(),
             tags=_Tags(read.tags, {}),
+            born=origin if isinstance(origin, BornTable) else None,
+            paimon=origin if isinstance(origin, PaimonTable) else None,
+            delta=origin if isinstance(origin, DeltaTable) else None,
             partition_statistics=read.partition_statistics,
             statistics=read.statistics,
             format_rules=read.format_rules,

@@ -237,13 +237,10 @@ def _says_rollback(fact: RolledBack) -> str:
 def says_creation(fact: TableCreated) -> str:
     """Return that a table was created, and from what."""
     said = f"created table {_name(fact.identifier)} with {len(fact.schema.fields)} columns"
-    if fact.born is not UNSET:
-        said += f", from Iceberg's {fact.born.source}"
-    if fact.born_in_paimon is not UNSET:
-        said += f", from Paimon's {fact.born_in_paimon.source}"
-    if fact.born_in_delta is not UNSET:
-        said += f", from Delta's {fact.born_in_delta.source}"
-    return said
+    origin = fact.origin
+    if isinstance(origin, UnsetType):
+        return said
+    return f"{said}, from {str(type(origin).__struct_config__.tag).title()}'s {origin.source}"
 
 
 def says_drop(fact: TableDropped) -> str:

@@ -120,8 +120,8 @@ def references(files: Iterable[FileChange]) -> set[str]:
     """Return where files say that values of theirs are kept."""
     found: set[str] = set()
     for each in files:
-        if isinstance(each.outside, dict):
-            found.update(each.outside.values())
+        if isinstance(each.sidecar, dict):
+            found.update(each.sidecar.values())
             found.update(at for value in each.partition if (at := kept_at(value)) is not None)
     return found
 
@@ -177,7 +177,7 @@ class PersonalColumns(Struct, frozen=True):
         knows anything of it.
         """
         listed = list(files)
-        if not any(map(_has_outside, listed)):
+        if not any(map(_has_sidecar, listed)):
             # Most tables have no such column.
             return listed
         found = self._found(listed)
@@ -189,7 +189,7 @@ class PersonalColumns(Struct, frozen=True):
         A value that was erased is a reference still: nobody knows anything of it.
         """
         listed = list(files)
-        found = self._found(replace(each, outside={}) for each in listed if _has_outside(each))
+        found = self._found(replace(each, sidecar={}) for each in listed if _has_sidecar(each))
         return [_unbounded(each, found) for each in listed]
 
     def rendered(self, files: Iterable[FileChange]) -> list[FileChange]:
@@ -255,15 +255,15 @@ class Keeping(Struct, frozen=True, eq=False):
                 self.columns.store.delete(key)
 
 
-def _has_outside(file: FileChange) -> bool:
-    return isinstance(file.outside, dict)
+def _has_sidecar(file: FileChange) -> bool:
+    return isinstance(file.sidecar, dict)
 
 
 def _opened(file: FileChange, found: Mapping[str, ColumnValue]) -> FileChange:
-    if not isinstance(file.outside, dict):
+    if not isinstance(file.sidecar, dict):
         return file
     lower, upper = ({**each} if isinstance(each, dict) else {} for each in _bounds_of(file))
-    for field_id, at in file.outside.items():
+    for field_id, at in file.sidecar.items():
         value = found.get(at)
         bounds = ValueBounds() if value is None else value.bounds
         for kept, bound in ((lower, bounds.lower), (upper, bounds.upper)):
@@ -274,15 +274,15 @@ def _opened(file: FileChange, found: Mapping[str, ColumnValue]) -> FileChange:
         lower_bounds=dict(sorted(lower.items())) or UNSET,
         upper_bounds=dict(sorted(upper.items())) or UNSET,
         partition=tuple(_value(each, found) for each in file.partition),
-        outside=UNSET,
+        sidecar=UNSET,
     )
 
 
 def _unbounded(file: FileChange, found: Mapping[str, ColumnValue]) -> FileChange:
-    if not _has_outside(file):
+    if not _has_sidecar(file):
         return file
     partition = tuple(_value(each, found) for each in file.partition)
-    return replace(file, partition=partition, outside=UNSET)
+    return replace(file, partition=partition, sidecar=UNSET)
 
 
 def _with_nulls(file: FileChange) -> FileChange:
@@ -321,7 +321,7 @@ class _Sealing(Struct, frozen=True):
 
     def sealed(self, file: FileChange) -> FileChange:
         """Return a file as a line may hold it."""
-        if _has_outside(file):
+        if _has_sidecar(file):
             # It was in the table before, and is as it came.
             return file
         if any(kept_at(each) is not None for each in file.partition):
@@ -332,11 +332,11 @@ class _Sealing(Struct, frozen=True):
         if not self.marked.exposed(file, self.spec(file.spec_id)):
             return file
         lower, upper = ({**each} if isinstance(each, dict) else {} for each in _bounds_of(file))
-        outside: dict[int, str] = {}
+        sidecar: dict[int, str] = {}
         for field_id in sorted({*lower, *upper}):
             if field_id in self.marked:
                 bounds = ValueBounds(lower.pop(field_id, None), upper.pop(field_id, None))
-                outside[field_id] = self._kept(field_id, BOUNDS, bounds)
+                sidecar[field_id] = self._kept(field_id, BOUNDS, bounds)
         partition = [*file.partition]
         for place, each in self.marked.partitions(self.spec(file.spec_id)):
             if partition[place] is not None:
@@ -347,7 +347,7 @@ class _Sealing(Struct, frozen=True):
             lower_bounds=lower or UNSET,
             upper_bounds=upper or UNSET,
             partition=tuple(partition),
-            outside=outside,
+            sidecar=sidecar,
         )
 
     def _of_partition(self, field_id: int, transform: str, value: PartitionValue) -> str:

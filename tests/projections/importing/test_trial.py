@@ -41,7 +41,7 @@ def test_the_doors_themselves_take_nothing_that_no_log_may_hold(tmp_path: Path) 
     columns = SchemaRecord(
         fields=(FieldObject(id=-1, name="id", type="INT"),), highest_field_id=1, options={}
     )
-    facts = {"field_id_policy": "paimon", "born_in_delta": birth}
+    facts = {"field_id_policy": "paimon", "origin": birth}
     with pytest.raises(InvalidInputError, match="the birth of d.t: id is -1"):
         lake.adopt_table("d.t", {"schema": columns, **facts})
     assert not [*tmp_path.rglob("*.json")]

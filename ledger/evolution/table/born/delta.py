@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from msgspec import Struct, UnsetType
+from msgspec import Struct, UnsetType, field
 from msgspec.structs import replace
 
 from ledger.events.born.delta import DeltaBirth, DeltaFollowed
@@ -18,7 +18,15 @@ from ledger.model.errors import InvalidChangeError
 _LAST_NAME = re.compile(r"(?:`((?:[^`]|``)*)`|([^.`]*))$")
 
 
-class DeltaTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class DeltaTable(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    rename="camel",
+    tag_field="type",
+    tag="delta",
+):
     """What a table has that was born in Delta.
 
     Attributes:
@@ -48,8 +56,8 @@ class DeltaTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     protocol: str = ""
     metadata: str = ""
     columns: dict[str, int] = {}
-    promoted_in: int = -1
-    followed_schema_id: int = -1
+    promoted_in: int = field(default=-1, name="promotedVersion")
+    followed_schema_id: int = field(default=-1, name="sourceSchemaId")
 
     @property
     def names_in_files(self) -> dict[int, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from ledger.events.born import iceberg as e
@@ -45,7 +45,15 @@ ROW_IDS_SINCE: Final = 3
 _KINDS: Final[Mapping[str, CommitKind]] = {"append": "APPEND", "replace": "COMPACT"}
 
 
-class BornTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class BornTable(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    rename="camel",
+    tag_field="type",
+    tag="iceberg",
+):
     """What a table has that was born in Iceberg; names are those of the metadata file.
 
     Attributes:
@@ -84,9 +92,9 @@ class BornTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="c
     schemas: dict[int, e.IcebergSchema]
     schema_id: int
     snapshots: dict[int, e.IcebergSnapshot] = {}
-    added_in: dict[int, int] = {}
+    added_in: dict[int, int] = field(default_factory=dict, name="addedVersions")
     refs: dict[str, e.IcebergRef] = {}
-    tagged_at: dict[str, int] = {}
+    tagged_at: dict[str, int] = field(default_factory=dict, name="tagTimes")
     statistics: dict[int, e.IcebergStatistics] = {}
     encryption_keys: dict[str, e.IcebergKey] = {}
     snapshot_log: tuple[e.LoggedSnapshot, ...] = ()
@@ -95,10 +103,10 @@ class BornTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="c
     next_row_id: int = 0
     last_updated_millis: int = 0
     metadata_file: str = ""
-    followed_in: int = -1
-    promoted_in: int = -1
-    followed_last_id: int = 0
-    last_given_id: int = 0
+    followed_in: int = field(default=-1, name="syncedVersion")
+    promoted_in: int = field(default=-1, name="promotedVersion")
+    followed_last_id: int = field(default=0, name="sourceLastSnapshotId")
+    last_given_id: int = field(default=0, name="lastAssignedSnapshotId")
 
     @property
     def current(self) -> e.IcebergSnapshot | None:

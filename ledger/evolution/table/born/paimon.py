@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import ClassVar, Final
 
 from attrs import evolve
-from msgspec import Struct, UnsetType
+from msgspec import Struct, UnsetType, field
 from msgspec.structs import replace
 
 from ledger.events.born.paimon import PaimonBirth, PaimonBranchUpdated
@@ -25,7 +25,15 @@ UNKNOWN: Final = -1
 """What a count is that the source does not say."""
 
 
-class PaimonTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class PaimonTable(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    rename="camel",
+    tag_field="type",
+    tag="paimon",
+):
     """What a table has that was born in Paimon.
 
     Attributes:
@@ -49,12 +57,12 @@ class PaimonTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
     location: str
     schemas: dict[int, StoredSchema]
     snapshots: dict[int, Snapshot] = {}
-    kept: dict[int, Snapshot] = {}
-    added_in: dict[int, int] = {}
+    kept: dict[int, Snapshot] = field(default_factory=dict, name="taggedSnapshots")
+    added_in: dict[int, int] = field(default_factory=dict, name="addedVersions")
     branches: dict[str, dict[str, str]] = {}
-    promoted_in: int = -1
-    followed_last_id: int = 0
-    sums: Totals = Totals()
+    promoted_in: int = field(default=-1, name="promotedVersion")
+    followed_last_id: int = field(default=0, name="sourceLastSnapshotId")
+    sums: Totals = field(default=Totals(), name="totals")
 
     @classmethod
     def of_birth(cls, birth: PaimonBirth, first: Schema) -> PaimonTable:
