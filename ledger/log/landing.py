@@ -267,7 +267,7 @@ def fate(request: Request) -> str:
     """Return in words what is known of a request, for one who was interrupted and waits no longer.
 
     Example:
-        >>> request = Request(commit_id="monday")
+        >>> request = Request(commit_id="monday", asked="")
         >>> request.fate.version = 7
         >>> fate(request)
         'commit monday has landed in version 7'

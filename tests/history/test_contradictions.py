@@ -71,7 +71,7 @@ def rollback(place: Place, target: int, **facts: Any) -> dict[str, Any]:
     del event["commitKind"]
     less = {"deltaRecordCount": 0, "deltaFileCount": 0, "deltaFileSizeInBytes": 0}
     total = event["totalRecordCount"] - event["deltaRecordCount"]
-    for each in ("files", "lastFileCreationTime", "namedSchemaIds"):
+    for each in ("files", "lastFileCreationTime", "nameMappingSchemaIds"):
         event.pop(each, None)
     return {
         **event,
@@ -124,7 +124,7 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Place], Events], str]] = {
                 totalRecordCount=total(place, -2 * snapshot(place)["deltaRecordCount"]),
                 deltaFileCount=-1,
                 deltaFileSizeInBytes=-snapshot(place)["deltaFileSizeInBytes"],
-                namedSchemaIds=[],
+                nameMappingSchemaIds=[],
             )
         ],
         "which is not live",
