@@ -13,6 +13,7 @@ import sys
 import sysconfig
 import tempfile
 import traceback
+import zoneinfo
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +39,9 @@ _NOW: Final = 4_000_000_000_000
 """Later than what the seeds say, which an import would reject otherwise."""
 
 _CHECKOUT: Final = str(Path(__file__).parents[2])
-_LIBRARIES: Final = tuple({*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, "/proc/"})
+_LIBRARIES: Final = tuple(
+    {*sysconfig.get_paths().values(), *zoneinfo.TZPATH, sys.prefix, sys.base_prefix, "/proc/"}
+)
 _FORBIDDEN: Final = (
     *("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system", "os.exec"),
     *("os.posix_spawn", "os.fork", "os.spawn"),

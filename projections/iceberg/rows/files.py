@@ -137,7 +137,7 @@ def refuse_lost_deletes(table: Table, files: Iterable[FileChange], io: RowFiles)
             continue
         uri = table_uri(table, each.path)
         with io.new_input(uri).open() as body:
-            lost = lost_names(table, named_files(body.read()))
+            lost = lost_names(table, named_files(body.read(), uri))
         if lost:
             raise UnsupportedError(
                 f"{uri} deletes rows of {lost[0]}, which was never in {table.identifier} at "
