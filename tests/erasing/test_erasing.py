@@ -499,10 +499,11 @@ def test_what_no_commit_names_goes_after_seven_days_and_nothing_else() -> None:
 def test_a_transaction_is_not_folded_that_breaks_the_rule() -> None:
     outside = Outside(author="aa")
     begun: Transaction[CatalogEvent] = Transaction(asked="", id="1", outside=outside)
-    for transaction in (
+    broken: list[Transaction[CatalogEvent]] = [
         Transaction(asked="", id="2", author="ann", outside=outside),
         Transaction(asked="", id="2", message="why", outside=Outside()),
-    ):
+    ]
+    for transaction in broken:
         builder = CatalogBuilder()
         builder.begin(0, 1)
         with pytest.raises(InvalidChangeError, match="kept outside of the lines here"):
