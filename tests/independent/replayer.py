@@ -164,9 +164,9 @@ def column_value(root: Path, table_id: str, at: str, of: str = "", field_id: int
     kept = what_is_left(path)["values"].get(digest)
     if kept is None:
         return None
-    text = f"{kept['salt']}\n{kept['fieldId']}\n{kept['of']}\n{kept['value']}"
+    text = f"{kept['salt']}\n{kept['fieldId']}\n{kept['kind']}\n{kept['value']}"
     holds(hashlib.sha256(text.encode()).hexdigest() == digest, f"{path}: a value was changed")
-    holds(of in {"", kept["of"]} and field_id in {-1, kept["fieldId"]}, "it is another value")
+    holds(of in {"", kept["kind"]} and field_id in {-1, kept["fieldId"]}, "it is another value")
     return json.loads(kept["value"])
 
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, field
 from msgspec.structs import replace
 
 from ledger.evolution.declared.personal import Marked
@@ -60,7 +60,7 @@ class ColumnValue(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tru
 
     salt: str
     field_id: int
-    of: str
+    of: str = field(name="kind")
     value: str
 
     @property
