@@ -100,19 +100,19 @@ class ViewDropped(Record, frozen=True, tag="dropView", kw_only=True):
 
 
 class LedgerMoved(Record, frozen=True, tag="moveLedger"):
-    """From here on the ledger is at this URL, and nowhere else. Since format 2."""
+    """From here on the ledger is at this URL, and nowhere else."""
 
     place: str = field(name="location")
 
 
 class PlaceAliased(Record, frozen=True, tag="aliasLedger"):
-    """This URL leads to the same storage as the ledger's place. Since format 2."""
+    """This URL leads to the same storage as the ledger's place."""
 
     place: str = field(name="location")
 
 
 class LedgerCopied(Record, frozen=True, tag="copyLedger", kw_only=True):
-    """From here on this is another ledger than the one that it was copied from. Since format 2.
+    """From here on this is another ledger than the one that it was copied from.
 
     Its id is `ledger_id`. The tables whose ids are in `without` lie outside of the ledger's folder
     and stay the original's alone.
@@ -127,7 +127,7 @@ class LedgerCopied(Record, frozen=True, tag="copyLedger", kw_only=True):
 class ValuesErased(Record, frozen=True, tag="eraseValues"):
     """Somebody has what was kept outside of the lines of the whole ledger taken away.
 
-    Since format 2. Whose it was is not said: that would keep it.
+    Whose it was is not said: that would keep it.
 
     Attributes:
         values: How many authors, messages and maps of properties, bounds and partition values.

@@ -7,7 +7,7 @@ class FormatRulesRaised(Record, frozen=True, tag="raiseFormatRules", kw_only=Tru
     """From now on no package with lower rules of these formats changes the table.
 
     `rules` gives numbers by a format's name, each higher than before; a format that was never named
-    has number 1. Since format 2.
+    has number 1.
     """
 
     rules: dict[str, int]

@@ -52,7 +52,7 @@ class ColumnDropped(DropColumn, frozen=True, tag="dropColumn", kw_only=True):
 
 
 class ColumnUndropped(Record, frozen=True, tag="undropColumn", kw_only=True):
-    """A column is back under its own id, with all that it is said to be; since format 2.
+    """A column is back under its own id, with all that it is said to be.
 
     `field_id` and the ids inside `data_type` were given out before, and none of them stands.
     `initial_default` is what files without the column read as. `parent_id` is the nearest enclosing

@@ -36,7 +36,7 @@ class SnapshotFacts(Record, frozen=True, kw_only=True):
     same list on the store instead. Sums are of this snapshot; totals are after it.
     `last_file_creation_time` is the maximum over the files in the list. `named_schema_ids` are the
     schemas whose names the added files use that carry no field ids. `summary` is what Iceberg says
-    of the snapshot, where the table was born there and promoted; that needs format 2.
+    of the snapshot, where the table was born there and promoted.
     """
 
     snapshot_id: int
@@ -92,7 +92,7 @@ class CommittedFacts(SnapshotFacts, frozen=True, kw_only=True):
 class SnapshotCommitted(CommittedFacts, frozen=True, tag="commitSnapshot", kw_only=True):
     """A snapshot of main was committed.
 
-    `fast_forward_to` (since format 2) names the branch whose contents main has from now on; its
+    `fast_forward_to` names the branch whose contents main has from now on; its
     files are the difference, and the branch begins with this snapshot.
     """
 
@@ -100,7 +100,7 @@ class SnapshotCommitted(CommittedFacts, frozen=True, tag="commitSnapshot", kw_on
 
 
 class BranchCommitted(CommittedFacts, frozen=True, tag="commitToBranch", kw_only=True):
-    """A snapshot of a branch was committed; nothing of main changes. Since format 2.
+    """A snapshot of a branch was committed; nothing of main changes.
 
     `target_snapshot_id` is set where an older one's contents were put back.
     """

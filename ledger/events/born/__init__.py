@@ -1,4 +1,4 @@
-"""What only tables say that were born elsewhere: their sources' own words, since format 2.
+"""What only tables say that were born elsewhere: their sources' own words.
 
 Others may import:
 

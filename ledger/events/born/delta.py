@@ -1,7 +1,7 @@
 """What a Delta log says and the ledger's own events do not: tables that are born there.
 
 Their snapshots, columns and layouts are said by the events that every table has; what is kept here
-is how far the source was followed, and Delta's own words for the table as a whole. Since format 2.
+is how far the source was followed, and Delta's own words for the table as a whole.
 
 Source: the Delta transaction protocol.
 """

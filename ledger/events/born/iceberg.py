@@ -1,7 +1,7 @@
 """What Iceberg's metadata says and the ledger's own events do not: tables that are born there.
 
 Names and meanings are those of Iceberg's REST updates and metadata files; ids, numbers and times
-are the table's own. All of it since format 2.
+are the table's own.
 
 Source: the Iceberg table specification and its REST catalog specification.
 """

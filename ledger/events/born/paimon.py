@@ -2,7 +2,6 @@
 
 Snapshots, tags, expiry and changes of columns are said by the events that every table has, schemas
 under their own ids and what a rollback took away by those of tables that were born in Iceberg.
-Since format 2.
 
 Source: Paimon's file layout.
 """
