@@ -53,6 +53,7 @@ from ledger.model.errors import (
     InvalidInputError,
     LedgerError,
     NotFoundError,
+    StoreError,
 )
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import Identifier
@@ -233,19 +234,22 @@ class Table:
 
         None where it is gone, or lies where nobody allowed to read.
 
+        Raises:
+            StoreError: It is no regular file, or cannot be read.
+
         Example:
             >>> orders.read_file("no-such-file") is None
             True
         """
-        if not is_absolute(path):
-            return self.log.store.read(self.log.layout.key_of(path))
-        where, access = self.reached(path), self.file_access
-        if not access.permits(where):
-            return None
         try:
-            return access.read(where)
+            if not is_absolute(path):
+                return self.log.store.read(self.log.layout.key_of(path))
+            where, access = self.reached(path), self.file_access
+            return access.read(where) if access.permits(where) else None
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read: {error}") from error
 
     @property
     def file_access(self) -> FileAccess:

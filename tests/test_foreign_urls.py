@@ -403,3 +403,59 @@ def test_fsspec_is_used_by_the_gate_alone(path: Path) -> None:
             assert is_gate or is_ours or names == {"AbstractFileSystem"}, ast.unparse(node)
         elif isinstance(node, ast.Import):
             assert not any(each.name.startswith("fsspec") for each in node.names)
+
+
+def test_up_segments_lead_out_of_no_permitted_folder(tmp_path: Path) -> None:
+    # By way of a link, the system takes `..` for another folder than the text says.
+    for folder in ("t", "outside/deep"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "outside/secret").write_text("outside")
+    (tmp_path / "t/link").symlink_to(tmp_path / "outside/deep")
+    access = FileAccess(("file", ""), {}).below(str(tmp_path / "t"))
+    with pytest.raises((OSError, LedgerError)):
+        access.read(f"{tmp_path}/t/link/../secret")
+    for url in (
+        "https://h/t/../x",
+        "https://h/t/%2e%2e/x",
+        "sftp://h/t/a/../../x",
+        "s3://b/t/../x",
+    ):
+        near = FileAccess(("file", ""), {}).below(url[: url.index("/t/") + 2])
+        assert not near.permits(url)
+        assert near.permits(url.replace("../", "").replace("%2e%2e/", ""))
+
+
+@pytest.mark.parametrize("begin", ["file://", "FILE://", "file:", "file://localhost", ""])
+def test_a_file_of_this_machine_is_opened_however_its_scheme_is_spelled(
+    tmp_path: Path, begin: str
+) -> None:
+    (tmp_path / "a b%20#c?d=e@f").write_text("read")
+    filesystem, path = open_location(f"{begin}{tmp_path}/a b%20#c?d=e@f")
+    assert filesystem.cat_file(path) == b"read"
+    access = FileAccess(("file", ""), {}).below(f"{begin}{tmp_path}")
+    assert access.read(f"{begin}{tmp_path}/a b%20#c?d=e@f") == b"read"
+
+
+@pytest.mark.parametrize("path", ["/dev/null", "x" * 300, "/x" * 3000, "FOLDER", "LOOP"])
+def test_what_cannot_be_read_is_an_error_of_the_ledger(tmp_path: Path, path: str) -> None:
+    lake = ledger.open(tmp_path / "lake", author="t")
+    lake.create_database("d")
+    table = lake.create_table("d.t", Schema.of({"id": "BIGINT"}))
+    (tmp_path / "LOOP").symlink_to(tmp_path / "LOOP")
+    (tmp_path / "FOLDER").mkdir()
+    named = str(tmp_path / path) if path.isupper() else path
+    with suppress(LedgerError):
+        assert table.read_file(named) is None
+    for format_name in ("iceberg", "delta", "paimon"):
+        for source in (named, f"~nobody-of-that-name/{path}"):
+            with pytest.raises(LedgerError):
+                lake.import_table("d.u", source, format_name=format_name)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:99999/x", "~nobody-of-that-name/x"])
+def test_a_url_that_a_client_rejects_is_an_error_of_the_ledger(tmp_path: Path, url: str) -> None:
+    lake = ledger.open(tmp_path / "lake", author="t")
+    lake.create_database("d")
+    table = lake.create_table("d.t", Schema.of({"id": "BIGINT"}))
+    with pytest.raises(LedgerError):
+        table.add_files([url])

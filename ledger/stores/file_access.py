@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from attrs import evolve, frozen
 
-from ledger.locations import FAMILIES, LOCAL, Place, place_of
+from ledger.locations import FAMILIES, LOCAL, Place, local_path, place_of
 from ledger.model.errors import (
     InvalidInputError,
     MissingDependencyError,
@@ -68,7 +70,7 @@ def open_location(
     if place.family == LOCAL:
         from ledger.stores.regular_files import RegularFiles
 
-        return RegularFiles(), RegularFiles._strip_protocol(url)  # noqa: SLF001 - fsspec's spelling
+        return RegularFiles(), _path_here(url)
     if place.family in FAMILIES:
         return _object_store(place, storage_options or {}), f"{place.host}/{place.path}".rstrip("/")
     from fsspec.core import url_to_fs
@@ -77,10 +79,25 @@ def open_location(
     try:
         filesystem, inside = url_to_fs(url, **options)
     except ImportError as error:
-        raise MissingDependencyError(f"{url} cannot be opened: {error}") from error
+        raise MissingDependencyError(f"{shown(url)} cannot be opened: {error}") from error
     except ValueError as error:
-        raise InvalidInputError(f"{url} cannot be opened: {error}") from error
+        raise InvalidInputError(f"{shown(url)} cannot be opened: {error}") from error
     return filesystem, inside.rstrip("/") or inside
+
+
+def absolute(path: str) -> Path:
+    """Return the absolute path of a local one, which may begin with `~`; links and `..` stay."""
+    try:
+        return Path(path).expanduser().absolute()
+    except RuntimeError:
+        # There is no such user: a file may be called so.
+        return Path(path).absolute()
+
+
+def _path_here(url: str) -> str:
+    """Return the absolute path that a local path or URL names, its `..` as they are."""
+    path = local_path(url) or str(absolute(url))
+    return path.rstrip("/") or "/"
 
 
 def _validate(url: str) -> None:
@@ -99,7 +116,8 @@ def _validate(url: str) -> None:
     place = place_of(url, _ROOT)
     if place.family == LOCAL and place.host:
         raise InvalidInputError(
-            f"{url!r} names another host; write file:///absolute/path for a file of this machine"
+            f"{shown(url)!r} names another host; write file:///absolute/path for a file of this "
+            "machine"
         )
     family = place.family
     if family not in SCHEMES:
@@ -154,6 +172,11 @@ def behind_links(place: Place) -> Place:
     return place_of(os.path.realpath(f"/{place.path}"))
 
 
+def _leads_up(path: str) -> bool:
+    """Whether a server may take a path for one that leaves its folder."""
+    return ".." in unquote(path).replace("\\", "/").split("/")
+
+
 @frozen
 class FileAccess:
     """Permission to open files by URLs that come from metadata.
@@ -191,7 +214,10 @@ class FileAccess:
     def _permits(self, url: str) -> bool:
         if self._endpoint(url) in self.endpoints:
             return True
-        real = behind_links(place_of(url, _ROOT))
+        place = place_of(url, _ROOT)
+        real = behind_links(place)
+        if place.family != LOCAL and _leads_up(place.path):
+            return False
         return any(behind_links(each).holds(real) for each in self.folders)
 
     def check(self, url: str) -> None:
@@ -230,6 +256,9 @@ class FileAccess:
         """
         self.check(url)
         place = place_of(url, _ROOT)
+        if place.family == LOCAL:
+            # The path that was checked: by way of a link, `..` would lead elsewhere.
+            return open_location(f"/{behind_links(place).path}")
         if place.family == "abfs" and "@" not in place.host and self.home[1]:
             url = f"abfss://{place.host}@{self.home[1]}/{place.path}"
         return open_location(url, self.options_at(url))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from attrs import frozen
@@ -13,7 +12,7 @@ from attrs import frozen
 from ledger.locations import is_url, local_path
 from ledger.model.errors import InvalidInputError
 from ledger.model.messages.credentials import advice, carries_credentials
-from ledger.stores.file_access import FileAccess
+from ledger.stores.file_access import FileAccess, absolute
 
 
 @frozen
@@ -74,7 +73,7 @@ def place_of_source(source: str) -> str:
         raise InvalidInputError(f"source {advice(source)}")
     if is_url(source):
         return source.rstrip("/")
-    return str(Path(plain(source)).expanduser().absolute())
+    return str(absolute(plain(source)))
 
 
 def plain(url: str) -> str:

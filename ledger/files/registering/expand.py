@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from ledger.locations import LOCAL, FileNames, place_of
-from ledger.model.errors import InvalidInputError, NotFoundError
+from ledger.model.errors import InvalidInputError, LedgerError, NotFoundError
+from ledger.model.messages.credentials import shown
 from ledger.stores.file_access import open_location
 
 if TYPE_CHECKING:
@@ -50,7 +51,13 @@ def expand(paths: Sequence[str], storage_options: Mapping[str, Any] | None = Non
                 f"{path} lies on another file system than {paths[0]}; add them in two calls"
             )
         filesystem = place
-        found = _files(place, inside)
+        try:
+            found = _files(place, inside)
+        except LedgerError:
+            raise
+        except ValueError as error:
+            # A port out of range, or no bucket.
+            raise InvalidInputError(f"{shown(path)} cannot be opened: {error}") from error
         if not found:
             raise NotFoundError(f"{path} names no file; look at the path")
         infos.update(found)
