@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -22,6 +23,7 @@ from ledger.model.errors import (
     UnsupportedError,
 )
 from ledger.model.identifier import Identifier
+from ledger.model.messages.credentials import shown
 from ledger.stores.file_access import FileAccess
 from ledger.table import Table
 from projections.importing.many import FoundTable
@@ -202,12 +204,32 @@ class Importing:
                 else f"table {identifier} was promoted: the ledger owns it, and it follows {owner} "
                 "no more; import under another name what was committed there since"
             )
-        incoming = self.read(source, table, now_millis, access)
+        incoming = self._read_quietly(source, table, now_millis, access)
+        for text in incoming.not_carried:
+            check_credentials(text, incoming.source)
         for each in incoming.planned:
             texts = (each.author, each.message, *chain.from_iterable(each.properties.items()))
             for text in texts:
                 check_credentials(text, each.metadata_file)
         return table, incoming
+
+    def _read_quietly(
+        self, source: str, table: Table | None, now_millis: int, access: FileAccess
+    ) -> Incoming:
+        """Read a source; an error that quotes credentials of it, as itself or a cause, is replaced.
+
+        Raises:
+            InvalidInputError: It was replaced, or is one.
+            LedgerError: As of `Read`.
+            OSError: A storage failed.
+        """
+        try:
+            return self.read(source, table, now_millis, access)
+        except (LedgerError, OSError) as error:
+            failed = error
+        # Not within the except clause: the error would be the context of the new one.
+        check_credentials("".join(traceback.format_exception(failed, limit=0)), shown(source))
+        raise failed
 
 
 def _adopted(lake: Ledger, identifier: Identifier, birth: ImportedBirth, source: str) -> Table:

@@ -11,7 +11,7 @@ import pytest
 
 import ledger
 from ledger.model.errors import LedgerError
-from ledger.model.messages.credentials import credentials_in
+from ledger.model.messages.credentials import carries_credentials, credentials_in, shown
 from tests.programme.test_secrets import SECRET, told_by
 from tests.test_foreign_urls import added, delta, iceberg, with_log
 
@@ -237,3 +237,124 @@ def test_an_import_says_which_file_carries_credentials(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="carries a user.*storage_options"):
         lake.import_table("d.t", source)
     assert lake.tables() == []
+
+
+SPELLED = (
+    f"s3://AKIA:{SECRET}/more+key@bucket/a",
+    f"s3://me:{SECRET}?more@bucket/a",
+    f"s3:/me:{SECRET}@bucket/a",
+    f"s3:////me:{SECRET}@bucket/a",
+    f"S3A://me:{SECRET}@bucket/a",
+    f"abfss://c:{SECRET}/more@account.dfs.core.windows.net/a",
+    f"file://me:{SECRET}@host/a",
+    f"s3://bucket/a#X-Amz-Signature={SECRET}",
+    f"s3://bucket/a;sig={SECRET}",
+    f"s3://bucket/a?sig%3D{SECRET}",
+    f"s3://bucket/a%3FX-Amz-Signature%3D{SECRET}",
+    f"https://host/a#access_token={SECRET}",
+)
+
+
+@pytest.mark.parametrize("url", SPELLED)
+def test_credentials_are_known_however_a_url_is_spelled(url: str) -> None:
+    assert carries_credentials(url)
+    assert SECRET not in shown(url)
+    for text in (url, f"read {url}, once", url.replace("@", "%40").replace(":", "%3A")):
+        found = credentials_in(text)
+        assert found is not None, text
+        assert SECRET not in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"s3.secret-access-key":"{SECRET}"}}',
+        f'{{"fs.s3a.secret.key": "{SECRET}"}}',
+        json.dumps({"text": json.dumps({"fs.oss.accessKeySecret": SECRET})}),
+        f'{{"adls.sas-token":"{SECRET}"}}',
+        f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={SECRET};",
+        f"jdbc:sqlserver://host;user=me;password={SECRET}",
+        f"s3:\\u002f\\u002fme:{SECRET}\\u0040bucket",
+    ],
+)
+def test_secrets_of_properties_and_escaped_urls_are_known(text: str) -> None:
+    found = credentials_in(text)
+    assert found is not None
+    assert SECRET not in found
+
+
+PLAIN = (
+    *("s3://b/a?b.parquet", "s3://b/a#b", "s3://b/x@y", "s3://b/a;b=c", "s3a://b/t/1:2@3"),
+    *("hdfs://nn:8020/p@x", "https://[::1]:80/p@x", "abfss://c@a.dfs.core.windows.net/x@y"),
+    *("file:///a@b/c?d=e", "file:/a@b", "/a:b/c@d?e=f", "memory://a@b/c", "C:/Users/x@y"),
+    *("s3://b/c=a%3Fb%3Dd/x.parquet", "see https://github.com/a/b#design", "the password: none"),
+    *('{"name":"password","type":"string"}', '{"password":"****"}', '{"primary-key":"id"}'),
+    '{"path":"s3://b/x","author":"ada@example.com"}',
+)
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_what_only_looks_like_credentials_comes_in(text: str) -> None:
+    assert not carries_credentials(text)
+    assert credentials_in(text) is None
+
+
+def test_texts_made_to_be_slow_are_looked_through_quickly() -> None:
+    for text in (
+        "https://b/" + "?" * 200_000 + "=",
+        "https://b/" + "&sig" * 50_000,
+        "\\" * 200_000,
+        "ab:" + "/" * 200_000,
+        "ab://b:c://" * 20_000,
+    ):
+        credentials_in(text)
+        carries_credentials(text)
+
+
+def _typed(at: Path, url: str) -> str:
+    field = {"name": "id", "type": url, "nullable": True, "metadata": {}}
+    return with_metadata(at, schemaString=json.dumps({"type": "struct", "fields": [field]}))
+
+
+def _escaped(at: Path, url: str) -> str:
+    place = with_metadata(at, description=url)
+    log = at / f"_delta_log/{0:020d}.json"
+    log.write_text(log.read_text().replace(url, url.replace("@", "\\u0040").replace("/", "\\/")))
+    return place
+
+
+QUOTED: dict[str, tuple[str, Callable[[Path, str], str]]] = {
+    "type in Delta": ("delta", _typed),
+    "escaped description in Delta": ("delta", _escaped),
+    "statistics in Delta": (
+        "delta",
+        lambda at, url: delta(at, added("a", stats=json.dumps({"numRecords": url}))),
+    ),
+    "type in Iceberg": (
+        "iceberg",
+        lambda at, url: iceberg(at, schemas=[{"type": "struct", "schema-id": 0, "fields": [url]}]),
+    ),
+    "ref in Iceberg": (
+        "iceberg",
+        lambda at, url: iceberg(at, refs={"main": {"snapshot-id": 5, "type": url}}),
+    ),
+    "type in Paimon": (
+        "paimon",
+        lambda at, url: paimon(at, fields=[{"id": 0, "name": "id", "type": url}]),
+    ),
+    "unknown key in Paimon": ("paimon", lambda at, url: paimon(at, **{url: "x"})),
+}
+
+
+@pytest.mark.parametrize("field", QUOTED)
+def test_errors_quote_no_credentials_of_a_source(tmp_path: Path, field: str) -> None:
+    format_name, make = QUOTED[field]
+    url = f"s3://me:{SECRET}@bucket/a.parquet"
+    source = make(tmp_path / "t", url)
+    lake = ledger.open(tmp_path / "lake", author="t")
+    for work in (lake.import_table, lake.plan_import):
+        shown = told_by(lambda work=work: work("d.t", source, format_name=format_name))  # type: ignore[misc]
+        assert SECRET not in shown
+        assert "carries a user" in shown
+    for path in (tmp_path / "lake").rglob("*"):
+        assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path

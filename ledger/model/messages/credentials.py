@@ -8,12 +8,25 @@ from __future__ import annotations
 
 import re
 from typing import Final
+from urllib.parse import unquote
 
-_ABSOLUTE: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*(?:::[A-Za-z0-9+.-]+)*)://([^/?#]*)")
+_begins_url = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+(?:::[A-Za-z0-9+.-]+)*)(:/+)").match
+_user = re.compile(
+    # Keys of some services hold slashes; behind a host, a colon means a port.
+    r"([^/?#]*|[^:/?#\[]+:(?![0-9]*(?:[/?#]|$)).{0,256})@",
+    re.DOTALL,
+).match
 _HERE: Final = frozenset({"file", "memory"})
 """Places that nobody signs in to: what looks like a query is a part of the name."""
 _CONTAINERS: Final = frozenset({"abfs", "abfss", "az", "wasb", "wasbs"})
 """Where a container stands before the `@`, and no user."""
+_WEB: Final = frozenset({"http", "https"})
+
+_between_parameters = re.compile(r"[?&;#]").split
+_names_secret = re.compile(
+    r"sig|token|secret|key|passw|pwd|cred|auth|sas|delegation|session", re.IGNORECASE
+).search
+_surely_names_secret = re.compile(r"sig|token|secret|passw|pwd|cred", re.IGNORECASE).search
 
 
 def carries_credentials(url: str) -> bool:
@@ -23,13 +36,47 @@ def carries_credentials(url: str) -> bool:
         >>> [carries_credentials(each) for each in ("s3://a/b", "s3://me:pw@a/b", "s3://a/b?sig=x")]
         [False, True, True]
     """
-    found = _ABSOLUTE.match(url)
-    if found is None or found[1].lower() in _HERE:
+    begun = _begins_url(url)
+    if begun is None:
         return False
-    scheme, (user, at, _) = found[1].lower(), found[2].rpartition("@")
-    has_user = bool(at) and (scheme not in _CONTAINERS or ":" in user)
-    query = url[found.end() :].partition("?")[2]
-    return has_user or "=" in query
+    scheme, rest = begun[1].lower(), url[begun.end() :]
+    return _user_length(scheme, begun[2], rest) > 0 or _query_start(scheme, rest) is not None
+
+
+def _user_length(scheme: str, separator: str, rest: str) -> int:
+    """Return how long the user in a URL is, with its `@`; 0 where there is none."""
+    found = _user(rest) if "@" in rest else None
+    if found is None or (scheme in _HERE and (scheme, separator) != ("file", "://")):
+        return 0
+    if scheme == "file" and "/" in found[1]:
+        return 0
+    return found.end() if scheme not in _CONTAINERS or ":" in found[1] else 0
+
+
+def _query_start(scheme: str, rest: str) -> int | None:
+    """Return where the parameters of a URL begin that may sign in."""
+    if scheme in _HERE:
+        return None
+    mark = rest.find("?")
+    if mark >= 0 and ("=" in rest[mark:] or "%3d" in rest[mark:].lower()):
+        return mark
+    if _is_signed(rest):
+        return min(each for each in map(rest.find, "#;") if each >= 0)
+    return rest.find("%") if "%" in rest and _is_signed(unquote(rest)) else None
+
+
+def _is_signed(rest: str) -> bool:
+    """Whether the name of a parameter of a URL says that it signs in."""
+    path, _, query = rest.partition("?")
+    _, *after_path = _between_parameters(path) if "#" in path or ";" in path else ("",)
+    return any(
+        "=" in each and says_so(each.partition("=")[0])
+        for says_so, parameters in (
+            (_names_secret, _between_parameters(query)),
+            (_surely_names_secret, after_path),
+        )
+        for each in parameters
+    )
 
 
 def shown(url: str) -> str:
@@ -39,28 +86,37 @@ def shown(url: str) -> str:
         >>> shown("sftp://me:secret@host/lake"), shown("https://host/x?token=secret")
         ('sftp://...@host/lake', 'https://host/x?...')
     """
-    found = _ABSOLUTE.match(url)
-    if found is None:
+    begun = _begins_url(url)
+    if begun is None:
         return url
-    without = re.sub(r"(?<=://)[^/]*@", "...@", url)
-    path, mark, query = without.partition("?")
-    is_query = mark and "=" in query and found[1].lower() not in _HERE
-    return f"{path}?..." if is_query else without
+    scheme, rest = begun[1].lower(), url[begun.end() :]
+    length = _user_length(scheme, begun[2], rest)
+    rest = f"...@{rest[length:]}" if length else rest
+    cut = _query_start(scheme, rest)
+    return begun[0] + (rest if cut is None else f"{rest[:cut]}{rest[cut]}...")
 
 
-_SCHEME: Final = r"([A-Za-z][A-Za-z0-9+.-]{0,31})://"
-_users: Final = re.compile(_SCHEME + r"""([^\s"'<>\\/?#@]*)@""").finditer
-_urls: Final = re.compile(_SCHEME + r"""[^\s"'<>\\]*""").finditer
-_names_secret: Final = re.compile(
-    r"[?&][^=&]*(?:sig|token|secret|key|passw|pwd|cred|auth|sas|delegation|session)[^=&]*=",
+_SCHEME: Final = r"([A-Za-z][A-Za-z0-9+.-]{1,31}):/+"
+_users: Final = re.compile(
+    _SCHEME
+    + r"""([^\s"'<>\\/?#@]*|[^\s"'<>\\/?#@:\[]+:(?![0-9]*(?:[\s"'<>\\/?#]|$))[^\s"<>\\@]{0,256})@"""
+).finditer
+_urls: Final = re.compile(_SCHEME + r"""([^\s"'<>\\]*)""").finditer
+_escapes: Final = re.compile(r"(?<!\\)\\+(?:u([0-9A-Fa-f]{4})|/)")
+_property: Final = re.compile(
+    r"(secret[._-]?(?:access[._-]?)?key|access[._-]?key[._-]?secret|account[._-]?key"
+    r"|client[._-]?secret|private[._-]?key|sas[._-]?token|session[._-]?token|oauth2?[._-]?token"
+    r'|password)\\*"\s*:\s*\\*"(?![\\"*])',
     re.IGNORECASE,
 ).search
-_WEB: Final = frozenset({"http", "https"})
-_ESCAPES: Final = (("\\/", "/"), ("\\u003d", "="), ("\\u0026", "&"), ("\\u003f", "?"))
+"""A property that clients of object stores and databases take a secret from, with a value."""
+_connection: Final = re.compile(
+    r"((?:account|sharedaccess)key|sharedaccesssignature)=(?=[A-Za-z0-9+/])", re.IGNORECASE
+).search
 
 
 def credentials_in(text: str) -> str | None:
-    """Return the first URL within a text that carries credentials, shown without them.
+    """Return the first URL or property within a text that carries credentials, without them.
 
     A link to a page may have a query; it carries credentials only where a parameter's name says so.
 
@@ -72,20 +128,30 @@ def credentials_in(text: str) -> str | None:
         's3://...@'
         >>> credentials_in("see https://wiki/page?id=3") is None
         True
+        >>> credentials_in('{"s3.secret-access-key":"secret"}')
+        'secret-access-key'
     """
     if "\\" in text:
-        for escape, meant in _ESCAPES:
-            text = text.replace("\\" + escape, meant).replace(escape, meant)
-    for found in _users(text):
-        scheme = found[1].lower()
-        if scheme not in _HERE and (scheme not in _CONTAINERS or ":" in found[2]):
-            return f"{found[1]}://...@"
-    for found in _urls(text):
-        scheme, url = found[1].lower(), found[0]
-        has_query = "=" in url.partition("?")[2] and scheme not in _HERE
-        if has_query and (scheme not in _WEB or _names_secret(url)):
-            return shown(url)
+        text = _escapes.sub(lambda found: chr(int(found[1], 16)) if found[1] else "/", text)
+    found = _in_plain(text) or (_in_plain(unquote(text)) if "%" in text else None)
+    if found is not None:
+        return found
+    for url in _urls(text) if ":/" in text else ():
+        scheme, rest = url[1].lower(), url[2]
+        if scheme not in _WEB and _query_start(scheme, rest) is not None:
+            return shown(url[0])
     return None
+
+
+def _in_plain(text: str) -> str | None:
+    for found in _users(text) if ":/" in text else ():
+        if carries_credentials(found[0]):
+            return f"{found[1]}://...@"
+    for found in _urls(text) if ":/" in text else ():
+        if found[1].lower() not in _HERE and _is_signed(found[2]):
+            return shown(found[0])
+    named = _property(text) or _connection(text)
+    return None if named is None else named[1]
 
 
 def advice(url: str) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from ledger.model.messages.credentials import credentials_in
+
 
 def excerpt(value: object) -> str:
     """Return the beginning of a value as Python writes it.
@@ -22,6 +24,10 @@ def excerpt(value: object) -> str:
 
 class _Excerpt(reprlib.Repr):
     """Python's own excerpts, which for thousands of digits raise, or give an address in memory."""
+
+    def repr_str(self, x: str, level: int) -> str:
+        # Cut short, a password would no longer be known for one.
+        return super().repr_str(credentials_in(x) or x, level)
 
     def repr_int(self, x: int, level: int) -> str:
         try:
