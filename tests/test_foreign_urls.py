@@ -459,3 +459,14 @@ def test_a_url_that_a_client_rejects_is_an_error_of_the_ledger(tmp_path: Path, u
     table = lake.create_table("d.t", Schema.of({"id": "BIGINT"}))
     with pytest.raises(LedgerError):
         table.add_files([url])
+
+
+@pytest.mark.parametrize("spelling", ["{0}/../t", "{0}/", "file://{0}", "FILE:{0}", "{0}/./"])
+def test_a_source_may_be_spelled_in_any_way(tmp_path: Path, spelling: str) -> None:
+    source = delta(tmp_path / "t", added("a%20b.parquet", stats='{"numRecords": 1}'))
+    lake = ledger.open(tmp_path / "lake", author="t")
+    lake.import_table("d.t", source, format_name="delta")
+    again = lake.import_table("d.t", spelling.format(source), format_name="delta")
+    assert again.transactions == 0
+    new = lake.import_table("d.u", spelling.format(source), format_name="delta")
+    assert new.source == source

@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import frozen
 
-from ledger.locations import is_url, local_path
+from ledger.locations import is_url, local_path, place_of
 from ledger.model.errors import InvalidInputError
 from ledger.model.messages.credentials import advice, carries_credentials
 from ledger.stores.file_access import FileAccess, absolute
@@ -64,7 +64,7 @@ class SourceFiles:
 
 
 def place_of_source(source: str) -> str:
-    """Return where a source is: its URL, or its local path from the root; links stay.
+    """Return where a source is: its URL, or its local path from the root, without `..`; links stay.
 
     Raises:
         InvalidInputError: It holds a password or a key.
@@ -73,7 +73,7 @@ def place_of_source(source: str) -> str:
         raise InvalidInputError(f"source {advice(source)}")
     if is_url(source):
         return source.rstrip("/")
-    return str(absolute(plain(source)))
+    return f"/{place_of(str(absolute(plain(source)))).path}"
 
 
 def plain(url: str) -> str:
