@@ -328,6 +328,24 @@ class Ledger:
             self._begin_erasable()
         return self._root_id or ""
 
+    @takes(erasable=its.switch)
+    def upgrade(self, *, erasable: bool) -> None:
+        """Make a ledger erasable that has no commits yet; the same as `init(erasable=...)`.
+
+        Args:
+            erasable: As of `init`.
+
+        Raises:
+            InvalidInputError: The ledger has commits already, and is not erasable.
+
+        Example:
+            >>> fresh = ledger.open("memory://fresh")
+            >>> fresh.upgrade(erasable=True)
+            >>> fresh.is_erasable
+            True
+        """
+        self.init(erasable=erasable)
+
     def _begin_erasable(self) -> None:
         """Write the first commit, which says that texts are kept outside of the lines."""
         if self.state.version >= 0:

@@ -145,11 +145,11 @@ WRITERS = {
     *("delete_files", "delete_tag", "expire_snapshots", "overwrite", "outsourced"),
     *("project", "replace_sort_order", "replace_tag", "revert", "rollback", "seal", "sql"),
     *("set_partition_statistics", "set_statistics", "take_over", "undo", "update_schema"),
-    *("update_spec", "create", "delete", "fast_forward", "reset"),
+    *("upgrade", "update_spec", "create", "delete", "fast_forward", "reset"),
 }
 OF_WHAT_THEY_ARE_GIVEN = {
     *("plan_import", "plan_promotion", "tables_to_import", "data_files", "may_fetch", "new_files"),
-    *("read_file", "shown_at", "snapshot_plan", "state_at"),
+    *("file_access", "read_file", "shown_at", "snapshot_plan", "state_at"),
 }
 """They read another's files, or what their caller read."""
 ABOUT_FILES = {"freshness", "whereabouts"}
