@@ -1,4 +1,4 @@
-"""Whether a stored value of a column is one that is sought, under each type that it has had.
+"""Matching of stored column values against a sought value, under each type of the column.
 
 Neither a bound nor a partition's value says under which type it was written, so each is tried. A
 stored value matches where it is what the sought text names under that type, or where a later type
