@@ -46,7 +46,6 @@ COMMANDS = (
         "project iceberg shop.orders",
         "follow --once",
         "move",
-        "upgrade",
         "revert shop.orders --to 1",
     ),
 )
