@@ -789,7 +789,7 @@ class Ledger:
 
         Example:
             >>> _ = lake.import_table("shop.visits", theirs, format_name="delta")
-            >>> lake.promote("shop.visits").files
+            >>> lake.promote("shop.visits", source=theirs).files
             1
             >>> lake.table("shop.visits").create_tag("v1").version
             4
@@ -829,7 +829,7 @@ class Ledger:
 
         Example:
             >>> _ = lake.import_table("shop.visits", theirs, format_name="delta")
-            >>> planned = lake.plan_promotion("shop.visits")
+            >>> planned = lake.plan_promotion("shop.visits", source=theirs)
             >>> planned.files, planned.version
             (1, None)
         """

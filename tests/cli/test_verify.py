@@ -341,7 +341,7 @@ def test_no_server_is_asked_for_data_files(shop: Run, lake: Path) -> None:
     table.append([data_file("http://127.0.0.1:9/a.parquet")])
 
     (found,) = shop("verify", "--data", "--output", "json").document["findings"]
-    assert "no data file is looked at" in found["what"]
+    assert "http://127.0.0.1:9/a.parquet was not opened" in found["what"]
 
 
 def test_a_default_that_deltas_log_does_not_say_is_told_and_fails_nothing(shop: Run) -> None:

@@ -195,7 +195,7 @@ def check_footer(tail: bytes, size: int, file: str) -> int:
         raise _too_large(file, f"the footer has {length} bytes", FOOTER_BYTES, "bytes")
     start = len(tail) - _TRAILER_BYTES - length
     try:
-        depth = schema_depth(tail, start, start + length)
+        depth = schema_depth(tail, start, start + length, SCHEMA_DEPTH)
     except (IndexError, ValueError) as error:
         raise InvalidInputError(f"{file} has a footer that is no Thrift: {error}") from error
     if depth > SCHEMA_DEPTH:

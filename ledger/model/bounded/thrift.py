@@ -6,9 +6,7 @@ Source: the Parquet format, parquet.thrift; the Thrift compact protocol.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
-
-from attrs import frozen
+from typing import Final, NamedTuple
 
 _SCHEMA: Final = 2
 _CHILDREN: Final = 5
@@ -20,17 +18,23 @@ _FIXED: Final = {1: 0, 2: 0, _BYTE: 1, 7: 8}
 """Bytes of truth values, which stand in the field's head, of a byte, and of a double."""
 _INTEGERS: Final = (4, 5, 6)
 _LONG_LIST: Final = 15
+_MORE: Final = 0x80
+"""Set in each byte of a number but its last."""
+_NEXT_FIELD: Final = 0x10
+"""Below it, a field's head is followed by its number."""
+_PAGES: Final = ([_DATA], [_DATA_V2], [_DICTIONARY])
 _LONGEST_NUMBER: Final = 10
 _STRUCTURE_DEPTH: Final = 16
 
 
-def schema_depth(body: bytes, start: int, end: int) -> int:
+def schema_depth(body: bytes, start: int, end: int, most: int) -> int:
     """Return how many groups of a footer's schema nest in one another.
 
     Args:
         body: Bytes that hold the footer.
         start: Where it begins.
         end: Where it ends.
+        most: A schema of so few elements is not read: its elements are returned, as a bound.
 
     Raises:
         IndexError: It ends early.
@@ -39,16 +43,19 @@ def schema_depth(body: bytes, start: int, end: int) -> int:
     footer = _Compact(body, start, end)
     for number, kind in footer.fields():
         if number == _SCHEMA:
-            return _depth(footer)
+            return _depth(footer, most)
         footer.skip(kind)
     raise ValueError("it has no schema")
 
 
-def _depth(footer: _Compact) -> int:
+def _depth(footer: _Compact, most: int) -> int:
     """Return the depth of the list of elements that follows, each before its children."""
+    elements = footer.list_size()
+    if elements <= most:
+        return elements
     left: list[int] = []
     deepest = 0
-    for _ in range(footer.list_size()):
+    for _ in range(elements):
         children = 0
         for number, kind in footer.fields():
             if number == _CHILDREN:
@@ -65,8 +72,7 @@ def _depth(footer: _Compact) -> int:
     return deepest
 
 
-@frozen
-class PageHeader:
+class PageHeader(NamedTuple):
     """A page's header.
 
     Attributes:
@@ -82,7 +88,7 @@ class PageHeader:
     is_dictionary: bool
 
 
-def page_header(body: bytes, start: int, end: int) -> PageHeader:
+def page_header(body: bytes, start: int, end: int) -> PageHeader:  # noqa: C901, PLR0912 - one loop without calls
     """Return what the header of a page says.
 
     Args:
@@ -93,29 +99,56 @@ def page_header(body: bytes, start: int, end: int) -> PageHeader:
     Raises:
         OSError: It is no header, or the page does not end in its column chunk.
     """
-    reader = _Compact(body, start, end)
-    unpacked = packed = values = 0
-    is_dictionary = False
+    sizes = {_UNPACKED: 0, _PACKED: 0}
+    values, is_dictionary = 0, False
+    at, number = start, 0
+    around: list[int] = []
     try:
-        for number, kind in reader.fields():
-            if number == _UNPACKED:
-                unpacked = reader.integer()
-            elif number == _PACKED:
-                packed = reader.integer()
-            elif number in {_DATA, _DATA_V2, _DICTIONARY}:
-                is_dictionary = number == _DICTIONARY
-                for member, member_kind in reader.fields():
-                    if member == 1:
-                        values = reader.integer()
-                    else:
-                        reader.skip(member_kind)
+        # One loop without calls: a file may have thousands of pages, and lists of files are read
+        # for every commit that removes one.
+        while (head := body[at]) or around:
+            at += 1
+            if not head:
+                number = around.pop()
+                continue
+            if head < _NEXT_FIELD:
+                raise _no_header("a field's number is written out")
+            number, kind = number + (head >> 4), head & 0x0F
+            if kind in _INTEGERS or kind == _BINARY:
+                raw = shift = 0
+                while (byte := body[at]) >= _MORE:
+                    raw, at, shift = raw | (byte & 0x7F) << shift, at + 1, shift + 7
+                    if shift >= 7 * _LONGEST_NUMBER:
+                        raise _no_header("a number does not end")
+                raw, at = raw | byte << shift, at + 1
+                if kind == _BINARY:
+                    at += raw
+                elif not around:
+                    sizes[number] = raw >> 1 ^ -(raw & 1)
+                elif number == 1 and around in _PAGES:
+                    values, is_dictionary = raw >> 1 ^ -(raw & 1), around == [_DICTIONARY]
+            elif kind == _STRUCT:
+                if len(around) >= _STRUCTURE_DEPTH:
+                    raise _no_header("structures nest too deep")
+                around.append(number)
+                number = 0
+            elif kind in _FIXED:
+                at += _FIXED[kind]
             else:
-                reader.skip(kind)
+                raise _no_header(f"a page's header has no value of kind {kind}")
+            if at > end:
+                raise _no_header("it ends early")
     except (IndexError, ValueError) as error:
         raise OSError(f"the header of the page at byte {start} is no Thrift") from error
-    if min(packed, unpacked, values) < 0 or reader.position + packed > end:
+    at += 1
+    unpacked, packed = sizes[_UNPACKED], sizes[_PACKED]
+    if min(packed, unpacked, values) < 0 or at + packed > end:
         raise OSError(f"the page at byte {start} has sizes that do not fit")
-    return PageHeader(reader.position + packed, unpacked, values, is_dictionary)
+    return PageHeader(at + packed, unpacked, values, is_dictionary)
+
+
+def _no_header(why: str) -> ValueError:
+    return ValueError(why)
 
 
 class _Compact:
