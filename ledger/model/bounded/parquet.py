@@ -24,7 +24,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
-from ledger.model.bounded.thrift import page_header, schema_depth
+from ledger.model.bounded.thrift import measured_lengths, page_header, schema_depth
 from ledger.model.errors import InvalidInputError, TooLargeError
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ def opened(body: bytes, file: str, columns: Sequence[str] | None = None) -> Boun
     arrow = kind(
         arrow_owned(body), page_checksum_verification=True, thrift_container_size_limit=limit
     )
+    check_lengths(arrow.metadata, body, file)
     found = BoundedFile(body, file, columns, arrow)
     found.check_rows()
     return found
@@ -144,7 +145,9 @@ def read_metadata(tail: bytes, file: str) -> parquet.FileMetaData:
     import pyarrow as pa
 
     limit = check_footer(tail, len(tail), file)
-    return _whole_file()(pa.BufferReader(tail), thrift_container_size_limit=limit).metadata
+    found = _whole_file()(pa.BufferReader(tail), thrift_container_size_limit=limit).metadata
+    check_lengths(found, tail, file)
+    return found
 
 
 def opened_stream(stream: IO[bytes], size: int, file: str) -> parquet.ParquetFile:
@@ -201,6 +204,49 @@ def check_footer(tail: bytes, size: int, file: str) -> int:
     if depth > SCHEMA_DEPTH:
         raise _too_large(file, f"the schema nests {depth} levels", SCHEMA_DEPTH, "levels")
     return _CONTAINER_FLOOR + length // _ELEMENT_BYTES
+
+
+_WIDTHS: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
+
+
+def check_lengths(metadata: parquet.FileMetaData, tail: bytes, file: str) -> None:
+    """Check the lengths in a footer on which PyArrow ends the process where they do not fit.
+
+    That are extremes shorter than a value of their column, and histograms of other levels than the
+    column has. Call it before anything is asked of a column chunk.
+
+    Args:
+        metadata: The footer, parsed.
+        tail: The end of the file, with the whole footer.
+        file: Its name, for errors.
+
+    Raises:
+        InvalidInputError: They do not fit, or a column is encrypted.
+    """
+    end = len(tail) - _TRAILER_BYTES
+    start = end - int.from_bytes(tail[-_TRAILER_BYTES : -len(_MAGIC)], "little")
+    try:
+        lengths = measured_lengths(tail, start, end)
+    except (IndexError, ValueError) as error:
+        raise InvalidInputError(f"{file} has a footer that cannot be read: {error}") from error
+    for column, part, length in {*lengths}:
+        if column >= metadata.num_columns or not _fits(
+            metadata.schema.column(column), part, length
+        ):
+            raise InvalidInputError(
+                f"{file} has a footer whose {part} of column {column} do not fit its schema: "
+                f"{length} long; write the file again"
+            )
+
+
+def _fits(column: Any, part: str, length: int) -> bool:
+    if part == "repetition levels":
+        return length in {0, int(column.max_repetition_level) + 1}
+    if part == "definition levels":
+        return length in {0, int(column.max_definition_level) + 1}
+    kind = column.physical_type
+    width = column.length if kind == "FIXED_LEN_BYTE_ARRAY" else _WIDTHS.get(kind, 0)
+    return length == 0 or length >= width
 
 
 @frozen
