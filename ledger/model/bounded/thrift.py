@@ -216,10 +216,7 @@ def measured_lengths(body: bytes, start: int, end: int) -> list[Length]:  # noqa
             at += 1
             kind, size = head & 0x0F, head >> 4
             if size == _LONG_LIST:
-                size = shift = 0
-                while (byte := body[at]) >= _MORE and shift < 7 * _LONGEST_NUMBER:
-                    size, at, shift = size | (byte & 0x7F) << shift, at + 1, shift + 7
-                size, at = size | byte << shift, at + 1
+                size, at = _number(body, at)
             if size > end - at:
                 raise _no_header(f"it declares {size} elements, more than there are bytes")
             if place in _MEASURED:
@@ -247,6 +244,14 @@ def measured_lengths(body: bytes, start: int, end: int) -> list[Length]:  # noqa
             raise _no_header(f"a footer has no value of kind {kind}")
         if at > end:
             raise IndexError("it ends early")
+
+
+def _number(body: bytes, at: int) -> tuple[int, int]:
+    """Return the number that begins at a byte, and the byte after it."""
+    found = shift = 0
+    while (byte := body[at]) >= _MORE and shift < 7 * _LONGEST_NUMBER:
+        found, at, shift = found | (byte & 0x7F) << shift, at + 1, shift + 7
+    return found | byte << shift, at + 1
 
 
 def _no_header(why: str) -> ValueError:
