@@ -24,7 +24,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
-from ledger.model.bounded.thrift import measured_lengths, page_header, schema_depth
+from ledger.model.bounded.thrift import ChunkValue, chunk_values, page_header, schema_depth
 from ledger.model.errors import InvalidInputError, TooLargeError
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def opened(body: bytes, file: str, columns: Sequence[str] | None = None) -> Boun
     arrow = kind(
         arrow_owned(body), page_checksum_verification=True, thrift_container_size_limit=limit
     )
-    check_lengths(arrow.metadata, body, file)
+    check_chunks(arrow.metadata, body, file)
     found = BoundedFile(body, file, columns, arrow)
     found.check_rows()
     return found
@@ -146,7 +146,7 @@ def read_metadata(tail: bytes, file: str) -> parquet.FileMetaData:
 
     limit = check_footer(tail, len(tail), file)
     found = _whole_file()(pa.BufferReader(tail), thrift_container_size_limit=limit).metadata
-    check_lengths(found, tail, file)
+    check_chunks(found, tail, file)
     return found
 
 
@@ -207,13 +207,17 @@ def check_footer(tail: bytes, size: int, file: str) -> int:
 
 
 _WIDTHS: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
+_TYPES: Final = (*_WIDTHS, "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+"""Physical types, each at its number in parquet.thrift."""
 
 
-def check_lengths(metadata: parquet.FileMetaData, tail: bytes, file: str) -> None:
-    """Check the lengths in a footer on which PyArrow ends the process where they do not fit.
+def check_chunks(metadata: parquet.FileMetaData, tail: bytes, file: str) -> None:
+    """Check the column chunks in a footer against its schema.
 
-    That are extremes shorter than a value of their column, and histograms of other levels than the
-    column has. Call it before anything is asked of a column chunk.
+    PyArrow throws where nothing catches, and so ends the process, or reads memory that it does not
+    own, where a row group has other columns than the schema, a chunk has an unknown type, an
+    extreme is shorter than a value of its column, a histogram has other levels than the column, or
+    a number has the length of texts. Call it before anything is asked of a column chunk.
 
     Args:
         metadata: The footer, parsed.
@@ -226,27 +230,37 @@ def check_lengths(metadata: parquet.FileMetaData, tail: bytes, file: str) -> Non
     end = len(tail) - _TRAILER_BYTES
     start = end - int.from_bytes(tail[-_TRAILER_BYTES : -len(_MAGIC)], "little")
     try:
-        lengths = measured_lengths(tail, start, end)
+        values = chunk_values(tail, start, end)
     except (IndexError, ValueError) as error:
         raise InvalidInputError(f"{file} has a footer that cannot be read: {error}") from error
-    for column, part, length in {*lengths}:
-        if column >= metadata.num_columns or not _fits(
-            metadata.schema.column(column), part, length
-        ):
+    columns = metadata.num_columns
+    for _, part, count in values:
+        if part == "chunks" and count != columns:
             raise InvalidInputError(
-                f"{file} has a footer whose {part} of column {column} do not fit its schema: "
-                f"{length} long; write the file again"
+                f"{file} has a row group of {count} column chunks, and a schema of {columns} "
+                "columns; write the file again"
+            )
+    for each in values:
+        if each.part != "chunks" and not _fits(metadata.schema.column(each.column), each):
+            raise InvalidInputError(
+                f"{file} has a footer whose {each.part} of column {each.column} do not fit its "
+                f"schema: {each.value}; write the file again"
             )
 
 
-def _fits(column: Any, part: str, length: int) -> bool:
-    if part == "repetition levels":
-        return length in {0, int(column.max_repetition_level) + 1}
-    if part == "definition levels":
-        return length in {0, int(column.max_definition_level) + 1}
-    kind = column.physical_type
-    width = column.length if kind == "FIXED_LEN_BYTE_ARRAY" else _WIDTHS.get(kind, 0)
-    return length == 0 or length >= width
+def _fits(column: Any, found: ChunkValue) -> bool:
+    value, kind = found.value, column.physical_type
+    if found.part == "physical type":
+        return 0 <= value < len(_TYPES) and _TYPES[value] == kind
+    if found.part == "unencoded bytes":
+        return bool(kind == "BYTE_ARRAY")
+    if found.part == "repetition levels":
+        return value in {0, int(column.max_repetition_level) + 1}
+    if found.part == "definition levels":
+        return value in {0, int(column.max_definition_level) + 1}
+    if kind == "FIXED_LEN_BYTE_ARRAY":
+        return bool(value >= column.length)
+    return value == 0 or value >= _WIDTHS.get(kind, 0)
 
 
 @frozen

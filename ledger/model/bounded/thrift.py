@@ -147,18 +147,20 @@ def page_header(body: bytes, start: int, end: int) -> PageHeader:  # noqa: C901,
     return PageHeader(at + packed, unpacked, values, is_dictionary)
 
 
-class Length(NamedTuple):
-    """How long a part of a column chunk's metadata is.
+class ChunkValue(NamedTuple):
+    """A value in the metadata of a column chunk that has to fit the schema.
 
     Attributes:
-        column: The place of the column among the leaves of the schema.
-        part: `minimum or maximum`, `repetition levels` or `definition levels`.
-        length: Bytes of a value, or entries of a histogram.
+        column: The place of the column among the leaves of the schema; 0 for `chunks`.
+        part: One of `minimum or maximum`, `repetition levels`, `definition levels`,
+            `unencoded bytes`, `physical type` and `chunks`.
+        value: Bytes of an extreme, entries of a histogram, a number of bytes, the number of a type
+            in parquet.thrift, or how many column chunks a row group has.
     """
 
     column: int
     part: str
-    length: int
+    value: int
 
 
 _GROUP: Final = 4
@@ -166,17 +168,34 @@ _CHUNK: Final = _GROUP << 6 | 1
 _METADATA: Final = _CHUNK << 6 | 3
 _ENCRYPTION: Final = (_CHUNK << 6 | 8, _CHUNK << 6 | 9)
 _MEASURED: Final = {
+    _CHUNK: "chunks",
     **dict.fromkeys(
         ((_METADATA << 6 | 12) << 6 | each for each in (1, 2, 5, 6)), "minimum or maximum"
     ),
     (_METADATA << 6 | 16) << 6 | 2: "repetition levels",
     (_METADATA << 6 | 16) << 6 | 3: "definition levels",
 }
-"""Places in a footer, six bits a field: values of statistics, histograms of size statistics."""
+"""Places in a footer, six bits a field: lists of column chunks, values of statistics, histograms of
+size statistics."""
+_NUMBERS: Final = {
+    _METADATA << 6 | 1: "physical type",
+    (_METADATA << 6 | 16) << 6 | 1: "unencoded bytes",
+}
+_INT32, _INT64 = 5, 6
+_ELEMENTS: Final = {
+    **dict.fromkeys((_SCHEMA, _GROUP, 5, 7, _CHUNK, _GROUP << 6 | 4), _STRUCT),
+    _METADATA << 6 | 2: _INT32,
+    _METADATA << 6 | 3: _BINARY,
+    **dict.fromkeys((_METADATA << 6 | 8, _METADATA << 6 | 13), _STRUCT),
+    (_METADATA << 6 | 16) << 6 | 2: _INT64,
+    (_METADATA << 6 | 16) << 6 | 3: _INT64,
+}
+"""Kinds of the elements of lists. Thrift in C++ reads the kind that it expects, not the one that a
+list declares; read by the latter, the rest of the footer would mean something else."""
 
 
-def measured_lengths(body: bytes, start: int, end: int) -> list[Length]:  # noqa: C901, PLR0912, PLR0915 - one loop without calls
-    """Return the lengths in a footer that a library may trust without looking.
+def chunk_values(body: bytes, start: int, end: int) -> set[ChunkValue]:  # noqa: C901, PLR0912, PLR0915 - one loop without calls
+    """Return the values in a footer that PyArrow takes on trust, each of a column once.
 
     Args:
         body: Bytes that hold the footer.
@@ -187,7 +206,7 @@ def measured_lengths(body: bytes, start: int, end: int) -> list[Length]:  # noqa
         IndexError: It ends early.
         ValueError: It is no footer, or a column is encrypted.
     """
-    found: list[Length] = []
+    found: set[ChunkValue] = set()
     at, number, path, left, column = start, 0, 0, 0, 0
     around: tuple[int, int, int, Any] | None = None
     while True:
@@ -219,15 +238,17 @@ def measured_lengths(body: bytes, start: int, end: int) -> list[Length]:  # noqa
                 size, at = _number(body, at)
             if size > end - at:
                 raise _no_header(f"it declares {size} elements, more than there are bytes")
+            if size and kind != _ELEMENTS.get(place, kind):
+                raise _no_header(f"it declares a list with elements of kind {kind}")
+            if place == _CHUNK:
+                column = 0
             if place in _MEASURED:
-                found.append(Length(column, _MEASURED[place], size))
-            if kind in _BOOLEANS:
+                found.add(ChunkValue(column, _MEASURED[place], size))
+            if kind in _BOOLEANS or not size:
                 kind = _BYTE
         if kind == _STRUCT:
             if size:
                 around, number, path, left = (number, path, left, around), 0, place, size - 1
-                if place == _CHUNK:
-                    column = 0
         elif kind in _FIXED:
             at += _FIXED[kind] * size
         elif kind in _INTEGERS or kind == _BINARY:
@@ -239,7 +260,9 @@ def measured_lengths(body: bytes, start: int, end: int) -> list[Length]:  # noqa
                 if kind == _BINARY:
                     at += raw
                     if place in _MEASURED:
-                        found.append(Length(column, _MEASURED[place], raw))
+                        found.add(ChunkValue(column, _MEASURED[place], raw))
+                elif place in _NUMBERS:
+                    found.add(ChunkValue(column, _NUMBERS[place], raw >> 1 ^ -(raw & 1)))
         else:
             raise _no_header(f"a footer has no value of kind {kind}")
         if at > end:
