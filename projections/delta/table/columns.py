@@ -160,6 +160,7 @@ def columns_of(
     else:
         # Where columns are counted anew, ids inside them could be those of other columns.
         fields = without_member_ids(fields)
+    _check_names(fields)
     return Columns(fields, reading.names, reading.new, has_own_ids)
 
 
@@ -173,6 +174,19 @@ def _check_unique(fields: tuple[t.DataField, ...]) -> None:
                     f"column {each.name}; give each column, element, key and value one of its own"
                 )
             names[number] = each.name
+
+
+def _check_names(fields: tuple[t.DataField, ...]) -> None:
+    """Check that no two columns have one name, or one id, which stands for a name in files."""
+    seen: dict[int | str, str] = {}
+    for each in fields:
+        for key in (each.id, each.name):
+            if key in seen:
+                raise InvalidInputError(
+                    f"the source's columns {seen[key]} and {each.name} have the same name or the "
+                    "same physical name; give each a name of its own"
+                )
+            seen[key] = each.name
 
 
 def nested_ids_of(schema: Schema, physical: Mapping[int, str]) -> dict[int, dict[str, int]]:

@@ -10,6 +10,7 @@ from attrs import evolve
 
 from ledger import FileChange, RenameColumn, Schema, SetOption
 from ledger.model import types as t
+from ledger.model.errors import InvalidInputError
 from ledger.model.transforms.values import WHOLE_BITS
 from ledger.model.types.sql import read_type
 from ledger.model.types.text import format_type, parse_type
@@ -146,3 +147,24 @@ def test_a_whole_number_of_a_partition_is_one_of_its_type(root: str, bits: int) 
     for each in (-most - 1, most):
         with pytest.raises(ValueError, match=str(each)):
             partition_value(str(each), kind)
+
+
+def named(name: str, physical: str, **said: Any) -> dict[str, Any]:
+    return member(name, "long", **{"delta.columnMapping.physicalName": physical, **said})
+
+
+@pytest.mark.parametrize(
+    ("members", "mode"),
+    [
+        ((member("id", "long"), member("p", "long"), member("id", "long")), "none"),
+        ((named("a", "x"), named("b", "x")), "name"),
+        ((named("a", "x"), named("a", "y")), "name"),
+        (
+            tuple(named("a", str(each), **{"delta.columnMapping.id": each}) for each in (1, 2)),
+            "id",
+        ),
+    ],
+)
+def test_columns_of_one_name_are_rejected(members: tuple[dict[str, Any], ...], mode: str) -> None:
+    with pytest.raises(InvalidInputError, match="give each a name of its own"):
+        columns_of(struct(*members), {"delta.columnMapping.mode": mode}, {}, 0)
