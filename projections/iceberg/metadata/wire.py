@@ -78,13 +78,25 @@ def inflated(content: bytes | str) -> bytes | str:
     """Return the content of a file that may be compressed with gzip.
 
     Raises:
-        InvalidInputError: The compressed bytes are torn.
+        InvalidInputError: The compressed bytes are torn, or the content is not UTF-8. The decoder
+            passes over texts that a record has no room for, so it does not find that.
         TooLargeError: More comes out of them than of metadata that writers make.
     """
     if len(content) > MOST_BYTES:
         raise TooLargeError(f"a metadata file of more than {MOST_BYTES} bytes is not read")
-    if isinstance(content, str) or not content.startswith(_GZIP):
+    if isinstance(content, str):
         return content
+    found = _unpacked(content) if content.startswith(_GZIP) else content
+    try:
+        found.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(
+            f"byte {error.start} of a metadata file is not UTF-8; have its owner write it again"
+        ) from error
+    return found
+
+
+def _unpacked(content: bytes) -> bytes:
     most = min(_GZIP_FLOOR + _GZIP_EXPANSION * len(content), MOST_BYTES)
     inflater = zlib.decompressobj(_GZIP_WINDOW)
     try:

@@ -7,6 +7,7 @@ import copy
 import gzip
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from ledger.model.errors import InvalidInputError, LedgerError
 from projections.iceberg.committing.requirements import requirement_from_json
 from projections.iceberg.committing.updates import table_update_from_json, view_update_from_json
 from projections.iceberg.metadata.schema_json import DEEPEST, schema_from_json
-from projections.iceberg.metadata.table_json import read_metadata, write_metadata
+from projections.iceberg.metadata.table_json import read_after, read_metadata, write_metadata
 from projections.iceberg.metadata.types import primitive_type
 from projections.iceberg.metadata.view import read_view_metadata
 from tests.projections.iceberg.metadata.cases import DATA
@@ -160,3 +161,15 @@ def test_deep_nesting_is_refused(depth: int) -> None:
 @given(st.text() | st.from_regex(r"(decimal|fixed|geometry|geography)[\[(][^\])]*[\])]"))
 def test_a_text_is_a_type_or_is_refused(text: str) -> None:
     answers(primitive_type, text)
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+@pytest.mark.parametrize("place", [b'"format-version"', b'"summary"', b'"name"'])
+def test_metadata_that_is_not_utf_8_is_rejected_wherever_the_byte_is(
+    place: bytes, compress: Callable[[bytes], bytes]
+) -> None:
+    known = read_after(TABLE, None)
+    spoilt = compress(TABLE.replace(place, place[:3] + b"\xed" + place[3:], 1))
+    for before in (None, known):
+        with pytest.raises(InvalidInputError, match="is not UTF-8"):
+            read_after(spoilt, before)
