@@ -252,3 +252,21 @@ def test_footers_of_real_writers_are_read(groups: int) -> None:
     parquet.write_table(table, sink, row_group_size=7 // groups, write_page_index=True)
     assert read_metadata(sink.getvalue(), "a.parquet").num_rows == 7
     assert bounded_table(sink.getvalue(), "a.parquet").equals(table)
+
+
+def test_a_second_schema_behind_a_flat_one_does_not_get_past_the_limit_of_levels() -> None:
+    sink = io.BytesIO()
+    parquet.write_table(pa.table({"id": INTEGERS}), sink)
+    body = sink.getvalue()
+    start = len(body) - 8 - int.from_bytes(body[-8:-4], "little")
+    footer: Struct = decoded(STRUCT, io.BytesIO(body[start:-8]))
+    inside = {3: (INT32, 0), 4: (BINARY, b"g"), 5: (INT32, 1)}
+    leaf = {1: (INT32, 2), 3: (INT32, 0), 4: (BINARY, b"id")}
+    deep = encoded(LIST, (STRUCT, [*[inside] * 30_000, leaf]))
+    begin = encoded(STRUCT, {each: footer[each] for each in (1, 2)})[:-1]
+    # The field's kind alone, and then its number: 2 once more.
+    again = bytes([LIST]) + encoded(INT32, 2) + deep
+    rest = encoded(STRUCT, {1: footer[3], 2: footer[4]})
+    end = begin + again + rest
+    with pytest.raises(InvalidInputError, match="a field's number is written out"):
+        read_metadata(body[:start] + end + struct.pack("<I", len(end)) + b"PAR1", "a.parquet")

@@ -120,12 +120,14 @@ def opened(body: bytes, file: str, columns: Sequence[str] | None = None) -> Boun
     from pyarrow import parquet
 
     size = len(body)
-    limit = check_footer(body, size, file)
+    footer = check_footer(body, size, file)
     kind = _whole_file() if columns is None else parquet.ParquetFile
     arrow = kind(
-        arrow_owned(body), page_checksum_verification=True, thrift_container_size_limit=limit
+        arrow_owned(body),
+        page_checksum_verification=True,
+        thrift_container_size_limit=footer.longest_list,
     )
-    check_chunks(arrow.metadata, body, file)
+    check_chunks(arrow.metadata, footer, file)
     found = BoundedFile(body, file, columns, arrow)
     found.check_rows()
     return found
@@ -144,9 +146,11 @@ def read_metadata(tail: bytes, file: str) -> parquet.FileMetaData:
     """
     import pyarrow as pa
 
-    limit = check_footer(tail, len(tail), file)
-    found = _whole_file()(pa.BufferReader(tail), thrift_container_size_limit=limit).metadata
-    check_chunks(found, tail, file)
+    footer = check_footer(tail, len(tail), file)
+    found: parquet.FileMetaData = _whole_file()(
+        pa.BufferReader(tail), thrift_container_size_limit=footer.longest_list
+    ).metadata
+    check_chunks(found, footer, file)
     return found
 
 
@@ -177,8 +181,21 @@ def opened_stream(stream: IO[bytes], size: int, file: str) -> parquet.ParquetFil
     return parquet.ParquetFile(stream, metadata=metadata, read_dictionary=texts)
 
 
-def check_footer(tail: bytes, size: int, file: str) -> int:
-    """Check the length and the schema of a footer, and return how long its lists may be.
+@frozen
+class Footer:
+    """A footer that Arrow may parse.
+
+    Attributes:
+        longest_list: How many elements its lists may have.
+        values: Those of its column chunks that have to fit its schema.
+    """
+
+    longest_list: int
+    values: AbstractSet[ChunkValue]
+
+
+def check_footer(tail: bytes, size: int, file: str) -> Footer:
+    """Check the length, the Thrift structures and the schema of a footer.
 
     Args:
         tail: The end of the file, with the whole footer.
@@ -187,7 +204,7 @@ def check_footer(tail: bytes, size: int, file: str) -> int:
 
     Raises:
         TooLargeError: The footer is too long, or its schema nests too deep.
-        InvalidInputError: It is no footer.
+        InvalidInputError: It is no footer, or a column is encrypted.
     """
     length = int.from_bytes(tail[-_TRAILER_BYTES : -len(_MAGIC)], "little")
     if tail[-len(_MAGIC) :] != _MAGIC or length + _TRAILER_BYTES > size:
@@ -198,12 +215,14 @@ def check_footer(tail: bytes, size: int, file: str) -> int:
         raise _too_large(file, f"the footer has {length} bytes", FOOTER_BYTES, "bytes")
     start = len(tail) - _TRAILER_BYTES - length
     try:
+        # First: it rejects fields that are there twice, of which Thrift keeps the last.
+        values = chunk_values(tail, start, start + length)
         depth = schema_depth(tail, start, start + length, SCHEMA_DEPTH)
     except (IndexError, ValueError) as error:
-        raise InvalidInputError(f"{file} has a footer that is no Thrift: {error}") from error
+        raise InvalidInputError(f"{file} has a footer that cannot be read: {error}") from error
     if depth > SCHEMA_DEPTH:
         raise _too_large(file, f"the schema nests {depth} levels", SCHEMA_DEPTH, "levels")
-    return _CONTAINER_FLOOR + length // _ELEMENT_BYTES
+    return Footer(_CONTAINER_FLOOR + length // _ELEMENT_BYTES, values)
 
 
 _WIDTHS: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
@@ -211,7 +230,7 @@ _TYPES: Final = (*_WIDTHS, "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 """Physical types, each at its number in parquet.thrift."""
 
 
-def check_chunks(metadata: parquet.FileMetaData, tail: bytes, file: str) -> None:
+def check_chunks(metadata: parquet.FileMetaData, footer: Footer, file: str) -> None:
     """Check the column chunks in a footer against its schema.
 
     PyArrow throws where nothing catches, and so ends the process, or reads memory that it does not
@@ -220,27 +239,21 @@ def check_chunks(metadata: parquet.FileMetaData, tail: bytes, file: str) -> None
     a number has the length of texts. Call it before anything is asked of a column chunk.
 
     Args:
-        metadata: The footer, parsed.
-        tail: The end of the file, with the whole footer.
+        metadata: The footer as Arrow parsed it.
+        footer: The same as `check_footer` found it.
         file: Its name, for errors.
 
     Raises:
-        InvalidInputError: They do not fit, or a column is encrypted.
+        InvalidInputError: They do not fit.
     """
-    end = len(tail) - _TRAILER_BYTES
-    start = end - int.from_bytes(tail[-_TRAILER_BYTES : -len(_MAGIC)], "little")
-    try:
-        values = chunk_values(tail, start, end)
-    except (IndexError, ValueError) as error:
-        raise InvalidInputError(f"{file} has a footer that cannot be read: {error}") from error
     columns = metadata.num_columns
-    for _, part, count in values:
+    for _, part, count in footer.values:
         if part == "chunks" and count != columns:
             raise InvalidInputError(
                 f"{file} has a row group of {count} column chunks, and a schema of {columns} "
                 "columns; write the file again"
             )
-    for each in values:
+    for each in footer.values:
         if each.part != "chunks" and not _fits(metadata.schema.column(each.column), each):
             raise InvalidInputError(
                 f"{file} has a footer whose {each.part} of column {each.column} do not fit its "
