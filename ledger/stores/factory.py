@@ -118,7 +118,13 @@ def _local_path(url: str) -> str:
     # Much to import for a moment of every program's start.
     from pathlib import Path
 
-    return str(Path(url).expanduser())
+    try:
+        return str(Path(url).expanduser())
+    except RuntimeError as error:
+        raise StoreError(
+            f"{url!r} is below the home folder of a user that this machine does not have; write "
+            "the absolute path, or './' before the '~' of a folder's name"
+        ) from error
 
 
 def _file_path(url: str) -> str:

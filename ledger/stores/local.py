@@ -32,7 +32,7 @@ from ledger.stores.key import (
     folder_of,
     folder_prefix,
 )
-from ledger.stores.refusals import NO_NAME, refusal, refusal_of_link
+from ledger.stores.refusals import NO_NAME, NO_PATH, refusal, refusal_of_link
 from ledger.stores.several import do_each
 
 _TOGETHER: Final = 256
@@ -170,7 +170,12 @@ class LocalStore:
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""
         check_key(key)
-        return posix.read(self._base + key)
+        try:
+            return posix.read(self._base + key)
+        except OSError as error:
+            if error.errno not in NO_PATH:
+                raise
+            raise refusal(self.url, f"read {key!r}", error) from error
 
     def confirm(self, key: str) -> bytes | None:
         """See `Store.confirm`."""

@@ -65,6 +65,9 @@ NO_NAME: Final = _NO_LINK | {
 }
 """What a whole file is refused its name with; after any other error it may have got it."""
 
+NO_PATH: Final = frozenset({errno.ELOOP, errno.ENAMETOOLONG})
+"""Of reading a file: no path leads to it, and none will before somebody changes the folders."""
+
 
 def refusal(url: str, what: str, error: OSError) -> StoreError:
     """Return what to raise where nothing can have become visible.

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import ledger
 from ledger.model.errors import (
     InvalidInputError,
     InvalidNameError,
@@ -92,6 +93,24 @@ def test_a_file_url_with_a_host_is_refused(url: str) -> None:
 def test_what_is_no_path_is_refused(url: str) -> None:
     with pytest.raises(StoreError, match="is no path"):
         open_store(url)
+
+
+def test_the_home_of_a_user_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(StoreError, match="a user that this machine does not have"):
+        ledger.open("~nobody-is-called-so/lake")
+
+
+def test_a_path_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / "_ledger").symlink_to(tmp_path / "a")
+    for place in (tmp_path / "a", f"file://{tmp_path}/b/lake", tmp_path / "lake"):
+        with pytest.raises(StoreError, match="Too many levels of symbolic links") as failed:
+            ledger.open(place)
+        assert failed.value.kind == "NO_FOLDER"
+    with pytest.raises(StoreError, match="take a shorter path"):
+        ledger.open(tmp_path / ("a" * 300))
 
 
 def test_a_memory_url_that_escapes_is_refused() -> None:
