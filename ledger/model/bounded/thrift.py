@@ -22,6 +22,8 @@ _MORE: Final = 0x80
 """Set in each byte of a number but its last."""
 _NEXT_FIELD: Final = 0x10
 """Below it, a field's head is followed by its number."""
+_FIELDS: Final = 64
+"""Above all numbers of fields in parquet.thrift."""
 _PAGES: Final = ([_DATA], [_DATA_V2], [_DICTIONARY])
 _LONGEST_NUMBER: Final = 10
 _STRUCTURE_DEPTH: Final = 16
@@ -224,8 +226,12 @@ def chunk_values(body: bytes, start: int, end: int) -> set[ChunkValue]:  # noqa:
             continue
         kind = head & 0x0F
         if head < _NEXT_FIELD:
-            raise _no_header("a field's number is written out")
-        number += head >> 4
+            raw, at = _number(body, at)
+            if not number + 15 < raw >> 1 < _FIELDS or raw & 1:
+                raise _no_header("a field is there twice, or its number is not the shortest")
+            number = raw >> 1
+        else:
+            number += head >> 4
         place = path << 6 | number
         if place in _ENCRYPTION:
             raise _no_header("a column is encrypted")
