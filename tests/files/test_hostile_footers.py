@@ -206,6 +206,12 @@ def test_a_row_group_without_the_schema_s_columns_is_rejected() -> None:
         bounded_table(body, "a.parquet")
 
 
+def test_a_name_that_is_not_utf_8_is_rejected() -> None:
+    body = edited(INTEGERS, lambda it: it[2][1][1][1].update({4: (BINARY, b"\xff")}))
+    with pytest.raises(InvalidInputError, match="footer that cannot be read: 'utf-8'"):
+        read_metadata(body, "a.parquet")
+
+
 def int96_statistics(footer: Struct) -> None:
     extreme = BINARY, bytes(12)
     chunk(footer)[12] = STRUCT, dict.fromkeys((1, 2, 5, 6), extreme)

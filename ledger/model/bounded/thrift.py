@@ -183,6 +183,8 @@ _NUMBERS: Final = {
     _METADATA << 6 | 1: "physical type",
     (_METADATA << 6 | 16) << 6 | 1: "unencoded bytes",
 }
+_NAMES: Final = (_SCHEMA << 6 | 4, _METADATA << 6 | 3)
+"""Places of columns' names, which are UTF-8."""
 _INT32, _INT64 = 5, 6
 _ELEMENTS: Final = {
     **dict.fromkeys((_SCHEMA, _GROUP, 5, 7, _CHUNK, _GROUP << 6 | 4), _STRUCT),
@@ -265,6 +267,8 @@ def chunk_values(body: bytes, start: int, end: int) -> set[ChunkValue]:  # noqa:
                 raw, at = raw | byte << shift, at + 1
                 if kind == _BINARY:
                     at += raw
+                    if place in _NAMES:
+                        str(body[at - raw : at], "utf-8")
                     if place in _MEASURED:
                         found.add(ChunkValue(column, _MEASURED[place], raw))
                 elif place in _NUMBERS:
