@@ -182,7 +182,7 @@ def opened_stream(stream: IO[bytes], size: int, file: str) -> parquet.ParquetFil
 
 
 @frozen
-class Footer:
+class CheckedFooter:
     """A footer that Arrow may parse.
 
     Attributes:
@@ -194,7 +194,7 @@ class Footer:
     values: AbstractSet[ChunkValue]
 
 
-def check_footer(tail: bytes, size: int, file: str) -> Footer:
+def check_footer(tail: bytes, size: int, file: str) -> CheckedFooter:
     """Check the length, the Thrift structures and the schema of a footer.
 
     Args:
@@ -222,7 +222,7 @@ def check_footer(tail: bytes, size: int, file: str) -> Footer:
         raise InvalidInputError(f"{file} has a footer that cannot be read: {error}") from error
     if depth > SCHEMA_DEPTH:
         raise _too_large(file, f"the schema nests {depth} levels", SCHEMA_DEPTH, "levels")
-    return Footer(_CONTAINER_FLOOR + length // _ELEMENT_BYTES, values)
+    return CheckedFooter(_CONTAINER_FLOOR + length // _ELEMENT_BYTES, values)
 
 
 _WIDTHS: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
@@ -230,7 +230,7 @@ _TYPES: Final = (*_WIDTHS, "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 """Physical types, each at its number in parquet.thrift."""
 
 
-def check_chunks(metadata: parquet.FileMetaData, footer: Footer, file: str) -> None:
+def check_chunks(metadata: parquet.FileMetaData, footer: CheckedFooter, file: str) -> None:
     """Check the column chunks in a footer against its schema.
 
     PyArrow throws where nothing catches, and so ends the process, or reads memory that it does not

@@ -228,10 +228,7 @@ def chunk_values(body: bytes, start: int, end: int) -> set[ChunkValue]:  # noqa:
             continue
         kind = head & 0x0F
         if head < _NEXT_FIELD:
-            raw, at = _number(body, at)
-            if not number + 15 < raw >> 1 < _FIELDS or raw & 1:
-                raise _no_header("a field is there twice, or its number is not the shortest")
-            number = raw >> 1
+            number, at = _field_number(body, at, number)
         else:
             number += head >> 4
         place = path << 6 | number
@@ -239,21 +236,11 @@ def chunk_values(body: bytes, start: int, end: int) -> set[ChunkValue]:  # noqa:
             raise _no_header("a column is encrypted")
         size = 1
         if kind in {_LIST, _SET}:
-            head = body[at]
-            at += 1
-            kind, size = head & 0x0F, head >> 4
-            if size == _LONG_LIST:
-                size, at = _number(body, at)
-            if size > end - at:
-                raise _no_header(f"it declares {size} elements, more than there are bytes")
-            if size and kind != _ELEMENTS.get(place, kind):
-                raise _no_header(f"it declares a list with elements of kind {kind}")
+            kind, size, at = _list_head(body, at, end, place)
             if place == _CHUNK:
                 column = 0
             if place in _MEASURED:
                 found.add(ChunkValue(column, _MEASURED[place], size))
-            if kind in _BOOLEANS or not size:
-                kind = _BYTE
         if kind == _STRUCT:
             if size:
                 around, number, path, left = (number, path, left, around), 0, place, size - 1
@@ -277,6 +264,28 @@ def chunk_values(body: bytes, start: int, end: int) -> set[ChunkValue]:  # noqa:
             raise _no_header(f"a footer has no value of kind {kind}")
         if at > end:
             raise IndexError("it ends early")
+
+
+def _list_head(body: bytes, at: int, end: int, place: int) -> tuple[int, int, int]:
+    """Return the kind and the number of a list's elements, and the byte after its head."""
+    head = body[at]
+    at += 1
+    kind, size = head & 0x0F, head >> 4
+    if size == _LONG_LIST:
+        size, at = _number(body, at)
+    if size > end - at:
+        raise _no_header(f"it declares {size} elements, more than there are bytes")
+    if size and kind != _ELEMENTS.get(place, kind):
+        raise _no_header(f"it declares a list with elements of kind {kind}")
+    return _BYTE if kind in _BOOLEANS or not size else kind, size, at
+
+
+def _field_number(body: bytes, at: int, before: int) -> tuple[int, int]:
+    """Return the number of a field that is written out, and the byte after it."""
+    raw, at = _number(body, at)
+    if not before + 15 < raw >> 1 < _FIELDS or raw & 1:
+        raise _no_header("a field is there twice, or its number is not the shortest")
+    return raw >> 1, at
 
 
 def _number(body: bytes, at: int) -> tuple[int, int]:
