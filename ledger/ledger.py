@@ -812,10 +812,7 @@ class Ledger:
         """Return what lets the ledger own a table that was born elsewhere."""
         from ledger.formats import part
 
-        origin = self.table(name).state.origin
-        if origin is None:
-            raise InvalidInputError(f"{name} is the ledger's own, and was never anybody else's")
-        return part(origin.format_name, "promoter")
+        return part(self.table(name).state.origin.import_format(name), "promoter")
 
     @takes(source=its.text.or_none(), storage_options=its.by_name.or_none())
     def plan_promotion(
@@ -959,7 +956,7 @@ class Ledger:
             ...     "field_id_policy": "paimon",
             ...     "origin": DeltaBirth(source="/web/visits", table_id="8c9d"),
             ... }
-            >>> lake.adopt_table("shop.visits", birth).state.followed
+            >>> lake.adopt_table("shop.visits", birth).state.origin.source
             '/web/visits'
         """
         from ledger.evolution.catalog.requests import CreateDatabase, CreateTable

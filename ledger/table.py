@@ -122,8 +122,6 @@ WANTED_ENTRIES = {
 """What `Table.entries` takes."""
 _PLAN = its.Form("a SnapshotPlan", lambda value: type(value).__name__ == "SnapshotPlan")
 
-_MOST_IDS_SHOWN = 10
-
 
 class Table:
     """One table: append to it, read it at any instant.
@@ -374,9 +372,7 @@ class Table:
 
     def _at_snapshot(self, head: TableState, snapshot_id: int) -> TableAt:
         if not head.reachable(snapshot_id):
-            known = f"{head.earliest_snapshot_id} to {head.last_snapshot_id} and the tagged ones"
-            if head.born is not None or head.paimon is not None:
-                known = ", ".join(map(str, head.snapshot_ids[:_MOST_IDS_SHOWN])) or "none"
+            known = head.origin.readable_range(head)
             raise NotFoundError(
                 f"snapshot {snapshot_id} does not exist or was expired; there are {known}. "
                 "Its commit can still be read by version="
@@ -1535,9 +1531,10 @@ class Table:
             2
         """
         from ledger.evolution.in_logs import check_said
-        from ledger.evolution.table.born.iceberg import TakenOver
+        from ledger.evolution.table.origin.iceberg_builder import TakenOver
 
-        check_said(events, self.state.followed or str(self.identifier))
+        state = self.state
+        check_said(events, state.origin.source if state.is_mirrored else str(self.identifier))
         asked = ["TakeOver", base]
         said = tuple(map(self._with_list_beside, self._without_values(events)))
         options: CommitOptions = {**commit, "expect_version": base}

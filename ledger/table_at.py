@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import frozen
 
-from ledger.evolution.state import Origin, TableState
+from ledger.evolution.state import TableState
 from ledger.files.live import LiveFiles
 from ledger.history.older import TableLog
 from ledger.history.past import TablePast
@@ -146,8 +146,7 @@ class TableAt:
         from ledger.formats import part
 
         # The ledger lists those of what it made itself.
-        origin = cast("Origin", self.state.origin)
-        read = part(origin.format_name, "engine_files")
+        read = part(self.state.origin.format_name, "engine_files")
         found: tuple[FileChange, ...] = read(self._origin, self.state)
         return found
 

@@ -310,12 +310,11 @@ class Materialisation(Generic[P]):
         """
         if not self._declares(at):
             name, title = self.format.name, self.format.title
-            article, mirrored = "an" if title[0] in "AEIOU" else "a", at.mirrored
+            article, origin = "an" if title[0] in "AEIOU" else "a", at.origin.format_name
             way = (
-                f"add {name} to its option {FORMATS_OPTION}"
-                if mirrored is None
-                else f"it was born in {mirrored.format_name.title()}, and others own it; read it "
-                f"by {mirrored.format_name}"
+                f"it was born in {origin.title()}, and others own it; read it by {origin}"
+                if at.is_mirrored
+                else f"add {name} to its option {FORMATS_OPTION}"
             )
             raise UnsupportedError(
                 f"{table.identifier} is not declared to be {article} {title} table: {way}"

@@ -10,7 +10,7 @@ from attrs import evolve
 from ledger.audit.views import Columns, Row, Rows
 from ledger.events.snapshot_events import snapshot_events
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.iceberg import born_snapshot
+from ledger.evolution.table.origin.native import OriginSnapshot
 from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.history.older import TableLog, state_at_snapshot
 from ledger.log.travel import effective_millis
@@ -34,6 +34,16 @@ class ListedSnapshot(NamedTuple):
 
     version: int
     snapshot: Snapshot
+
+    @classmethod
+    def of(cls, listed: OriginSnapshot, schema_id: int) -> ListedSnapshot:
+        """Return a snapshot that the table's origin lists.
+
+        Args:
+            listed: The snapshot.
+            schema_id: The schema that it has if it names none.
+        """
+        return cls(listed.version, listed.in_schema(schema_id))
 
 
 def snapshot_rows(log: TableLog, state: TableState, corrections: Sequence[ClockCorrection]) -> Rows:
@@ -74,15 +84,9 @@ def listed(
         ids: Those of its snapshots.
         corrections: What is known of clocks that were ahead.
     """
-    if state.born is not None:
-        born, schema_id = state.born, state.schema.id
-        return [
-            ListedSnapshot(born.added_in[each], born_snapshot(born.snapshots[each], schema_id))
-            for each in ids
-        ]
-    if state.paimon is not None:
-        every, added_in = state.paimon.every, state.paimon.added_in
-        return [ListedSnapshot(added_in[each], every[each]) for each in ids]
+    known = [ListedSnapshot.of(each, state.schema.id) for each in _listed(state, ids)]
+    if known:
+        return known
     of_main = () if state.on_branch is not None else ids
     kept = [each for each in of_main if each >= state.earliest_snapshot_id]
     first = state_at_snapshot(log, min(kept)).version if kept else state.version + 1
@@ -95,6 +99,11 @@ def listed(
                 snapshot = evolve(then.snapshot, time_millis=then_millis)
                 found[snapshot_id] = ListedSnapshot(then.version, snapshot)
     return [found[each] for each in ids if each in found]
+
+
+def _listed(state: TableState, ids: Sequence[int]) -> Iterator[OriginSnapshot]:
+    found = map(state.origin.listed_snapshot, ids)
+    return (each for each in found if each is not None)
 
 
 def _since(

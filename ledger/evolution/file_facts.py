@@ -6,7 +6,7 @@ Files".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import UNSET, UnsetType
@@ -88,29 +88,3 @@ def _vector(file: FileChange) -> str | None:
     if file.stored_at in {"", file.path}:
         return f"is a deletion vector: end its path in #{offset}, as one file may hold several"
     return None
-
-
-def next_row_id(first: int, files: Iterable[FileChange]) -> int:
-    """Return the first row id that no row has once some files came.
-
-    Files that say their rows' ids keep them; the others' rows get the next ones after all of those.
-
-    Args:
-        first: What it was before.
-        files: What comes and goes.
-
-    Example:
-        >>> one = FileChange(path="a", record_count=5, file_size_in_bytes=9, first_row_id=10)
-        >>> two = FileChange(path="b", record_count=2, file_size_in_bytes=9)
-        >>> next_row_id(3, [one, two])
-        17
-    """
-    new, last = 0, first
-    for each in files:
-        if each.kind != "ADD" or each.content != "data":
-            continue
-        if isinstance(each.first_row_id, UnsetType):
-            new += each.record_count
-        else:
-            last = max(last, each.first_row_id + each.record_count)
-    return last + new

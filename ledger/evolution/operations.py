@@ -14,8 +14,8 @@ from ledger.evolution.columns.operations import COLUMN_OPERATIONS
 from ledger.evolution.layout.operations import LAYOUT_OPERATIONS
 from ledger.evolution.operation import LayoutOperation, Operation, SchemaOperation, StateOperation
 from ledger.evolution.options.operations import OPTION_OPERATIONS
-from ledger.evolution.table.born.operations import BORN_OPERATIONS
 from ledger.evolution.table.operations import TABLE_OPERATIONS
+from ledger.evolution.table.origin.operations import ORIGIN_OPERATIONS
 from ledger.model.errors import InvalidChangeError
 from ledger.model.messages.excerpt import excerpt
 
@@ -24,7 +24,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *OPTION_OPERATIONS,
     *LAYOUT_OPERATIONS,
     *TABLE_OPERATIONS,
-    *BORN_OPERATIONS,
+    *ORIGIN_OPERATIONS,
 )
 
 BY_FACT: Mapping[type, Operation] = {kind: each for each in OPERATIONS for kind in each.facts}

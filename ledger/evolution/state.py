@@ -7,14 +7,16 @@ ids are found through the log, not kept here.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from attrs import field, frozen
 
 from ledger.events.born.iceberg import IcebergStatistics
-from ledger.evolution.table.born.delta import DeltaTable
-from ledger.evolution.table.born.iceberg import BornTable
-from ledger.evolution.table.born.paimon import PaimonTable
-from ledger.model.errors import NotFoundError
+from ledger.evolution.table.origin.delta import DeltaOrigin
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
+from ledger.evolution.table.origin.native import NATIVE, NativeOrigin, SnapshotRef
+from ledger.evolution.table.origin.paimon import PaimonOrigin
+from ledger.model.errors import NotFoundError, UnsupportedError
 from ledger.model.instant import ClockCorrection
 from ledger.model.messages.similar import meant
 from ledger.model.partition import (
@@ -25,18 +27,12 @@ from ledger.model.partition import (
     spec_by_id,
 )
 from ledger.model.schema import Schema
-from ledger.model.snapshot import (
-    BRANCH_IDS,
-    Branch,
-    Snapshot,
-    StatisticsFile,
-    Tag,
-    Totals,
-    branch_number,
-)
+from ledger.model.snapshot import Branch, Snapshot, StatisticsFile, Tag, Totals
 
-Origin = BornTable | PaimonTable | DeltaTable
-"""What a table has that was born elsewhere."""
+Origin = NativeOrigin | IcebergOrigin | PaimonOrigin | DeltaOrigin
+"""Where a table comes from; the classes answer what differs by it."""
+
+_ImportedT = TypeVar("_ImportedT", IcebergOrigin, PaimonOrigin, DeltaOrigin)
 
 
 @frozen(kw_only=True)
@@ -63,8 +59,8 @@ class TableState:
         tags: By name.
         partition_statistics: Files of statistics by partition, by the id of their snapshot; they
             go with it.
-        statistics: Puffin files of statistics, by the id of their snapshot; they go with it. What
-            was born in Iceberg has its own in `born`.
+        statistics: Puffin files of statistics, by the id of their snapshot; they go with it. A
+            table from Iceberg has its own in `origin`; see `puffin_files`.
         named_schema_ids: The schemas whose names files without field ids use, or ever used.
         created_at: Effective time of the creation.
         created_by: Its author.
@@ -76,10 +72,8 @@ class TableState:
             changed by; 1 where none is named.
         keeps_outside: Whether authors, messages and properties are kept outside of the lines;
             `created_by` and `updated_by` then say where.
-        born: What it has that was born in Iceberg; None for others. Its snapshot is then the head
-            of `main`, its schema's id the source's.
-        paimon: What it has that was born in Paimon; None for others. Ids are the source's, too.
-        delta: What it has besides that was born in Delta; None for others.
+        origin: Where the table comes from, and what it has from there. Of a table from Iceberg or
+            Paimon the schema's id is the source's, and the snapshot is the head of its main line.
         branches: The branches of a table of the ledger's own, by name.
         last_branch_number: How many branches it ever had.
         on_branch: The branch that it is seen on, whose `snapshot` and `totals` these are then;
@@ -113,59 +107,45 @@ class TableState:
     corrections: tuple[ClockCorrection, ...] = ()
     format_rules: Mapping[str, int] = field(factory=dict, hash=False)
     keeps_outside: bool = False
-    born: BornTable | None = None
-    paimon: PaimonTable | None = None
-    delta: DeltaTable | None = None
+    origin: Origin = NATIVE
     branches: Mapping[str, Branch] = field(factory=dict, hash=False)
     last_branch_number: int = 0
     on_branch: str | None = None
 
     @property
-    def followed(self) -> str | None:
-        """Whose the table is that others own; None for the ledger's own."""
-        found = self.mirrored
-        return None if found is None else found.source
+    def is_mirrored(self) -> bool:
+        """Whether others own the table: it follows its source and takes no commits."""
+        return self.origin.is_mirrored
 
     @property
-    def origin(self) -> Origin | None:
-        """What it has that was born elsewhere, wherever that was; None for what the ledger made."""
-        return self.born or self.paimon or self.delta
+    def is_promoted(self) -> bool:
+        """Whether others owned the table before the ledger did."""
+        return self.origin.is_promoted
 
-    @property
-    def of_engines(self) -> BornTable | PaimonTable | None:
-        """What it has of a source whose engines' manifests list files; None without such a source.
+    def imported_from(self, kind: type[_ImportedT]) -> _ImportedT:
+        """Return the origin, which has to be of one format.
 
-        Of others the ledger lists all files that there ever were.
+        Args:
+            kind: The class of that format's origins.
+
+        Raises:
+            UnsupportedError: The table comes from elsewhere.
         """
-        return self.born or self.paimon
+        if not isinstance(self.origin, kind):
+            raise UnsupportedError(
+                f"table {self.table_id} was not imported from {kind.format_name.title()}; its "
+                f"origin is {self.origin.format_name}"
+            )
+        return self.origin
 
-    @property
-    def mirrored(self) -> Origin | None:
-        """What is known of the source of a table that others own; None for the ledger's own."""
-        origin = self.origin
-        return None if origin is None or origin.promoted_in >= 0 else origin
-
-    @property
-    def promoted_from(self) -> str | None:
-        """Whose the table was that the ledger owns now; None for one that it made, or follows."""
-        origin = self.origin
-        return None if origin is None or origin.promoted_in < 0 else origin.source
-
-    def line_of(self, snapshot_id: int) -> int:
-        """Return the number of the branch that a snapshot's id is of; 0 for main's.
-
-        Where others gave the ids they tell nothing of branches.
-        """
-        return 0 if self.born is not None else branch_number(snapshot_id)
+    def branch_number(self, snapshot_id: int) -> int:
+        """Return the number of the branch that a snapshot is of, by its id; 0 for main's."""
+        return self.origin.branch_number(snapshot_id)
 
     @property
     def lists_files(self) -> bool:
         """Whether the ledger lists the live files itself; no: an engine's manifests do."""
-        if self.snapshot is None:
-            return True
-        if self.born is not None:
-            return self.born.promoted_in >= 0 and self.snapshot.id > self.born.followed_last_id
-        return self.paimon is None or self.paimon.is_own(self.snapshot.id)
+        return self.snapshot is None or self.origin.lists_files(self.snapshot.id)
 
     @property
     def last_snapshot_id(self) -> int:
@@ -174,8 +154,13 @@ class TableState:
 
     @property
     def puffin_files(self) -> Mapping[int, IcebergStatistics]:
-        """Puffin files of statistics, by the id of their snapshot, wherever the table was born."""
-        return self.statistics if self.born is None else self.born.statistics
+        """Puffin files of statistics, by the id of their snapshot, whatever the origin."""
+        return self.origin.puffin_files(self)
+
+    @property
+    def refs(self) -> tuple[SnapshotRef, ...]:
+        """The branches and tags of the table, those of a source in Iceberg included."""
+        return self.origin.all_refs(self)
 
     @property
     def spec(self) -> PartitionSpec:
@@ -220,15 +205,7 @@ class TableState:
         try:
             return self.branches[name]
         except KeyError:
-            ref = None if self.born is None else self.born.refs.get(name)
-            if ref is not None:
-                raise NotFoundError(
-                    f"{name!r} is a {ref.ref_type} of the table's source, no branch of the "
-                    f"ledger's; what it shows is at snapshot {ref.snapshot_id}"
-                ) from None
-            raise NotFoundError(
-                f"branch {name!r} does not exist; {meant(name, sorted(self.branches))}"
-            ) from None
+            raise self.origin.branch_missing(self, name) from None
 
     def branch_numbered(self, number: int) -> Branch | None:
         """Return the branch of that number, if it is there."""
@@ -248,25 +225,8 @@ class TableState:
     @property
     def snapshot_ids(self) -> tuple[int, ...]:
         """The ids of the snapshots that can be read, newest first: of main, or on the branch."""
-        if self.born is not None:
-            return tuple(reversed(self.born.snapshots))
-        if self.paimon is not None:
-            return tuple(sorted(self.paimon.every, reverse=True))
-        branch = self.seen_branch
-        if branch is not None:
-            return (*reversed(branch.snapshot_ids), branch.base_snapshot_id)
-        kept = range(self.earliest_snapshot_id, self.last_snapshot_id + 1)
-        return tuple(sorted(self.held_snapshot_ids.union(kept), reverse=True))
+        return self.origin.snapshot_ids(self)
 
     def reachable(self, snapshot_id: int) -> bool:
         """Whether a snapshot can be read: not expired, or kept by a tag or a branch."""
-        if self.born is not None:
-            return snapshot_id in self.born.snapshots
-        if self.paimon is not None:
-            return snapshot_id in self.paimon.every
-        if snapshot_id >= BRANCH_IDS:
-            found = self.branch_numbered(branch_number(snapshot_id))
-            return found is not None and snapshot_id in found.snapshot_ids
-        if self.earliest_snapshot_id <= snapshot_id <= self.last_snapshot_id:
-            return True
-        return snapshot_id in self.held_snapshot_ids
+        return self.origin.is_readable(self, snapshot_id)

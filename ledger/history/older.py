@@ -12,8 +12,6 @@ from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import BranchCommitted, SnapshotEvent
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.iceberg import BornTable, born_snapshot, born_totals
-from ledger.evolution.table.born.paimon import PaimonTable, paimon_totals
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_version, head_state, last_checkpoint_while, last_while, onward
 from ledger.model.errors import InvalidInputError, NotFoundError
@@ -30,13 +28,10 @@ def state_at_snapshot(log: TableLog, snapshot_id: int) -> TableState:
         NotFoundError: There never was such a snapshot.
     """
     head = head_state(log)
-    if head.born is not None:
-        return _born_at_snapshot(log, head.born, snapshot_id)
-    paimon = head.paimon
-    if paimon is not None and not paimon.is_own(snapshot_id):
-        return _paimon_at_snapshot(log, paimon, snapshot_id)
-    # What a source counted before may have had the same ids.
-    first = 0 if paimon is None else paimon.promoted_in
+    # The source of an imported table may have given the same ids before.
+    first = head.origin.counted_since(snapshot_id)
+    if first is None:
+        return _at_listed_snapshot(log, head, snapshot_id)
     if branch_number(snapshot_id):
         return _on_branch_at(log, snapshot_id)
     if not 1 <= snapshot_id <= head_state(log).last_snapshot_id:
@@ -107,26 +102,13 @@ def on_branch(log: TableLog, state: TableState, name: str) -> TableState:
     return evolve(state, on_branch=name, snapshot=snapshot, totals=branch.totals)
 
 
-def _born_at_snapshot(log: TableLog, born: BornTable, snapshot_id: int) -> TableState:
+def _at_listed_snapshot(log: TableLog, head: TableState, snapshot_id: int) -> TableState:
     """Return the state after the commit that brought a snapshot, as it is on that snapshot."""
-    snapshot = born.snapshots.get(snapshot_id)
-    if snapshot is None:
+    found = head.origin.listed_snapshot(snapshot_id)
+    if found is None:
         raise NotFoundError(f"snapshot {snapshot_id} does not exist, or was removed")
-    state = at_version(log, born.added_in[snapshot_id])
-    return evolve(
-        state,
-        snapshot=born_snapshot(snapshot, state.schema.id),
-        totals=born_totals(snapshot),
-    )
-
-
-def _paimon_at_snapshot(log: TableLog, paimon: PaimonTable, snapshot_id: int) -> TableState:
-    """Return the state after the commit that brought a snapshot, as it is on that snapshot."""
-    snapshot = paimon.every.get(snapshot_id)
-    if snapshot is None:
-        raise NotFoundError(f"snapshot {snapshot_id} does not exist, or was removed")
-    state = at_version(log, paimon.added_in[snapshot_id])
-    return evolve(state, snapshot=snapshot, totals=paimon_totals(snapshot))
+    state = at_version(log, found.version)
+    return evolve(state, snapshot=found.in_schema(state.schema.id), totals=found.totals)
 
 
 def around(
@@ -207,10 +189,11 @@ def schemas_by_id(log: TableLog, schema_ids: Iterable[int]) -> dict[int, Schema]
     """
     wanted = set(schema_ids)
     head = head_state(log)
-    if head.born is not None:
-        return _born_schemas(head, head.born, wanted)
-    if head.paimon is not None:
-        return _paimon_schemas(head.paimon, wanted)
+    listed = head.origin.listed_schemas(head.schema)
+    if listed:
+        for each in wanted - listed.keys():
+            raise NotFoundError(f"schema {each} does not exist; there are {sorted(listed)}")
+        return {each: listed[each] for each in sorted(wanted)}
     found: dict[int, Schema] = {}
     # The newest first: on the way to it from its checkpoint, those before it are met.
     for each in sorted(wanted, reverse=True):
@@ -223,30 +206,14 @@ def schemas_by_id(log: TableLog, schema_ids: Iterable[int]) -> dict[int, Schema]
     return found
 
 
-def _born_schemas(head: TableState, born: BornTable, wanted: set[int]) -> dict[int, Schema]:
-    for each in wanted - born.schemas.keys():
-        raise NotFoundError(f"schema {each} does not exist; there are {sorted(born.schemas)}")
-    return {each: born.schema_of(each, head.schema) for each in sorted(wanted)}
-
-
-def _paimon_schemas(paimon: PaimonTable, wanted: set[int]) -> dict[int, Schema]:
-    for each in wanted - paimon.schemas.keys():
-        raise NotFoundError(f"schema {each} does not exist; there are {sorted(paimon.schemas)}")
-    return {each: paimon.schema(each) for each in sorted(wanted)}
-
-
 def schemas(log: TableLog) -> Iterator[Schema]:
     """Yield every schema of the table, newest first; older ones are read when asked for."""
     head = head_state(log)
     newest = head.schema
     yield newest
-    if head.born is not None:
-        others = (each for each in reversed(head.born.schemas) if each != newest.id)
-        yield from (head.born.schema_of(each, newest) for each in others)
-        return
-    if head.paimon is not None:
-        others = (each for each in sorted(head.paimon.schemas, reverse=True) if each != newest.id)
-        yield from (head.paimon.schema(each) for each in others)
+    listed = head.origin.listed_schemas(newest)
+    if listed:
+        yield from (listed[each] for each in reversed([*listed]) if each != newest.id)
         return
     wanted = newest.id - 1
     while wanted >= 0:
@@ -270,24 +237,10 @@ def schemas_ever(log: TableLog) -> Iterator[Schema]:
             if all(isinstance(each, SnapshotEvent) for each in transaction.events):
                 continue
             state = builder.freeze()
-            listed = {*_listed_ids(state)}
-            yield from (_listed_schema(state, each) for each in sorted(listed - seen))
-            seen = listed
+            listed = state.origin.listed_schemas(state.schema)
+            yield from (listed[each] for each in sorted(listed.keys() - seen))
+            seen = {*listed}
             yield state.schema
-
-
-def _listed_ids(state: TableState) -> Iterable[int]:
-    """Return the ids of the schemas that a source's metadata lists."""
-    if state.born is not None:
-        return state.born.schemas
-    return state.paimon.schemas if state.paimon is not None else ()
-
-
-def _listed_schema(state: TableState, schema_id: int) -> Schema:
-    found = _born_schemas(state, state.born, {schema_id}) if state.born is not None else {}
-    if state.paimon is not None:
-        found = _paimon_schemas(state.paimon, {schema_id})
-    return found[schema_id]
 
 
 def _schemas_up_to(log: TableLog, schema_id: int) -> dict[int, Schema]:

@@ -232,16 +232,16 @@ class TablePast:
 
     def columns(self, state: TableState) -> PastColumns:
         """Return every column that the table had up to a state."""
-        now, born = state.schema, state.born
-        if born is None and now.id - 1 > head_state(self._log).schema.id:
+        now, is_ordered = state.schema, state.origin.has_ordered_ids
+        if is_ordered and now.id - 1 > head_state(self._log).schema.id:
             raise Postponed
-        older = schemas(self._log) if born is not None or now.id else iter(())
-        before = (each for each in older if each.id < now.id or born is not None)
+        older = iter(()) if is_ordered and not now.id else schemas(self._log)
+        before = (each for each in older if each.id < now.id or not is_ordered)
 
         def lacks(schema_id: int) -> bool:
-            # Elsewhere schemas have ids in no order, so that any row may be newer.
+            # Where ids are in no order, any row may be newer.
             written = state.snapshot
-            return written is not None and (born is not None or written.schema_id > schema_id)
+            return written is not None and (not is_ordered or written.schema_id > schema_id)
 
         return PastColumns(chain([now], before), lacks)
 

@@ -105,9 +105,9 @@ def ties_of(table: Tied, roots: Sequence[str]) -> Iterator[Tie]:
     if is_absolute(table.path):
         yield Tie(name, "external", f"it lies outside, at {table.path}", table.path)
     state = table.state
-    engines = state.of_engines
-    if engines is not None:
-        yield from _manifests(name, engines.location, roots)
+    folder = state.origin.manifest_folder
+    if folder:
+        yield from _manifests(name, folder, roots)
         return
     if state.last_snapshot_id:
         yield from _files(table, _telling(table, state), roots)

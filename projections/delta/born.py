@@ -22,9 +22,8 @@ from ledger.events.born.delta import DeltaFollowed
 from ledger.events.commit import Transaction
 from ledger.events.snapshot_events import SnapshotCommitted
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.delta import DeltaTable
+from ledger.evolution.table.origin.delta import DeltaOrigin
 from ledger.files.change_file import event_files
-from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.table import Table
 from projections.delta.log.actions import (
@@ -114,7 +113,7 @@ def fold_of_owned(table: Table, state: TableState, schemas: Schemas) -> TableFol
         state: It, right after the promotion.
         schemas: Finds its schemas, as files call their columns.
     """
-    delta = _delta(state)
+    delta = state.imported_from(DeltaOrigin)
     # A promotion adds no files; `Projection.check_ahead` asks before the log has its commits.
     files = table.at(version=min(state.version - 1, table.state.version)).files
     return TableFold(
@@ -125,7 +124,7 @@ def fold_of_owned(table: Table, state: TableState, schemas: Schemas) -> TableFol
     )
 
 
-def _type_changes(delta: DeltaTable) -> Iterator[tuple[int, tuple[dict[str, str], ...]]]:
+def _type_changes(delta: DeltaOrigin) -> Iterator[tuple[int, tuple[dict[str, str], ...]]]:
     """Yield what types were before, as the source says it, by field id."""
     metadata = msgspec.json.decode(delta.metadata)
     schema = msgspec.json.decode(metadata["schemaString"])
@@ -134,12 +133,6 @@ def _type_changes(delta: DeltaTable) -> Iterator[tuple[int, tuple[dict[str, str]
         changes = (member.get("metadata") or {}).get(_TYPE_CHANGES)
         if changes:
             yield delta.columns[path], tuple(changes)
-
-
-def _delta(state: TableState) -> DeltaTable:
-    if state.delta is None:
-        raise UnsupportedError(f"table {state.table_id} was not born in Delta")
-    return state.delta
 
 
 def _info(
@@ -184,7 +177,7 @@ class _Files:
     """The files of one version, by the names that they hold."""
 
     def __init__(self, state: TableState, below: str, *, changes: bool) -> None:
-        delta = _delta(state)
+        delta = state.imported_from(DeltaOrigin)
         self._state, self._below, self._changes = state, below, changes
         columns = _columns(delta.metadata, tuple(delta.columns.items()))
         self._fields = {each.id: each for each in columns}

@@ -22,7 +22,8 @@ from ledger.events.snapshot_events import (
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.operations import alters
-from ledger.evolution.state import TableState
+from ledger.evolution.state import Origin, TableState
+from ledger.evolution.table.origin.delta import DeltaOrigin
 from ledger.files.change_file import event_files
 from ledger.history.older import schemas_by_id
 from ledger.log.replay import Read
@@ -104,6 +105,11 @@ class Projection:
         run.finish()
 
 
+def _oldest_version(origin: Origin) -> int:
+    """Return the oldest version that came in alone from a source in Delta; 0 without one."""
+    return origin.oldest_version if isinstance(origin, DeltaOrigin) else 0
+
+
 class _Run:
     def __init__(self, projection: Projection) -> None:
         table, start, target = projection.table, projection.start, projection.target
@@ -119,20 +125,21 @@ class _Run:
         self._versions = self._versions_at(before)
         self._unsaid = dict(start.unsaid)
         self._oldest_snapshot = oldest_readable(target)
-        self._oldest_followed = 0 if target.delta is None else target.delta.oldest_version
+        self._is_imported = isinstance(target.origin, DeltaOrigin)
+        self._oldest_followed = _oldest_version(target.origin)
         self._log = DeltaLog(projection.outputs, start, self._oldest_there())
 
     def _versions_at(self, before: TableState | None) -> Versions:
         last = 0 if before is None else before.last_snapshot_id
         found = Versions(self._start.snapshots, self._start.unlisted, last=last)
-        if before is not None and before.mirrored is not None and self._target.mirrored is None:
+        if before is not None and before.is_mirrored and not self._target.is_mirrored:
             for event, version in versions_of_source(self._table, before):
                 found.add(event, version)
         return found
 
     def _oldest_there(self) -> int | None:
         """Return the first version whose commit stands; None where it is still to come."""
-        if self._target.delta is not None and self._start.version < 0:
+        if self._is_imported and self._start.version < 0:
             return None
         if self._oldest_snapshot == 1:
             return self._start.oldest
@@ -160,10 +167,10 @@ class _Run:
             self._builder.add(transaction)
             state = self._builder.freeze()
             self._know(state.schema)
-            if state.mirrored is None:
-                self._own(transaction, state, stood, millis)
-            else:
+            if state.is_mirrored:
                 self._follow(transaction, state)
+            else:
+                self._own(transaction, state, stood, millis)
 
     def _own(
         self, transaction: Transaction[TableEvent], state: TableState, stood: int, millis: int
@@ -351,7 +358,7 @@ class _Run:
     def finish(self) -> DeltaPosition:
         """Write the hint; return the position."""
         fold = self._fold
-        if self._target.mirrored is not None:
+        if self._target.is_mirrored:
             # What the log goes on from is found again once the ledger owns the table.
             corrections = len(self._target.corrections)
             version = self._target.version

@@ -9,6 +9,7 @@ from attrs import evolve
 
 from ledger.evolution.catalog.state import ViewEntry
 from ledger.evolution.state import TableState
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.locations import below
 from ledger.model.identifier import Identifier
 from ledger.model.snapshot import Snapshot
@@ -80,8 +81,8 @@ def table_snapshot(state: TableState, *, snapshot: Snapshot | None = None) -> Ta
     if current is None:
         return None
     # No projection to Paimon gives a table from Iceberg lists of its own.
-    of_iceberg = state.born is not None
-    base, delta = ("", "") if of_iceberg else list_names(state.table_id, current.id)
+    is_iceberg = isinstance(state.origin, IcebergOrigin)
+    base, delta = ("", "") if is_iceberg else list_names(state.table_id, current.id)
     named = evolve(
         current,
         base_manifest_list=current.base_manifest_list or base,

@@ -61,7 +61,7 @@ def born_metadata(table: Table, state: TableState) -> bytes:
 def render_born(table: Table, outputs: Outputs, target: TableState, on_progress: Progress) -> None:
     """Write a version's metadata file and what the ledger made for it, but point nowhere."""
     run = _Run(table, outputs, IcebergPosition(), target)
-    if target.born is not None and target.born.promoted_in >= 0:
+    if target.is_promoted:
         for read in new_commits(table, IcebergPosition(), target, on_progress):
             run.commit(read)
     run.put_metadata(target)

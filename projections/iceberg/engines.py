@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from ledger.events.born.iceberg import IcebergSnapshot
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.iceberg import BornTable
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.model import types as t
 from ledger.model.errors import LedgerError, NotFoundError, UnsupportedError
 from ledger.model.file_change import FileChange
@@ -37,9 +37,9 @@ def engine_files(table: Table, state: TableState) -> tuple[FileChange, ...]:
         UnsupportedError: The snapshot names its manifests in a way that is not read here.
         DamagedLogError: A manifest is damaged.
     """
-    born = state.born
-    if born is None or state.snapshot is None:
+    if state.snapshot is None:
         return ()
+    born = state.imported_from(IcebergOrigin)
     manifests = EngineManifests(state, born, table.read_file)
     return tuple(manifests.files(born.snapshots[state.snapshot.id]))
 
@@ -55,7 +55,7 @@ class EngineManifests:
     """
 
     state: TableState
-    born: BornTable
+    born: IcebergOrigin
     read: Callable[[str], bytes | None]
 
     def files(self, snapshot: IcebergSnapshot) -> Iterator[FileChange]:
@@ -151,7 +151,7 @@ class EngineManifests:
         )
 
 
-def source_types(state: TableState, born: BornTable) -> Mapping[int, t.DataType]:
+def source_types(state: TableState, born: IcebergOrigin) -> Mapping[int, t.DataType]:
     """Return the types of all columns by field id; dropped ones have the type they had last."""
     found: dict[int, t.DataType] = {}
     for each in born.schemas:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from attrs import evolve, field, frozen
 
-from ledger.evolution.table.born.summary import NO_FILES, FileTotals
+from ledger.evolution.table.origin.summary import NO_FILES, FileTotals
 from projections.iceberg.manifests.file import ManifestFile
 from projections.iceberg.names import RENDERER
 from projections.position_file import PositionFile

@@ -24,6 +24,7 @@ from ledger.events.snapshot_events import (
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.operations import alters
 from ledger.evolution.state import TableState
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.history.older import state_at_snapshot
 from ledger.log.replay import Read
 from ledger.log.travel import at_version, effective_millis
@@ -80,8 +81,9 @@ class Projection:
             StoreError: A file that the ledger did not project stands in a place of its own.
             UnsupportedError: Iceberg has no such files.
         """
-        if self.target.born is not None:
-            uuid = self.target.born.table_uuid
+        origin = self.target.origin
+        if isinstance(origin, IcebergOrigin):
+            uuid = origin.table_uuid
             if self.start.version < 0 and uuid is not None:
                 refuse_foreign_table(self.outputs, uuid)
             return project_born(
@@ -92,7 +94,7 @@ class Projection:
 
     def render(self, on_progress: Progress) -> None:
         """Write the version's metadata file and what it names, but point nowhere."""
-        if self.target.born is not None:
+        if isinstance(self.target.origin, IcebergOrigin):
             render_born(self.table, self.outputs, self.target, on_progress)
             return
         run = self._go(on_progress)

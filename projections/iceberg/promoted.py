@@ -19,7 +19,7 @@ from ledger.events.commit import Transaction
 from ledger.events.snapshot_events import RolledBack, SnapshotEvent
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.iceberg import BornTable
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.files.change_file import event_files
 from ledger.model.errors import DamagedLogError
 from ledger.model.file_change import FileChange
@@ -87,13 +87,11 @@ class PromotedManifests:
             DamagedLogError: A manifest that is needed is gone or damaged.
             NotFoundError: One of an engine is gone.
         """
-        born = state.born
-        if born is None:
-            return
+        born = state.imported_from(IcebergOrigin)
         is_first = any(isinstance(each, TablePromoted) for each in transaction.events)
         for event in transaction.events:
             if isinstance(event, SnapshotsRemoved):
-                own = filter(born.is_own, event.snapshot_ids)
+                own = filter(born.lists_files, event.snapshot_ids)
                 self.gone.extend(own)
             elif isinstance(event, SnapshotEvent):
                 snapshot = born.snapshots[event.snapshot_id]
@@ -105,10 +103,10 @@ class PromotedManifests:
 
     def garbage(self) -> tuple[str, ...]:
         """Return the lists of snapshots that expired, and the manifests that no other names."""
-        born = self.target.born
-        if born is None or not self.gone:
+        if not self.gone:
             return ()
-        own = filter(born.is_own, born.snapshots)
+        born = self.target.imported_from(IcebergOrigin)
+        own = filter(born.lists_files, born.snapshots)
         kept = {path for each in own for path in self._named(each)}
         dropped = {path for each in self.gone for path in self._named(each)}
         lists = map(self.manifests.names.manifest_list, self.gone)
@@ -128,7 +126,7 @@ class PromotedManifests:
         event: SnapshotEvent,
         *,
         is_first: bool,
-        at: tuple[TableState, BornTable],
+        at: tuple[TableState, IcebergOrigin],
         facts: TableFacts,
     ) -> Listed:
         state, born = at
@@ -148,7 +146,7 @@ class PromotedManifests:
 
     def _of_target(self, event: RolledBack, engines: EngineManifests) -> Iterable[ManifestFile]:
         target = event.target_snapshot_id
-        if not engines.born.is_own(target):
+        if not engines.born.lists_files(target):
             return engines.listed(engines.born.snapshots[target])
         found = self.listed.get(target)
         if found is None:
@@ -200,7 +198,7 @@ def _entries(
 
 
 def facts_of(
-    table: Table, state: TableState, born: BornTable, snapshot: IcebergSnapshot
+    table: Table, state: TableState, born: IcebergOrigin, snapshot: IcebergSnapshot
 ) -> TableFacts:
     """Return what the manifests of one of the ledger's own snapshots say of the table.
 

@@ -196,13 +196,13 @@ class Importing:
         table = None
         with suppress(NotFoundError):
             table = mirror(lake, identifier)
-        if table is not None and table.state.followed is None:
-            owner = table.state.promoted_from
+        if table is not None and not table.state.is_mirrored:
             raise AlreadyExistsError(
-                f"table {identifier} exists and is the ledger's own; import under another name"
-                if owner is None
-                else f"table {identifier} was promoted: the ledger owns it, and it follows {owner} "
-                "no more; import under another name what was committed there since"
+                f"table {identifier} was promoted: the ledger owns it, and it follows "
+                f"{table.state.origin.source} no more; import under another name what was "
+                "committed there since"
+                if table.state.is_promoted
+                else f"table {identifier} exists and is the ledger's own; import under another name"
             )
         incoming = self._read_quietly(source, table, now_millis, access)
         for text in incoming.not_carried:

@@ -141,9 +141,9 @@ class Promoting:
     ) -> Promoted:
         """Return what a promotion would do; nothing is written."""
         table = lake.table(identifier)
-        owner = table.state.promoted_from
-        if owner is not None:
-            return self._told(table, source or owner, 0, 0, is_new=False)
+        if table.state.is_promoted:
+            owner = source or table.state.origin.source
+            return self._told(table, owner, 0, 0, is_new=False)
         found = source or _recorded(self.handover, table)
         new = 0
         if not self.handover.is_here(table, found, access):
@@ -180,10 +180,9 @@ class Promoting:
     ) -> Promoted:
         """Promote a table; asked again, end what was interrupted, and lead readers on."""
         table = lake.table(identifier)
-        owner = table.state.promoted_from
-        if owner is not None:
+        if table.state.is_promoted:
             self._lead(table)
-            return self._told(table, owner, 0, 0, is_new=False)
+            return self._told(table, table.state.origin.source, 0, 0, is_new=False)
         found, new = source or _recorded(self.handover, table), 0
         for _ in range(_MOST_LOOKS):
             if not self.handover.is_here(table, found, access):
@@ -232,7 +231,7 @@ class Promoting:
         table.take_over(
             events,
             state.version,
-            message=f"promoted: it followed {state.followed}",
+            message=f"promoted: it followed {state.origin.source}",
             effective_time=max(state.effective_millis, now_millis),
         )
 

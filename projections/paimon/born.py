@@ -19,7 +19,7 @@ from attrs import evolve
 
 from ledger.evolution.declared.rules import FORMATS_OPTION
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.paimon import PaimonTable
+from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.locations import with_scheme
 from ledger.log.travel import at_version
 from ledger.model.errors import NotFoundError, StoreError
@@ -67,11 +67,9 @@ def project_born(
         NotFoundError: The source took away what a snapshot reads.
         UnsupportedError: The source may not be read.
     """
-    if target.paimon is None:
-        raise AssertionError("the table was born in Paimon")
     before = at_version(table.log, start.version) if start.version >= 0 else None
     own = None
-    if target.paimon.is_promoted:
+    if target.is_promoted:
         own = OwnSnapshots.at(table, outputs, start, before, target)
     commit = start.commit
     for read in new_commits(table, start, target, on_progress):
@@ -92,14 +90,12 @@ class _Run:
         target: TableState,
         own: OwnSnapshots | None,
     ) -> None:
-        if target.paimon is None:
-            raise AssertionError("the table was born in Paimon")
         self._outputs = outputs
         self._target = target
-        self._paimon = paimon = target.paimon
+        self._paimon = paimon = target.imported_from(PaimonOrigin)
         self._state_before = before
         self._tags_before = before.tags if before else {}
-        self._before = before.paimon if before else None
+        self._before = before.imported_from(PaimonOrigin) if before else None
         self._own = own
         self._engine = _EngineFiles(table, outputs, target.schema, paimon.location)
 
@@ -120,7 +116,7 @@ class _Run:
 
     def _named(self, snapshot: Snapshot) -> Snapshot:
         """Return a snapshot with its lists as they stand here, after writing all that it names."""
-        if self._own is not None and self._paimon.is_own(snapshot.id):
+        if self._own is not None and self._paimon.lists_files(snapshot.id):
             return self._own.named(snapshot)
         return self._engine.named(snapshot)
 
@@ -158,7 +154,7 @@ class _Run:
             if self._before is None or _branch_files(self._before).get(path) != text:
                 self._outputs.point(path, self._engine.branch_file(path, text))
 
-    def _gone(self, before: PaimonTable) -> Iterator[str]:
+    def _gone(self, before: PaimonOrigin) -> Iterator[str]:
         """Yield what the source has no more, and what only that read.
 
         What readers find by its name alone goes at once: they would take it for the table's.
@@ -184,7 +180,7 @@ class _Run:
             yield manifest_path(name)
 
 
-def _branch_files(paimon: PaimonTable) -> dict[str, str]:
+def _branch_files(paimon: PaimonOrigin) -> dict[str, str]:
     return {
         f"branch/branch-{name}/{path}": text
         for name, files in paimon.branches.items()
@@ -192,7 +188,7 @@ def _branch_files(paimon: PaimonTable) -> dict[str, str]:
     }
 
 
-def _named(paimon: PaimonTable) -> set[str]:
+def _named(paimon: PaimonOrigin) -> set[str]:
     """Return the manifest lists and index manifests that something in a table names."""
     found = {
         name

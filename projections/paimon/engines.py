@@ -9,7 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.paimon import PaimonTable
+from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.locations import with_scheme
 from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError
 from ledger.model.file_change import FileChange
@@ -39,16 +39,17 @@ def engine_files(table: Table, state: TableState) -> tuple[FileChange, ...]:
         NotFoundError: A manifest is gone, or lies where nobody allowed to read.
         DamagedLogError: A manifest is damaged, or takes away what was never there.
     """
-    if state.paimon is None or state.snapshot is None:
+    if state.snapshot is None:
         return ()
-    return tuple(_Files(table, state, state.paimon).live(state.snapshot))
+    paimon = state.imported_from(PaimonOrigin)
+    return tuple(_Files(table, state, paimon).live(state.snapshot))
 
 
 @define
 class _Files:
     table: Table
     state: TableState
-    paimon: PaimonTable
+    paimon: PaimonOrigin
     _columns: dict[int, tuple[DataField, ...]] = Factory(dict)
 
     def live(self, snapshot: Snapshot) -> Iterator[FileChange]:

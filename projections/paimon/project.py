@@ -17,6 +17,7 @@ from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack, SnapshotEvent, TagCreated, TagReplaced
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
+from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.history.older import state_at_snapshot
 from ledger.log.replay import Read
@@ -71,7 +72,7 @@ class Projection:
             UnsupportedError: Paimon has no such files.
         """
         refuse(self.table, origin_problems(self.target))
-        if self.target.paimon is not None:
+        if isinstance(self.target.origin, PaimonOrigin):
             return project_born(self.table, self.outputs, self.start, self.target, on_progress)
         run = _Run(self)
         for read in new_commits(self.table, self.start, self.target, on_progress):

@@ -18,7 +18,7 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack, SnapshotEvent, snapshot_events
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.paimon import PaimonTable
+from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.history.older import state_at_snapshot
 from ledger.model.snapshot import Snapshot
 from ledger.table import Table
@@ -59,11 +59,11 @@ class OwnSnapshots:
         target: TableState,
     ) -> Self:
         """Return those of a position."""
-        paimon = _paimon(target)
-        known = None if before is None else before.paimon
-        is_own = known is not None and known.is_own(before.last_snapshot_id if before else 0)
-        projected = before.last_snapshot_id if before is not None and is_own else 0
-        lines = Lines(start.rollbacks, paimon.followed_last_id)
+        paimon = target.imported_from(PaimonOrigin)
+        projected = 0
+        if before is not None and before.snapshot is not None and before.lists_files:
+            projected = before.last_snapshot_id
+        lines = Lines(start.rollbacks, paimon.source_last_id)
         manifests = Manifests(
             table,
             Names(target.table_id),
@@ -72,11 +72,11 @@ class OwnSnapshots:
             lines=lines,
             projected=projected,
         )
-        return cls(table, target, paimon.followed_last_id, projected, lines, manifests)
+        return cls(table, target, paimon.source_last_id, projected, lines, manifests)
 
     def learn(self, commit: Commit[TableEvent]) -> None:
         """Take in a commit's snapshots."""
-        if commit.version < _paimon(self.target).promoted_in:
+        if commit.version < self.target.imported_from(PaimonOrigin).promoted_in:
             return
         for event in snapshot_events(commit):
             self._learn(event, commit.version)
@@ -115,7 +115,7 @@ class OwnSnapshots:
 
     def _is_read(self, tile: Tile) -> bool:
         """Whether a snapshot that can still be read reads a tile."""
-        there = sorted(_paimon(self.target).every)
+        there = sorted(self.target.imported_from(PaimonOrigin).every)
         return any(
             bisect_left(there, first) < bisect_right(there, last)
             for first, last in self.lines.readers(tile)
@@ -132,9 +132,3 @@ class OwnSnapshots:
             garbage=reached.garbage,
             location=self.table.location,
         )
-
-
-def _paimon(state: TableState) -> PaimonTable:
-    if state.paimon is None:
-        raise AssertionError("the table was born in Paimon")
-    return state.paimon

@@ -7,7 +7,14 @@ import pytest
 from ledger.events.born.iceberg import LoggedMetadata, MetadataLogUpdated
 from ledger.events.schema_changes import SetOption
 from ledger.events.snapshot_events import TagDeleted
-from ledger.evolution.table.born.iceberg import born_changes, born_snapshot, born_totals
+from ledger.evolution.table.origin.delta import DeltaOrigin
+from ledger.evolution.table.origin.iceberg import (
+    IcebergOrigin,
+    iceberg_changes,
+    iceberg_snapshot,
+    iceberg_totals,
+)
+from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.model.snapshot import Totals
 from tests.evolution.born import (
     FIRST,
@@ -22,14 +29,14 @@ from tests.evolution.born import (
 
 def test_ids_and_numbers_are_the_sources() -> None:
     state = born(3).freeze()
-    assert state.born is not None
+    origin = state.imported_from(IcebergOrigin)
     assert state.snapshot is not None
-    assert (state.snapshot.id, state.schema.id, state.born.last_sequence_number) == (SECOND, 1, 2)
-    assert list(state.born.snapshots) == [FIRST, SECOND]
-    assert (state.default_spec_id, state.default_order_id, state.born.next_row_id) == (4, 3, 4)
+    assert (state.snapshot.id, state.schema.id, origin.last_sequence_number) == (SECOND, 1, 2)
+    assert list(origin.snapshots) == [FIRST, SECOND]
+    assert (state.default_spec_id, state.default_order_id, origin.next_row_id) == (4, 3, 4)
     assert [(each.name, each.snapshot_id) for each in state.tags.values()] == [("v1", FIRST)]
     assert state.snapshot_ids == (SECOND, FIRST)
-    assert state.born.added_in == {FIRST: 1, SECOND: 3}
+    assert origin.added_in == {FIRST: 1, SECOND: 3}
 
 
 def test_totals_are_those_of_the_summary_and_unknown_where_it_has_none() -> None:
@@ -43,9 +50,9 @@ def test_a_count_that_is_none_is_one_that_the_summary_does_not_say(text: str) ->
     wrong = ("added-records", "deleted-data-files", "removed-files-size", "total-records")
     said = {"added-data-files": "3", "total-data-files": "5", "total-files-size": str(2**63 - 1)}
     added = snapshot(FIRST, 1, summary={**dict.fromkeys(wrong, text), **said}).snapshot
-    assert born_changes(added) == Totals(file_count=3)
-    assert born_totals(added) == Totals(-1, 2**63 - 1, 5)
-    assert born_snapshot(added, 0).total_record_count == -1
+    assert iceberg_changes(added) == Totals(file_count=3)
+    assert iceberg_totals(added) == Totals(-1, 2**63 - 1, 5)
+    assert iceberg_snapshot(added, 0).total_record_count == -1
 
 
 def test_a_ref_points_back_and_a_schema_comes_back_with_its_dropped_ids() -> None:
@@ -53,8 +60,8 @@ def test_a_ref_points_back_and_a_schema_comes_back_with_its_dropped_ids() -> Non
     assert state.snapshot is not None
     assert (state.snapshot.id, state.schema.id, state.schema.names) == (FIRST, 0, ("id",))
     assert state.schema.highest_field_id == 2
-    assert state.born is not None
-    assert STAGED in state.born.snapshots
+    origin = state.imported_from(IcebergOrigin)
+    assert STAGED in origin.snapshots
 
 
 def test_an_option_alone_makes_no_schema_id() -> None:
@@ -70,43 +77,43 @@ def test_a_log_that_goes_on_keeps_what_it_had_unless_it_says_what_it_lost() -> N
         entry = LoggedMetadata(timestamp_millis=number, metadata_file=name)
         builder.commit(commit(number, MetadataLogUpdated(added=(entry,))))
     state = builder.freeze()
-    assert state.born is not None
-    assert [each.metadata_file for each in state.born.metadata_log] == ["b", "c"]
+    origin = state.imported_from(IcebergOrigin)
+    assert [each.metadata_file for each in origin.metadata_log] == ["b", "c"]
 
 
 def test_what_was_removed_is_gone_with_all_that_hangs_on_it() -> None:
     state = born().freeze()
-    assert state.born is not None
-    assert set(state.born.snapshots) == {FIRST, STAGED}
-    assert (state.born.statistics, state.partition_statistics, state.tags) == ({}, {}, {})
-    assert set(state.born.schemas) == {0, 1, 10}
+    origin = state.imported_from(IcebergOrigin)
+    assert set(origin.snapshots) == {FIRST, STAGED}
+    assert (origin.statistics, state.partition_statistics, state.tags) == ({}, {}, {})
+    assert set(origin.schemas) == {0, 1, 10}
     assert [each.spec_id for each in state.specs] == [4]
     assert (state.last_partition_id, state.schema.highest_field_id) == (1004, 7)
     assert state.schema.names == ("day", "id")
-    assert (state.born.format_version, state.born.last_updated_millis) == (3, 77)
+    assert (origin.format_version, origin.last_updated_millis) == (3, 77)
     assert not state.reachable(SECOND)
 
 
 def test_the_first_schema_has_the_sources_id() -> None:
     state = born(0).freeze()
     assert (state.schema.id, state.schema.names, state.snapshot) == (0, ("id",), None)
-    assert state.born is not None
-    assert state.born.schemas[0].fields == (ID,)
+    origin = state.imported_from(IcebergOrigin)
+    assert origin.schemas[0].fields == (ID,)
 
 
 def test_paimons_ids_are_the_sources_and_come_again_after_its_rollback() -> None:
     state = born(life="paimon").freeze()
-    assert state.paimon is not None
+    origin = state.imported_from(PaimonOrigin)
     assert state.snapshot is not None
     assert (state.snapshot.id, state.snapshot.base_manifest_list) == (6, "p")
     assert (state.schema.id, state.schema.names) == (4, ("day", "id"))
     assert state.schema.options == {"bucket": "2"}
     assert state.snapshot_ids == (6, 5, 3)
     assert not state.reachable(4)
-    assert state.paimon.added_in == {3: 1, 5: 3, 6: 9}
-    assert state.paimon.branches == {"dev": {"schema/schema-0": "{}"}}
-    assert state.paimon.schema(3).highest_field_id == 7
-    assert state.followed == "/lake/t"
+    assert origin.added_in == {3: 1, 5: 3, 6: 9}
+    assert origin.branches == {"dev": {"schema/schema-0": "{}"}}
+    assert origin.schema(3).highest_field_id == 7
+    assert (state.is_mirrored, state.origin.source) == (True, "/lake/t")
 
 
 def test_an_expired_snapshot_of_paimons_goes_with_its_last_tag() -> None:
@@ -119,14 +126,13 @@ def test_one_of_deltas_counts_as_the_ledgers_own_tables_do_and_says_whose_it_is(
     state = born(life="delta").freeze()
     assert state.snapshot is not None
     assert (state.snapshot.id, state.schema.id, state.schema.names) == (1, 2, ("day", "id"))
-    assert state.followed == "/lake/t"
-    assert state.delta is not None
-    assert (state.delta.delta_version, state.delta.protocol) == (9, "{}")
-    assert (state.delta.metadata, state.delta.sha256) == ('{"id":"v"}', "")
-    assert state.delta.columns == {"id": 1, "day": 2}
+    assert (state.is_mirrored, state.origin.source) == (True, "/lake/t")
+    origin = state.imported_from(DeltaOrigin)
+    assert (origin.delta_version, origin.protocol) == (9, "{}")
+    assert (origin.metadata, origin.sha256) == ('{"id":"v"}', "")
+    assert origin.columns == {"id": 1, "day": 2}
 
 
 def test_the_first_snapshot_of_a_paimon_table_follows_none() -> None:
-    paimon = born(life="paimon").freeze().paimon
-    assert paimon is not None
+    paimon = born(life="paimon").freeze().imported_from(PaimonOrigin)
     assert [paimon.follows_one(each) for each in (1, 2)] == [False, True]

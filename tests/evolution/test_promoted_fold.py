@@ -16,7 +16,8 @@ from ledger.events.born.iceberg import IcebergBirth, SchemaNamed, SnapshotsRemov
 from ledger.events.born.paimon import PaimonBranchUpdated
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.table.born.promoted import iceberg_facts
+from ledger.evolution.table.origin.delta import DeltaOrigin
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.model.errors import InvalidChangeError
 from tests.evolution import folds
 from tests.evolution.born import CREATED, FIRST, OWN, PROMOTED, born, commit, own
@@ -29,34 +30,34 @@ def grown(until: int | None = None) -> TableBuilder:
 
 def test_the_ledger_owns_it_and_its_snapshots_are_the_next_ones_of_main() -> None:
     state = grown(5).freeze()
-    assert (state.followed, state.promoted_from, state.lists_files) == (None, "file:/lake/t", True)
-    assert state.born is not None
+    assert (state.is_mirrored, state.is_promoted, state.lists_files) == (False, True, True)
+    assert state.origin.source == "file:/lake/t"
+    origin = state.imported_from(IcebergOrigin)
     assert state.snapshot is not None
     assert (state.snapshot.id, state.schema.id, state.snapshot.operation) == (
         OWN + 2,
         1,
         "overwrite",
     )
-    parents = {each.snapshot_id: each.parent_snapshot_id for each in state.born.snapshots.values()}
+    parents = {each.snapshot_id: each.parent_snapshot_id for each in origin.snapshots.values()}
     assert parents == {FIRST: UNSET, OWN: FIRST, OWN + 1: OWN, OWN + 2: OWN + 1}
-    assert [each.sequence_number for each in state.born.snapshots.values()] == [1, 2, 3, 4]
-    assert [each.snapshot_id for each in state.born.snapshot_log] == [OWN, OWN + 1, OWN + 2]
+    assert [each.sequence_number for each in origin.snapshots.values()] == [1, 2, 3, 4]
+    assert [each.snapshot_id for each in origin.snapshot_log] == [OWN, OWN + 1, OWN + 2]
     assert {name: each.snapshot_id for name, each in state.tags.items()} == {"v1": OWN + 1}
     assert not grown(2).freeze().lists_files
 
 
 def test_the_log_of_current_snapshots_begins_after_what_went() -> None:
     state = grown(6).freeze()
-    assert state.born is not None
-    assert [each.snapshot_id for each in state.born.snapshot_log] == [OWN + 2]
+    origin = state.imported_from(IcebergOrigin)
+    assert [each.snapshot_id for each in origin.snapshot_log] == [OWN + 2]
     assert state.tags == {}
 
 
 def test_rows_get_ids_in_format_version_3() -> None:
-    born = grown().freeze().born
-    assert born is not None
-    newest = born.snapshots[OWN + 3]
-    assert (newest.first_row_id, newest.added_rows, born.next_row_id) == (4, 10, 14)
+    origin = grown().freeze().imported_from(IcebergOrigin)
+    newest = origin.snapshots[OWN + 3]
+    assert (newest.first_row_id, newest.added_rows, origin.next_row_id) == (4, 10, 14)
 
 
 REFUSED: dict[str, tuple[int, tuple[TableEvent, ...]]] = {
@@ -97,9 +98,10 @@ def test_a_table_from_delta_follows_no_more_once_it_is_promoted() -> None:
     there = builder.freeze().version + 1
     builder.commit(commit(there, TablePromoted(source="/lake/t")))
     state = builder.freeze()
-    assert (state.followed, state.promoted_from, state.lists_files) == (None, "/lake/t", True)
-    assert state.delta is not None
-    assert (state.delta.promoted_in, state.delta.followed_schema_id) == (there, state.schema.id)
+    assert (state.is_mirrored, state.is_promoted, state.lists_files) == (False, True, True)
+    assert state.origin.source == "/lake/t"
+    origin = state.imported_from(DeltaOrigin)
+    assert (origin.promoted_in, origin.source_schema_id) == (there, state.schema.id)
     with pytest.raises(InvalidChangeError, match="follows /lake/t no more"):
         builder.commit(commit(there + 1, DeltaFollowed(delta_version=11, timestamp_millis=99)))
 
@@ -128,10 +130,10 @@ def test_columns_stay_where_the_ledger_cannot_say_the_schemas_types() -> None:
     builder.commit(commit(0, created))
     builder.commit(commit(1, PROMOTED))
     state = builder.freeze()
-    assert state.born is not None
+    origin = state.imported_from(IcebergOrigin)
 
     owned = state.schema.with_options({"owner": "ann"})
-    assert iceberg_facts(state, state.born, owned).events == ()
+    assert origin.schema_facts(state.schema, owned).events == ()
     less = evolve(state.schema, fields=())
     with pytest.raises(InvalidChangeError, match=r"such as fixed\[16\], and its columns cannot"):
-        iceberg_facts(state, state.born, less)
+        origin.schema_facts(state.schema, less)

@@ -48,7 +48,7 @@ def test_a_table_that_others_own_takes_no_change_of_what_it_holds_but_its_end_an
     table = orders(lake_on(memory()))
     past, touched = TablePast(table.log, LiveFiles(table.log)), RecentlyTouched(lambda _: ())
     theirs = born(0).freeze()
-    assert theirs.mirrored is not None
+    assert theirs.is_mirrored
     refused = ""
     try:
         TableIntent([sample(row.asked)], theirs, touched, past, INSTALLED)

@@ -8,10 +8,9 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ledger.evolution.table.born.iceberg import MAIN, BornTable
-from ledger.evolution.table.born.promoted import summary_of
-from ledger.evolution.table.born.summary import RESERVED, TOTALS, FileTotals
 from ledger.evolution.table.changes import CommitSnapshot, Rollback
+from ledger.evolution.table.origin.iceberg import MAIN, IcebergOrigin
+from ledger.evolution.table.origin.summary import RESERVED, TOTALS, FileTotals
 from ledger.model.file_change import FileChange
 from tests.evolution.born import born
 
@@ -28,10 +27,9 @@ _COUNTS = (
 """Those of Iceberg's `SnapshotSummary` that tell of files."""
 
 
-def promoted(**summary: str) -> BornTable:
+def promoted(**summary: str) -> IcebergOrigin:
     """A promoted table, whose newest snapshot has a summary; without one: no snapshot at all."""
-    found = born(life="promoted").freeze().born
-    assert found is not None
+    found = born(life="promoted").freeze().imported_from(IcebergOrigin)
     head = found.current
     assert head is not None
     if not summary:
@@ -46,6 +44,13 @@ def commit(*files: FileChange, **said: Any) -> CommitSnapshot:
     return CommitSnapshot(
         commit_kind="APPEND", commit_user="ann", commit_identifier=1, files=files, facts=facts
     )
+
+
+def summary_of(origin: IcebergOrigin, change: CommitSnapshot | Rollback) -> dict[str, str]:
+    if isinstance(change, Rollback):
+        return origin.snapshot_summary(change.files, "OVERWRITE", {})
+    properties = change.facts["snapshot_properties"]
+    return origin.snapshot_summary(change.files, change.commit_kind, properties)
 
 
 def file(path: str, **facts: Any) -> FileChange:

@@ -34,9 +34,9 @@ from ledger.evolution.catalog.record import CatalogStream
 from ledger.evolution.catalog.record import _State as CatalogRecord
 from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.fold.table_record import _State as TableRecord
-from ledger.evolution.table.born.delta import DeltaTable
-from ledger.evolution.table.born.iceberg import BornTable
-from ledger.evolution.table.born.paimon import PaimonTable
+from ledger.evolution.table.origin.delta import DeltaOrigin
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
+from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.log.codec import encode
 from ledger.model.instant import ClockCorrection
 from ledger.model.snapshot import Branch, Snapshot, StatisticsFile, Tag, Totals
@@ -179,7 +179,13 @@ def test_a_catalog_that_went_about_comes_to_the_same_states() -> None:
 def test_every_key_of_a_state_has_a_place_in_the_format() -> None:
     section = (DATA.parents[1] / "ledger/FORMAT.md").read_text().split("\n## States\n")[1]
     section = section.split("\n## ")[0]
-    structs: tuple[Any, ...] = (TableRecord, BornTable, PaimonTable, DeltaTable, CatalogRecord)
+    structs: tuple[Any, ...] = (
+        TableRecord,
+        IcebergOrigin,
+        PaimonOrigin,
+        DeltaOrigin,
+        CatalogRecord,
+    )
     keys = [each.encode_name for kind in structs for each in msgspec.structs.fields(kind)]
     values: tuple[Any, ...] = (Snapshot, Tag, Totals, Branch, StatisticsFile, ClockCorrection)
     keys += [each.name for kind in values for each in attrs.fields(kind)]

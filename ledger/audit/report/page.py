@@ -168,14 +168,7 @@ def _snapshots(entry: Entry) -> list[dict[str, Any]]:
 
 
 def _tags(state: TableState) -> list[tuple[str, str, int]]:
-    if state.born is not None:
-        refs = sorted(state.born.refs.items())
-        return [(told.text(name), each.ref_type, each.snapshot_id) for name, each in refs]
-    branches = sorted(state.branches.items())
-    return [
-        *((told.text(name), "branch", each.head_id) for name, each in branches),
-        *((told.text(name), "tag", each.snapshot_id) for name, each in sorted(state.tags.items())),
-    ]
+    return [(told.text(ref.name), ref.ref_type, ref.snapshot_id) for ref in state.refs]
 
 
 def _table_row(name: str, state: TableState) -> dict[str, Any]:

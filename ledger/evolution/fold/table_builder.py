@@ -21,6 +21,7 @@ from ledger.events.born.iceberg import (
     EncryptionKeyRemoved,
     IcebergBirth,
     IcebergEvent,
+    IcebergSchema,
     IcebergStatistics,
     LayoutsRemoved,
     MetadataLogUpdated,
@@ -74,11 +75,17 @@ from ledger.evolution.fold.outside import keeps_outside, kept_outside
 from ledger.evolution.fold.schema_builder import SchemaBuilder, SchemaRule, schema_rule
 from ledger.evolution.fold.schema_record import first_schema
 from ledger.evolution.layout.fold import LayoutTrail, identity_spec, order_of, spec_of
-from ledger.evolution.state import TableState
-from ledger.evolution.table.born.delta import DeltaTable
-from ledger.evolution.table.born.iceberg import BornTrail, born_snapshot, born_totals
-from ledger.evolution.table.born.paimon import PaimonTable
+from ledger.evolution.state import Origin, TableState
 from ledger.evolution.table.branch_fold import BranchTrail
+from ledger.evolution.table.origin.delta import DeltaOrigin
+from ledger.evolution.table.origin.iceberg import (
+    IcebergOrigin,
+    iceberg_snapshot,
+    iceberg_totals,
+)
+from ledger.evolution.table.origin.iceberg_builder import IcebergOriginBuilder
+from ledger.evolution.table.origin.native import NATIVE, NativeOrigin
+from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
 from ledger.model.errors import InvalidChangeError, TableDroppedError
 from ledger.model.instant import ClockCorrection
@@ -87,6 +94,7 @@ from ledger.model.schema import Schema
 from ledger.model.snapshot import BRANCH_IDS, Branch, StatisticsFile, Tag, Totals
 from ledger.model.types.wire import field_from_wire
 
+_Origin = NativeOrigin | IcebergOriginBuilder | PaimonOrigin | DeltaOrigin
 _Rule = Callable[["TableBuilder", Any, str, int], None]
 _RULES: dict[type, _Rule] = {}
 """Which rule folds a kind of event: a dict look-up each, where matching tests kind by kind."""
@@ -98,12 +106,10 @@ class TableBuilder:
     """Folds commits into a table's state; begins at a state, or before version 0."""
 
     __slots__ = (
-        "_born",
         "_branches",
         "_changes_schema",
         "_corrections",
         "_created",
-        "_delta",
         "_dropped",
         "_earliest_snapshot_id",
         "_format_rules",
@@ -112,8 +118,8 @@ class TableBuilder:
         "_is_closed",
         "_layout",
         "_named_schema_ids",
+        "_origin",
         "_owns",
-        "_paimon",
         "_puffin",
         "_schema",
         "_schema_id",
@@ -155,9 +161,7 @@ class TableBuilder:
         self._schema_millis = 0
         self._frozen_schema: Schema | None = None
         self._branches = BranchTrail({}, 0)
-        self._born: BornTrail | None = None
-        self._paimon: PaimonTable | None = None
-        self._delta: DeltaTable | None = None
+        self._origin: _Origin = NATIVE
 
     def _resume(self, state: TableState) -> None:
         self.version = state.version
@@ -173,11 +177,6 @@ class TableBuilder:
         self._puffin = cast("dict[int, IcebergStatistics]", state.statistics)
         self._earliest_snapshot_id = state.earliest_snapshot_id
         self._branches = BranchTrail(state.branches, state.last_branch_number)
-        self._snapshots = (
-            SnapshotTrail(state.snapshot, state.totals)
-            if state.born is None
-            else SnapshotTrail(None, Totals())
-        )
         self._schema = SchemaBuilder(state.schema)
         self._schema_id = state.schema.id
         self._schema_millis = state.schema.time_millis
@@ -187,9 +186,12 @@ class TableBuilder:
         self._identity = (state.table_id, state.path, state.is_external)
         self._created = (state.created_at, state.created_by)
         self._updated = (state.updated_at, state.updated_by)
-        self._born = None if state.born is None else BornTrail(state.born)
-        self._paimon = state.paimon
-        self._delta = state.delta
+        if isinstance(state.origin, IcebergOrigin):
+            self._origin = IcebergOriginBuilder(state.origin)
+            self._snapshots = SnapshotTrail(None, Totals())
+        else:
+            self._origin = state.origin
+            self._snapshots = SnapshotTrail(state.snapshot, state.totals)
 
     @property
     def specs(self) -> SomeSpecs:
@@ -208,21 +210,26 @@ class TableBuilder:
 
     @property
     def lists_elsewhere(self) -> bool:
-        """Whether its snapshots' files stand in the manifests of others alone."""
-        return self._paimon is not None and not self._paimon.is_promoted
+        """Whether the files of its snapshot events are in the manifests of others alone."""
+        return isinstance(self._origin, PaimonOrigin) and self._origin.is_mirrored
 
     @property
-    def paimon(self) -> PaimonTable | None:
-        """What it has so far that was born in Paimon; None for others."""
-        return self._paimon
+    def origin(self) -> Origin:
+        """Where the table comes from, and what it has from there so far."""
+        origin = self._origin
+        return origin.freeze() if isinstance(origin, IcebergOriginBuilder) else origin
 
     @property
     def last_snapshot_id(self) -> int:
         """The newest snapshot id so far; 0 before the first, and where others count."""
-        if self._paimon is not None:
-            current = self._paimon.current
-            return current.id if current is not None and self._paimon.is_promoted else 0
-        return self._snapshots.last_id if self._born is None else self._born.last_given_id
+        match self._origin:
+            case NativeOrigin() | DeltaOrigin():
+                return self._snapshots.last_id
+            case PaimonOrigin() as paimon:
+                current = paimon.current
+                return current.id if current is not None and paimon.is_promoted else 0
+            case IcebergOriginBuilder() as iceberg:
+                return iceberg.last_assigned_id
 
     @property
     def branches(self) -> Mapping[str, Branch]:
@@ -279,28 +286,29 @@ class TableBuilder:
                 (_RULES.get(kind) or self._rule_for(event))(self, event, author, moment)
         if self._changes_schema and self.version:
             self._schema_millis = moment
-            if self._born is None and self._paimon is None:
-                self._schema_id += 1
-            else:
-                self._number_schema_elsewhere()
+            self._number_schema()
         if self._is_closed and not self._dropped:
             raise _uncreated()
         self.effective_millis = moment
         self._updated = (moment, author)
 
-    def _number_schema_elsewhere(self) -> None:
-        """Give the schema that a transaction leaves its id, in a table that was born elsewhere."""
-        paimon = self._paimon
-        if paimon is not None and not paimon.is_promoted:
-            # The event that names the columns has given it.
-            self._frozen_schema = None
-        elif self._born is None:
-            self._schema_id += 1
-        else:
-            # Its ids are the source's, which has none for a change of options alone.
-            self._schema_id, self._frozen_schema = self._born.schema_id, None
-        if paimon is not None and paimon.is_promoted:
-            self._paimon = paimon.with_schema(self._schema_now())
+    def _number_schema(self) -> None:
+        """Give the schema that a transaction leaves its id."""
+        match self._origin:
+            case NativeOrigin() | DeltaOrigin():
+                self._schema_id += 1
+            case PaimonOrigin() as paimon:
+                if paimon.is_mirrored:
+                    # The event that names the columns has given it.
+                    self._frozen_schema = None
+                else:
+                    self._schema_id += 1
+                    self._origin = paimon.with_schema(self._schema_now())
+            case IcebergOriginBuilder() as iceberg:
+                # Its ids are the source's, which has none for a change of options alone.
+                self._schema_id, self._frozen_schema = iceberg.schema_id, None
+            case _:
+                assert_never(self._origin)
 
     @classmethod
     def _rule_for(cls, event: TableEvent) -> _Rule:
@@ -353,7 +361,7 @@ class TableBuilder:
             case UpdateKeys():
                 return cls._fold_keys
             case SchemaReplaced() | SchemaNamed() | CurrentSchemaSet():
-                return cls._fold_born_schema
+                return cls._replace_schema
             case (
                 SnapshotAdded()
                 | SnapshotsRemoved()
@@ -369,7 +377,7 @@ class TableBuilder:
                 | TableFactsSet()
                 | SourceFollowed()
             ):
-                return cls._fold_born
+                return cls._fold_of_source
             case SnapshotRefSet() | SnapshotRefRemoved():
                 return cls._fold_ref
             case PaimonBranchUpdated():
@@ -397,20 +405,30 @@ class TableBuilder:
     def _fold_snapshot(
         self, event: SnapshotCommitted | RolledBack, _author: str, moment: int
     ) -> None:
-        if event.summary is not UNSET and self._born is None:
+        match self._origin:
+            case NativeOrigin() | DeltaOrigin():
+                self._refuse_summary(event)
+                self._fold_counted_snapshot(event, moment)
+            case PaimonOrigin() as paimon:
+                self._refuse_summary(event)
+                self._fold_paimon_snapshot(event, paimon, moment)
+            case IcebergOriginBuilder() as iceberg:
+                self._refuse_mirrored(event, iceberg)
+                iceberg.commit(event, iceberg.schema_id, self.version, moment)
+                self._name_schemas(event.named_schema_ids)
+            case _:
+                assert_never(self._origin)
+
+    @staticmethod
+    def _refuse_summary(event: SnapshotCommitted | RolledBack) -> None:
+        if event.summary is not UNSET:
             raise InvalidChangeError(
                 f"snapshot {event.snapshot_id} has Iceberg's summary in a table that was not born "
                 "there",
                 kind="ILLEGAL_STATE",
             )
-        if self._born is not None:
-            self._refuse_followed(event, self._born)
-            self._born.commit(event, self._born.schema_id, self.version, moment)
-            self._name_schemas(event.named_schema_ids)
-            return
-        if self._paimon is not None:
-            self._fold_paimon_snapshot(event, self._paimon, moment)
-            return
+
+    def _fold_counted_snapshot(self, event: SnapshotCommitted | RolledBack, moment: int) -> None:
         # A snapshot after a schema change of its own transaction has the new schema.
         self._snapshots.apply(event, self._schema_id + self._changes_schema, moment)
         if event.named_schema_ids:
@@ -422,14 +440,14 @@ class TableBuilder:
             self._branches.reached(event, self.version, self._snapshots.totals())
 
     def _fold_paimon_snapshot(
-        self, event: SnapshotCommitted | RolledBack, paimon: PaimonTable, moment: int
+        self, event: SnapshotCommitted | RolledBack, paimon: PaimonOrigin, moment: int
     ) -> None:
-        if not paimon.is_promoted:
-            self._paimon = paimon.committed(snapshot_of(event, moment), self.version)
+        if paimon.is_mirrored:
+            self._origin = paimon.committed(snapshot_of(event, moment), self.version)
             return
         trail = paimon.going_on()
         trail.apply(event, self._schema_id + self._changes_schema, moment)
-        self._paimon = paimon.owned(trail, self.version)
+        self._origin = paimon.owned(trail, self.version)
         self._name_schemas(event.named_schema_ids)
 
     def _fold_branch_snapshot(self, event: BranchCommitted, _author: str, moment: int) -> None:
@@ -443,7 +461,7 @@ class TableBuilder:
         Raises:
             InvalidChangeError: It is.
         """
-        if self._born is not None or self._paimon is not None or self._delta is not None:
+        if not self._origin.has_branches:
             raise InvalidChangeError(
                 f"{type(event).__name__} stands in a table that was born elsewhere",
                 kind="ILLEGAL_STATE",
@@ -493,91 +511,98 @@ class TableBuilder:
         match origin:
             case PaimonBirth():
                 self._schema_id = origin.schema_id
-                self._paimon = PaimonTable.of_birth(origin, self._freeze_schema())
+                self._origin = PaimonOrigin.of_creation(origin, self._freeze_schema())
             case DeltaBirth():
-                self._delta = DeltaTable.of_birth(origin)
+                self._origin = DeltaOrigin.of_creation(origin)
             case IcebergBirth():
                 record = event.schema
-                self._born = BornTrail.of_birth(origin, record.fields, record.identifier_field_ids)
+                self._origin = IcebergOriginBuilder.of_creation(
+                    origin, record.fields, record.identifier_field_ids
+                )
                 self._schema_id = origin.schema_id
             case _:
                 assert_never(origin)
 
-    def _trail(self, event: IcebergEvent) -> BornTrail:
-        if self._born is None:
+    def _iceberg(self, event: IcebergEvent) -> IcebergOriginBuilder:
+        if not isinstance(self._origin, IcebergOriginBuilder):
             raise InvalidChangeError(
                 f"{type(event).__name__} stands in a table that was not born in Iceberg",
                 kind="ILLEGAL_STATE",
             )
-        return self._born
+        return self._origin
 
-    def _refuse_born(self, event: TableEvent) -> None:
-        if self._born is not None:
-            raise InvalidChangeError(
-                f"{type(event).__name__} stands in a table that was born in Iceberg",
-                kind="ILLEGAL_STATE",
-            )
-
-    def _refuse_followed(self, event: TableEvent, born: BornTrail) -> None:
-        if not born.is_promoted:
-            self._refuse_born(event)
+    @staticmethod
+    def _refuse_mirrored(event: TableEvent, iceberg: IcebergOriginBuilder) -> None:
+        if not iceberg.is_promoted:
+            raise _in_iceberg(event)
 
     def _promote(self, event: TablePromoted) -> None:
-        if self._born is not None:
-            self._born.promote(event, self.version)
-        elif self._delta is not None:
-            self._delta = self._delta.promoted(self.version, self._schema_id)
-        elif self._paimon is not None:
-            self._paimon = self._paimon.promoted(self.version)
-            self._earliest_snapshot_id = min(self._paimon.snapshots, default=1)
-        else:
-            raise InvalidChangeError(
-                "TablePromoted stands in a table that follows nobody", kind="ILLEGAL_STATE"
-            )
+        match self._origin:
+            case NativeOrigin():
+                raise InvalidChangeError(
+                    "TablePromoted stands in a table that follows nobody", kind="ILLEGAL_STATE"
+                )
+            case DeltaOrigin() as delta:
+                self._origin = delta.promoted(self.version, self._schema_id)
+            case PaimonOrigin() as paimon:
+                self._origin = promoted = paimon.promoted(self.version)
+                self._earliest_snapshot_id = min(promoted.snapshots, default=1)
+            case IcebergOriginBuilder() as iceberg:
+                iceberg.promote(event, self.version)
+            case _:
+                assert_never(self._origin)
 
-    def _fold_born_schema(
+    def _replace_schema(
         self, event: SchemaReplaced | SchemaNamed | CurrentSchemaSet, _author: str, moment: int
     ) -> None:
-        schema = self._schema
         self._changes_schema = True
-        if self._delta is not None and isinstance(event, SchemaReplaced):
-            schema.replace(tuple(map(field_from_wire, event.fields)), event.identifier_field_ids)
-            return
-        if self._paimon is not None:
-            self._refuse_owned(event, self._paimon)
-            self._fold_paimon_schema(event, self._paimon, moment)
-            return
-        trail = self._trail(event)
-        if isinstance(event, SchemaNamed):
-            fields = tuple(schema.columns.values())
-            trail.name_schema(event, fields, schema.identifier_field_ids)
-            return
-        source = (
-            trail.set_current_schema(event.schema_id)
-            if isinstance(event, CurrentSchemaSet)
-            else event
-        )
-        schema.replace(tuple(map(field_from_wire, source.fields)), source.identifier_field_ids)
+        if isinstance(self._origin, PaimonOrigin):
+            self._refuse_owned(event, self._origin)
+            self._fold_paimon_schema(event, self._origin, moment)
+        elif isinstance(self._origin, DeltaOrigin) and isinstance(event, SchemaReplaced):
+            self._replace_columns(event)
+        else:
+            self._fold_iceberg_schema(event, self._iceberg(event))
+
+    def _replace_columns(self, source: SchemaReplaced | IcebergSchema) -> None:
+        fields = tuple(map(field_from_wire, source.fields))
+        self._schema.replace(fields, source.identifier_field_ids)
+
+    def _fold_iceberg_schema(
+        self,
+        event: SchemaReplaced | SchemaNamed | CurrentSchemaSet,
+        iceberg: IcebergOriginBuilder,
+    ) -> None:
+        match event:
+            case SchemaNamed():
+                schema = self._schema
+                fields = tuple(schema.columns.values())
+                iceberg.name_schema(event, fields, schema.identifier_field_ids)
+            case CurrentSchemaSet():
+                self._replace_columns(iceberg.set_current_schema(event.schema_id))
+            case SchemaReplaced():
+                self._replace_columns(event)
+            case _:
+                assert_never(event)
 
     def _fold_paimon_schema(
         self,
         event: SchemaReplaced | SchemaNamed | CurrentSchemaSet,
-        paimon: PaimonTable,
+        paimon: PaimonOrigin,
         moment: int,
     ) -> None:
         if isinstance(event, SchemaReplaced):
-            fields = tuple(map(field_from_wire, event.fields))
-            self._schema.replace(fields, event.identifier_field_ids)
+            self._replace_columns(event)
             return
         self._schema_id = event.schema_id
         if isinstance(event, CurrentSchemaSet):
             self._schema = SchemaBuilder(paimon.schema(event.schema_id))
             return
         named = self._schema.freeze(schema_id=event.schema_id, time_millis=moment)
-        self._paimon = paimon.with_schema(named)
+        self._origin = paimon.with_schema(named)
 
     @staticmethod
-    def _refuse_owned(event: TableEvent, paimon: PaimonTable) -> None:
+    def _refuse_owned(event: TableEvent, paimon: PaimonOrigin) -> None:
         if paimon.is_promoted:
             raise InvalidChangeError(
                 f"{type(event).__name__} is of a source, and the table follows {paimon.source} no "
@@ -585,15 +610,15 @@ class TableBuilder:
                 kind="ILLEGAL_STATE",
             )
 
-    def _fold_paimon(self, event: Any, paimon: PaimonTable) -> None:
+    def _fold_paimon(self, event: Any, paimon: PaimonOrigin) -> None:
         if isinstance(event, StatisticsSet) and paimon.is_promoted:
             self._set_puffin(event)
             return
         self._refuse_owned(event, paimon)
         if isinstance(event, SnapshotsRemoved):
-            self._paimon = paimon.without(event.snapshot_ids, self._tagged())
+            self._origin = paimon.without(event.snapshot_ids, self._tagged())
         elif isinstance(event, SchemasRemoved):
-            self._paimon = paimon.without_schemas(event.schema_ids, self._schema_id)
+            self._origin = paimon.without_schemas(event.schema_ids, self._schema_id)
         elif isinstance(event, TableFactsSet) and event.last_column_id is not UNSET:
             self._schema.highest_field_id = event.last_column_id
             self._changes_schema = True
@@ -604,13 +629,13 @@ class TableBuilder:
             )
 
     def _update_branch(self, event: PaimonBranchUpdated, _author: str, _moment: int) -> None:
-        if self._paimon is None:
+        if not isinstance(self._origin, PaimonOrigin):
             raise InvalidChangeError(
                 "PaimonBranchUpdated stands in a table that was not born in Paimon",
                 kind="ILLEGAL_STATE",
             )
-        self._refuse_owned(event, self._paimon)
-        self._paimon = self._paimon.with_branch(event)
+        self._refuse_owned(event, self._origin)
+        self._origin = self._origin.with_branch(event)
 
     def _tagged(self) -> set[int]:
         return {each.snapshot_id for each in self._tags.values()}
@@ -618,8 +643,8 @@ class TableBuilder:
     def _fold_ref(
         self, event: SnapshotRefSet | SnapshotRefRemoved, author: str, moment: int
     ) -> None:
-        if self._born is not None or self._paimon is not None:
-            self._fold_born(event, author, moment)
+        if isinstance(self._origin, PaimonOrigin | IcebergOriginBuilder):
+            self._fold_of_source(event, author, moment)
             return
         self._refuse_branches(event)
         if isinstance(event, SnapshotRefSet):
@@ -628,14 +653,23 @@ class TableBuilder:
             self._branches.end(event)
         self._drop_statistics()
 
-    def _fold_born(self, event: Any, _author: str, moment: int) -> None:
-        if self._paimon is not None:
-            self._fold_paimon(event, self._paimon)
-            return
-        if self._born is None and isinstance(event, StatisticsSet):
-            self._set_puffin(event)
-            return
-        self._trail(event).apply(event, self.version, moment)
+    def _fold_of_source(self, event: Any, _author: str, moment: int) -> None:
+        """Fold an event that repeats what the source of an imported table says.
+
+        A Puffin file is recorded by such an event for tables of every origin.
+        """
+        match self._origin:
+            case PaimonOrigin() as paimon:
+                self._fold_paimon(event, paimon)
+            case NativeOrigin() | DeltaOrigin() if isinstance(event, StatisticsSet):
+                self._set_puffin(event)
+            case NativeOrigin() | DeltaOrigin() | IcebergOriginBuilder():
+                self._fold_iceberg(event, self._iceberg(event), moment)
+            case _:
+                assert_never(self._origin)
+
+    def _fold_iceberg(self, event: Any, iceberg: IcebergOriginBuilder, moment: int) -> None:
+        iceberg.apply(event, self.version, moment)
         if isinstance(event, SnapshotsRemoved | StatisticsRemoved):
             gone = isinstance(event, SnapshotsRemoved)
             self._own()
@@ -651,11 +685,11 @@ class TableBuilder:
                 self._changes_schema = True
 
     def _follow_delta(self, event: DeltaFollowed, _author: str, _moment: int) -> None:
-        if self._delta is None:
+        if not isinstance(self._origin, DeltaOrigin):
             raise InvalidChangeError(
                 "DeltaFollowed stands in a table that was not born in Delta", kind="ILLEGAL_STATE"
             )
-        self._delta = self._delta.after(event)
+        self._origin = self._origin.after(event)
 
     def _own(self) -> None:
         if not self._owns:
@@ -665,9 +699,10 @@ class TableBuilder:
             self._owns = True
 
     def _tag(self, event: TagCreated | TagReplaced | TagDeleted, _author: str, moment: int) -> None:
-        if self._born is not None:
-            self._refuse_followed(event, self._born)
-            self._born.tag(event, self.version, moment)
+        origin = self._origin
+        if isinstance(origin, IcebergOriginBuilder):
+            self._refuse_mirrored(event, origin)
+            origin.tag(event, self.version, moment)
             return
         exists = event.tag_name in self._tags
         if exists == isinstance(event, TagCreated):
@@ -680,8 +715,8 @@ class TableBuilder:
             del self._tags[event.tag_name]
             self._drop_statistics()
             return
-        if self._paimon is not None:
-            is_there = event.snapshot_id in self._paimon.every
+        if isinstance(origin, PaimonOrigin):
+            is_there = event.snapshot_id in origin.every
         else:
             is_there = 1 <= event.snapshot_id <= self._snapshots.last_id
         if not is_there:
@@ -695,14 +730,22 @@ class TableBuilder:
         self._drop_statistics()
 
     def _expire(self, event: SnapshotsExpired, _author: str, _moment: int) -> None:
-        self._refuse_born(event)
+        match self._origin:
+            case NativeOrigin() | DeltaOrigin():
+                self._expire_counted(event)
+            case PaimonOrigin() as paimon:
+                earliest = event.earliest_snapshot_id
+                if paimon.is_promoted:
+                    self._refuse_gone(earliest)
+                self._origin = paimon.expired(earliest, self._tagged())
+                self._earliest_snapshot_id = earliest
+            case IcebergOriginBuilder():
+                raise _in_iceberg(event)
+            case _:
+                assert_never(self._origin)
+
+    def _expire_counted(self, event: SnapshotsExpired) -> None:
         earliest = event.earliest_snapshot_id
-        if self._paimon is not None:
-            if self._paimon.is_promoted:
-                self._refuse_gone(earliest)
-            self._paimon = self._paimon.expired(earliest, self._tagged())
-            self._earliest_snapshot_id = earliest
-            return
         if earliest >= BRANCH_IDS:
             self._branches.expire(event)
             return
@@ -720,7 +763,7 @@ class TableBuilder:
 
     def _set_statistics(self, event: PartitionStatisticsSet, _author: str, _moment: int) -> None:
         # In Iceberg a snapshot may be added after its statistics, or have gone before them.
-        if self._born is None:
+        if not isinstance(self._origin, IcebergOriginBuilder):
             self._refuse_unknown(event.snapshot_id, event.statistics_path)
         file = StatisticsFile(event.statistics_path, event.file_size_in_bytes)
         self._own()
@@ -749,10 +792,15 @@ class TableBuilder:
         self._corrections = (*self._corrections, correction)
         self._snapshots.correct(latest)
         self._branches.correct(latest)
-        if self._born is not None:
-            self._born.correct(latest)
-        if self._paimon is not None:
-            self._paimon = self._paimon.not_after(latest)
+        match self._origin:
+            case NativeOrigin() | DeltaOrigin():
+                pass
+            case PaimonOrigin() as paimon:
+                self._origin = paimon.not_after(latest)
+            case IcebergOriginBuilder() as iceberg:
+                iceberg.correct(latest)
+            case _:
+                assert_never(self._origin)
         self._schema_millis = min(self._schema_millis, latest)
         self._frozen_schema = None
         self._created = (min(self._created[0], latest), self._created[1])
@@ -770,8 +818,8 @@ class TableBuilder:
 
     def _drop_statistics(self) -> None:
         """Let statistics go with snapshots that can no longer be read."""
-        if self._paimon is not None:
-            self._paimon = self._paimon.keeping(self._tagged())
+        if isinstance(self._origin, PaimonOrigin):
+            self._origin = self._origin.keeping(self._tagged())
         if not self._statistics and not self._puffin:
             return
         self._own()
@@ -799,16 +847,19 @@ class TableBuilder:
         created_at, created_by = self._created
         updated_at, updated_by = self._updated
         self._owns = False
-        born = None if self._born is None else self._born.freeze()
-        current = None if born is None else born.current
-        schema = self._schema_now()
-        snapshot, totals = self._snapshots.snapshot(), self._snapshots.totals()
-        if self._paimon is not None:
-            snapshot = self._paimon.current
-            totals = self._paimon.totals
-        if born is not None:
-            snapshot = None if current is None else born_snapshot(current, schema.id)
-            totals = born_totals(current)
+        origin, schema = self.origin, self._schema_now()
+        tags: Mapping[str, Tag] = self._tags
+        match origin:
+            case NativeOrigin() | DeltaOrigin():
+                snapshot, totals = self._snapshots.snapshot(), self._snapshots.totals()
+            case PaimonOrigin():
+                snapshot, totals = origin.current, origin.totals
+            case IcebergOrigin():
+                current = origin.current
+                snapshot = None if current is None else iceberg_snapshot(current, schema.id)
+                totals, tags = iceberg_totals(current), origin.tags
+            case _:
+                assert_never(origin)
         return TableState(
             version=self.version,
             time_millis=self.time_millis,
@@ -825,7 +876,7 @@ class TableBuilder:
             snapshot=snapshot,
             earliest_snapshot_id=self._earliest_snapshot_id,
             totals=totals,
-            tags=self._tags if born is None else born.tags,
+            tags=tags,
             partition_statistics=self._statistics,
             statistics=self._puffin,
             named_schema_ids=self._named_schema_ids,
@@ -836,13 +887,17 @@ class TableBuilder:
             dropped=self._dropped,
             corrections=self._corrections,
             format_rules=self._format_rules,
-            born=born,
-            paimon=self._paimon,
-            delta=self._delta,
+            origin=origin,
             keeps_outside=bool(self.keeps_outside),
             branches=self._branches.branches,
             last_branch_number=self._branches.last_number,
         )
+
+
+def _in_iceberg(event: TableEvent) -> InvalidChangeError:
+    return InvalidChangeError(
+        f"{type(event).__name__} stands in a table that was born in Iceberg", kind="ILLEGAL_STATE"
+    )
 
 
 def _uncreated() -> InvalidChangeError:

@@ -21,9 +21,10 @@ from ledger.evolution.fold.schema_record import (
 )
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.delta import DeltaTable
-from ledger.evolution.table.born.iceberg import BornTable
-from ledger.evolution.table.born.paimon import PaimonTable
+from ledger.evolution.table.origin.delta import DeltaOrigin
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
+from ledger.evolution.table.origin.native import NATIVE, NativeOrigin
+from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.model.instant import ClockCorrection
 from ledger.model.late import decoded
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, SortOrder, Specs
@@ -59,7 +60,7 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     dropped: bool = False
     corrections: tuple[ClockCorrection, ...] = ()
     format_rules: dict[str, int] = {}
-    origin: BornTable | PaimonTable | DeltaTable | None = None
+    origin: IcebergOrigin | PaimonOrigin | DeltaOrigin | None = None
     keeps_outside: bool = field(default=False, name="hasSidecars")
     branches: dict[str, Branch] = {}
     last_branch_number: int = 0
@@ -207,7 +208,7 @@ class TableStream:
             **{name: getattr(state, name) for name in _SAME},
             schema=written_schema(state.schema),
             specs=tuple(state.specs),
-            origin=state.born or state.paimon or state.delta,
+            origin=None if isinstance(state.origin, NativeOrigin) else state.origin,
             totals=state.totals,
             tags=dict(sorted(state.tags.items())),
             partition_statistics=dict(sorted(state.partition_statistics.items())),
@@ -224,16 +225,13 @@ class TableStream:
             msgspec.DecodeError: The bytes are no record of this fold version.
         """
         read = _DECODER.decode(record)
-        origin = read.origin
         return TableState(
             **{name: getattr(read, name) for name in _SAME},
             schema=read_schema(read.schema),
             specs=Specs(_SPECS_DECODER.decode(read.specs)),
             totals=read.totals or Totals(),
             tags=_Tags(read.tags, {}),
-            born=origin if isinstance(origin, BornTable) else None,
-            paimon=origin if isinstance(origin, PaimonTable) else None,
-            delta=origin if isinstance(origin, DeltaTable) else None,
+            origin=read.origin or NATIVE,
             partition_statistics=read.partition_statistics,
             statistics=read.statistics,
             format_rules=read.format_rules,

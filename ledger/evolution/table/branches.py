@@ -188,7 +188,7 @@ def decide_branch(state: TableState, change: SetBranch, formats: Formats) -> Sna
     """
     checked_name(change.name, "branch")
     origin = state.origin
-    if origin is not None:
+    if not origin.has_branches:
         raise UnsupportedError(
             f"the table was born in {origin.format_name.title()}, and the ledger commits to its "
             f"main alone: {change.name!r} cannot begin here"
@@ -206,7 +206,7 @@ def decide_branch(state: TableState, change: SetBranch, formats: Formats) -> Sna
         raise AlreadyExistsError(f"{change.name!r} is {what}; give the branch another name")
     refuse_tag(state, change.name, formats)
     check_reachable(state, change.snapshot_id)
-    if state.line_of(change.snapshot_id):
+    if state.branch_number(change.snapshot_id):
         raise InvalidChangeError(
             f"snapshot {change.snapshot_id} is of a branch, and branches begin with snapshots of "
             "main: fast-forward main to it first, or begin with the snapshot that it begins with"

@@ -30,7 +30,6 @@ from ledger.evolution.operation import Course, StateOperation
 from ledger.evolution.operations import BY_ASKED, operation
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
-from ledger.evolution.table.born.promoted import iceberg_facts
 from ledger.evolution.table.changes import (
     AllowIncompatibleChanges,
     CommitSnapshot,
@@ -107,7 +106,9 @@ class TableIntent:
         self.base_version = base.version
         self._base = base
         is_plain = (
-            base.born is None and not base.dropped and all(map(_claims_nothing, self._others))
+            not base.origin.names_schemas
+            and not base.dropped
+            and all(map(_claims_nothing, self._others))
         )
         self.is_judged = judged == "now" or not is_plain
         self._first = self._on(base) if self.is_judged else self._resolved(base)
@@ -184,14 +185,15 @@ class TableIntent:
         return self._on(base)
 
     def _refuse_mirrored(self, state: TableState) -> None:
-        found = state.mirrored
-        if found is None or all(map(_is_of_any_table, self._asked)):
+        if not state.is_mirrored or all(map(_is_of_any_table, self._asked)):
             return
+        origin = state.origin
         marks = any(isinstance(e, SetOption) and e.key == PERSONAL_OPTION for e in self._asked)
         there = f"set the property {PERSONAL_OPTION} there" if marks else "change it there"
         raise InvalidChangeError(
-            f"the table follows {found.source}, which others own, and takes no commits of its own: "
-            f"{there}, then take over what is new (lakeledger import {found.format_name}), "
+            f"the table follows {origin.source}, which others own, and takes no commits of "
+            f"its own: {there}, then take over what is new (lakeledger import "
+            f"{origin.format_name}), "
             "or let the ledger own it from now on (lakeledger promote)",
             kind="MIRRORED",
         )
@@ -203,10 +205,10 @@ class TableIntent:
             decided = self._decide_table(state)
             yield from decided.events
             schema, asks = decided.batch.schema, bool(decided.events)
-            if state.born is not None:
-                said = iceberg_facts(state, state.born, schema)
-                yield from said.events
-                schema = evolve(schema, id=said.schema_id)
+            facts = state.origin.schema_facts(state.schema, schema)
+            yield from facts.events
+            if facts.schema_id != schema.id:
+                schema = evolve(schema, id=facts.schema_id)
         for row, event in self._decide_others(state, schema) if self._others else ():
             asks = asks or row.asks_formats
             yield event
@@ -222,7 +224,7 @@ class TableIntent:
         course = Course(
             state,
             schema,
-            state.born.last_given_id if state.born else state.last_snapshot_id,
+            state.origin.last_used_id(state),
             state.totals.record_count,
             state.version == self.base_version,
             self._formats,

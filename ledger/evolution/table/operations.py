@@ -31,12 +31,6 @@ from ledger.events.table_events import TableCreated, TableDropped, TableName, Ta
 from ledger.evolution.decide_clock import CorrectClock, decide_clock
 from ledger.evolution.operation import Cell, Course, Operation, StateOperation, no_cells
 from ledger.evolution.table import changes as asked
-from ledger.evolution.table.born.operations import (
-    no_ref_cells,
-    ref_cells,
-    says_no_ref,
-    says_ref,
-)
 from ledger.evolution.table.branches import (
     branch_holds,
     decide_branch,
@@ -44,6 +38,12 @@ from ledger.evolution.table.branches import (
     decide_fast_forward,
     decide_on_branch,
     met,
+)
+from ledger.evolution.table.origin.operations import (
+    no_ref_cells,
+    ref_cells,
+    says_no_ref,
+    says_ref,
 )
 from ledger.evolution.table.snapshots import (
     decide_expiry,
@@ -92,7 +92,7 @@ def _decide_fast_forward(course: Course, change: asked.FastForward) -> SnapshotC
 def _decide_expiry(
     course: Course, change: asked.ExpireSnapshots
 ) -> SnapshotsExpired | SnapshotsRemoved | None:
-    of_branch = course.state.line_of(change.earliest_snapshot_id)
+    of_branch = course.state.branch_number(change.earliest_snapshot_id)
     if of_branch:
         return decide_branch_expiry(course.state, change)
     return decide_expiry(course.state, change)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 from attrs import evolve
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from ledger.events.born.iceberg import SnapshotsRemoved, StatisticsSet
 from ledger.events.snapshot_events import (
@@ -25,14 +25,8 @@ from ledger.evolution import bounds
 from ledger.evolution.declared.asking import refuse_files, refuse_tag
 from ledger.evolution.declared.format import Formats
 from ledger.evolution.declared.personal import PERSONAL_OPTION, Marked
-from ledger.evolution.file_facts import check_later_facts, next_row_id
+from ledger.evolution.file_facts import check_later_facts
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.iceberg import ROW_IDS_SINCE
-from ledger.evolution.table.born.promoted import (
-    refuse_branch,
-    snapshots_removed,
-    summary_of,
-)
 from ledger.evolution.table.changes import (
     CommitSnapshot,
     CreateTag,
@@ -90,7 +84,7 @@ def decide_snapshot(
     )
     if isinstance(change, Rollback):
         check_reachable(state, change.target_snapshot_id)
-        if state.line_of(change.target_snapshot_id):
+        if state.branch_number(change.target_snapshot_id):
             raise InvalidChangeError(
                 f"snapshot {change.target_snapshot_id} is of a branch: main is brought to what a "
                 "branch shows by fast_forward, and rolled back to snapshots of its own"
@@ -101,8 +95,9 @@ def decide_snapshot(
             target_tag_name=_or_unset(change.target_tag_name),
         )
     facts = committed_facts(change, state.snapshot, schema_id)
-    if state.born is not None and state.born.format_version >= ROW_IDS_SINCE:
-        facts["next_row_id"] = next_row_id(state.born.next_row_id, change.files)
+    next_row_id = state.origin.next_row_id_after(change.files)
+    if next_row_id is not UNSET:
+        facts["next_row_id"] = next_row_id
     return SnapshotCommitted(**common, **facts)
 
 
@@ -153,7 +148,7 @@ def listed_facts(
         "delta_file_size_in_bytes": sums.file_size_in_bytes,
         "last_file_creation_time": _or_unset(sums.last_file_creation_time),
         "named_schema_ids": _named_schema_ids(change.files),
-        "summary": UNSET if state.born is None else summary_of(state.born, change),
+        "summary": _summary(state, change),
         "files": Raw(listed) if inline else NO_FILES,
         "changes": _or_unset(change.reference),
     }
@@ -173,6 +168,13 @@ def committed_facts(
         "commit_identifier": change.commit_identifier,
         **_facts(change.facts, before, schema_id),
     }
+
+
+def _summary(state: TableState, change: SnapshotChange) -> dict[str, str] | UnsetType:
+    if not isinstance(change, CommitSnapshot):
+        return state.origin.snapshot_summary(change.files, "OVERWRITE", {})
+    properties = change.facts.get("snapshot_properties") or {}
+    return state.origin.snapshot_summary(change.files, change.commit_kind, properties)
 
 
 def _sums(totals: Totals, sums: FileSums) -> Iterator[tuple[str, int]]:
@@ -339,14 +341,13 @@ def decide_tag(
         return TagDeleted(tag_name=state.tag(change.tag_name).name)
     refuse_tag(state, change.tag_name, formats)
     bounds.check_numbers(change, f"tag {change.tag_name!r}")
-    if state.born is not None:
-        refuse_branch(state.born, change)
+    state.origin.check_tag_name(change.tag_name)
     newest = state.last_snapshot_id
     snapshot_id = newest if change.snapshot_id is None else change.snapshot_id
     if snapshot_id == 0:
         raise InvalidChangeError(f"tag {change.tag_name!r} has nothing to name: no snapshot yet")
     check_reachable(state, snapshot_id)
-    if state.line_of(snapshot_id):
+    if state.branch_number(snapshot_id):
         raise InvalidChangeError(
             f"tag {change.tag_name!r} cannot name snapshot {snapshot_id}, which is of a branch: "
             "fast-forward main to the branch first, then tag what main shows"
@@ -385,18 +386,10 @@ def decide_expiry(
 
     Raises:
         InvalidChangeError: The newest snapshot would go, too.
+        NotFoundError: The table is from Iceberg, and there is no such snapshot.
     """
     bounds.check_numbers(change, "what stays")
-    if state.born is not None:
-        return snapshots_removed(state.born, change)
-    if change.earliest_snapshot_id <= state.earliest_snapshot_id:
-        return None
-    if change.earliest_snapshot_id > state.last_snapshot_id:
-        raise InvalidChangeError(
-            f"expiring what is before snapshot {change.earliest_snapshot_id} would leave none; "
-            f"the newest is {state.last_snapshot_id} and stays"
-        )
-    return SnapshotsExpired(earliest_snapshot_id=change.earliest_snapshot_id)
+    return state.origin.expiry(state, change.earliest_snapshot_id)
 
 
 def decide_statistics(
@@ -439,7 +432,7 @@ def _check_statistics(state: TableState, snapshot_id: int, path: str) -> None:
     """Refuse a file that leaves the table's location, or is of no snapshot of main."""
     check_file_path(path)
     check_reachable(state, snapshot_id)
-    if state.line_of(snapshot_id):
+    if state.branch_number(snapshot_id):
         raise InvalidChangeError(
             f"snapshot {snapshot_id} is of a branch; statistics are kept of main's"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledger.evolution.table.born.delta import DeltaTable
+from ledger.evolution.table.origin.delta import DeltaOrigin
 from ledger.model.errors import AlreadyExistsError
 from ledger.stores.file_access import FileAccess
 from ledger.table import Table
@@ -41,10 +41,10 @@ def _known(table: Table, source: Source) -> int:
     Raises:
         AlreadyExistsError: It follows another one, or the source is not the one that it was.
     """
-    delta = table.state.delta
-    if delta is None:
+    delta = table.state.origin
+    if not isinstance(delta, DeltaOrigin):
         raise AlreadyExistsError(
-            f"table {table.identifier} follows {table.state.followed}, which is no Delta table; "
+            f"table {table.identifier} follows {delta.source}, which is no Delta table; "
             "import under another name"
         )
     if delta.delta_version > source.newest:
@@ -55,7 +55,7 @@ def _known(table: Table, source: Source) -> int:
     return delta.delta_version
 
 
-def _other(table: Table, delta: DeltaTable, source: Source, said: str) -> AlreadyExistsError:
+def _other(table: Table, delta: DeltaOrigin, source: Source, said: str) -> AlreadyExistsError:
     return AlreadyExistsError(
         f"table {table.identifier} has followed {delta.source} up to its version "
         f"{delta.delta_version}, and {source.name} {said}: it is another table, or was dropped and "

@@ -20,6 +20,7 @@ from ledger.evolution.declared.personal import PERSONAL_OPTION, followed_marks
 from ledger.evolution.declared.rules import FORMATS_OPTION
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import FileSums
+from ledger.evolution.table.origin.delta import DeltaOrigin
 from ledger.evolution.table.snapshots import readable_files
 from ledger.model.bounded.parquet import read_metadata
 from ledger.model.errors import InvalidInputError, LedgerError, TooLargeError, UnsupportedError
@@ -209,12 +210,11 @@ class Planner:
     def _columns(self, text: str) -> tuple[Columns, Metadata]:
         """Return the columns and the metadata of a version, whichever said them last."""
         state = self.trial.state
-        if state.delta is None:
-            raise AssertionError("only tables from Delta are followed")
-        text = text or state.delta.metadata
+        origin = state.imported_from(DeltaOrigin)
+        text = text or origin.metadata
         if self._said is None or self._said[0] != text:
             metadata, schema = metadata_of(text, self.source.name)
-            known = state.delta.columns
+            known = origin.columns
             highest = state.schema.highest_field_id if known else 0
             columns = columns_of(schema, metadata.configuration, known, highest)
             if not columns.fields:
@@ -340,8 +340,7 @@ class Planner:
             raise InvalidInputError(f"{path} is no Parquet file: {error}") from error
 
     def _followed(self, version: Version, columns: Columns) -> DeltaFollowed:
-        actions, delta = version.actions, self.trial.state.delta
-        known = {} if delta is None else delta.columns
+        actions, known = version.actions, self.trial.state.imported_from(DeltaOrigin).columns
         new = {path: each for path, each in columns.new.items() if path not in known}
         return DeltaFollowed(
             delta_version=version.number,

@@ -18,7 +18,7 @@ from ledger.events.commit import FORMAT, Commit, Outside, Transaction
 from ledger.events.schema_changes import RemoveOption
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.delta import DeltaTable
+from ledger.evolution.table.origin.delta import DeltaOrigin
 from ledger.history.older import schemas_by_id
 from ledger.model.errors import UnsupportedError
 from ledger.stores.file_access import FileAccess
@@ -44,7 +44,7 @@ class DeltaHandover:
 
     def source(self, table: Table) -> str:
         """Return how the table's source is found."""
-        return _delta(table.state).source
+        return table.state.imported_from(DeltaOrigin).source
 
     def is_here(self, table: Table, source: str, access: FileAccess) -> bool:
         """Return no: a folder is its source for good, and its last version comes in, too."""
@@ -61,7 +61,7 @@ class DeltaHandover:
             StoreError: A file of another program has the name of one to be projected.
         """
         state = table.state
-        delta = _delta(state)
+        delta = state.imported_from(DeltaOrigin)
         if FENCE in _features(delta) and not is_fenced(state):
             raise UnsupportedError(
                 f"{source} is written by a ledger's table already, and by nobody else: commit "
@@ -83,7 +83,7 @@ class DeltaHandover:
         owner has to stop its writers, and nothing is written there.
         """
         state = table.state
-        delta = _delta(state)
+        delta = state.imported_from(DeltaOrigin)
         if Source(source, access).newest != delta.delta_version:
             return False
         log = f"{plain(place_of_source(source))}/{FOLDER}"
@@ -98,7 +98,7 @@ class DeltaHandover:
     def instructions(self, table: Table) -> tuple[str, ...]:
         """Return what the table's former owner has to do, a sentence each."""
         state, name = table.state, table.identifier
-        delta = _delta(state)
+        delta = state.imported_from(DeltaOrigin)
         if is_fenced(state):
             said = f"lead its writers to the ledger: {delta.source} refuses those that know table"
             stop = f"{said} features since its version {delta.delta_version}"
@@ -114,26 +114,20 @@ class DeltaHandover:
 
 def is_fenced(state: TableState) -> bool:
     """Whether a table's source lets nobody commit any more but this ledger's table."""
-    return _own_fence(state.table_id) in _features(_delta(state))
+    return _own_fence(state.table_id) in _features(state.imported_from(DeltaOrigin))
 
 
 def _own_fence(table_id: str) -> str:
     return f"{FENCE}-{table_id}"
 
 
-def _delta(state: TableState) -> DeltaTable:
-    if state.delta is None:
-        raise UnsupportedError("the table was not born in Delta")
-    return state.delta
-
-
-def _features(delta: DeltaTable) -> tuple[str, ...]:
+def _features(delta: DeltaOrigin) -> tuple[str, ...]:
     if not delta.protocol:
         return ()
     return msgspec.json.decode(delta.protocol, type=Protocol).writer_features or ()
 
 
-def _check_projection(table: Table, delta: DeltaTable, events: tuple[TableEvent, ...]) -> None:
+def _check_projection(table: Table, delta: DeltaOrigin, events: tuple[TableEvent, ...]) -> None:
     """Project the promotion in memory: the source's last version, then the ledger's first."""
     state = table.state
     trial = Trial(state, state.effective_millis)
@@ -164,11 +158,11 @@ def _check_projection(table: Table, delta: DeltaTable, events: tuple[TableEvent,
     check_ahead(table, ahead, trial.state)
 
 
-def _fenced_protocol(table_id: str, delta: DeltaTable) -> bytes:
+def _fenced_protocol(table_id: str, delta: DeltaOrigin) -> bytes:
     return with_features(delta.protocol, {FENCE, _own_fence(table_id)})
 
 
-def _last_version(table: Table, delta: DeltaTable, now_millis: int) -> bytes:
+def _last_version(table: Table, delta: DeltaOrigin, now_millis: int) -> bytes:
     """Return the commit by which a source's log ends for everybody else."""
     configuration = msgspec.json.decode(delta.metadata).get("configuration") or {}
     millis = max(now_millis, delta.timestamp_millis + 1)
@@ -196,7 +190,7 @@ def _problems(table: Table) -> Iterator[str]:
         *schemas.spec_problems(schema, state.spec),
     ):
         yield f"{each.what}: {each.rule}"
-    called = CalledInFiles(_delta(state).names_in_files, schema.id)
+    called = CalledInFiles(state.imported_from(DeltaOrigin).names_in_files, schema.id)
     if called.schema(schema) == schema:
         return
     unnumbered = {each.schema_id: each.path for each in table.at().files if not each.field_ids}

@@ -97,7 +97,7 @@ RULES = DeltaRules()
 def origin_problems(state: TableState) -> Iterator[Refusal]:
     """Yield that it has no files of a table that was born where commits are others."""
     origin = state.origin
-    if origin is not None and state.delta is None:
+    if origin.manifest_folder:
         yield Refusal(
             "the table",
             f"it was born in {origin.format_name.title()}, and what its engines committed there is "

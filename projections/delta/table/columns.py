@@ -18,6 +18,7 @@ from attrs import Factory, define, evolve, frozen
 
 from ledger.evolution.columns.iceberg_ids import without_member_ids
 from ledger.evolution.state import TableState
+from ledger.evolution.table.origin.delta import DeltaOrigin
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, InvalidTypeError, UnsupportedError
 from ledger.model.schema import Schema
@@ -76,10 +77,10 @@ class CalledInFiles:
     @classmethod
     def of(cls, state: TableState) -> CalledInFiles:
         """Return what files of a table call columns."""
-        delta = state.delta
-        if delta is None or delta.followed_schema_id < 0:
+        origin = state.origin
+        if not isinstance(origin, DeltaOrigin) or origin.source_schema_id < 0:
             return cls({}, -1)
-        return cls(delta.names_in_files, delta.followed_schema_id)
+        return cls(origin.names_in_files, origin.source_schema_id)
 
     def schema(self, schema: Schema) -> Schema:
         """Return a schema with its columns called as its files call them."""

@@ -12,6 +12,7 @@ import msgspec
 from attrs import Factory, define
 
 from ledger.evolution.state import TableState
+from ledger.evolution.table.origin.delta import DeltaOrigin
 from ledger.model.errors import UnsupportedError
 from ledger.model.schema import Schema
 from projections.delta.position import DeltaPosition
@@ -131,7 +132,8 @@ class TableFold:
         mapped = self.is_mapped or self._leaves_names(schema, physical)
         features = features_of(schema, self.features, is_mapped=mapped, changes=changes)
         # Only tables that come from Delta carry ids there that Delta's readers knew.
-        nested = nested_ids_of(schema, physical) if mapped and state.delta is not None else {}
+        is_imported = isinstance(state.origin, DeltaOrigin)
+        nested = nested_ids_of(schema, physical) if mapped and is_imported else {}
         table_id, created_millis = _identity(state)
         made = TableMetadata(
             table_id,
@@ -166,9 +168,9 @@ class TableFold:
 
 def _identity(state: TableState) -> tuple[str, int]:
     """Return the table's id and when it was created, as Delta's readers know them."""
-    if state.delta is None:
+    if not isinstance(state.origin, DeltaOrigin):
         return state.table_id, state.created_at
-    found = msgspec.json.decode(state.delta.metadata, type=_Identity)
+    found = msgspec.json.decode(state.origin.metadata, type=_Identity)
     return found.id, state.created_at if found.created_time is None else found.created_time
 
 

@@ -14,6 +14,7 @@ from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.events.spec_changes import SortColumn
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.evolution.state import TableState
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.model.errors import UnsupportedError
 from ledger.model.schema import Schema
 from ledger.model.types.wire import field_from_wire
@@ -43,8 +44,7 @@ def difference(trial: Trial, before: TableMetadata, after: TableMetadata) -> tup
     """
     moved = snapshots_moved(before, after)
     if moved.gone or moved.rewritten:
-        born = trial.state.born
-        moved = moved.as_in(() if born is None else born.snapshots)
+        moved = moved.as_in(trial.state.imported_from(IcebergOrigin).snapshots)
     return (
         *_facts(before, after),
         *_options(before.properties, m.without_formats(after.properties)),
@@ -61,14 +61,12 @@ def difference(trial: Trial, before: TableMetadata, after: TableMetadata) -> tup
 
 def counters(state: TableState, after: TableMetadata) -> tuple[e.TableFactsSet, ...]:
     """Return the counters that a table does not have yet as its source does."""
-    born = state.born
-    if born is None:
-        return ()
+    origin = state.imported_from(IcebergOrigin)
     there = {
         "last_column_id": (state.schema.highest_field_id, after.last_column_id),
         "last_partition_id": (state.last_partition_id, after.last_partition_id),
-        "last_sequence_number": (born.last_sequence_number, after.last_sequence_number),
-        "next_row_id": (born.next_row_id, after.next_row_id),
+        "last_sequence_number": (origin.last_sequence_number, after.last_sequence_number),
+        "next_row_id": (origin.next_row_id, after.next_row_id),
     }
     changed: dict[str, Any] = {key: new for key, (old, new) in there.items() if old != new}
     return (e.TableFactsSet(**changed),) if changed else ()

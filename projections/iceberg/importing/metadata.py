@@ -16,7 +16,7 @@ from ledger.events.born import iceberg as e
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.evolution.declared.rules import FORMATS_OPTION
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.iceberg import BornTable
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.model.errors import UnsupportedError
 from projections.iceberg.importing.moved import moved_on
 from projections.iceberg.importing.schemas import source_schema
@@ -47,24 +47,13 @@ def metadata_of(state: TableState, list_of: Callable[[int], str] = _of_nobody) -
     Raises:
         UnsupportedError: The table was not born in Iceberg.
     """
-    born = born_of(state)
+    born = state.imported_from(IcebergOrigin)
     return _metadata(
         state,
         born,
         tuple(_snapshot(each, list_of) for each in born.snapshots.values()),
         _entries(born.snapshot_log),
     )
-
-
-def born_of(state: TableState) -> BornTable:
-    """Return what a table has that was born in Iceberg.
-
-    Raises:
-        UnsupportedError: It was not.
-    """
-    if state.born is None:
-        raise UnsupportedError(f"table {state.table_id} was not born in Iceberg")
-    return state.born
 
 
 @frozen
@@ -89,8 +78,8 @@ def standing(state: TableState, file: TableMetadata, before: Standing | None = N
     Raises:
         UnsupportedError: The table was not born in Iceberg.
     """
-    born = born_of(state)
-    had = None if before is None else born_of(before.state)
+    born = state.imported_from(IcebergOrigin)
+    had = None if before is None else before.state.imported_from(IcebergOrigin)
     if before is None or had is None or not _goes_on(had, born):
         made = _metadata(state, born, _like(born, file), _entries_like(born, file))
         return Standing(state, made)
@@ -110,11 +99,11 @@ def standing(state: TableState, file: TableMetadata, before: Standing | None = N
 
 def as_said(state: TableState, file: TableMetadata) -> Standing:
     """Return a table in Iceberg's words that says what a file of its source does, all of it."""
-    made = _metadata(state, born_of(state), file.snapshots, file.snapshot_log)
+    made = _metadata(state, state.imported_from(IcebergOrigin), file.snapshots, file.snapshot_log)
     return Standing(state, knowing(made, file))
 
 
-def _goes_on(had: BornTable, has: BornTable) -> bool:
+def _goes_on(had: IcebergOrigin, has: IcebergOrigin) -> bool:
     """Whether a table has the snapshots that it had, just so, and perhaps some more."""
     before = list(had.snapshots.values())
     return list(islice(has.snapshots.values(), len(before))) == before
@@ -124,14 +113,14 @@ def _entries(log: Iterable[e.LoggedSnapshot]) -> tuple[s.SnapshotLogEntry, ...]:
     return tuple(s.SnapshotLogEntry(each.timestamp_millis, each.snapshot_id) for each in log)
 
 
-def _entries_like(born: BornTable, file: TableMetadata) -> tuple[s.SnapshotLogEntry, ...]:
+def _entries_like(born: IcebergOrigin, file: TableMetadata) -> tuple[s.SnapshotLogEntry, ...]:
     log, there = born.snapshot_log, file.snapshot_log[: len(born.snapshot_log)]
     ours = map(attrgetter("timestamp_millis", "snapshot_id"), log)
     theirs = map(attrgetter("timestamp_ms", "snapshot_id"), there)
     return there if list(ours) == list(theirs) else _entries(log)
 
 
-def _like(born: BornTable, file: TableMetadata) -> tuple[s.Snapshot, ...]:
+def _like(born: IcebergOrigin, file: TableMetadata) -> tuple[s.Snapshot, ...]:
     """Return a table's snapshots: those that a file has just so as it has them, in its order."""
     ours = born.snapshots
     same = {
@@ -167,11 +156,11 @@ def _present(value: Any) -> Any:
 
 def _metadata(
     state: TableState,
-    born: BornTable,
+    born: IcebergOrigin,
     snapshots: tuple[s.Snapshot, ...],
     snapshot_log: tuple[s.SnapshotLogEntry, ...],
 ) -> TableMetadata:
-    whole = born.followed_in == state.version
+    whole = born.synced_in == state.version
     main = born.refs.get(s.MAIN)
     return TableMetadata(
         format_version=born.format_version,

@@ -11,8 +11,8 @@ from ledger.events.snapshot_events import SnapshotCommitted
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.declared.personal import PERSONAL_OPTION, lost_marks
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.iceberg import BornTable, last_taken
-from ledger.evolution.table.born.summary import FileCounts, totals_of
+from ledger.evolution.table.origin.iceberg import IcebergOrigin, last_taken
+from ledger.evolution.table.origin.summary import FileCounts, totals_of
 from ledger.model.errors import UnsupportedError
 from ledger.stores.file_access import FileAccess
 from ledger.table import Table
@@ -31,7 +31,7 @@ class IcebergHandover:
 
     def source(self, table: Table) -> str:
         """Return how the table's source is found."""
-        return _born(table.state).source
+        return table.state.imported_from(IcebergOrigin).source
 
     def is_here(self, table: Table, source: str, access: FileAccess) -> bool:
         """Whether the source leads to the ledger's own files already."""
@@ -46,7 +46,7 @@ class IcebergHandover:
             NotFoundError: A manifest is gone.
         """
         state = table.state
-        born = _born(state)
+        born = state.imported_from(IcebergOrigin)
         if born.encryption_keys:
             raise UnsupportedError(
                 f"{born.source} is encrypted, and the ledger writes nothing that is: it stays its "
@@ -72,7 +72,8 @@ class IcebergHandover:
         newest = open_source(source, access).newest.url
         if _is_own(table, newest):
             return True
-        if posixpath.basename(newest) != posixpath.basename(_born(table.state).metadata_file):
+        imported = table.state.imported_from(IcebergOrigin).metadata_file
+        if posixpath.basename(newest) != posixpath.basename(imported):
             return False
         if not _catalog(source):
             return True
@@ -81,7 +82,7 @@ class IcebergHandover:
 
     def instructions(self, table: Table) -> tuple[str, ...]:
         """Return what the table's former owner has to do, a sentence each."""
-        born, name = _born(table.state), table.identifier
+        born, name = table.state.imported_from(IcebergOrigin), table.identifier
         stop = f"stop all writers of {born.source}: what commits there now is lost to the ledger"
         if _catalog(born.source):
             on = f"after later changes, lead {born.source} on with: lakeledger promote {name}"
@@ -98,7 +99,7 @@ class IcebergLeading:
     def follow(self, table: Table) -> None:
         """Project the table, and lead the catalog's pointer on if it still leads here."""
         version = project(table)
-        source = _born(table.state).source
+        source = table.state.imported_from(IcebergOrigin).source
         if not _catalog(source):
             return
         at = catalogs.pointer_of(source)
@@ -116,12 +117,6 @@ def _catalog(source: str) -> str:
     return source if named is not None and catalogs.is_swappable(named["catalog"]) else ""
 
 
-def _born(state: TableState) -> BornTable:
-    if state.born is None:
-        raise UnsupportedError("the table was not born in Iceberg")
-    return state.born
-
-
 def _metadata(table: Table, version: int) -> str:
     return f"{table.location}/{Names(table.state.table_id).metadata(version)}"
 
@@ -135,7 +130,7 @@ def _is_own(table: Table, url: str) -> bool:
 
 
 def _adopted(
-    table: Table, state: TableState, born: BornTable, last: int
+    table: Table, state: TableState, born: IcebergOrigin, last: int
 ) -> SnapshotCommitted | None:
     """Return the snapshot by which the ledger lists the live files; None where there are none."""
     current = born.current

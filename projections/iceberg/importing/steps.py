@@ -13,7 +13,7 @@ from itertools import groupby
 
 from attrs import evolve, frozen
 
-from ledger.evolution.table.born.iceberg import author_of
+from ledger.evolution.table.origin.iceberg import author_of
 from projections.iceberg.importing.moved import beyond, snapshots_moved
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotLogEntry, SnapshotRef

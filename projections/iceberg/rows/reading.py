@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.model.errors import (
     ColumnNotFoundError,
     InvalidInputError,
@@ -64,7 +65,7 @@ def scan(
             f"rows are read by PyIceberg, which is not installed ({error}): pip install "
             '"lakeledger[iceberg]"'
         ) from error
-    if at.state.born is not None:
+    if isinstance(at.state.origin, IcebergOrigin):
         metadata, made = _born(table, at)
         schema = metadata.schema()
         return DataScan(

@@ -19,6 +19,8 @@ from ledger.evolution.declared.format import (
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.state import TableState
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
+from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from projections.iceberg.rules import files, names, schemas
@@ -77,7 +79,8 @@ class IcebergRules:
         """Yield what it cannot say of a snapshot's files."""
         state = arrival.state
         # A table that came from Iceberg has its version from there, and no option that says it.
-        version = arrival.rules.format_version if state.born is None else state.born.format_version
+        origin = state.origin if isinstance(state.origin, IcebergOrigin) else arrival.rules
+        version = origin.format_version
         known = files.FileRules(state.schema, state.specs, version, is_back=arrival.is_back)
         return known.problems(arrival.files)
 
@@ -98,11 +101,12 @@ RULES = IcebergRules()
 
 def _origin_problems(state: TableState) -> Iterator[Refusal]:
     """Yield that a promoted Paimon table has snapshots whose files Paimon's manifests list."""
-    if state.paimon is not None and state.paimon.followed_last_id:
+    origin = state.origin
+    if isinstance(origin, PaimonOrigin) and origin.source_last_id:
         yield Refusal(
             "the table",
             f"it was born in Paimon, and the manifests of its snapshots up to "
-            f"{state.paimon.followed_last_id} do not say what Iceberg needs",
+            f"{origin.source_last_id} do not say what Iceberg needs",
             "read it by paimon",
         )
 

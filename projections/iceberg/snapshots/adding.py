@@ -9,7 +9,7 @@ from functools import partial
 from attrs import Factory, define
 
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, SnapshotEvent
-from ledger.evolution.table.born.summary import FileCounts, FileTotals
+from ledger.evolution.table.origin.summary import FileCounts, FileTotals
 from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.files.change_file import event_files
 from ledger.model.errors import UnsupportedError

@@ -16,7 +16,7 @@ from ledger.events import TableEvent
 from ledger.events.born.iceberg import SnapshotRefSet
 from ledger.events.snapshot_events import BranchCommitted, SnapshotCommitted, SnapshotEvent
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.summary import FileCounts, FileTotals
+from ledger.evolution.table.origin.summary import FileCounts, FileTotals
 from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.files.change_file import event_files
 from ledger.model.errors import UnsupportedError

@@ -14,6 +14,7 @@ from typing import Unpack
 import msgspec
 
 from ledger.events.born.iceberg import StatisticsBlob
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.log.request import CommitOptions
 from ledger.model.errors import InvalidInputError
 from ledger.table import Table
@@ -107,9 +108,9 @@ def _check_same_files(at: TableAt, analysed: int) -> None:
 
 def _sequence_number(table: Table, snapshot_id: int) -> int:
     """Return the sequence number that the projected metadata gives a snapshot."""
-    born = table.state.born
-    if born is not None:
-        return born.snapshots[snapshot_id].sequence_number
+    origin = table.state.origin
+    if isinstance(origin, IcebergOrigin):
+        return origin.snapshots[snapshot_id].sequence_number
     body = outputs_of(table).read(Names(table.state.table_id).metadata(table.state.version))
     found = msgspec.json.decode(body or b'{"snapshots":[]}', type=_Snapshots).snapshots
     numbers = {each.snapshot_id: each.sequence_number for each in found}

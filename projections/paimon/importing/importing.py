@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ledger.evolution.state import Origin
+from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.model.errors import AlreadyExistsError
 from ledger.stores.file_access import FileAccess
 from ledger.table import Table
@@ -16,9 +18,9 @@ def read(source: str, table: Table | None, now_millis: int, access: FileAccess) 
     """Return what is new; see `projections.importing.importing.Read`."""
     found = open_source(source, access)
     known = None if table is None else table.state
-    if known is not None and (known.paimon is None or known.paimon.location != found.location):
+    if known is not None and not _comes_from(known.origin, found.location):
         raise AlreadyExistsError(
-            f"the table follows {known.followed}, and not {found.location}; import that under "
+            f"the table follows {known.origin.source}, and not {found.location}; import that under "
             "another name"
         )
     ids = found.schema_ids
@@ -34,6 +36,10 @@ def read(source: str, table: Table | None, now_millis: int, access: FileAccess) 
     return Incoming(
         found.location, f"{found.location}/{path}", birth, steps, tuple(found.not_carried())
     )
+
+
+def _comes_from(origin: Origin, location: str) -> bool:
+    return isinstance(origin, PaimonOrigin) and origin.location == location
 
 
 def tables(source: str, access: FileAccess) -> list[FoundTable]:

@@ -29,7 +29,7 @@ from ledger.events.snapshot_events import (
 from ledger.evolution.declared.rules import FORMATS_OPTION
 from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.evolution.fold.schema_record import schema_record
-from ledger.evolution.table.born.paimon import PaimonTable
+from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.model.errors import AlreadyExistsError, NotFoundError, UnsupportedError
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag
@@ -75,30 +75,24 @@ def planned(trial: Trial, source: Source) -> Iterator[Planned]:
         UnsupportedError: The ledger cannot hold what it says; the message names it.
     """
     yield from _rolled_back(trial, source)
-    for moment in _moments(_table(trial), trial.state.tags, source):
+    for moment in _moments(trial.state.imported_from(PaimonOrigin), trial.state.tags, source):
         events: Iterable[TableEvent]
         match moment.what:
             case Schema() as schema:
                 events = schema_events(trial.state.schema, schema)
             case Snapshot() as snapshot:
-                events = _snapshot_events(_table(trial), snapshot)
+                events = _snapshot_events(trial.state.imported_from(PaimonOrigin), snapshot)
             case TagFile() as tag:
                 events = _tag_events(trial.state.tags, moment.name, tag)
         yield trial.take(events, moment.millis, moment.author, f"{source.location}/{moment.path}")
         _refuse_inexact(trial, moment.what, source)
     last = (
         *_last_tags(trial.state.tags, source),
-        *_expiry(_table(trial), source),
-        *_branch_events(_table(trial), source.branches()),
+        *_expiry(trial.state.imported_from(PaimonOrigin), source),
+        *_branch_events(trial.state.imported_from(PaimonOrigin), source.branches()),
     )
     if last:
         yield trial.take(last, 0, "", source.location)
-
-
-def _table(trial: Trial) -> PaimonTable:
-    if trial.state.paimon is None:
-        raise AssertionError("the table was born in Paimon")
-    return trial.state.paimon
 
 
 @frozen
@@ -122,7 +116,7 @@ class _Moment:
         return self.what.commit_user if isinstance(self.what, Snapshot) else ""
 
 
-def _moments(table: PaimonTable, tags: Mapping[str, Tag], source: Source) -> list[_Moment]:
+def _moments(table: PaimonOrigin, tags: Mapping[str, Tag], source: Source) -> list[_Moment]:
     """Return what is new and when it was: a schema before the snapshots that are written with it.
 
     Clocks of writers differ: what follows something is never earlier.
@@ -153,7 +147,7 @@ def _moments(table: PaimonTable, tags: Mapping[str, Tag], source: Source) -> lis
     return sorted(found, key=lambda each: each.millis)
 
 
-def _new_snapshots(table: PaimonTable, source: Source) -> list[Snapshot]:
+def _new_snapshots(table: PaimonOrigin, source: Source) -> list[Snapshot]:
     live = {
         each: source.snapshot(each) for each in source.snapshot_ids if each not in table.snapshots
     }
@@ -203,7 +197,7 @@ def _options(options: Mapping[str, str]) -> dict[str, str]:
     return {key: each for key, each in options.items() if key != FORMATS_OPTION}
 
 
-def _snapshot_events(table: PaimonTable, snapshot: Snapshot) -> Iterator[TableEvent]:
+def _snapshot_events(table: PaimonOrigin, snapshot: Snapshot) -> Iterator[TableEvent]:
     if snapshot.schema_id not in table.schemas:
         raise NotFoundError(
             f"{table.location}/{schema_path(snapshot.schema_id)} is gone, and snapshot "
@@ -254,14 +248,14 @@ def _last_tags(tags: Mapping[str, Tag], source: Source) -> Iterator[TableEvent]:
     yield from (TagDeleted(tag_name=each) for each in sorted(tags.keys() - source.tags.keys()))
 
 
-def _expiry(table: PaimonTable, source: Source) -> Iterator[TableEvent]:
+def _expiry(table: PaimonOrigin, source: Source) -> Iterator[TableEvent]:
     earliest = min(source.snapshot_ids, default=None)
     if earliest is not None and min(table.snapshots) < earliest:
         yield SnapshotsExpired(earliest_snapshot_id=earliest)
 
 
 def _branch_events(
-    table: PaimonTable, branches: Mapping[str, Mapping[str, str]]
+    table: PaimonOrigin, branches: Mapping[str, Mapping[str, str]]
 ) -> Iterator[TableEvent]:
     for name in sorted(table.branches.keys() | branches.keys()):
         had, has = table.branches.get(name, {}), branches.get(name, {})
@@ -273,7 +267,7 @@ def _branch_events(
 
 def _rolled_back(trial: Trial, source: Source) -> Iterator[Planned]:
     """Yield what a rollback at the source took away, as one transaction."""
-    table = _table(trial)
+    table = trial.state.imported_from(PaimonOrigin)
     schemas = _taken_back(
         table.schemas,
         source.schema_ids,
@@ -339,7 +333,7 @@ def is_same_snapshot(known: Snapshot, wanted: Snapshot) -> bool:
 
 
 def _refuse_inexact(trial: Trial, wanted: Schema | Snapshot | TagFile, source: Source) -> None:
-    table = _table(trial)
+    table = trial.state.imported_from(PaimonOrigin)
     match wanted:
         case Schema(id=number):
             is_exact = _same_schema(trial.state.schema, wanted)

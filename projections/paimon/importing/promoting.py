@@ -18,7 +18,7 @@ from ledger.events.table_events import TablePromoted
 from ledger.evolution.declared.format import Arrival
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.paimon import PaimonTable
+from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.model.errors import LedgerError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.snapshot import Snapshot
@@ -48,7 +48,7 @@ class PaimonHandover:
 
     def source(self, table: Table) -> str:
         """Return how the table's source is found."""
-        return _paimon(table.state).source
+        return table.state.imported_from(PaimonOrigin).source
 
     def is_here(self, table: Table, source: str, access: FileAccess) -> bool:
         """Return no: a folder is its source for good.
@@ -71,7 +71,7 @@ class PaimonHandover:
             NotFoundError: A manifest is gone.
         """
         state = table.state
-        paimon = _paimon(state)
+        paimon = state.imported_from(PaimonOrigin)
         for problem in _table_problems(state):
             raise UnsupportedError(f"{source} stays its engines': {problem}")
         files = engine_files(table, state)
@@ -96,7 +96,8 @@ class PaimonHandover:
         Then the source is looked at once more. Where its storage knows no conditional create, or
         it has no snapshot yet, its owner has to stop its writers, and nothing is written there.
         """
-        found, current = open_source(source, access), _paimon(table.state).current
+        found = open_source(source, access)
+        current = table.state.imported_from(PaimonOrigin).current
         newest = found.snapshot_ids[-1] if found.snapshot_ids else 0
         if current is None:
             return not newest
@@ -113,7 +114,7 @@ class PaimonHandover:
 
     def instructions(self, table: Table) -> tuple[str, ...]:
         """Return what the table's former owner has to do, a sentence each."""
-        paimon, name = _paimon(table.state), table.identifier
+        paimon, name = table.state.imported_from(PaimonOrigin), table.identifier
         read = f"let readers read {table.location}: its snapshots are the source's, and go on"
         keep = (
             f"keep the files below {paimon.source}, and let no snapshots expire there: older rows "
@@ -123,13 +124,7 @@ class PaimonHandover:
         return (*_of_source(table, paimon), read, keep, on)
 
 
-def _paimon(state: TableState) -> PaimonTable:
-    if state.paimon is None:
-        raise UnsupportedError("the table was not born in Paimon")
-    return state.paimon
-
-
-def _of_source(table: Table, paimon: PaimonTable) -> Iterator[str]:
+def _of_source(table: Table, paimon: PaimonOrigin) -> Iterator[str]:
     """Yield what is to be done at the source, as it is found there now."""
     stop = f"stop all writers of {paimon.source}: what commits there now is lost here"
     try:
@@ -139,7 +134,7 @@ def _of_source(table: Table, paimon: PaimonTable) -> Iterator[str]:
     except (LedgerError, OSError):
         yield stop
         return
-    last = paimon.followed_last_id
+    last = paimon.source_last_id
     if fence == table.state.table_id:
         yield (
             f"lead its writers to the ledger: {paimon.source} lets nobody commit any more, since "
@@ -198,7 +193,7 @@ def _table_problems(state: TableState) -> Iterator[str]:
 
 
 def _file_problems(
-    state: TableState, paimon: PaimonTable, files: tuple[FileChange, ...]
+    state: TableState, paimon: PaimonOrigin, files: tuple[FileChange, ...]
 ) -> Iterator[str]:
     """Yield why its files could not be listed by the ledger, a sentence each."""
     for each in files:

@@ -15,6 +15,8 @@ from ledger.evolution.declared.format import (
     lost_source_problems,
 )
 from ledger.evolution.state import TableState
+from ledger.evolution.table.origin.delta import DeltaOrigin
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.locations import alike, folded
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema, paths_of
@@ -79,7 +81,7 @@ RULES = PaimonRules()
 
 def origin_problems(state: TableState) -> Iterator[Refusal]:
     """Yield that it has no files of a table that was born where snapshots are others."""
-    if state.born is not None:
+    if isinstance(state.origin, IcebergOrigin):
         yield Refusal(
             "the table",
             "it was born in Iceberg, and Paimon's files have neither its snapshot ids nor its "
@@ -105,13 +107,13 @@ def _name_problems(batch: Batch) -> Iterator[Refusal]:
 
     Paimon's readers find columns by the names of the schema that a file says.
     """
-    delta = batch.before.delta
-    if delta is None:
+    delta = batch.before.origin
+    if not isinstance(delta, DeltaOrigin):
         return
     names = delta.names_in_files
     held = [batch.before.schema, *batch.readable]
     for schema in held:
-        if schema.id in batch.reach.schema_ids and schema.id <= delta.followed_schema_id:
+        if schema.id in batch.reach.schema_ids and schema.id <= delta.source_schema_id:
             for path, field_id in paths_of(schema):
                 if names.get(field_id, path[-1]) != path[-1]:
                     yield Refusal(

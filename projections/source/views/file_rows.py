@@ -208,23 +208,23 @@ def _snapshots(scan: Scan) -> Iterator[tuple[TransactionStep[TableEvent], Snapsh
         if names is None or any(map(_lays_out, step.transaction.events)):
             names = names_of(builder.freeze().specs)
         for event in step.snapshots:
-            if not (names_lists(event) and _is_owned(scan)):
+            if not (names_lists(event) and _is_before_promotion(scan, step)):
                 yield step, event, names
 
 
-def _is_owned(scan: Scan) -> bool:
-    """Whether the ledger owns a table from Paimon: what a promotion listed begins with all."""
-    paimon = scan.final().paimon
-    return paimon is not None and paimon.is_promoted
+def _is_before_promotion(scan: Scan, step: TransactionStep[TableEvent]) -> bool:
+    """Whether a snapshot's files come again in the promotion, which lists all live files."""
+    return step.commit.version < scan.final().origin.lists_files_since
 
 
 def _refuse_engines(scan: Scan) -> None:
     """Refuse a table whose files an engine lists; what a promotion listed begins with all."""
-    born = scan.final().born
-    if born is not None and born.promoted_in < 0:
+    final = scan.final()
+    if final.is_mirrored:
         raise UnsupportedError(
-            f"the files of this table stand in the manifests of {born.source}: they are not in the "
-            "log. Read the views commits, events, columns, snapshots and tags, or Table.at().files"
+            f"the files of this table stand in the manifests of {final.origin.source}: "
+            "they are not in the log. Read the views commits, events, columns, snapshots and "
+            "tags, or Table.at().files"
         )
 
 

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from ledger.events.born.iceberg import IcebergSnapshot, SnapshotAdded
 from ledger.events.snapshot_events import RolledBack, SnapshotEvent
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.iceberg import UNKNOWN, born_changes, born_snapshot, born_totals
-from ledger.evolution.table.born.paimon import paimon_totals
+from ledger.evolution.table.origin.delta import DeltaOrigin
+from ledger.evolution.table.origin.iceberg import (
+    UNKNOWN,
+    IcebergOrigin,
+    iceberg_changes,
+    iceberg_snapshot,
+    iceberg_totals,
+)
+from ledger.evolution.table.origin.native import NativeOrigin
+from ledger.evolution.table.origin.paimon import PaimonOrigin, paimon_totals
 from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
 from ledger.model.snapshot import Snapshot, Totals
 from projections.source.views.batches import Row
@@ -59,12 +68,15 @@ def snapshot_rows(scan: Scan) -> Iterator[Row]:
     """Yield a row of `SNAPSHOTS` for every snapshot."""
     before = scan.before()
     state = before or scan.final()
-    if state.born is not None:
-        yield from _of_icebergs(scan)
-    elif state.paimon is not None:
-        yield from _of_paimons(scan, before)
-    else:
-        yield from _of_the_ledgers(scan, before)
+    match state.origin:
+        case IcebergOrigin():
+            yield from _of_icebergs(scan)
+        case PaimonOrigin():
+            yield from _of_paimons(scan, before)
+        case NativeOrigin() | DeltaOrigin():
+            yield from _of_the_ledgers(scan, before)
+        case _:
+            assert_never(state.origin)
 
 
 def _of_the_ledgers(scan: Scan, before: TableState | None) -> Iterator[Row]:
@@ -84,10 +96,10 @@ def _of_paimons(scan: Scan, before: TableState | None) -> Iterator[Row]:
 
     Those that the ledger has made since it owns the table it counts itself.
     """
-    paimon = None if before is None else before.paimon
+    paimon = None if before is None else before.imported_from(PaimonOrigin)
     for step, builder in scan.folded():
         trail = None if builder.lists_elsewhere or paimon is None else paimon.going_on()
-        paimon = builder.paimon
+        paimon = builder.freeze().imported_from(PaimonOrigin)
         for event in step.snapshots:
             snapshot = snapshot_of(event, step.effective_millis)
             sums = paimon_totals(snapshot)
@@ -104,9 +116,9 @@ def _of_icebergs(scan: Scan) -> Iterator[Row]:
             if isinstance(added, SnapshotAdded):
                 yield (*place(step), *_of_iceberg(added.snapshot, None))
         own = tuple(step.snapshots)
-        born = builder.freeze().born if own else None
-        if born is not None:
-            made = ((_target(event), born.snapshots[event.snapshot_id]) for event in own)
+        if own:
+            there = builder.freeze().imported_from(IcebergOrigin).snapshots
+            made = ((_target(event), there[event.snapshot_id]) for event in own)
             yield from ((*place(step), *_of_iceberg(each, target)) for target, each in made)
 
 
@@ -138,7 +150,11 @@ def _row(event: SnapshotEvent, snapshot: Snapshot, after: Totals) -> Row:
 
 def _of_iceberg(added: IcebergSnapshot, target_snapshot_id: int | None) -> Row:
     """Return what Iceberg says of a snapshot; counts that it leaves out are -1, changes 0."""
-    snapshot, change, after = born_snapshot(added, UNKNOWN), born_changes(added), born_totals(added)
+    snapshot, change, after = (
+        iceberg_snapshot(added, UNKNOWN),
+        iceberg_changes(added),
+        iceberg_totals(added),
+    )
     return (
         snapshot.time_millis * 1000,
         snapshot.id,

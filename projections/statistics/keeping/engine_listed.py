@@ -16,7 +16,12 @@ from attrs import field, frozen
 from msgspec.structs import replace
 
 from ledger.evolution.state import TableState
+from ledger.evolution.table.origin.delta import DeltaOrigin
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
+from ledger.evolution.table.origin.native import NativeOrigin
+from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.log.outside.column_values import PersonalColumns
+from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.table import Table
 from ledger.table_at import TableAt
@@ -50,10 +55,9 @@ class EngineListed:
     @property
     def opening_snapshot_id(self) -> int | None:
         """The oldest snapshot that is there, if ones before it are gone; else None."""
-        engines = self.at.state.of_engines
-        if engines is None or not self.line or not engines.follows_one(self.line[0]):
-            return None
-        return self.line[0]
+        if self.line and engine_origin(self.at.state).follows_one(self.line[0]):
+            return self.line[0]
+        return None
 
     @cached_property
     def line(self) -> tuple[int, ...]:
@@ -86,8 +90,7 @@ class EngineListed:
     def version_of(self, version: int, snapshot_id: int) -> int:
         """Return the commit that brought a snapshot, by its id or its place."""
         named = self.line[version] if version < 0 and not snapshot_id else snapshot_id
-        engines = self.at.state.of_engines
-        return version if engines is None else engines.added_in.get(named, version)
+        return engine_origin(self.at.state).added_in.get(named, version)
 
     def moments(self, state: TableState, ahead: int = 1) -> SnapshotMoments:
         """Return when snapshots were made at the source."""
@@ -152,16 +155,25 @@ class SnapshotMoments:
 
     def of_snapshot(self, _version: int, snapshot_id: int) -> int:
         """Return the moment of a snapshot."""
-        engines = self.state.of_engines
-        return 0 if engines is None else engines.made_at(snapshot_id)
+        return engine_origin(self.state).made_at(snapshot_id)
 
 
 def line_of(state: TableState) -> tuple[int, ...]:
     """Return the snapshots that lead to a state and are there, oldest first, its own included."""
-    engines = state.of_engines
-    if state.snapshot is None or engines is None:
-        return ()
-    return engines.line_to(state.snapshot.id)
+    return () if state.snapshot is None else engine_origin(state).line_to(state.snapshot.id)
+
+
+def engine_origin(state: TableState) -> IcebergOrigin | PaimonOrigin:
+    """Return the origin of a table whose engines' manifests list files.
+
+    Raises:
+        UnsupportedError: The ledger lists all files of the table.
+    """
+    match state.origin:
+        case IcebergOrigin() | PaimonOrigin() as origin:
+            return origin
+        case NativeOrigin() | DeltaOrigin():
+            raise UnsupportedError(f"no engine lists files of table {state.table_id}")
 
 
 def _entries(step: _Step) -> pa.Table:

@@ -66,8 +66,7 @@ class SnapshotContents:
     def _owned_since(self) -> int:
         """The commit by which the ledger began to list a table's files; 0: it always did."""
         head = self._log.head
-        engines = None if head is None else head.state.of_engines
-        return 0 if engines is None else max(0, engines.promoted_in)
+        return 0 if head is None else head.state.origin.lists_files_since
 
     def learn(self, commit: Commit[TableEvent]) -> list[PlacedSnapshot]:
         """Return a commit's snapshots, and remember them."""

@@ -123,9 +123,8 @@ def asked_of(question: Question, table: Table, at: TableAt, kept: Counted) -> Co
     What a retention would free, snapshots that the table's former owner made hold, too, and those
     are not in what is kept.
     """
-    engines = at.state.of_engines
-    owned = engines is not None and engines.promoted_in >= 0
-    return EngineListed(table, at) if question == "retention" and owned else kept
+    is_owned = at.state.origin.lists_files_since > 0
+    return EngineListed(table, at) if question == "retention" and is_owned else kept
 
 
 def print_answer(screen: Screen, title: str, answer: pa.Table) -> None:

@@ -83,8 +83,7 @@ def _of_engine(listed: EngineListed, cut_millis: int) -> list[FileChange]:
 
 def _named(state: TableState) -> set[int]:
     """Return the snapshots that a source's branches and tags lead to."""
-    refs = () if state.born is None else state.born.refs.values()
-    return {*state.held_snapshot_ids, *(each.snapshot_id for each in refs)}
+    return {*state.held_snapshot_ids, *(each.snapshot_id for each in state.refs)}
 
 
 class _Walk:

@@ -17,6 +17,7 @@ from pyiceberg.transforms import IdentityTransform
 
 import ledger
 from ledger import FileChange, Ledger, Table, UnsupportedError
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.table_at import TableAt
 from projections.dlf.table_views import table_snapshot
 from projections.iceberg.materialise import verify
@@ -106,7 +107,7 @@ def test_the_history_of_an_iceberg_table_is_that_of_the_snapshots_that_led_there
     found = totals(kept, at)
     assert [(each.snapshot_id, each.record_count) for each in found] == wanted
     for each in found:
-        assert table.at(version=each.version).state.born is not None
+        assert table.at(version=each.version).state.origin.format_name == "iceberg"
     of_b = growth(kept, at, {"name": "b"})
     assert [each.record_count for each in of_b] == [1, 2, 3]
 
@@ -310,12 +311,11 @@ def test_questions_about_an_iceberg_table_are_answered_by_its_own_snapshots_and_
         for each in there
     }
     assert there.keys() == {f"name={name}" for name in by_name}
-    born = table.state.born
-    assert born is not None
+    origin = table.state.imported_from(IcebergOrigin)
     assert {
         row["partition"]: row["last_change_version"]
         for row in ask(table, "untouched", untouched_days=0)
-    } == {each: born.added_in[changed[each]] for each in there}
+    } == {each: origin.added_in[changed[each]] for each in there}
 
     # Before the second snapshot there is nothing that only older ones read.
     assert ask(table, "retention", now_millis=moments[line[0]], retained_days=0) == []

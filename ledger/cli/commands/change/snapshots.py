@@ -152,8 +152,7 @@ class Effect:
 def _older(state: TableState, before: int) -> Iterator[int]:
     """Yield the snapshots that came before one and were not expired, oldest first."""
     ids = reversed(state.snapshot_ids)
-    if state.born is not None:
-        # Iceberg makes ids up, so that they follow no order.
+    if not state.origin.has_ordered_ids:
         return takewhile(lambda each: each != before, ids)
     return (each for each in ids if state.earliest_snapshot_id <= each < before)
 

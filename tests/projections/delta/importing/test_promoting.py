@@ -108,7 +108,7 @@ def changed(table: Table) -> Iterator[tuple[list[str], list[tuple[Any, ...]]]]:
     table.add_files(own_file(table, "two.parquet", [8], name=["y"]))
     table.create_tag("mine")
     yield ["id", "title", "age"], [(2, "b", None), (2, "b", None), (7, "z", None), (8, "y", None)]
-    theirs = str(table.state.promoted_from)
+    theirs = table.state.origin.source
     table.delete_files([each.path for each in table.at().files if theirs in each.path])
     yield ["id", "title", "age"], [(7, "z", None), (8, "y", None)]
     table.rollback(snapshot=1)
@@ -198,7 +198,7 @@ def test_the_older_way_to_ask_for_a_plan_says_the_same_and_that_it_goes(tmp_path
 
     assert [each.filename for each in told] == [__file__]
     assert planned == lake.plan_promotion("a.b")
-    assert lake.table("a.b").state.followed
+    assert lake.table("a.b").state.is_mirrored
 
 
 def test_a_source_that_never_stands_still_stays_its_owners(
@@ -216,7 +216,8 @@ def test_a_source_that_never_stands_still_stays_its_owners(
     monkeypatch.setattr(promoting, "conditional_store", raced)
     with pytest.raises(InvalidInputError, match="stop its writers"):
         lake.promote("a.b")
-    assert lake.table("a.b").state.followed == place
+    assert lake.table("a.b").state.is_mirrored
+    assert lake.table("a.b").state.origin.source == place
     write_deltalake(place, ROWS, mode="append")
 
 
@@ -239,7 +240,7 @@ def test_a_kill_at_any_write_is_ended_by_asking_again(tmp_path: Path) -> None:
             lake_on(DiesAfter(store, writes), clock=now).promote("a.b", source=place)
         except Died:
             again = lake_on(store, clock=now)
-            assert again.table("a.b").state.followed in {place, None}
+            assert again.table("a.b").state.origin.source == place
             again.promote("a.b", source=place)
             said = facts(again)
             assert said.count("TablePromoted") == 1
@@ -299,7 +300,8 @@ def test_it_is_promoted_once_and_by_one(tmp_path: Path) -> None:
         lake.import_table("a.b", place, format_name="delta")
     with pytest.raises(UnsupportedError, match="is written by a ledger's table already"):
         other.promote("a.b")
-    assert other.table("a.b").state.followed == place
+    assert other.table("a.b").state.is_mirrored
+    assert other.table("a.b").state.origin.source == place
     assert facts(lake).count("TablePromoted") == 1
 
 
@@ -493,7 +495,8 @@ def test_what_the_ledger_cannot_go_on_with_is_refused_before_anything_is_written
         with pytest.raises(UnsupportedError, match=said):
             asked("a.b", source=str(tmp_path / "t"))
     assert sorted((tmp_path / "t/_delta_log").iterdir()) == there
-    assert lake.table("a.b").state.followed == str(tmp_path / "t")
+    assert lake.table("a.b").state.is_mirrored
+    assert lake.table("a.b").state.origin.source == str(tmp_path / "t")
 
 
 @pytest.mark.parametrize(
@@ -536,7 +539,8 @@ def refused_untouched(lake: Ledger, place: str, error: type[LedgerError], said: 
         with pytest.raises(error, match=said):
             asked("a.b")
     assert {each.name: each.read_bytes() for each in (Path(place) / FOLDER).iterdir()} == there
-    assert lake.table("a.b").state.followed == place
+    assert lake.table("a.b").state.is_mirrored
+    assert lake.table("a.b").state.origin.source == place
 
 
 def test_times_rise_where_the_source_keeps_them_in_its_commits(tmp_path: Path) -> None:

@@ -159,9 +159,7 @@ def test_a_spec_of_the_source_comes_once_however_often_it_is_looked_at(tmp_path:
 
 
 def with_statistics(lake: Ledger) -> list[int]:
-    born = lake.table("a.b").state.born
-    assert born is not None
-    return [*born.statistics]
+    return [*lake.table("a.b").state.puffin_files]
 
 
 def test_statistics_that_the_source_takes_away_go_here_too(tmp_path: Path) -> None:

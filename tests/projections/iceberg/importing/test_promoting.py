@@ -31,7 +31,7 @@ from ledger import (
 )
 from ledger.cli import main
 from ledger.events.table_events import TablePromoted
-from ledger.evolution.table.born.summary import RESERVED
+from ledger.evolution.table.origin.summary import RESERVED
 from ledger.log.request import fresh_id
 from ledger.stores import LocalStore
 from projections.iceberg import position
@@ -328,7 +328,8 @@ def test_a_catalog_leads_to_the_ledger_and_follows_when_it_is_asked_again(
     appended(theirs, 2, name=["b"])
     planned = lake.plan_promotion("a.b")
     assert (planned.version, planned.transactions, planned.catalog) == (None, 1, "here:s.t")
-    assert lake.table("a.b").state.followed == "here:s.t"
+    assert lake.table("a.b").state.is_mirrored
+    assert lake.table("a.b").state.origin.source == "here:s.t"
     done = lake.promote("a.b")
     assert (done.catalog, done.transactions, done.files) == ("here:s.t", 1, 2)
     table = lake.table("a.b")
@@ -398,7 +399,8 @@ def test_a_source_that_never_stands_still_stays_its_owners(
     monkeypatch.setattr(catalogs, "swap_pointer", raced)
     with pytest.raises(InvalidInputError, match="stop its writers"):
         lake.promote("a.b")
-    assert lake.table("a.b").state.followed == "here:s.t"
+    assert lake.table("a.b").state.is_mirrored
+    assert lake.table("a.b").state.origin.source == "here:s.t"
     monkeypatch.undo()
 
 

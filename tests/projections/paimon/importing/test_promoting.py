@@ -101,7 +101,7 @@ def changed(table: Table) -> Iterator[tuple[int, list[int]]]:
     table.add_files(own_file(table, "two.parquet", [80], "b", title=["x"], c1=["w"], age=[None]))
     table.create_tag("mine")
     yield 6, [0, 1, 1, 2, 3, 3, 4, 70, 80]
-    theirs = str(table.state.promoted_from)
+    theirs = table.state.origin.source
     table.delete_files([each.path for each in table.at().files if theirs in each.path])
     yield 7, [70, 80]
     table.rollback(snapshot=1)
@@ -127,7 +127,7 @@ def test_rows_are_equal_before_and_after_at_every_snapshot_and_tag(tmp_path: Pat
     source = grown(tmp_path / "wh")
     before = {number: rows(source.table, **at(number)) for number in (1, 2, 3)}
     table = owned(tmp_path, source)
-    assert (table.state.followed, table.state.promoted_from) == (None, str(source.folder))
+    assert (table.state.is_promoted, table.state.origin.source) == (True, str(source.folder))
     assert read(table) == before[3] == rows(source.table)
     seen = {4: ids(before[3])}
     for snapshot, expected in changed(table):
@@ -244,7 +244,8 @@ def test_a_source_that_never_stands_still_stays_its_owners(
     monkeypatch.setattr(promoting, "conditional_store", raced)
     with pytest.raises(InvalidInputError, match="stop its writers"):
         lake.promote("a.b")
-    assert lake.table("a.b").state.followed == str(source.folder)
+    assert lake.table("a.b").state.is_mirrored
+    assert lake.table("a.b").state.origin.source == str(source.folder)
     source.append()
 
 
@@ -270,7 +271,7 @@ def test_a_kill_at_any_write_is_ended_by_asking_again(tmp_path: Path, first: int
             lake_on(DiesAfter(store, writes), clock=now).promote("a.b")
         except Died:
             again = lake_on(store, clock=now)
-            assert again.table("a.b").state.followed in {str(source.folder), None}
+            assert again.table("a.b").state.origin.source == str(source.folder)
             again.promote("a.b")
             said = facts(again)
             assert said.count("TablePromoted") == 1
@@ -301,7 +302,7 @@ def test_a_kill_before_or_after_the_sources_last_file_is_ended_by_asking_again(
             lake.promote("a.b")
         monkeypatch.undo()
         # A mirror that goes on meanwhile takes it for nothing new.
-        if lake.table("a.b").state.followed is not None:
+        if lake.table("a.b").state.is_mirrored:
             done = lake.import_table("a.b", str(source.folder), format_name="paimon")
             assert done.transactions == 0
         lake.promote("a.b")
@@ -350,7 +351,8 @@ def test_it_is_promoted_once_and_by_one(tmp_path: Path) -> None:
     for asked in (other.plan_promotion, other.promote):
         with pytest.raises(UnsupportedError, match="is written by a ledger's table already"):
             asked("a.b")
-    assert other.table("a.b").state.followed == str(source.folder)
+    assert other.table("a.b").state.is_mirrored
+    assert other.table("a.b").state.origin.source == str(source.folder)
     third = ledger.open(str(tmp_path / "third"))
     third.import_table("a.b", str(source.folder), format_name="paimon")
     assert read(third.table("a.b")) == rows(source.table)

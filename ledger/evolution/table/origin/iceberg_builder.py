@@ -1,15 +1,11 @@
-"""A table that was born in Iceberg: what its state holds besides, and how its events fold.
-
-The state is what Iceberg's own metadata file lists: every schema and snapshot that is there, refs,
-logs and counters. Nothing here counts: ids and numbers are the source's.
-"""
+"""The fold of events of a table that was imported from Iceberg. Strict: contradictions raise."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from ledger.events.born import iceberg as e
@@ -21,237 +17,25 @@ from ledger.events.snapshot_events import (
     TagReplaced,
 )
 from ledger.events.table_events import TablePromoted
+from ledger.evolution.table.origin.iceberg import MAIN, ROW_IDS_SINCE, IcebergOrigin, last_taken
 from ledger.model.errors import InvalidChangeError
-from ledger.model.schema import Schema
-from ledger.model.snapshot import (
-    BATCH_COMMIT_IDENTIFIER,
-    BRANCH_IDS,
-    CommitKind,
-    Snapshot,
-    Tag,
-    Totals,
-)
-from ledger.model.types import LONG_MAX, DataField
-from ledger.model.types.wire import FieldObject, field_from_wire, field_to_wire
-
-MAIN: Final = "main"
-UNKNOWN: Final = -1
-"""What a count is that the source does not say."""
+from ledger.model.snapshot import BRANCH_IDS
+from ledger.model.types import DataField
+from ledger.model.types.wire import FieldObject, field_to_wire
 
 _SEQUENCES_SINCE: Final = 2
-ROW_IDS_SINCE: Final = 3
-"""The format versions of Iceberg that have sequence numbers, and ids of rows."""
-
-_KINDS: Final[Mapping[str, CommitKind]] = {"append": "APPEND", "replace": "COMPACT"}
+"""The format version of Iceberg from which on snapshots have sequence numbers."""
 
 
-class BornTable(
-    Struct,
-    frozen=True,
-    kw_only=True,
-    omit_defaults=True,
-    rename="camel",
-    tag_field="type",
-    tag="iceberg",
-):
-    """What a table has that was born in Iceberg; names are those of the metadata file.
+class IcebergOriginBuilder:
+    """Folds events into an `IcebergOrigin`."""
 
-    Attributes:
-        source: Whose it is.
-        location: Iceberg's.
-        format_version: Iceberg's.
-        table_uuid: None only in old version 1 tables.
-        schemas: By Iceberg's id, in the order in which they came.
-        schema_id: The current one's.
-        snapshots: By id, in the order in which they came.
-        added_in: The commit of the ledger that added each snapshot.
-        refs: Branches and tags, by name.
-        tagged_at: When each tag was set, Unix milliseconds.
-        statistics: Puffin files, by the id of their snapshot.
-        encryption_keys: By id.
-        snapshot_log: Which snapshot was current since when.
-        metadata_log: The metadata files before the newest.
-        last_sequence_number: The highest one of any snapshot, gone ones included.
-        next_row_id: The first row id that no row has.
-        last_updated_millis: When the newest metadata file was written that is here.
-        metadata_file: That file; empty until one has come in whole.
-        followed_in: The commit of the ledger that ended it; -1 before the first.
-        promoted_in: The commit by which the ledger became its owner; -1 while others own it.
-        followed_last_id: The highest snapshot id that its source gave below those of branches; the
-            ledger's are between.
-        last_given_id: The highest snapshot id so far, since then.
-    """
-
-    format_name: ClassVar[str] = "iceberg"
-    """Which import takes over what is new there."""
-
-    source: str
-    location: str
-    format_version: int
-    table_uuid: str | None = None
-    schemas: dict[int, e.IcebergSchema]
-    schema_id: int
-    snapshots: dict[int, e.IcebergSnapshot] = {}
-    added_in: dict[int, int] = field(default_factory=dict, name="addedVersions")
-    refs: dict[str, e.IcebergRef] = {}
-    tagged_at: dict[str, int] = field(default_factory=dict, name="tagTimes")
-    statistics: dict[int, e.IcebergStatistics] = {}
-    encryption_keys: dict[str, e.IcebergKey] = {}
-    snapshot_log: tuple[e.LoggedSnapshot, ...] = ()
-    metadata_log: tuple[e.LoggedMetadata, ...] = ()
-    last_sequence_number: int = 0
-    next_row_id: int = 0
-    last_updated_millis: int = 0
-    metadata_file: str = ""
-    followed_in: int = field(default=-1, name="syncedVersion")
-    promoted_in: int = field(default=-1, name="promotedVersion")
-    followed_last_id: int = field(default=0, name="sourceLastSnapshotId")
-    last_given_id: int = field(default=0, name="lastAssignedSnapshotId")
-
-    @property
-    def current(self) -> e.IcebergSnapshot | None:
-        """The head of `main`."""
-        main = self.refs.get(MAIN)
-        return None if main is None else self.snapshots[main.snapshot_id]
-
-    def is_own(self, snapshot_id: int) -> bool:
-        """Whether the ledger made a snapshot."""
-        return self.promoted_in >= 0 and self.followed_last_id < snapshot_id < BRANCH_IDS
-
-    def line_to(self, snapshot_id: int) -> tuple[int, ...]:
-        """Return the snapshots that lead to one and are there, oldest first, its own included."""
-        found = [snapshot_id]
-        parent = self.snapshots[snapshot_id].parent_snapshot_id
-        while not isinstance(parent, UnsetType) and parent in self.snapshots:
-            found.append(parent)
-            parent = self.snapshots[parent].parent_snapshot_id
-        return tuple(reversed(found))
-
-    def follows_one(self, snapshot_id: int) -> bool:
-        """Whether there was a snapshot before one, though it may be gone."""
-        # Some engines take a parent's id away with the parent; what was there counts all the same.
-        snapshot = self.snapshots[snapshot_id]
-        is_named = not isinstance(snapshot.parent_snapshot_id, UnsetType)
-        its_own = born_changes(snapshot).file_count
-        return is_named or born_totals(snapshot).file_count not in {UNKNOWN, its_own}
-
-    def made_at(self, snapshot_id: int) -> int:
-        """Return when a snapshot was made, Unix milliseconds."""
-        return self.snapshots[snapshot_id].timestamp_millis
-
-    @property
-    def tags(self) -> dict[str, Tag]:
-        """The tags, by name; how long they are kept is counted as Iceberg does."""
-        return {
-            name: Tag(name, ref.snapshot_id, self.tagged_at[name], _present(ref.max_ref_age_millis))
-            for name, ref in self.refs.items()
-            if ref.ref_type == "tag"
-        }
-
-    def schema_of(self, schema_id: int, like: Schema) -> Schema:
-        """Return one of the schemas, with everything but the columns as another has it."""
-        found = self.schemas[schema_id]
-        return Schema(
-            fields=tuple(map(field_from_wire, found.fields)),
-            options=like.options,
-            comment=like.comment,
-            id=schema_id,
-            highest_field_id=like.highest_field_id,
-            time_millis=like.time_millis,
-            identifier_field_ids=found.identifier_field_ids,
-            field_id_policy=like.field_id_policy,
-        )
-
-
-def _present(value: Any) -> Any:
-    return None if value is UNSET else value
-
-
-def _summary(snapshot: e.IcebergSnapshot) -> Mapping[str, str]:
-    return {} if snapshot.summary is UNSET else snapshot.summary
-
-
-def born_snapshot(snapshot: e.IcebergSnapshot, schema_id: int) -> Snapshot:
-    """Return an Iceberg snapshot as readers of the ledger see it; unknown counts are -1.
-
-    Args:
-        snapshot: Iceberg's.
-        schema_id: Of the schema that it has where it names none.
-    """
-    summary = _summary(snapshot)
-    return Snapshot(
-        id=snapshot.snapshot_id,
-        schema_id=schema_id if snapshot.schema_id is UNSET else snapshot.schema_id,
-        commit_kind=_KINDS.get(summary.get("operation", ""), "OVERWRITE"),
-        commit_user=author_of(summary),
-        commit_identifier=BATCH_COMMIT_IDENTIFIER,
-        time_millis=snapshot.timestamp_millis,
-        total_record_count=count_of(summary, "total-records", UNKNOWN),
-        delta_record_count=born_changes(snapshot).record_count,
-        base_manifest_list=_present(snapshot.manifest_list),
-        properties=dict(summary),
-        operation=summary.get("operation"),
-    )
-
-
-def born_totals(snapshot: e.IcebergSnapshot | None) -> Totals:
-    """Return the sums after a snapshot, as its summary says them; unknown ones are -1."""
-    if snapshot is None:
-        return Totals()
-    summary = _summary(snapshot)
-    return Totals(
-        count_of(summary, "total-records", UNKNOWN),
-        count_of(summary, "total-files-size", UNKNOWN),
-        count_of(summary, "total-data-files", UNKNOWN),
-    )
-
-
-def born_changes(snapshot: e.IcebergSnapshot) -> Totals:
-    """Return what a snapshot changed of the sums, as its summary says it; 0 where it does not."""
-    summary = _summary(snapshot)
-
-    def more(of: str, deleted: str = "deleted") -> int:
-        return count_of(summary, f"added-{of}") - count_of(summary, f"{deleted}-{of}")
-
-    return Totals(more("records"), more("files-size", "removed"), more("data-files"))
-
-
-def count_of(summary: Mapping[str, str], key: str, absent: int = 0) -> int:
-    """Return what a summary says, if it is a count that Iceberg could hold."""
-    text = summary.get(key, "")
-    is_count = text.isascii() and text.isdigit() and len(text) <= len(str(LONG_MAX))
-    return int(text) if is_count and int(text) <= LONG_MAX else absent
-
-
-_AUTHORS: Final = ("author", "commit-user", "user", "user.name", "username", "trino_user", "owner")
-_ENGINES: Final = ("spark.app.id", "flink.job-id", "trino_query_id", "engine-name", "app-id")
-
-
-def author_of(summary: Mapping[str, str]) -> str:
-    """Return who made a snapshot, as far as its summary says: somebody, or else an engine's job.
-
-    Example:
-        >>> author_of({"operation": "append", "spark.app.id": "local-1"})
-        'local-1'
-    """
-    return next((summary[key] for key in (*_AUTHORS, *_ENGINES) if summary.get(key)), "")
-
-
-def last_taken(snapshot_ids: Iterable[int]) -> int:
-    """Return the highest of some snapshot ids below those of branches; 0 without one.
-
-    >>> last_taken([5, 7_000_000_000_000_000_001])
-    5
-    """
-    return max((each for each in snapshot_ids if each < BRANCH_IDS), default=0)
-
-
-class BornTrail:
-    """The Iceberg half of a table's builder. Strict: what contradicts the table is refused."""
+    has_branches: ClassVar[bool] = False
+    """See `IcebergOrigin`."""
 
     __slots__ = ("_facts", "_is_shared", "added_in", "refs", "schemas", "snapshots", "tagged_at")
 
-    def __init__(self, table: BornTable) -> None:
+    def __init__(self, table: IcebergOrigin) -> None:
         self._facts: dict[str, Any] = {
             name: getattr(table, name) for name in table.__struct_fields__
         }
@@ -267,10 +51,10 @@ class BornTrail:
         self.tagged_at: dict[str, int] = facts["tagged_at"]
 
     @classmethod
-    def of_birth(
+    def of_creation(
         cls, birth: e.IcebergBirth, first: Iterable[FieldObject], keys: tuple[int, ...]
-    ) -> BornTrail:
-        """Return what a table begins with.
+    ) -> IcebergOriginBuilder:
+        """Return the builder of a new table's origin.
 
         Args:
             birth: What its creation says of it.
@@ -284,11 +68,11 @@ class BornTrail:
             text=birth.text,
         )
         return cls(
-            BornTable(
+            IcebergOrigin(
                 source=birth.source,
                 location=birth.location,
                 format_version=birth.format_version,
-                table_uuid=_present(birth.table_uuid),
+                table_uuid=None if birth.table_uuid is UNSET else birth.table_uuid,
                 schemas={birth.schema_id: schema},
                 schema_id=birth.schema_id,
             )
@@ -300,10 +84,10 @@ class BornTrail:
         found: int = self._facts["schema_id"]
         return found
 
-    def freeze(self) -> BornTable:
+    def freeze(self) -> IcebergOrigin:
         """Return the table as it stands."""
         self._is_shared = True
-        return BornTable(**self._facts)
+        return IcebergOrigin(**self._facts)
 
     def _own(self) -> None:
         """Copy what a frozen table shares, once before the first change."""
@@ -341,12 +125,12 @@ class BornTrail:
         if last is UNSET or not last_taken(self.snapshots) <= last < BRANCH_IDS:
             raise _refused("a promotion says the highest snapshot id that is taken")
         self._facts["promoted_in"] = version
-        self._facts["followed_last_id"] = self._facts["last_given_id"] = last
+        self._facts["source_last_id"] = self._facts["last_assigned_id"] = last
 
     @property
-    def last_given_id(self) -> int:
+    def last_assigned_id(self) -> int:
         """The highest snapshot id since the ledger owns the table; 0 before that."""
-        found: int = self._facts["last_given_id"]
+        found: int = self._facts["last_assigned_id"]
         return found
 
     @property
@@ -370,12 +154,12 @@ class BornTrail:
         """
         self._own()
         facts, head = self._facts, self.refs.get(MAIN)
-        if event.snapshot_id != facts["last_given_id"] + 1 or event.schema_id != schema_id:
+        if event.snapshot_id != facts["last_assigned_id"] + 1 or event.schema_id != schema_id:
             raise _refused(
                 f"snapshot {event.snapshot_id} with schema {event.schema_id} cannot follow "
-                f"snapshot {facts['last_given_id']} with schema {schema_id}"
+                f"snapshot {facts['last_assigned_id']} with schema {schema_id}"
             )
-        facts["last_given_id"] = event.snapshot_id
+        facts["last_assigned_id"] = event.snapshot_id
         sequenced = facts["format_version"] >= _SEQUENCES_SINCE
         first_row_id = facts["next_row_id"]
         numbered = facts["format_version"] >= ROW_IDS_SINCE
@@ -441,7 +225,7 @@ class BornTrail:
             self.tagged_at[name] = min(moment, latest_millis)
 
     def _is_own(self, snapshot_id: int) -> bool:
-        return self.is_promoted and self._facts["followed_last_id"] < snapshot_id < BRANCH_IDS
+        return self.is_promoted and self._facts["source_last_id"] < snapshot_id < BRANCH_IDS
 
     def name_schema(
         self, event: e.SchemaNamed, fields: Iterable[DataField], keys: tuple[int, ...]
@@ -565,14 +349,14 @@ class BornTrail:
                 self._facts[name] = value
 
     def _follow(self, event: e.SourceFollowed, version: int, _moment: int) -> None:
-        self._facts["followed_in"] = version
+        self._facts["synced_in"] = version
         self._facts["metadata_file"] = event.metadata_file
         self._facts["last_updated_millis"] = event.last_updated_millis
 
     def _elsewhere(self, _event: e.LayoutsRemoved, _version: int, _moment: int) -> None:
         """Leave it to the table's layout."""
 
-    _RULES: ClassVar[dict[type, Callable[[BornTrail, Any, int, int], None]]] = {
+    _RULES: ClassVar[dict[type, Callable[[IcebergOriginBuilder, Any, int, int], None]]] = {
         e.SchemaAdded: _schema,
         e.SchemasRemoved: _remove_schemas,
         e.SnapshotAdded: _snapshot,
@@ -612,7 +396,7 @@ class TakenOver(Struct, frozen=True):
             InvalidChangeError: The table was not born elsewhere.
         """
         del winners
-        if state is None or state.followed is None:
+        if state is None or not state.is_mirrored:
             raise _refused("the table was not born elsewhere, and follows nobody")
         return self.events
 

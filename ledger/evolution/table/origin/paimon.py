@@ -1,6 +1,6 @@
-"""A table that was born in Paimon: what its state holds besides, and how its events fold.
+"""The origin of a table that was imported from Paimon, and how its events fold.
 
-The state is what Paimon's folders list: every schema and snapshot that is there, and branches. Ids
+The origin is what Paimon's folders list: every schema and snapshot that is there, and branches. Ids
 are the source's, and come again where it rolled back. Once the ledger owns the table they go on
 from there, and what the ledger lists itself is summed up.
 """
@@ -16,6 +16,13 @@ from msgspec.structs import replace
 
 from ledger.events.born.paimon import PaimonBirth, PaimonBranchUpdated
 from ledger.evolution.fold.schema_record import StoredSchema, schema_of, stored_schema
+from ledger.evolution.table.origin.native import (
+    LedgerCounted,
+    ListedSchemas,
+    OriginSnapshot,
+    SnapshotState,
+    some_ids,
+)
 from ledger.evolution.table.snapshot_fold import SnapshotTrail
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
@@ -25,7 +32,8 @@ UNKNOWN: Final = -1
 """What a count is that the source does not say."""
 
 
-class PaimonTable(
+class PaimonOrigin(
+    LedgerCounted,
     Struct,
     frozen=True,
     kw_only=True,
@@ -34,10 +42,10 @@ class PaimonTable(
     tag_field="type",
     tag="paimon",
 ):
-    """What a table has that was born in Paimon.
+    """What a table has that was imported from Paimon.
 
     Attributes:
-        source: Whose it is.
+        source: The table that it was imported from.
         location: Its folder there.
         schemas: By id.
         snapshots: Those that are not expired, by id.
@@ -45,13 +53,13 @@ class PaimonTable(
         added_in: The commit of the ledger that brought each of both.
         branches: By name, the texts of each one's files, by path.
         promoted_in: The commit by which the ledger became its owner; -1 while others own it.
-        followed_last_id: The last snapshot that its source gave; 0 for none, and while others own
+        source_last_id: The last snapshot that its source gave; 0 for none, and while others own
             it.
         sums: Over the live files that the ledger lists, once it owns the table.
     """
 
     format_name: ClassVar[str] = "paimon"
-    """Which import takes over what is new there."""
+    """The format that the table comes from."""
 
     source: str
     location: str
@@ -61,12 +69,12 @@ class PaimonTable(
     added_in: dict[int, int] = field(default_factory=dict, name="addedVersions")
     branches: dict[str, dict[str, str]] = {}
     promoted_in: int = field(default=-1, name="promotedVersion")
-    followed_last_id: int = field(default=0, name="sourceLastSnapshotId")
+    source_last_id: int = field(default=0, name="sourceLastSnapshotId")
     sums: Totals = field(default=Totals(), name="totals")
 
     @classmethod
-    def of_birth(cls, birth: PaimonBirth, first: Schema) -> PaimonTable:
-        """Return what a table begins with."""
+    def of_creation(cls, birth: PaimonBirth, first: Schema) -> PaimonOrigin:
+        """Return the origin of a new table, whose first schema is given."""
         return cls(
             source=birth.source,
             location=birth.location,
@@ -84,13 +92,63 @@ class PaimonTable(
         return {**self.kept, **self.snapshots}
 
     @property
+    def is_mirrored(self) -> bool:
+        """Whether the table follows its source and takes no commits."""
+        return self.promoted_in < 0
+
+    @property
     def is_promoted(self) -> bool:
-        """Whether the ledger owns it."""
+        """Whether the table followed its source before the ledger owned it."""
         return self.promoted_in >= 0
 
-    def is_own(self, snapshot_id: int) -> bool:
-        """Whether a snapshot is one of the ledger's, which lists its files itself."""
-        return self.is_promoted and snapshot_id > self.followed_last_id
+    def import_format(self, table: object) -> str:
+        """Return the format whose import follows the source."""
+        del table
+        return self.format_name
+
+    @property
+    def manifest_folder(self) -> str:
+        """See `LedgerCounted`."""
+        return self.location
+
+    @property
+    def lists_files_since(self) -> int:
+        """See `LedgerCounted`."""
+        return max(0, self.promoted_in)
+
+    def lists_files(self, snapshot_id: int) -> bool:
+        """Whether the ledger made a snapshot, and lists its files itself."""
+        return self.is_promoted and snapshot_id > self.source_last_id
+
+    def counted_since(self, snapshot_id: int) -> int | None:
+        """See `LedgerCounted`; snapshots of the source may have had the same ids before."""
+        return self.promoted_in if self.lists_files(snapshot_id) else None
+
+    def listed_snapshot(self, snapshot_id: int) -> OriginSnapshot | None:
+        """See `LedgerCounted`."""
+        found = self.snapshots.get(snapshot_id) or self.kept.get(snapshot_id)
+        if found is None:
+            return None
+        return OriginSnapshot(self.added_in[snapshot_id], found, paimon_totals(found))
+
+    def listed_schemas(self, newest: Schema) -> ListedSchemas:
+        """See `LedgerCounted`."""
+        del newest
+        return ListedSchemas(sorted(self.schemas), self.schema)
+
+    def snapshot_ids(self, state: SnapshotState) -> tuple[int, ...]:
+        """See `LedgerCounted`."""
+        del state
+        return tuple(sorted(self.every, reverse=True))
+
+    def is_readable(self, state: SnapshotState, snapshot_id: int) -> bool:
+        """See `LedgerCounted`."""
+        del state
+        return snapshot_id in self.snapshots or snapshot_id in self.kept
+
+    def readable_range(self, state: SnapshotState) -> str:
+        """See `LedgerCounted`."""
+        return some_ids(self.snapshot_ids(state))
 
     def line_to(self, snapshot_id: int) -> tuple[int, ...]:
         """Return the snapshots that lead to one and are there, oldest first, its own included."""
@@ -108,8 +166,8 @@ class PaimonTable(
     def totals(self) -> Totals:
         """The sums after the newest snapshot; what its source does not say is -1."""
         current = self.current
-        is_own = current is not None and self.is_own(current.id)
-        return self.sums if is_own else paimon_totals(current)
+        is_listed = current is not None and self.lists_files(current.id)
+        return self.sums if is_listed else paimon_totals(current)
 
     def schema(self, schema_id: int) -> Schema:
         """Return one of the schemas.
@@ -122,7 +180,7 @@ class PaimonTable(
             raise _refused(f"schema {schema_id} is not there; there are {sorted(self.schemas)}")
         return schema_of(found)
 
-    def with_schema(self, schema: Schema) -> PaimonTable:
+    def with_schema(self, schema: Schema) -> PaimonOrigin:
         """Return the table with one schema more.
 
         Raises:
@@ -132,7 +190,7 @@ class PaimonTable(
             raise _refused(f"schema {schema.id} is there already")
         return replace(self, schemas={**self.schemas, schema.id: stored_schema(schema)})
 
-    def without_schemas(self, schema_ids: Iterable[int], current: int) -> PaimonTable:
+    def without_schemas(self, schema_ids: Iterable[int], current: int) -> PaimonOrigin:
         """Return the table without some schemas.
 
         Raises:
@@ -144,7 +202,7 @@ class PaimonTable(
                 raise _refused(f"schema {each} is not there or is the current one, and cannot go")
         return replace(self, schemas=left)
 
-    def committed(self, snapshot: Snapshot, version: int) -> PaimonTable:
+    def committed(self, snapshot: Snapshot, version: int) -> PaimonOrigin:
         """Return the table with one snapshot more.
 
         Args:
@@ -159,14 +217,14 @@ class PaimonTable(
         self.schema(snapshot.schema_id)
         return self._with(snapshot, version)
 
-    def _with(self, snapshot: Snapshot, version: int) -> PaimonTable:
+    def _with(self, snapshot: Snapshot, version: int) -> PaimonOrigin:
         return replace(
             self,
             snapshots={**self.snapshots, snapshot.id: snapshot},
             added_in={**self.added_in, snapshot.id: version},
         )
 
-    def promoted(self, version: int) -> PaimonTable:
+    def promoted(self, version: int) -> PaimonOrigin:
         """Return the table once the ledger owns it.
 
         Args:
@@ -177,13 +235,13 @@ class PaimonTable(
         """
         if self.is_promoted:
             raise _refused("a table is promoted once")
-        return replace(self, promoted_in=version, followed_last_id=max(self.snapshots, default=0))
+        return replace(self, promoted_in=version, source_last_id=max(self.snapshots, default=0))
 
     def going_on(self) -> SnapshotTrail:
         """Return what the ledger's next snapshot follows."""
         return SnapshotTrail(self.current, self.sums)
 
-    def owned(self, trail: SnapshotTrail, version: int) -> PaimonTable:
+    def owned(self, trail: SnapshotTrail, version: int) -> PaimonOrigin:
         """Return the table with one of the ledger's own snapshots more.
 
         Args:
@@ -195,17 +253,17 @@ class PaimonTable(
             raise AssertionError("the trail has just been given one")
         return replace(self._with(snapshot, version), sums=trail.totals())
 
-    def not_after(self, latest_millis: int) -> PaimonTable:
+    def not_after(self, latest_millis: int) -> PaimonOrigin:
         """Return the table with no own snapshot later than a time."""
         if not self.is_promoted:
             return self
         return replace(
             self,
-            snapshots=_not_after(self.snapshots, latest_millis, self.followed_last_id),
-            kept=_not_after(self.kept, latest_millis, self.followed_last_id),
+            snapshots=_not_after(self.snapshots, latest_millis, self.source_last_id),
+            kept=_not_after(self.kept, latest_millis, self.source_last_id),
         )
 
-    def expired(self, earliest: int, tagged: Collection[int]) -> PaimonTable:
+    def expired(self, earliest: int, tagged: Collection[int]) -> PaimonOrigin:
         """Return the table without the snapshots before one, but for those that tags keep."""
         gone = {each: it for each, it in self.snapshots.items() if each < earliest}
         return self._only(
@@ -214,7 +272,7 @@ class PaimonTable(
             tagged,
         )
 
-    def without(self, snapshot_ids: Collection[int], tagged: Collection[int]) -> PaimonTable:
+    def without(self, snapshot_ids: Collection[int], tagged: Collection[int]) -> PaimonOrigin:
         """Return the table without some snapshots, which a rollback took away.
 
         Raises:
@@ -231,7 +289,7 @@ class PaimonTable(
             tagged,
         )
 
-    def keeping(self, tagged: Collection[int]) -> PaimonTable:
+    def keeping(self, tagged: Collection[int]) -> PaimonOrigin:
         """Return the table with no other expired snapshots than those that tags keep."""
         return self._only(self.snapshots, self.kept, tagged)
 
@@ -240,7 +298,7 @@ class PaimonTable(
         snapshots: dict[int, Snapshot],
         kept: dict[int, Snapshot],
         tagged: Collection[int],
-    ) -> PaimonTable:
+    ) -> PaimonOrigin:
         kept = {each: it for each, it in kept.items() if each in tagged}
         return replace(
             self,
@@ -253,7 +311,7 @@ class PaimonTable(
             },
         )
 
-    def with_branch(self, event: PaimonBranchUpdated) -> PaimonTable:
+    def with_branch(self, event: PaimonBranchUpdated) -> PaimonOrigin:
         """Return the table with a branch as it is now.
 
         Raises:
@@ -270,11 +328,11 @@ class PaimonTable(
 
 
 def _not_after(
-    snapshots: Mapping[int, Snapshot], latest_millis: int, followed_last_id: int
+    snapshots: Mapping[int, Snapshot], latest_millis: int, source_last_id: int
 ) -> dict[int, Snapshot]:
     return {
         number: evolve(each, time_millis=min(each.time_millis, latest_millis))
-        if number > followed_last_id
+        if number > source_last_id
         else each
         for number, each in snapshots.items()
     }

@@ -1,7 +1,7 @@
-"""A table that was born in Delta: what its state holds besides, and how its event folds.
+"""The origin of a table that was imported from Delta, and how its event folds.
 
-It is a table like the ledger's own, with snapshots that the ledger counts and files that it lists;
-Delta's own words for it stand beside, so that its log can be told again as it was.
+The ledger counts the table's snapshots and lists its files, as it does those of its own tables;
+Delta's protocol and metadata are kept besides, so that its log can be projected as it was.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from msgspec import Struct, UnsetType, field
 from msgspec.structs import replace
 
 from ledger.events.born.delta import DeltaBirth, DeltaFollowed
+from ledger.evolution.table.origin.native import LedgerCounted
 from ledger.model.errors import InvalidChangeError
 
 _LAST_NAME = re.compile(r"(?:`((?:[^`]|``)*)`|([^.`]*))$")
 
 
-class DeltaTable(
+class DeltaOrigin(
+    LedgerCounted,
     Struct,
     frozen=True,
     kw_only=True,
@@ -27,10 +29,10 @@ class DeltaTable(
     tag_field="type",
     tag="delta",
 ):
-    """What a table has that was born in Delta.
+    """What a table has that was imported from Delta.
 
     Attributes:
-        source: Whose it is.
+        source: The table that it was imported from.
         table_id: The id of its first metadata.
         delta_version: The newest version of the source that has come in; -1 before the first.
         oldest_version: The one since which all have come in; what was before is one with it.
@@ -40,12 +42,12 @@ class DeltaTable(
         metadata: The newest metadata, as JSON.
         columns: The field id of every column that ever was, by the path of its physical names.
         promoted_in: The commit by which the ledger became its owner; -1 while others own it.
-        followed_schema_id: The last schema that its source gave: what files of that one and of
+        source_schema_id: The last schema that its source gave: what files of that one and of
             older ones call columns, `columns` says; -1 while others own it.
     """
 
     format_name: ClassVar[str] = "delta"
-    """Which import takes over what is new there."""
+    """The format that the table comes from."""
 
     source: str
     table_id: str
@@ -57,7 +59,22 @@ class DeltaTable(
     metadata: str = ""
     columns: dict[str, int] = {}
     promoted_in: int = field(default=-1, name="promotedVersion")
-    followed_schema_id: int = field(default=-1, name="sourceSchemaId")
+    source_schema_id: int = field(default=-1, name="sourceSchemaId")
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether the table follows its source and takes no commits."""
+        return self.promoted_in < 0
+
+    @property
+    def is_promoted(self) -> bool:
+        """Whether the table followed its source before the ledger owned it."""
+        return self.promoted_in >= 0
+
+    def import_format(self, table: object) -> str:
+        """Return the format whose import follows the source."""
+        del table
+        return self.format_name
 
     @property
     def names_in_files(self) -> dict[int, str]:
@@ -65,7 +82,7 @@ class DeltaTable(
 
         Example:
             >>> columns = {"a": 1, "a.element.`b.``c`": 2}
-            >>> DeltaTable(source="t", table_id="u", columns=columns).names_in_files
+            >>> DeltaOrigin(source="t", table_id="u", columns=columns).names_in_files
             {1: 'a', 2: 'b.`c'}
         """
         found = {}
@@ -76,17 +93,17 @@ class DeltaTable(
         return found
 
     @classmethod
-    def of_birth(cls, birth: DeltaBirth) -> DeltaTable:
-        """Return what a table begins with."""
+    def of_creation(cls, birth: DeltaBirth) -> DeltaOrigin:
+        """Return the origin of a new table."""
         return cls(source=birth.source, table_id=birth.table_id)
 
-    def after(self, event: DeltaFollowed) -> DeltaTable:
+    def after(self, event: DeltaFollowed) -> DeltaOrigin:
         """Return what it has after a version of the source.
 
         Raises:
             InvalidChangeError: The version came in before, or a column gets another id.
         """
-        if self.promoted_in >= 0:
+        if self.is_promoted:
             raise InvalidChangeError(
                 f"the table follows {self.source} no more", kind="ILLEGAL_STATE"
             )
@@ -118,7 +135,7 @@ class DeltaTable(
             columns={**self.columns, **columns} if columns else self.columns,
         )
 
-    def promoted(self, version: int, schema_id: int) -> DeltaTable:
+    def promoted(self, version: int, schema_id: int) -> DeltaOrigin:
         """Return what it has once the ledger owns it.
 
         Args:
@@ -128,9 +145,9 @@ class DeltaTable(
         Raises:
             InvalidChangeError: It does already.
         """
-        if self.promoted_in >= 0:
+        if self.is_promoted:
             raise InvalidChangeError("a table is promoted once", kind="ILLEGAL_STATE")
-        return replace(self, promoted_in=version, followed_schema_id=schema_id)
+        return replace(self, promoted_in=version, source_schema_id=schema_id)
 
 
 def _or(value: str | UnsetType, absent: str) -> str:

@@ -11,7 +11,7 @@ from ledger.events.born import iceberg as e
 from ledger.events.born.delta import DeltaFollowed
 from ledger.events.born.paimon import PaimonBranchUpdated
 from ledger.evolution.operation import Cell, Operation
-from ledger.evolution.table.born.iceberg import author_of, count_of
+from ledger.evolution.table.origin.iceberg import author_of, count_of
 from ledger.model.messages.excerpt import moment
 
 
@@ -151,7 +151,7 @@ def _says_facts(fact: e.TableFactsSet) -> str:
     return f"set {told or 'nothing'}"
 
 
-BORN_OPERATIONS: tuple[Operation, ...] = (
+ORIGIN_OPERATIONS: tuple[Operation, ...] = (
     Operation(
         facts=(e.SnapshotAdded,), sets=_snapshot, claims=_snapshot, says=_says_snapshot, alters=True
     ),
