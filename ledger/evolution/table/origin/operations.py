@@ -1,4 +1,4 @@
-"""The rows of what only happens to tables that were born in Iceberg; nobody asks for it here."""
+"""Operations of the events that only imported tables have; no change requests them."""
 
 from __future__ import annotations
 
