@@ -40,6 +40,7 @@ from ledger.events.snapshot_events import (
     SnapshotCommitted,
     SnapshotsExpired,
 )
+from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.events.table_events import TableCreated
 from ledger.evolution.columns.operations import COLUMN_OPERATIONS
 from ledger.evolution.fold.schema_record import first_schema
@@ -263,6 +264,15 @@ class Lives:
         for cell, value in BY_FACT[type(fact)].sets(fact):
             if cell[0] not in _NO_SETTINGS:
                 self._hold(cell, value, cause)
+
+    def _lay_out(self, fact: PartitionSpecUpdated | SortOrderReplaced, cause: Cause) -> None:
+        if fact.set_default:
+            self._set(fact, cause)
+            return
+        # One beside the default does not change how files are laid out.
+        number = fact.spec_id if isinstance(fact, PartitionSpecUpdated) else fact.order_id
+        for cell, value in BY_FACT[type(fact)].sets(fact):
+            self._hold((*cell, number), value, cause)
 
     def _hold(self, cell: Cell, value: Any, cause: Cause) -> None:
         there = self.settings.get(cell)
@@ -744,6 +754,8 @@ _RULES: Final[Mapping[type, Callable[[Lives, Any, Cause], None]]] = {
     ColumnDefaultValueUpdated: Lives._default,  # noqa: SLF001
     ColumnMoved: Lives._move,  # noqa: SLF001
     UpdateKeys: Lives._key,  # noqa: SLF001
+    PartitionSpecUpdated: Lives._lay_out,  # noqa: SLF001
+    SortOrderReplaced: Lives._lay_out,  # noqa: SLF001
     born.SchemaReplaced: Lives._replace,
     born.CurrentSchemaSet: Lives._replace,
 }

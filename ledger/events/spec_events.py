@@ -36,8 +36,13 @@ class PartitionSpecUpdated(
 
 
 class SortOrderReplaced(ReplaceSortOrder, frozen=True, tag="replaceSortOrder", kw_only=True):
-    """The order `order_id` has these fields and is the default; 0 is unsorted."""
+    """The order `order_id` has these fields; 0 is unsorted.
 
+    It is new, or an older one that became default again. With `set_default` off, a new order is
+    kept beside the default one.
+    """
+
+    set_default: bool = True
     order_id: int
     fields: tuple[SortFieldRecord, ...]
 

@@ -138,6 +138,10 @@ CASES: list[tuple[object, str]] = [
         "files are sorted by order 1: a asc, day of r.b desc",
     ),
     (p.SortOrderReplaced((), order_id=0, fields=()), "files are sorted by order 0: unsorted"),
+    (
+        p.SortOrderReplaced((SortColumn(("a",)),), set_default=False, order_id=2, fields=()),
+        "added sort order 2: a asc",
+    ),
     (e.UpdateKeys(("p",)), "set the partition keys to ['p'], the primary keys to []"),
     (
         n.SnapshotCommitted(commit_kind="OVERWRITE", **SUMS),

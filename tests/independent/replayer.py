@@ -482,7 +482,8 @@ class Table:
         order_id = event["orderId"]
         there = self.state["orders"].setdefault(order_id, event["fields"])
         holds(there == event["fields"], f"order {order_id} has other fields")
-        self.state["order"] = order_id
+        if event.get("setDefault", True):
+            self.state["order"] = order_id
 
     # Snapshots
 

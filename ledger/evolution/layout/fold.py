@@ -142,7 +142,7 @@ class LayoutTrail:
             self.default_spec_id = spec.spec_id
 
     def replace_order(self, event: SortOrderReplaced) -> None:
-        """Make an order the default, new or not.
+        """Add an order, or make one the default that is there.
 
         Raises:
             InvalidChangeError: Another order has that id.
@@ -153,7 +153,8 @@ class LayoutTrail:
             self.sort_orders = (*self.sort_orders, order)
         elif there != order:
             raise _taken("sort order", order.order_id)
-        self.default_order_id = order.order_id
+        if event.set_default:
+            self.default_order_id = order.order_id
 
     def remove(self, spec_ids: tuple[int, ...], order_ids: tuple[int, ...]) -> None:
         """Take specs and orders away.

@@ -167,8 +167,10 @@ def _says_order(fact: ReplaceSortOrder) -> str:
         else f"{each.transform} of {shown_path(each.source)} {each.direction}"
         for each in fact.columns
     )
-    order = f" order {fact.order_id}" if isinstance(fact, SortOrderReplaced) else ""
-    return f"files are sorted by{order}: {fields or 'unsorted'}"
+    if not isinstance(fact, SortOrderReplaced):
+        return f"files are sorted by: {fields or 'unsorted'}"
+    said = "files are sorted by" if fact.set_default else "added sort"
+    return f"{said} order {fact.order_id}: {fields or 'unsorted'}"
 
 
 LAYOUT_OPERATIONS: tuple[LayoutOperation, ...] = (
