@@ -227,9 +227,11 @@ class Lives:
             if commit.version == 0 and _is_born_elsewhere(commit):
                 self._builder = TableBuilder()
             if self._builder is not None:
-                self._builder.commit(commit)
+                self._builder.begin(commit.version, commit.time_millis)
             self._highest_before = self._highest
             for self._place, transaction in enumerate(commit.transactions):
+                if self._builder is not None:
+                    self._builder.add(transaction)
                 for fact in transaction.events:
                     kind = type(fact)
                     if kind not in _SILENT:
@@ -507,7 +509,9 @@ class Lives:
 
     def _replace(self, _fact: object, cause: Cause) -> None:
         if self._builder is not None:
-            self._become(None, (), self._builder.freeze().schema.fields, cause)
+            schema = self._builder.freeze().schema
+            self._become(None, (), schema.fields, cause)
+            self._hold(("identifierFields",), schema.identifier_field_ids, cause)
 
     def _become(
         self, parent: Life | None, hops: Path, fields: Sequence[DataField], cause: Cause
