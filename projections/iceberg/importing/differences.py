@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from attrs import evolve
-
 from ledger.events import TableEvent
 from ledger.events.born import iceberg as e
 from ledger.events.schema_changes import RemoveOption, SetOption
 from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.events.spec_changes import SortColumn
-from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
+from ledger.events.spec_events import PartitionSpecUpdated, SortFieldRecord, SortOrderReplaced
 from ledger.evolution.state import TableState
 from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.model.errors import UnsupportedError
@@ -21,8 +19,6 @@ from ledger.model.types.wire import field_from_wire
 from projections.iceberg.importing import metadata as m
 from projections.iceberg.importing.moved import SnapshotsMoved, moved_on, snapshots_moved
 from projections.iceberg.importing.schemas import ledger_schema
-from projections.iceberg.metadata import schema as iceberg
-from projections.iceberg.metadata.layout import SortOrder
 from projections.iceberg.metadata.snapshot import Snapshot
 from projections.iceberg.metadata.table import TableMetadata
 from projections.importing.deriving import derived
@@ -54,7 +50,7 @@ def difference(trial: Trial, before: TableMetadata, after: TableMetadata) -> tup
         *_orders(before, after),
         *_snapshots(before, after, moved),
         *_statistics(before, after, moved),
-        *_gone(before, after, moved),
+        *_gone(before, after),
         *_logs(before, after),
     )
 
@@ -115,22 +111,15 @@ def _schemas(now: Schema, before: TableMetadata, after: TableMetadata) -> Iterat
     added = [each for each in after.schemas if each.schema_id not in known]
     for each in added:
         made = ledger_schema(each, after.format_version)
-        if each.schema_id < max(known, default=-1):
-            # It came before what stands; nobody says whether it ever was the current one.
+        if each.schema_id != after.current_schema_id:
             yield e.SchemaAdded(made)
             continue
         fields = tuple(map(field_from_wire, made.fields))
         yield from derived(now, fields, made.identifier_field_ids)
         yield e.SchemaNamed(each.schema_id, made.text)
-        now, current = _reached(now, made, fields), each.schema_id
+        current = each.schema_id
     if current != after.current_schema_id:
         yield e.CurrentSchemaSet(after.current_schema_id)
-
-
-def _reached(now: Schema, made: e.IcebergSchema, fields: tuple[Any, ...]) -> Schema:
-    highest = max(now.highest_field_id, Schema(fields).highest_field_id)
-    identifiers = made.identifier_field_ids
-    return evolve(now, fields=fields, identifier_field_ids=identifiers, highest_field_id=highest)
 
 
 def _specs(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
@@ -149,32 +138,31 @@ def _specs(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
 
 
 def _orders(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
-    known, default = before.orders_by_id, before.default_sort_order_id
+    known = before.orders_by_id
     for each in after.sort_orders:
+        is_default = each.order_id == after.default_sort_order_id
         if each.order_id in known and known[each.order_id] != each:
             raise UnsupportedError(
                 f"sort order {each.order_id} of the source has other fields than it had: it is "
                 "another table; import it under another name"
             )
-        if each.order_id not in known:
-            yield _ordered(each, after.schema)
-            default = each.order_id
-    if default != after.default_sort_order_id:
-        yield _ordered(after.sort_order, after.schema)
+        if each.order_id not in known or (
+            is_default and before.default_sort_order_id != each.order_id
+        ):
+            fields = m.order_part(each)
+            yield SortOrderReplaced(
+                tuple(_sorted_by(field, after) for field in fields),
+                set_default=is_default,
+                order_id=each.order_id,
+                fields=fields,
+            )
 
 
-def _ordered(order: SortOrder, schema: iceberg.Schema) -> SortOrderReplaced:
-    fields = m.order_part(order)
-    columns = tuple(
-        SortColumn(
-            tuple((schema.name_of(each.source_id) or f"column {each.source_id}").split(".")),
-            each.transform,
-            each.direction,
-            each.null_order,
-        )
-        for each in fields
-    )
-    return SortOrderReplaced(columns, order_id=order.order_id, fields=fields)
+def _sorted_by(field: SortFieldRecord, table: TableMetadata) -> SortColumn:
+    # The column of an order that is not the default may be in another schema alone.
+    names = (schema.name_of(field.source_id) for schema in (table.schema, *table.schemas[::-1]))
+    name = next(filter(None, names), f"column {field.source_id}")
+    return SortColumn(tuple(name.split(".")), field.transform, field.direction, field.null_order)
 
 
 def _snapshots(
@@ -192,6 +180,8 @@ def _snapshots(
     for name, ref in after.refs.items():
         if refs.get(name) != ref:
             yield e.SnapshotRefSet(name, m.ref_part(ref))
+    if moved.gone:
+        yield e.SnapshotsRemoved(moved.gone)
 
 
 def _to_come(after: TableMetadata, moved: SnapshotsMoved) -> Iterable[Snapshot]:
@@ -204,17 +194,21 @@ def _to_come(after: TableMetadata, moved: SnapshotsMoved) -> Iterable[Snapshot]:
 def _statistics(
     before: TableMetadata, after: TableMetadata, moved: SnapshotsMoved
 ) -> Iterator[TableEvent]:
-    # A snapshot that was rewritten has lost its own.
+    # Snapshots that were removed or rewritten took theirs with them.
     lost = {*moved.gone, *moved.rewritten}
     files = {each.snapshot_id: each for each in before.statistics if each.snapshot_id not in lost}
-    for file in after.statistics:
-        if files.get(file.snapshot_id) != file:
-            yield e.StatisticsSet(m.statistics_part(file))
     parts = {
         each.snapshot_id: each
         for each in before.partition_statistics
         if each.snapshot_id not in lost
     }
+    no_file = _missing(files, {each.snapshot_id: each for each in after.statistics})
+    no_part = _missing(parts, {each.snapshot_id: each for each in after.partition_statistics})
+    if no_file or no_part:
+        yield e.StatisticsRemoved(snapshot_ids=no_file, of_partitions=no_part)
+    for file in after.statistics:
+        if files.get(file.snapshot_id) != file:
+            yield e.StatisticsSet(m.statistics_part(file))
     for part in after.partition_statistics:
         if parts.get(part.snapshot_id) != part:
             yield PartitionStatisticsSet(
@@ -224,15 +218,7 @@ def _statistics(
             )
 
 
-def _gone(
-    before: TableMetadata, after: TableMetadata, moved: SnapshotsMoved
-) -> Iterator[TableEvent]:
-    statistics = _no_more(before.statistics, after.statistics, after)
-    parts = _no_more(before.partition_statistics, after.partition_statistics, after)
-    if statistics or parts:
-        yield e.StatisticsRemoved(snapshot_ids=statistics, of_partitions=parts)
-    if moved.gone:
-        yield e.SnapshotsRemoved(moved.gone)
+def _gone(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
     schemas = _missing(before.schemas_by_id, after.schemas_by_id)
     if schemas:
         yield e.SchemasRemoved(schemas)
@@ -244,12 +230,6 @@ def _gone(
 
 def _missing(before: Iterable[int], after: Mapping[int, object]) -> tuple[int, ...]:
     return tuple(each for each in before if each not in after)
-
-
-def _no_more(before: Any, after: Any, table: TableMetadata) -> tuple[int, ...]:
-    has = {each.snapshot_id for each in after}
-    lost = [each.snapshot_id for each in before if each.snapshot_id not in has]
-    return tuple(each for each in lost if each in table.snapshots_by_id)
 
 
 def _logs(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:

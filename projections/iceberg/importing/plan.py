@@ -17,6 +17,7 @@ from projections.iceberg.importing.differences import counters, difference
 from projections.iceberg.importing.schemas import ledger_schema
 from projections.iceberg.importing.sources import MetadataFile
 from projections.iceberg.importing.steps import Step, steps
+from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.table import TableMetadata
 from projections.importing.trial import ImportedBirth, Planned, Trial
 
@@ -37,7 +38,7 @@ def birth_of(first: TableMetadata, source: str) -> ImportedBirth:
             f"the source has the property {FORMATS_OPTION}={formats}, which in the ledger says "
             "iceberg for its table; take it away there"
         )
-    schema = ledger_schema(first.schemas[0], first.format_version)
+    schema = ledger_schema(_first_schema(first), first.format_version)
     fields = tuple(map(field_from_wire, schema.fields))
     spec, order = first.specs_by_id.get(0), first.orders_by_id.get(1)
     begins_sorted = order is not None and 0 not in first.orders_by_id
@@ -61,6 +62,14 @@ def birth_of(first: TableMetadata, source: str) -> ImportedBirth:
         partition_spec=UNSET if spec is None else m.spec_part(spec),
         sort_order=m.order_part(order) if begins_sorted and order is not None else UNSET,
     )
+
+
+def _first_schema(first: TableMetadata) -> Schema:
+    """Return the oldest schema that was the current one once, as far as a file says."""
+    # Iceberg gives 0 to the schema of a new table, and a snapshot names the current one.
+    current = {0, first.current_schema_id, *(each.schema_id for each in first.snapshots)}
+    known = (each for each in first.schemas if each.schema_id in current)
+    return min(known, key=lambda each: each.schema_id)
 
 
 def _times(metadata: TableMetadata) -> Iterator[int]:

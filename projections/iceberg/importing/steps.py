@@ -1,23 +1,24 @@
 """What happened between two metadata files, moment by moment, as far as the later one tells.
 
 A file that many commits lie behind still says when each of its snapshots was made, under which
-schema, and when it was the current one. Nobody knows when a tag was set or a property changed: they
-come with the file itself.
+schema, and when it was the current one. Nobody knows when a tag was set, a property changed, or a
+schema that no snapshot names was added: they come with the file itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from itertools import groupby
 
 from attrs import evolve, frozen
+from msgspec.structs import replace
 
 from ledger.evolution.table.origin.iceberg import author_of
 from projections.iceberg.importing.moved import beyond, snapshots_moved
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotLogEntry, SnapshotRef
-from projections.iceberg.metadata.table import TableMetadata
+from projections.iceberg.metadata.table import ROW_IDS_SINCE, SEQUENCES_SINCE, TableMetadata
 
 
 @frozen
@@ -48,36 +49,42 @@ def steps(before: TableMetadata, after: TableMetadata) -> Iterator[Step]:
     """Yield the moments from one metadata file to a later one, oldest first."""
     moments = list(_moments(before, after))
     reached, there = before, {*before.snapshots_by_id}
+    rising = _rising(before, after)
     for position, moment in enumerate(moments):
-        *earlier, own = _schemas_until(reached, after, moment.snapshots)
-        for schema in earlier:
-            reached = _with_schema(reached, schema)
-            yield Step(reached, moment.millis)
-        # The one that the snapshots were made under comes with them.
-        reached = _with_schema(reached, own)
         author = next((author_of(each.summary or {}) for each in reversed(moment.snapshots)), "")
         if position == len(moments) - 1 and moment.millis == after.last_updated_ms:
-            yield from _alone(reached, after, moment.millis)
             yield Step(after, moment.millis, author, is_whole=True)
             return
         there.update(each.snapshot_id for each in moment.snapshots)
+        reached = _with_schemas(reached, rising, moment)
         reached = _with_snapshots(reached, after, moment, there)
         yield Step(reached, moment.millis, author)
-    yield from _alone(reached, after, after.last_updated_ms)
     yield Step(after, after.last_updated_ms, is_whole=True)
 
 
-def _alone(before: TableMetadata, after: TableMetadata, millis: int) -> Iterator[Step]:
-    """Yield a step for each of the schemas that are left, but for the last one."""
-    left = [each for each in after.schemas if each.schema_id not in before.schemas_by_id]
-    reached = before
-    for each in left[:-1]:
-        reached = _with_schema(reached, each)
-        yield Step(reached, millis)
+def _rising(before: TableMetadata, after: TableMetadata) -> tuple[Schema, ...]:
+    """Return the new schemas up to the current one; none where that is not new.
+
+    Those of them that a snapshot of `main` was made under were current then. No file says so of
+    any other schema.
+    """
+    new = [each for each in after.schemas if each.schema_id not in before.schemas_by_id]
+    places = [at for at, each in enumerate(new) if each.schema_id == after.current_schema_id]
+    return tuple(new[: places[0] + 1]) if places else ()
 
 
-def _named(snapshots: Sequence[Snapshot]) -> set[int | None]:
-    return {each.schema_id for each in snapshots}
+def _with_schemas(
+    reached: TableMetadata, rising: tuple[Schema, ...], moment: _Moment
+) -> TableMetadata:
+    """Return metadata whose current schema is the one of the snapshots that became current."""
+    logged = {each.snapshot_id for each in moment.logged}
+    used = {each.schema_id for each in moment.snapshots if each.snapshot_id in logged}
+    left = [each for each in rising if each.schema_id not in reached.schemas_by_id]
+    places = [place for place, each in enumerate(left) if each.schema_id in used]
+    if not places:
+        return reached
+    came = left[: places[-1] + 1]
+    return evolve(reached, schemas=(*reached.schemas, *came), current_schema_id=came[-1].schema_id)
 
 
 def _moments(before: TableMetadata, after: TableMetadata) -> Iterator[_Moment]:
@@ -100,25 +107,6 @@ def _moments(before: TableMetadata, after: TableMetadata) -> Iterator[_Moment]:
         )
 
 
-def _schemas_until(
-    reached: TableMetadata, after: TableMetadata, snapshots: Sequence[Snapshot]
-) -> list[Schema]:
-    """Return the schemas that came until the one which some snapshots were made under.
-
-    That is the last of them, and the current one where no schema is new.
-    """
-    used = _named(snapshots) & after.schemas_by_id.keys()
-    left = [each for each in after.schemas if each.schema_id not in reached.schemas_by_id]
-    places = [place for place, each in enumerate(left) if each.schema_id in used]
-    return left[: places[-1] + 1] if places else [reached.schema]
-
-
-def _with_schema(metadata: TableMetadata, schema: Schema) -> TableMetadata:
-    if schema.schema_id == metadata.current_schema_id:
-        return metadata
-    return evolve(metadata, schemas=(*metadata.schemas, schema), current_schema_id=schema.schema_id)
-
-
 def _with_snapshots(
     reached: TableMetadata, after: TableMetadata, moment: _Moment, there: AbstractSet[int]
 ) -> TableMetadata:
@@ -135,21 +123,24 @@ def _with_snapshots(
     if logged:
         head = logged[-1].snapshot_id
         same = after.refs.get(MAIN)
+        main = refs.get(MAIN, SnapshotRef(snapshot_id=head, type="branch"))
         refs[MAIN] = (
             same
             if same is not None and same.snapshot_id == head
-            else SnapshotRef(snapshot_id=head, type="branch")
+            else replace(main, snapshot_id=head)
         )
-    known = reached.schemas_by_id
-    used = [
-        each for one in moment.snapshots if (each := one.schema_id) is not None and each in known
-    ]
     return evolve(
         reached,
         snapshots=(*reached.snapshots, *moment.snapshots),
-        format_version=after.format_version,
+        format_version=max(reached.format_version, *map(_oldest_version, moment.snapshots), 1),
         refs=refs,
         current_snapshot_id=logged[-1].snapshot_id if logged else reached.current_snapshot_id,
         snapshot_log=(*reached.snapshot_log, *logged),
-        current_schema_id=used[-1] if used and logged else reached.current_schema_id,
     )
+
+
+def _oldest_version(snapshot: Snapshot) -> int:
+    """Return the oldest format version that has such a snapshot."""
+    if snapshot.first_row_id is not None:
+        return ROW_IDS_SINCE
+    return SEQUENCES_SINCE if snapshot.sequence_number else 1
