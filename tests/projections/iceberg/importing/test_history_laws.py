@@ -22,6 +22,7 @@ from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.model.types.walk import type_places
 from ledger.stores import LocalStore
 from projections.iceberg.importing.metadata import metadata_of
@@ -160,8 +161,8 @@ def thing(state: TableState, blame: Blame) -> Any:
     if blame.field_id is not None:
         members = (each.field for each in type_places(state.schema.fields))
         return [each for each in members if each is not None and each.id == blame.field_id]
-    born, (what, _, name) = state.born, blame.subject.rpartition(" ")
-    assert born is not None
+    what, _, name = blame.subject.rpartition(" ")
+    origin = state.imported_from(IcebergOrigin)
     things: dict[str, Callable[[], Any]] = {
         "partition spec": lambda: state.spec,
         "sort order": lambda: state.sort_order,
@@ -171,8 +172,8 @@ def thing(state: TableState, blame: Blame) -> Any:
         "partition spec": lambda: [each for each in state.specs if str(each.spec_id) == name],
         "sort order": lambda: [each for each in state.sort_orders if str(each.order_id) == name],
         "option": lambda: state.schema.options.get(name),
-        "ref": lambda: born.refs.get(name),
-        "encryptionKey": lambda: born.encryption_keys.get(name),
+        "ref": lambda: origin.refs.get(name),
+        "encryptionKey": lambda: origin.encryption_keys.get(name),
     }
     return (things.get(blame.subject) or of_one[what])()
 
