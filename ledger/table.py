@@ -30,7 +30,7 @@ from ledger.files.change_file import (
     store_changes,
 )
 from ledger.files.live import NamedInLog
-from ledger.following.files import Freshness, committing, follow, freshness
+from ledger.following.files import Freshness, follow, freshness
 from ledger.history.older import (
     TableLog,
     around,
@@ -1670,8 +1670,7 @@ class Table:
     ) -> Appended[TableState]:
         # What `noting` does, which makes a generator a time.
         try:
-            with committing():
-                return told_commit(append, stream=self.log, commit_id=request.commit_id)
+            return told_commit(append, stream=self.log, commit_id=request.commit_id)
         except BaseException as error:
             note_fate(request, error)
             raise

@@ -33,7 +33,6 @@ from ledger.evolution.declared.format import Refusal, declared_by
 from ledger.evolution.declared.rules import FORMATS_OPTION, reader_grace_millis
 from ledger.evolution.state import TableState
 from ledger.following.files import STEP_COMMITS
-from ledger.log.beside import give_way
 from ledger.log.outside.erasable import confirm_folders
 from ledger.log.replay import Read
 from ledger.log.request import now_millis
@@ -917,7 +916,6 @@ def new_commits(
             raise DamagedLogError(f"{key} is not the commit that files were made of", key)
         yield read
         on_progress(done, total)
-        give_way()
 
 
 def refuse_beyond(table: Table, version: int, key: str) -> None:

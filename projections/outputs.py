@@ -7,16 +7,12 @@ from typing import Final, Protocol
 
 from attrs import field, frozen
 
-from ledger.log.beside import give_way, is_alone
 from ledger.model.errors import StoreError
 from ledger.stores import Store
 
 _MOST_FILES: Final = 256
 _MOST_BYTES: Final = 8 << 20
 """As much is kept back at most, so that a long run needs no more memory than a short one."""
-
-_TOGETHER: Final = 8
-"""So many files are written at a time beside commits, which wait for a disk that has much to do."""
 
 
 class Outputs(Protocol):
@@ -99,9 +95,7 @@ class StoreOutputs:
             StoreError: Another file stands in the place of one.
         """
         below = [{self.key(path): body for path, body in step.items()} for step in steps]
-        for some in [below] if is_alone() else few_at_a_time(below):
-            give_way()
-            self.store.create_many(some, self._met)
+        self.store.create_many(below, self._met)
 
     def _met(self, key: str, body: bytes) -> None:
         if self.store.read(key) != body:
@@ -114,7 +108,6 @@ class StoreOutputs:
 
     def point(self, path: str, body: bytes) -> None:
         """Keep a file that may point elsewhere later."""
-        give_way()
         found = self.store.read(self.key(path))
         if found is not None:
             self.met.add(path)
@@ -123,17 +116,14 @@ class StoreOutputs:
 
     def restore(self, path: str, body: bytes) -> None:
         """Put a file of the ledger's own in the place of another of its own, durably."""
-        give_way()
         self.store.replace_durably(self.key(path), body)
 
     def remove(self, path: str) -> None:
         """Take a file away."""
-        give_way()
         self.store.delete(self.key(path))
 
     def read(self, path: str) -> bytes | None:
         """Return a file."""
-        give_way()
         return self.store.read(self.key(path))
 
     def paths(self, folder: str) -> Iterator[str]:
@@ -203,25 +193,3 @@ class Gathering:
 
     def _kept_back(self, path: str) -> bytes | None:
         return self._named.get(path, self._found.get(path))
-
-
-def few_at_a_time(steps: Sequence[Mapping[str, bytes]]) -> Iterator[list[dict[str, bytes]]]:
-    """Yield the files of steps in their order, a few of them at a time.
-
-    Example:
-        >>> [len(each) for each in few_at_a_time([{str(key): b"" for key in range(9)}, {"z": b""}])]
-        [1, 2]
-    """
-    some: list[dict[str, bytes]] = []
-    left = _TOGETHER
-    for step in steps:
-        files = [*step.items()]
-        while files:
-            some.append(dict(files[:left]))
-            files = files[left:]
-            left -= len(some[-1])
-            if not left:
-                yield some
-                some, left = [], _TOGETHER
-    if some:
-        yield some

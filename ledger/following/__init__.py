@@ -1,8 +1,6 @@
-"""Projected files that go on with their table's commits.
+"""Projected files that are brought up to date with their table's commits.
 
 Others may import:
 
-- `files`: leaving word of a commit, bringing files on, waiting for them, how far behind they are.
-
-Inside: `pace` says when, so that the commits of the same process hardly notice.
+- `files`: requests a step after a commit, waits for steps, reads how far files are behind.
 """

@@ -1,18 +1,22 @@
-"""Following: a table's projected files go on with its commits, while nobody waits for them.
+"""Following: background steps bring the projected files of a table up to date with its commits.
 
-A table says which formats in its option `ledger.follow`. Whoever commits leaves word, and a thread
-of the log's own brings the files on; a process that ends waits for it, at most ten seconds. What
-several processes would do, one does: projecting takes turns and goes on from where it stands, so
-whatever a kill left over, the next commit or `lakeledger follow` does. No failure here is a
-commit's: it is warned of, and `freshness` tells it.
+The table option `ledger.follow` names the formats. Every commit requests a step of the table's
+follower, of which a process has one per table. The step is debounced: it starts once no commit has
+come for `QUIET_S`, or `LATEST_S` after the first commit that it projects, whichever is earlier. It
+projects up to `STEP_COMMITS` commits per format; while a format is behind, another step follows
+under the same rule. No commit waits for a step.
+
+A projection continues from its position file, so whatever a killed process left undone is done by
+the next commit or by `lakeledger follow`. A failure fails no commit: it is logged, and `freshness`
+reports it. `Ledger.close` waits until all steps are done, and a process that exits waits up to
+`EXIT_WAITS_S` (`ledger.log.worker`); meanwhile steps are not debounced.
 """
 
 from __future__ import annotations
 
-import atexit
+import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol, Self
 
 from attrs import frozen
@@ -20,7 +24,6 @@ from attrs import frozen
 from ledger.events import TableEvent
 from ledger.evolution.declared.rules import FOLLOW_OPTION, followed
 from ledger.evolution.state import TableState
-from ledger.following.pace import Pace
 from ledger.log.request import now_millis
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import head_state
@@ -29,12 +32,18 @@ from ledger.model.errors import LedgerError
 from ledger.model.identifier import Identifier
 from ledger.observing.notices import warn
 
+QUIET_S: Final = 0.25
+"""A step starts once no commit of this process has come to the table for so many seconds."""
+
+LATEST_S: Final = 2.0
+"""While commits keep coming, a step starts so many seconds after the first one it projects."""
+
 STEP_COMMITS: Final = 64
-"""By so many commits a format's files go on in one go; in between others may, and commits."""
+"""The most commits per format of one step: it holds the projection's lock meanwhile."""
 
 
-class Followed(Protocol):
-    """What is asked of a table's handle."""
+class FollowedTable(Protocol):
+    """A handle of a table, as far as following needs it."""
 
     identifier: Identifier
     path: str
@@ -42,55 +51,56 @@ class Followed(Protocol):
 
     @property
     def ledger_url(self) -> str:
-        """The root of the ledger that the table is in."""
+        """The root URL of the table's ledger."""
 
     @property
     def state(self) -> TableState:
         """The newest state."""
 
     def again(self) -> Self:
-        """Return another handle, which shares nothing with this one."""
+        """Return another handle that shares nothing with this one."""
 
 
-class Stands(Protocol):
-    """How far files have come."""
+class FilesVersion(Protocol):
+    """The version that projected files reflect."""
 
     @property
     def version(self) -> int:
-        """The version that they stand at; -1 without files."""
+        """The version that the files reflect; -1 without files."""
 
     @property
     def newest(self) -> int:
-        """The log's newest."""
+        """The newest version of the log."""
 
     @property
     def problem(self) -> str | None:
-        """Why they are not files of this log; None where nothing says so."""
+        """Why the files are not of this log; None where they are."""
 
 
-class KeptFormat(Protocol):
-    """A format's files, kept beside the logs of tables."""
+class Projection(Protocol):
+    """The projected files of one format."""
 
     def step(self, table: Any, *, commits: int) -> int:
-        """Bring a table's files on by so many commits, and return the version that they stand at.
+        """Project up to `commits` further commits and return the version that files reflect then.
 
-        Further where the format is not declared on the way, or has no words for the table.
+        The version is beyond that where the format is not declared on the way, or cannot express
+        the table.
         """
 
-    def freshness(self, table: Any) -> Stands:
-        """Return how far they have come."""
+    def freshness(self, table: Any) -> FilesVersion:
+        """Return the version that the files reflect."""
 
 
 @frozen
 class Freshness:
-    """How far behind its log a format's files are.
+    """How far the files of one format are behind their log.
 
     Attributes:
         format: The format's name.
-        version: The version that they stand at; -1 without files.
-        newest: The log's newest.
-        millis: For how long they lack something; 0 where they lack nothing.
-        problem: Why they could not be looked at, or brought on by this process; None: for nothing.
+        version: The version that the files reflect; -1 without files.
+        newest: The newest version of the log.
+        millis: Milliseconds since the first commit that the files lack; 0 if they are up to date.
+        problem: Why the files could not be read, or projected by this process; None without one.
     """
 
     format: str
@@ -101,7 +111,7 @@ class Freshness:
 
     @property
     def behind(self) -> int:
-        """How many versions they lack."""
+        """How many versions the files lack."""
         return max(0, self.newest - self.version)
 
     def document(self) -> dict[str, Any]:
@@ -126,32 +136,32 @@ class Freshness:
         return f"version {self.version}, {self.behind:,} {commits} and {since} behind"
 
 
-def kept(name: str) -> KeptFormat:
-    """Return what keeps a format's files.
+def find_projection(name: str) -> Projection:
+    """Return the projection of a format.
 
     Raises:
-        MissingDependencyError: Nothing that is installed does.
+        MissingDependencyError: No installed package has one.
     """
     from ledger.formats import part
 
-    found: KeptFormat = part(name, "kept")
+    found: Projection = part(name, "kept")
     return found
 
 
-def freshness(table: Followed) -> list[Freshness]:
-    """Return how far behind the files of the formats that follow a table are."""
+def freshness(table: FollowedTable) -> list[Freshness]:
+    """Return for each format that follows a table how far its files are behind."""
     state = table.state
-    return [_freshness(table, each, state.version) for each in followed(state.schema.options)]
+    return [_freshness(table, name, state.version) for name in followed(state.schema.options)]
 
 
-def _freshness(table: Followed, name: str, newest: int) -> Freshness:
+def _freshness(table: FollowedTable, name: str, newest: int) -> Freshness:
     follower = _followers.get(_key(table))
     problem = None if follower is None else follower.problems.get(name)
     try:
-        stands = kept(name).freshness(table)
-        version = stands.version
-        if stands.problem is not None:
-            return Freshness(name, version, newest, problem=stands.problem)
+        files = find_projection(name).freshness(table)
+        version = files.version
+        if files.problem is not None:
+            return Freshness(name, version, newest, problem=files.problem)
         if version >= newest:
             return Freshness(name, version, newest)
         (lacking,) = table.log.known_commits(version + 1, version + 1)
@@ -161,95 +171,100 @@ def _freshness(table: Followed, name: str, newest: int) -> Freshness:
         return Freshness(name, -1, newest, problem=problem or str(error))
 
 
-def advance(table: Followed) -> Iterator[tuple[str, int | Exception]]:
-    """Bring on the files of all formats that follow a table, each by a step.
+def advance(table: FollowedTable) -> Iterator[tuple[str, int | Exception]]:
+    """Take one step with each format that follows a table.
 
     Yields:
-        Each format's name, and the version that its files stand at, or why they could not go on.
+        The format's name with the version that its files reflect, or with the error of its step.
     """
-    for name in _names(table):
-        yield name, _brought_on(table, name)
+    for name in _formats(table):
+        yield name, _step(table, name)
 
 
-def _names(table: Followed) -> Sequence[str]:
-    """Return which formats follow a table, as it is now."""
+def _formats(table: FollowedTable) -> Sequence[str]:
+    """Return the formats that follow a table, by its newest state."""
     table.log.refresh()
     state = head_state(table.log)
     return () if state.dropped else followed(state.schema.options)
 
 
-def _brought_on(table: Followed, name: str) -> int | Exception:
+def _step(table: FollowedTable, name: str) -> int | Exception:
     try:
-        return kept(name).step(table, commits=STEP_COMMITS)
-    except Exception as error:  # noqa: BLE001 - whatever goes wrong in one, the others go on
+        return find_projection(name).step(table, commits=STEP_COMMITS)
+    except Exception as error:  # noqa: BLE001 - a failure of one format stops no other
         return error
 
 
 class Follower:
-    """Brings on the files of one table, in a thread of its own.
+    """Takes debounced steps for one table, in a thread of its own.
 
     Args:
-        table: A handle that nobody else uses.
+        table: A handle that nothing else uses.
 
     Attributes:
-        problems: By a format's name, why its files could not go on at the last attempt.
+        problems: By format, the error of its last step where that failed.
     """
 
-    def __init__(self, table: Followed) -> None:
+    def __init__(self, table: FollowedTable) -> None:
         self._table = table
-        self._worker = Worker("lakeledger-follow", self._tell_late)
+        self._worker = Worker("lakeledger-follow", self._warn_left_behind)
         self._first_s: float | None = None
+        self._last_s = 0.0
+        self._waiting: list[None] = []
         self.problems: dict[str, str] = {}
 
-    def ask(self) -> None:
-        """Say that there is a new commit; return at once."""
+    def request(self) -> None:
+        """Request a step for a new commit; return at once."""
+        self._last_s = time.monotonic()
         if self._first_s is None:
-            self._first_s = time.monotonic()
-        self._worker.ask(self._work)
+            self._first_s = self._last_s
+        self._worker.ask(self._take_step, self._delay_s)
 
     @property
-    def is_quiet(self) -> bool:
-        """Whether all that was asked is done, and nothing is wrong."""
+    def is_idle(self) -> bool:
+        """Whether all requested steps are done, and none failed."""
         return self._worker.is_quiet and not self.problems
 
     def wait(self, timeout_s: float) -> bool:
-        """Return once the files stand where the log does, or False after so long."""
-        with _pace.hurried():
-            return self._worker.wait(timeout_s)
-
-    def _work(self) -> bool:
-        first_s = self._first_s
-        if first_s is None:
-            return False
+        """Wait until all requested steps are done, without debouncing; return False on timeout."""
+        self._waiting.append(None)
         try:
-            if self._lacks_after_steps(first_s):
+            return self._worker.wait(timeout_s)
+        finally:
+            self._waiting.pop()
+
+    def _delay_s(self) -> float:
+        """Return in how many seconds the next step is due."""
+        first_s = self._first_s
+        if first_s is None or self._waiting or not threading.main_thread().is_alive():
+            # The main thread is dead once the process exits.
+            return 0.0
+        return min(self._last_s + QUIET_S, first_s + LATEST_S) - time.monotonic()
+
+    def _take_step(self) -> bool:
+        """Take a step with each format; return whether another is needed."""
+        if self._first_s is None:
+            return False
+        # First, so that a commit from here on requests another step.
+        self._first_s = None
+        try:
+            if self._is_behind_after_step() and self._first_s is None:
                 self._first_s = time.monotonic()
-        except Exception as error:  # noqa: BLE001 - no thread may end by it, and readers are told
-            warn(
-                "ledger.follow",
-                "follow_failed",
-                table=str(self._table.identifier),
-                error=str(error),
-            )
+        except Exception as error:  # noqa: BLE001 - logged; it must not end the thread
+            _warn_failed(self._table, error)
         return self._first_s is not None
 
-    def _lacks_after_steps(self, first_s: float) -> bool:
-        """Bring each format on by a step; return whether one of them lacks more."""
-        with _pace.step(first_s):
-            self._first_s = None
-            names = _names(self._table)
+    def _is_behind_after_step(self) -> bool:
         reached = []
-        for name in names:
-            with _pace.step(first_s):
-                found = _brought_on(self._table, name)
+        for name, found in advance(self._table):
             self._note(name, found)
             if isinstance(found, int):
                 reached.append(found)
         newest = head_state(self._table.log).version
-        return any(each < newest for each in reached)
+        return any(version < newest for version in reached)
 
-    def _tell_late(self) -> None:
-        # Whatever holds up the files may hold up a look at them, too: nothing is asked here.
+    def _warn_left_behind(self) -> None:
+        # Without reading freshness: the store that delays the files could delay that as well.
         warn(
             "ledger.follow",
             "files_left_behind",
@@ -258,77 +273,65 @@ class Follower:
             advice="the commits have landed; bring their files on with: lakeledger follow --once",
         )
 
-    def _note(self, name: str, reached: int | Exception) -> None:
-        if isinstance(reached, int):
+    def _note(self, name: str, found: int | Exception) -> None:
+        if isinstance(found, int):
             self.problems.pop(name, None)
             return
-        said = str(getattr(reached, "message", reached))
-        if self.problems.get(name) != said:
+        problem = str(getattr(found, "message", found))
+        if self.problems.get(name) != problem:
             warn(
                 "ledger.follow",
                 "format_could_not_follow",
                 table=str(self._table.identifier),
                 format=name,
-                error=said,
+                error=problem,
                 advice=f"look at it with: lakeledger project {name} {self._table.identifier}",
             )
-        self.problems[name] = said
+        self.problems[name] = problem
 
 
 _followers: Final[dict[tuple[str, str], Follower]] = {}
-"""Of this process, by the ledger and the table's path."""
+"""The followers of this process, by the URL of the ledger and the path of the table."""
 
-_MOST_KEPT: Final = 256
-_pace: Final = Pace()
-_promised: Final[list[bool]] = []
+_MOST_FOLLOWERS: Final = 256
 
 
-def committing() -> AbstractContextManager[None]:
-    """Say that a table gets a commit inside, so that files give way to it, whosever they are."""
-    return _pace.committing()
-
-
-def follow(table: Followed) -> None:
-    """Leave word that a table has a new commit, if formats follow it."""
+def follow(table: FollowedTable) -> None:
+    """Request a step for a table's new commit, if formats follow the table."""
     head = table.log.head
     if head is None or not head.state.schema.options.get(FOLLOW_OPTION):
         return
     key = _key(table)
-    found = _followers.get(key)
+    follower = _followers.get(key)
     try:
-        if found is None:
-            _forget_quiet()
-            found = _followers.setdefault(key, Follower(table.again()))
-        found.ask()
+        if follower is None:
+            _drop_idle()
+            follower = _followers.setdefault(key, Follower(table.again()))
+        follower.request()
     except (LedgerError, OSError) as error:
-        # The commit has landed, whatever comes of files.
-        warn("ledger.follow", "follow_failed", table=str(table.identifier), error=str(error))
-    if not _promised:
-        # After the worker's promise, so that this comes before it.
-        _promised.append(True)
-        atexit.register(_hurry)
+        # The commit is done, whatever becomes of files.
+        _warn_failed(table, error)
 
 
-def _forget_quiet() -> None:
-    """Let go of tables whose files are there, where there are many; the next commit begins anew."""
-    if len(_followers) >= _MOST_KEPT:
-        for key, each in list(_followers.items()):
-            if each.is_quiet:
+def _warn_failed(table: FollowedTable, error: Exception) -> None:
+    warn("ledger.follow", "follow_failed", table=str(table.identifier), error=str(error))
+
+
+def _drop_idle() -> None:
+    """Drop idle followers where there are many; their table's next commit makes a new one."""
+    if len(_followers) >= _MOST_FOLLOWERS:
+        for key, follower in list(_followers.items()):
+            if follower.is_idle:
                 _followers.pop(key, None)
 
 
-def _key(table: Followed) -> tuple[str, str]:
+def _key(table: FollowedTable) -> tuple[str, str]:
     return table.ledger_url, table.path
 
 
-def _hurry() -> None:
-    """Let nobody linger who holds up the end of the process."""
-    _pace.hurry()
-
-
 def wait(ledger_url: str, timeout_s: float) -> bool:
-    """Return once all files of a ledger that this process brings on are there, or False."""
+    """Wait until this process has no step left to take in a ledger; return False on timeout."""
     deadline = time.monotonic() + timeout_s
-    mine = [each for (url, _), each in list(_followers.items()) if url == ledger_url]
-    waited = [each.wait(deadline - time.monotonic()) for each in mine]
+    followers = [found for (url, _), found in list(_followers.items()) if url == ledger_url]
+    waited = [follower.wait(deadline - time.monotonic()) for follower in followers]
     return all(waited)

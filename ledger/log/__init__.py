@@ -14,7 +14,6 @@
   read when somebody asks whether his commit landed.
 - `patience`: how long whoever waits goes on.
 - `append`: the one retry loop.
-- `beside`: how work in a thread of our own lets commits pass.
 - `group`: what threads ask for at once, in one commit; `worker`: a thread of a handle's own.
 - `stream_log`: a stream opened, with its head in memory, and what has to be kept beside it.
 """

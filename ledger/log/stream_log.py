@@ -14,7 +14,6 @@ from msgspec import Raw
 
 from ledger.events.commit import Commit
 from ledger.evolution.stream import Builder, StateLike, Stream
-from ledger.log.beside import give_way
 from ledger.log.caches.checkpoint import Checkpoints, Head
 from ledger.log.caches.lookup import KeysOf, Lookup, tiles
 from ledger.log.caches.segments.cache import Lines, Segments
@@ -375,7 +374,6 @@ class StreamLog(Generic[S, E]):
         try:
             for read in reader.after(start):
                 commit = read.commit
-                give_way()
                 builder = builder or self.stream.builder(state)
                 self.fold(builder, commit)
                 commits.append(commit)

@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from attrs import frozen
 
-from ledger.log.beside import give_way
 from ledger.model.errors import (
     DamagedLogError,
     LedgerError,
@@ -79,7 +78,6 @@ def write_runs(
     for records in runs:
         block, count = io.BytesIO(), 0
         for each in records:
-            give_way()
             if isinstance(each, WrittenBlock):
                 if count and block.tell() + len(each.body) > block_bytes:
                     out.write(_block(block.getvalue(), count, sync_marker))

@@ -19,7 +19,7 @@ from tests.readers.lakehouse import folder_of
 
 @pytest.fixture(autouse=True)
 def offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(followed, "kept", KEPT.__getitem__)
+    monkeypatch.setattr(followed, "find_projection", KEPT.__getitem__)
 
 
 def put_back(root: Path, more: int) -> Table:

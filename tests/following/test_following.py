@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -43,7 +44,7 @@ ALL = "iceberg,paimon,delta"
 @pytest.fixture(autouse=True)
 def offered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Offer the formats as an installation does; a checkout may have been installed before."""
-    monkeypatch.setattr(followed, "kept", KEPT.__getitem__)
+    monkeypatch.setattr(followed, "find_projection", KEPT.__getitem__)
 
 
 def table_in(folder: Path, follow: str = "iceberg,paimon") -> tuple[Ledger, Table]:
@@ -132,7 +133,7 @@ def test_a_commit_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         def freshness(self, table: Table) -> Any:
             return PAIMON.freshness(table)
 
-    monkeypatch.setattr(followed, "kept", lambda _: Slow())
+    monkeypatch.setattr(followed, "find_projection", lambda _: Slow())
     lake, table = table_in(tmp_path, "paimon")
     for number in range(3):
         table.append([data_file(f"{number}.parquet")])
@@ -143,6 +144,104 @@ def test_a_commit_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     let_go.set()
     assert lake.close()
     assert stands(table) == [("paimon", 0)]
+
+
+def count_steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that gets the name of a format for each of its steps."""
+    steps: list[str] = []
+
+    class Counting:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def step(self, table: Table, *, commits: int) -> int:
+            steps.append(self.name)
+            return KEPT[self.name].step(table, commits=commits)
+
+        def freshness(self, table: Table) -> Any:
+            return KEPT[self.name].freshness(table)
+
+    monkeypatch.setattr(followed, "find_projection", Counting)
+    return steps
+
+
+def until_up_to_date(table: Table) -> None:
+    deadline = time.monotonic() + 60
+    while any(behind for _, behind in stands(table)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_commits_in_quick_succession_are_projected_in_one_step_after_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, table = table_in(tmp_path)
+    assert lake.close()
+    monkeypatch.setattr(followed, "QUIET_S", 3600.0)
+    monkeypatch.setattr(followed, "LATEST_S", 3600.0)
+    steps = count_steps(monkeypatch)
+    for number in range(5):
+        table.append([data_file(f"{number}.parquet")])
+    time.sleep(0.3)
+    last = time.monotonic()
+    table.append([data_file("last.parquet")])
+    assert steps == []
+    monkeypatch.setattr(followed, "QUIET_S", 0.3)
+    while not steps:
+        time.sleep(0.001)
+    assert time.monotonic() >= last + 0.3
+    assert lake.close()
+    assert stands(table) == [("iceberg", 0), ("paimon", 0)]
+    assert steps == ["iceberg", "paimon"]
+
+
+def test_commits_that_never_pause_are_projected_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, table = table_in(tmp_path)
+    assert lake.close()
+    monkeypatch.setattr(followed, "QUIET_S", 3600.0)
+    monkeypatch.setattr(followed, "LATEST_S", 0.2)
+    begun = time.monotonic()
+    table.append([data_file("a.parquet")])
+    until_up_to_date(table)
+    assert time.monotonic() >= begun + 0.2
+    # The delay begins anew with the next commit.
+    monkeypatch.setattr(followed, "LATEST_S", 3600.0)
+    steps = count_steps(monkeypatch)
+    table.append([data_file("b.parquet")])
+    assert steps == []
+    monkeypatch.setattr(followed, "LATEST_S", 0.2)
+    until_up_to_date(table)
+    assert steps == ["iceberg", "paimon"]
+
+
+def test_close_does_not_wait_for_a_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake, table = table_in(tmp_path)
+    assert lake.close()
+    monkeypatch.setattr(followed, "QUIET_S", 3600.0)
+    monkeypatch.setattr(followed, "LATEST_S", 3600.0)
+    monkeypatch.setattr(followed, "STEP_COMMITS", 1)
+    for number in range(3):
+        table.append([data_file(f"{number}.parquet")])
+    assert stands(table) == [("iceberg", 4), ("paimon", 4)]
+    assert lake.close(timeout_s=60)
+    assert stands(table) == [("iceberg", 0), ("paimon", 0)]
+
+
+NEVER_PAUSES = """
+from ledger.following import files
+files.QUIET_S = files.LATEST_S = 3600.0
+"""
+
+
+def test_an_exit_does_not_wait_for_a_pause(tmp_path: Path, installed: None) -> None:
+    del installed
+    lake, table = table_in(tmp_path)
+    lake.close()
+    ran = script(NEVER_PAUSES + SCRIPT, tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert stands(table) == [("iceberg", 0), ("paimon", 0)]
 
 
 def test_a_format_that_fails_is_told_and_fails_no_commit(
@@ -156,7 +255,7 @@ def test_a_format_that_fails_is_told_and_fails_no_commit(
             return ICEBERG.freshness(table)
 
     monkeypatch.setattr(
-        followed, "kept", lambda name: Broken() if name == "iceberg" else KEPT[name]
+        followed, "find_projection", lambda name: Broken() if name == "iceberg" else KEPT[name]
     )
     lake, table = table_in(tmp_path)
     table.append([data_file("a.parquet")])
@@ -165,7 +264,7 @@ def test_a_format_that_fails_is_told_and_fails_no_commit(
     assert (iceberg.behind, paimon.behind) == (2, 0)
     assert iceberg.problem == "the disk is full"
     assert "format_could_not_follow" in capsys.readouterr().err
-    monkeypatch.setattr(followed, "kept", KEPT.__getitem__)
+    monkeypatch.setattr(followed, "find_projection", KEPT.__getitem__)
     # The next commit heals it.
     table.append([data_file("b.parquet")])
     lake.close()
@@ -449,7 +548,7 @@ def test_a_commit_lands_though_nobody_can_follow_it_and_says_so(
     assert table.at(version=other.state.version).files
 
 
-def test_a_table_is_quiet_once_all_that_was_asked_is_done_and_nothing_is_wrong(
+def test_a_follower_is_idle_once_its_steps_are_done_and_none_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Broken:
@@ -458,11 +557,11 @@ def test_a_table_is_quiet_once_all_that_was_asked_is_done_and_nothing_is_wrong(
 
     _, table = table_in(tmp_path)
     follower = Follower(table.again())
-    follower.ask()
+    follower.request()
     assert follower.wait(60)
-    assert (follower.is_quiet, follower.problems) == (True, {})
-    monkeypatch.setattr(followed, "kept", lambda _: Broken())
-    follower.ask()
+    assert (follower.is_idle, follower.problems) == (True, {})
+    monkeypatch.setattr(followed, "find_projection", lambda _: Broken())
+    follower.request()
     assert follower.wait(60)
-    assert not follower.is_quiet
+    assert not follower.is_idle
     assert follower.problems.keys() == {"iceberg", "paimon"}

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import msgspec
 
-from ledger.log.beside import give_way
 from ledger.model.bounded.parquet import bounded_table
 from projections.delta.log.actions import Add, Reconciled, Remove, Txn, by_path
 
@@ -42,10 +41,7 @@ def _table(rows: Iterable[dict[str, Any]]) -> Any:
     import pyarrow as pa
     import pyarrow.json as arrow_json
 
-    lines = []
-    for row in rows:
-        lines.append(msgspec.json.encode(row) + b"\n")
-        give_way()
+    lines = [msgspec.json.encode(row) + b"\n" for row in rows]
     kinds = _schema()
     read = arrow_json.read_json(
         pa.BufferReader(b"".join(lines)),
@@ -106,7 +102,6 @@ def from_parquet(body: bytes) -> Reconciled:
     found = Reconciled()
     rows = (row for some in _read(body).to_batches(_FEW_ROWS) for row in some.to_pylist())
     for row in rows:
-        give_way()
         match next((each, row[each]) for each in _KINDS if row[each] is not None):
             case "protocol", protocol:
                 found.protocol = msgspec.json.encode(_present(protocol))

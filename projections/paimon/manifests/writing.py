@@ -11,7 +11,6 @@ from ledger.evolution.state import TableState
 from ledger.files.runs import Net, Placed
 from ledger.history.older import schema_by_id, state_at_snapshot
 from ledger.locations import below
-from ledger.log.beside import give_way
 from ledger.model.errors import DamagedLogError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
@@ -191,7 +190,6 @@ class Manifests:
         return manifest_file_meta(name, len(body), entries, partition_types=types)
 
     def _entry(self, change: FileChange) -> ManifestEntry:
-        give_way()
         # The schema that it was written with, also for its removal: both must name it alike.
         schema = self._schema(change.schema_id)
         places = self._places(change.schema_id, change.spec_id)
