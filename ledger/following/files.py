@@ -14,9 +14,11 @@ reports it. `Ledger.close` waits until all steps are done, and a process that ex
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, Final, Protocol, Self
 
 from attrs import frozen
@@ -236,8 +238,7 @@ class Follower:
     def _delay_s(self) -> float:
         """Return in how many seconds the next step is due."""
         first_s = self._first_s
-        if first_s is None or self._waiting or not threading.main_thread().is_alive():
-            # The main thread is dead once the process exits.
+        if first_s is None or self._waiting or _exiting.is_set():
             return 0.0
         return min(self._last_s + QUIET_S, first_s + LATEST_S) - time.monotonic()
 
@@ -295,6 +296,15 @@ _followers: Final[dict[tuple[str, str], Follower]] = {}
 
 _MOST_FOLLOWERS: Final = 256
 
+_exiting: Final = threading.Event()
+"""Set when the process exits: steps are due at once."""
+
+
+@cache
+def _note_exit() -> None:
+    """Have `_exiting` set at exit; registered after the exit handler of workers, it runs first."""
+    atexit.register(_exiting.set)
+
 
 def follow(table: FollowedTable) -> None:
     """Request a step for a table's new commit, if formats follow the table."""
@@ -308,6 +318,7 @@ def follow(table: FollowedTable) -> None:
             _drop_idle()
             follower = _followers.setdefault(key, Follower(table.again()))
         follower.request()
+        _note_exit()
     except (LedgerError, OSError) as error:
         # The commit is done, whatever becomes of files.
         _warn_failed(table, error)

@@ -244,6 +244,31 @@ def test_an_exit_does_not_wait_for_a_pause(tmp_path: Path, installed: None) -> N
     assert stands(table) == [("iceberg", 0), ("paimon", 0)]
 
 
+OUTLIVES_MAIN = """
+import sys, threading, time, ledger
+from tests.lakes import data_file
+
+def run():
+    threading.main_thread().join()
+    table = ledger.open(sys.argv[1]).table("shop.orders")
+    table.append([data_file("late.parquet")])
+    time.sleep(0.5)
+    print([each.behind for each in table.freshness()])
+
+threading.Thread(target=run).start()
+"""
+
+
+def test_steps_are_debounced_while_threads_outlive_the_main_thread(
+    tmp_path: Path, installed: None
+) -> None:
+    del installed
+    table_in(tmp_path)
+    ran = script(NEVER_PAUSES + OUTLIVES_MAIN, tmp_path)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "[2, 2]\n", "")
+    assert stands(ledger.open(tmp_path).table("shop.orders")) == [("iceberg", 0), ("paimon", 0)]
+
+
 def test_a_format_that_fails_is_told_and_fails_no_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
