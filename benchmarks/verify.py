@@ -20,7 +20,7 @@ from ledger.history.verifying.spans.workers import WORTH, Workers
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification
 
-COMMITS_A_SECOND = 50_000
+COMMITS_A_SECOND = 30_000
 
 
 def run(workdir: Path, *, size: int, repeats: int, width: int = WIDTH) -> Report:

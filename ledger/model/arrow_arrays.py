@@ -40,33 +40,6 @@ def numbers(values: Sequence[int], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, _owned(array(code, values))])
 
 
-def unsigned(values: array[int]) -> pa.Array:
-    """Return an array of whole numbers of 64 bits without a sign, given as `array("Q")`.
-
-    Example:
-        >>> unsigned(array("Q", [2**64 - 1])).to_pylist() == [2**64 - 1]
-        True
-    """
-    import pyarrow as pa
-
-    return pa.Array.from_buffers(pa.uint64(), len(values), [None, _owned(values)])
-
-
-def unsigned_of(column: pa.ChunkedArray) -> array[int]:
-    """Return what a column holds that has numbers as `unsigned` makes them.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> unsigned_of(pa.chunked_array([unsigned(array("Q", [1, 2]))]).slice(1))
-        array('Q', [2])
-    """
-    found = array("Q")
-    for each in column.chunks:
-        numbers_of = memoryview(each.buffers()[1]).cast("B").cast("Q")
-        found.extend(array("Q", numbers_of[each.offset : each.offset + len(each)].tobytes()))
-    return found
-
-
 def flags(values: Sequence[bool]) -> pa.Array:
     """Return an array of truth values, none of them absent.
 

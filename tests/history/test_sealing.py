@@ -16,14 +16,13 @@ from hypothesis import strategies as st
 from ledger import SetOption
 from ledger.history.sealing import unsealed
 from ledger.history.verifying.subject import Subject
-from ledger.log.caches.segments.file import read_segment, write_segment
+from ledger.log.caches.segments.file import is_same_segment, read_segment, write_segment
 from ledger.log.codec import digest
 from ledger.log.replay import START
 from tests.history.ledgers import Place, contents, files_in, flip
 from tests.history.test_verify import ON_ONE_FOLDER
 from tests.lakes import memory
 from tests.log.long_logs import ROOT, Without, long_table, sealed, table_on
-from tests.segments import is_same_segment
 
 
 def segment(place: Place) -> Path:

@@ -5,22 +5,18 @@ import shutil
 import threading
 import tracemalloc
 from array import array
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from ledger import InvalidInputError, SetOption, Table
 from ledger.evolution.fold.table_record import FOLD_VERSION
-from ledger.files.change_table import parquet_of
-from ledger.files.runs import NO_ROWS, Placed, check_of, table_of
-from ledger.history.verifying.caches.compared import Caches, is_run_of
+from ledger.files.runs import NO_ROWS, check_of
+from ledger.history.verifying.caches.compared import Caches
 from ledger.history.verifying.caches.filters import filter_findings
 from ledger.history.verifying.finding import Expected, Finding
 from ledger.history.verifying.subject import Subject
@@ -173,6 +169,15 @@ def test_a_merged_index_and_its_cuts_are_compared_and_restored() -> None:
     for end in ("", ".sha256"):
         store.replace(run + end, store.read(part + end) or b"")
     assert {(each.kind, each.file) for each in look()} == {("derived", run)}
+    store.replace(run, b"PAR1 and no more PAR1")
+    store.replace(run + ".sha256", check_of(b"PAR1 and no more PAR1"))
+    assert {(each.kind, each.file) for each in look()} == {("derived", run)}
+    store.replace(run + ".sha256", NO_ROWS)
+    assert {(each.kind, each.file) for each in look()} == {("derived", run)}
+    # Its writer puts the check there last.
+    store.delete(run + ".sha256")
+    assert {(each.kind, each.file) for each in look()} == {("absent", run)}
+    assert look() == []
 
 
 def test_filters_and_their_cuts_are_compared_as_far_as_they_go_and_restored() -> None:
@@ -453,34 +458,3 @@ def test_verifying_beside_writers_finds_nothing_wrong(tmp_path: Path) -> None:
     writer.join()
 
     assert failures == []
-
-
-def placed(version: int, path: str, kind: Literal["ADD", "DELETE"] = "ADD") -> Placed:
-    return Placed(version, version, replace(data_file(path), kind=kind))
-
-
-ONE, OTHER = (table_of([placed(1, "a"), placed(2, "b")]), table_of([placed(101, "c")]))
-TAKES = table_of([placed(101, "a", "DELETE")])
-MERGED, TAKEN = (parquet_of(pa.concat_tables([ONE, each])) for each in (OTHER, TAKES))
-GARBAGE = b"PAR1 and no more PAR1"
-RUNS: dict[str, tuple[bool, bytes | None, bytes | None, Sequence[pa.Table]]] = {
-    "what it merges": (True, MERGED, check_of(MERGED), [ONE, OTHER]),
-    "in another order": (False, MERGED, check_of(MERGED), [OTHER, ONE]),
-    "less than it has": (False, MERGED, check_of(MERGED), [ONE]),
-    "without a check": (False, MERGED, None, [ONE, OTHER]),
-    "with another's check": (False, MERGED, check_of(GARBAGE), [ONE, OTHER]),
-    "that is not there": (False, None, check_of(MERGED), [ONE, OTHER]),
-    "said to be empty": (False, None, NO_ROWS, [ONE, OTHER]),
-    "that says so itself": (False, MERGED, NO_ROWS, [ONE, OTHER]),
-    "that cannot be read": (False, GARBAGE, check_of(GARBAGE), [ONE, OTHER]),
-    "of nothing": (True, None, NO_ROWS, []),
-    "of nothing that has rows": (False, MERGED, check_of(MERGED), []),
-    "whose rows took others away": (False, TAKEN, check_of(TAKEN), [ONE, TAKES]),
-}
-
-
-@pytest.mark.parametrize("run", RUNS)
-def test_a_merged_run_is_what_it_merges_and_nothing_else(run: str) -> None:
-    is_right, there, check, tables = RUNS[run]
-
-    assert is_run_of(there, check, tables) == is_right

@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 from ledger.log.caches.segments.file import (
     MOST_BYTES,
+    is_same_segment,
     read_segment,
     segment_of,
     stretches,
@@ -21,7 +22,6 @@ from ledger.log.caches.segments.file import (
 )
 from ledger.log.codec import digest
 from tests.log.long_logs import ROOT, long_log
-from tests.segments import is_same_segment
 from tests.thorough import examples
 
 

@@ -26,7 +26,7 @@ from ledger.log.caches.checkpoint import Checkpoints
 from ledger.log.caches.filters import KeyFilter
 from ledger.log.caches.lookup import KeyIndex
 from ledger.log.caches.segments.cache import Segments
-from ledger.log.caches.segments.file import write_segment
+from ledger.log.caches.segments.file import is_same_segment, write_segment
 from ledger.log.codec import Codec
 from ledger.log.layout import Layout
 from ledger.model.path_text import whole_path
@@ -56,7 +56,6 @@ from projections.paimon.files.statistics_file import statistics_from_json
 from projections.paimon.manifests.avro import read_index_manifest, read_manifest, read_manifest_list
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.programme.mutations import documents, files, texts
-from tests.segments import is_same_segment
 
 DATA = Path(__file__).parents[1] / "data"
 

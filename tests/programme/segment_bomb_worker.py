@@ -17,10 +17,9 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from ledger.log.caches.segments.cache import Segments
-from ledger.log.caches.segments.file import write_segment
+from ledger.log.caches.segments.file import is_same_segment, write_segment
 from ledger.log.layout import Layout
 from ledger.stores import MemoryStore
-from tests.segments import is_same_segment
 
 LIMIT_BYTES: Final = 6 << 30
 ROWS: Final = 801

@@ -243,8 +243,7 @@ class Verification(Generic[S, E]):
         if not is_merged(tile):
             return
         wrong = frozenset(self._wrong_caches)
-        found = Caches(self._subject, self._mends).merged(tile, report.pairs, report.rows, wrong)
-        for each in found:
+        for each in Caches(self._subject, self._mends).merged(tile, wrong):
             self._wrong_caches.add(each.file)
             yield each
 

@@ -8,10 +8,8 @@ one does not.
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -26,9 +24,8 @@ from ledger.history.verifying.spans.chain import nearly
 from ledger.history.verifying.subject import Subject
 from ledger.log.caches.checkpoint import Head, named_digest
 from ledger.log.caches.lookup import KeyIndex, tiles
-from ledger.log.caches.segments.file import MOST_BYTES, SegmentColumns, is_segment_of, write_segment
+from ledger.log.caches.segments.file import MOST_BYTES, is_same_segment, write_segment
 from ledger.log.layout import SEGMENT_LENGTH
-from ledger.model.arrow_arrays import unsigned, unsigned_of
 from ledger.model.errors import UpgradeRequiredError
 from ledger.stores import Store
 
@@ -46,9 +43,6 @@ _checkpoint_of = re.compile(r"(\d{20})\.json").fullmatch
 
 Tile = tuple[int, int]
 """The first and last version of an index or a run."""
-
-Pairs = Sequence[tuple[int, int]]
-"""The (hash, version) of the keys of some commits."""
 
 
 def last_of(name: str) -> int | None:
@@ -119,26 +113,24 @@ class Caches(Generic[S, E]):
             said = "the checkpoint is other than replaying the log makes it"
             yield Finding("derived", said, key, version, REPAIR, remedy)
 
-    def segment(self, first: int, last: int, columns: SegmentColumns) -> Iterator[Finding]:
-        """Yield what is wrong with the segment of some commits."""
+    def segment(self, first: int, last: int, lines: Sequence[bytes]) -> Iterator[Finding]:
+        """Yield what is wrong with the segment of some commits, given as their files."""
         key = self.subject.layout.segment(first, last)
         there = self._store.read(key)
-        if sum(map(len, columns.lines)) > MOST_BYTES:
+        if sum(map(len, lines)) > MOST_BYTES:
             if there is not None:
                 said = "its commits are too long for a segment, and it is passed over"
                 yield Finding("foreign", said, key, last, "remove it; the log holds them all")
             return
         try:
-            if there is not None and is_segment_of(columns, there):
-                return
-            right = write_segment(columns.lines) if self.mends else b""
+            right = write_segment(lines)
         except ValueError:
             # They cannot stand in one.
             return
         remedy = ((key, right),) if self.mends else ()
         if there is None:
             yield Finding("absent", "the segment is not there", key, last, REPAIR, remedy)
-        else:
+        elif not is_same_segment(right, there):
             said = "the segment is other than the log makes it"
             yield Finding("derived", said, key, last, REPAIR, remedy)
 
@@ -228,41 +220,29 @@ class Caches(Generic[S, E]):
         said = "the run of file changes is other than the log makes it"
         return Finding("derived", said, key, tile[1], REPAIR, remedy)
 
-    def merged(
-        self,
-        tile: Tile,
-        named: Pairs,
-        rows: Sequence[Placed],
-        wrong: AbstractSet[str],
-    ) -> Iterator[Finding]:
-        """Yield what is wrong with the indexes and the run of a tile that merges many.
+    def merged(self, tile: Tile, wrong: AbstractSet[str]) -> Iterator[Finding]:
+        """Yield what is wrong with the index and the run of a tile that merges smaller ones.
+
+        They are built again of the smaller ones, and of the log where those do not fit.
 
         Args:
-            tile: Its last commits are those of one segment.
-            named: All (hash, version) of these.
-            rows: Their net file changes.
+            tile: The tile.
             wrong: The keys of caches before it that are missing or do not fit.
         """
-        parts = _parts(tile)
-        yield from self._merged_index(tile, parts, named, wrong)
-        if self.subject.has_files:
-            yield from self._merged_run(tile, parts, rows, wrong)
-
-    def _merged_index(
-        self, tile: Tile, parts: Sequence[Tile], pairs: Pairs, wrong: AbstractSet[str]
-    ) -> Iterator[Finding]:
-        kind = self.subject.log.lookup.named
-        files = (key for key, _ in kind.files(tile, KeyIndex()))
-        if not self.mends and not any(map(self._store.exists, files)):
-            yield self._absent(kind.file(tile), tile, ())
-            return
-        below = [KeyIndex.from_bytes(self._store.read(kind.file(each)) or b"") for each in parts]
-        whole = [each for each in below if each is not None]
-        if wrong.isdisjoint(map(kind.file, parts)) and len(whole) == len(parts):
-            right = merged_index([*whole, KeyIndex.of(pairs)])
+        log = self.from_log(wrong)
+        named = self.subject.log.lookup.named
+        files = [key for key, _ in named.files(tile, KeyIndex())]
+        if self.mends or any(map(self._store.exists, files)):
+            yield from self.index(tile, log.lookup.named.made(tile))
         else:
-            right = self.from_log(wrong).lookup.named.made(tile)
-        yield from self.index(tile, right)
+            yield self._absent(files[0], tile, ())
+        if not self.subject.has_files:
+            return
+        key = self.subject.layout.file_run(*tile)
+        if self.mends or self._store.exists(key) or self._store.exists(key_of_check(key)):
+            yield from self.run(tile, [*Net(LiveFiles(log).built(*tile)).rows()])
+        else:
+            yield self._run(key, tile, is_absent=True, remedy=())
 
     def from_log(self, wrong: AbstractSet[str]) -> Any:
         """Return the stream's log without some caches, so that they are made of what is right.
@@ -271,33 +251,6 @@ class Caches(Generic[S, E]):
             wrong: Their keys.
         """
         return self.subject.on(_Without(self._store, frozenset(wrong)))
-
-    def _merged_run(
-        self, tile: Tile, parts: Sequence[Tile], rows: Sequence[Placed], wrong: AbstractSet[str]
-    ) -> Iterator[Finding]:
-        key = self.subject.layout.file_run(*tile)
-        there, check = self._store.read(key), self._store.read(key_of_check(key))
-        if there is None and check is None and not self.mends:
-            yield self._run(key, tile, is_absent=True, remedy=())
-            return
-        below = [self.subject.layout.file_run(*each) for each in parts]
-        if wrong.isdisjoint(below) and wrong.isdisjoint(map(key_of_check, below)):
-            tables = [each for each in map(self._table, below) if each is not None]
-            if rows:
-                tables.append(table_of(rows))
-            if is_run_of(there, check, tables):
-                return
-            made: Any = Net(each for table in tables for each in _placed(table))
-        else:
-            log = self.from_log(wrong)
-            made = Net(LiveFiles(log).built(*tile))
-        yield from self.run(tile, list(made.rows()))
-
-    def _table(self, key: str) -> pa.Table | None:
-        """Return the rows of a run that was found to fit; None where it has none."""
-        body = self._store.read(key)
-        is_empty = self._store.read(key_of_check(key)) == NO_ROWS
-        return None if is_empty or body is None else parsed(body)
 
 
 def _is_of_another_fold(there: bytes, right: bytes) -> bool:
@@ -312,12 +265,6 @@ def _is_of_another_log(there: bytes, head: Head[Any]) -> bool:
     """Whether a checkpoint is whole, of the head's version, and names another commit's digest."""
     found = named_digest(there, head.state.version)
     return found is not None and found != head.digest and not nearly(found, head.digest)
-
-
-def _parts(tile: Tile) -> list[Tile]:
-    """Return the tiles on the store that cover all of a merged one but its last segment."""
-    covering = [each for each in tiles(tile[1] - SEGMENT_LENGTH) if each[0] >= tile[0]]
-    return covering[::-1]
 
 
 def holds_rows(body: bytes, rows: Sequence[Placed], table: pa.Table | None = None) -> bool:
@@ -337,52 +284,6 @@ def holds_rows(body: bytes, rows: Sequence[Placed], table: pa.Table | None = Non
 
 def _is_equal(one: pa.Table, other: pa.Table) -> bool:
     return one.schema.equals(other.schema) and bool(one.equals(other))
-
-
-def is_run_of(there: bytes | None, check: bytes | None, tables: Sequence[pa.Table]) -> bool:
-    """Return whether a run is some tables, one after the other, where none of them takes away.
-
-    Args:
-        there: The run's bytes; None where there is none.
-        check: Its check's, likewise.
-        tables: What it merges, as they were found to fit.
-    """
-    import pyarrow as pa
-    from pyarrow import compute
-
-    if not tables:
-        return check == NO_ROWS
-    if there is None or check != check_of(there):
-        return False
-    if any(compute.any(compute.equal(each["kind"], "DELETE")).as_py() for each in tables):
-        return False
-    with suppress(ValueError, UpgradeRequiredError):
-        return _is_equal(parsed(there), pa.concat_tables(tables))
-    return False
-
-
-def _placed(table: pa.Table) -> Iterator[Placed]:
-    return iter(rows_of(parquet_of(table)))
-
-
-def merged_index(parts: Sequence[KeyIndex]) -> KeyIndex:
-    """Return the index of all that some indexes hold.
-
-    Example:
-        >>> merged_index([KeyIndex.of([(7, 1)]), KeyIndex.of([(3, 2)])]).hashes.tolist()
-        [3, 7]
-    """
-    import pyarrow as pa
-    from pyarrow import compute
-
-    hashes, versions = array("Q"), array("Q")
-    for each in parts:
-        hashes.extend(each.hashes)
-        versions.extend(each.versions)
-    names = ["hash", "version"]
-    table = pa.Table.from_arrays([unsigned(hashes), unsigned(versions)], names)
-    order = compute.sort_indices(table, sort_keys=[(each, "ascending") for each in names])
-    return KeyIndex(*(unsigned_of(each.take(order)) for each in table.columns))
 
 
 @frozen

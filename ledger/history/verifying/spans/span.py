@@ -19,8 +19,8 @@ from ledger.events.snapshot_events import RolledBack
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.in_logs import path_problems
 from ledger.evolution.stream import StateLike
-from ledger.files.runs import Net, Placed
-from ledger.history.verifying.caches.compared import Caches, Pairs, Tile, is_merged, tile_of
+from ledger.files.runs import Placed
+from ledger.history.verifying.caches.compared import Caches, Tile, is_merged, tile_of
 from ledger.history.verifying.finding import Finding
 from ledger.history.verifying.spans.chain import Chain, Gap, Link
 from ledger.history.verifying.spans.facts import (
@@ -32,7 +32,7 @@ from ledger.history.verifying.spans.repeats import Repeats
 from ledger.history.verifying.subject import CommitColumns, Listed, Listings, Subject
 from ledger.log.caches.checkpoint import Head
 from ledger.log.caches.lookup import KeyIndex
-from ledger.log.caches.segments.file import SegmentColumns, segment_of
+from ledger.log.caches.segments.file import segment_of
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.model.errors import InvalidInputError, LedgerError
 
@@ -80,9 +80,6 @@ class SpanReport(Generic[E]):
         damaged: Whether its commits do not fit.
         digests: Those of its commits' files that were asked for, by version.
         repeats: What it named that may be named once.
-        pairs: The (hash, version) of all its keys for the key index, where a merged cache ends
-            with it.
-        rows: Its net file changes, there.
         boundary: The last checkpoint's version in it; 0 for none.
         commits: Its commits, where they are asked for.
     """
@@ -93,8 +90,6 @@ class SpanReport(Generic[E]):
     damaged: bool = False
     digests: dict[int, str] = field(factory=dict)
     repeats: Repeats = field(factory=Repeats)
-    pairs: Pairs = ()
-    rows: list[Placed] = field(factory=list)
     boundary: int = 0
     commits: list[Commit[E]] = field(factory=list)
 
@@ -272,7 +267,7 @@ class _Fold(Generic[S, E]):
         self._rows: list[Placed] = []
         self._tile_start = (0, 0)
         self._tiles: list[tuple[Tile, slice]] = []
-        self._columns = SegmentColumns()
+        self._lines: list[bytes] = []
 
     def take(
         self, columns: CommitColumns, links: Sequence[Link[E]], listed: Sequence[Listed]
@@ -318,12 +313,11 @@ class _Fold(Generic[S, E]):
 
     def _keep(self, columns: CommitColumns, links: Sequence[Link[E]], listings: Listings) -> None:
         """Remember what caches are made of."""
-        commits = columns.commits
         self._pairs += self._report.repeats.learn(columns, listings, self._subject.usual_of_all)
         self._rows += listings.main
-        self._columns.extend(commits, [each.body for each in links])
+        self._lines += [each.body for each in links]
         if self._keeps_commits:
-            self._report.commits += commits
+            self._report.commits += columns.commits
 
     def _check_facts(
         self, commit: Commit[Any], listed: Listed, before: Any, *, is_plain: bool
@@ -347,15 +341,12 @@ class _Fold(Generic[S, E]):
         tile = tile_of(version)
         is_end = version == segment_of(version)[1]
         keys_from, rows_from = (0, 0) if is_end else self._tile_start
-        if is_merged(tile):
-            report.pairs = self._pairs
-            report.rows = [*Net(self._rows).rows()]
-        else:
+        if not is_merged(tile):
             self._find(caches.index(tile, KeyIndex.of(self._pairs[keys_from:])))
             self._tiles.append((tile, slice(rows_from, len(self._rows))))
         self._tile_start = len(self._pairs), len(self._rows)
         if is_end:
-            self._find(caches.segment(*segment_of(version), self._columns))
+            self._find(caches.segment(*segment_of(version), self._lines))
 
     def _find(self, findings: Iterator[Finding]) -> None:
         self._report.findings.extend((False, each) for each in findings)

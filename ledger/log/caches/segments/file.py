@@ -9,16 +9,14 @@ bytes depend on who wrote them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate, chain, islice, pairwise
-from operator import eq
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from ledger.events.commit import Commit, Transaction
 from ledger.log.layout import SEGMENT_LENGTH
 from ledger.model.arrow_arrays import numbers, texts, texts_of
 from ledger.model.bounded.parquet import opened
@@ -73,10 +71,6 @@ class _Commit(Struct, rename="camel"):
     transactions: tuple[_Transaction, ...]
 
 
-_AskedAtOnce = _Transaction | Transaction[Any]
-_Asked = _Commit | Commit[Any]
-
-_ENCODER: Final = msgspec.json.Encoder()
 _COMMITS: Final = msgspec.json.Decoder(_Commit)
 _FRONT: Final = b'{"type":"'
 _EVENTS: Final = msgspec.json.Decoder(_Event)
@@ -116,7 +110,7 @@ def write_segment(lines: Sequence[bytes]) -> bytes:
     from pyarrow import parquet
 
     try:
-        table = SegmentColumns.of(lines).table()
+        table = SegmentColumns(lines).table()
         sink = pa.BufferOutputStream()
         parquet.write_table(
             table,
@@ -170,52 +164,50 @@ def _cut(chunk: pa.Array) -> list[bytes]:
     return [body[begin:end] for begin, end in pairwise(places)]
 
 
-def is_segment_of(columns: SegmentColumns, body: bytes) -> bool:
-    """Return whether bytes are a segment of some commits, whoever wrote it.
+def is_same_segment(made: bytes, body: bytes) -> bool:
+    """Return whether bytes are a segment with the content of another, whatever library wrote them.
 
     Args:
-        columns: The commits.
+        made: A segment that `write_segment` returned.
         body: Any bytes.
-
-    Raises:
-        ValueError: The commits cannot stand in a segment.
     """
     import pyarrow as pa
+    from pyarrow import parquet
 
-    try:
-        mine = columns.table()
-    except (msgspec.DecodeError, pa.ArrowException, *_UNFIT) as error:
-        raise ValueError(f"the commits cannot stand in a segment: {error}") from error
+    if body == made:
+        return True
+    mine = parquet.ParquetFile(pa.BufferReader(made))
     try:
         file = opened(body, "the segment")
-        theirs = file.arrow
-        _check(theirs, len(columns.lines))
-        moment = mine.schema.field("time").type
-        times = (pa.scalar(each(columns.times), moment).as_py() for each in (min, max))
+        _check(file.arrow, mine.metadata.num_rows)
         return (
-            _is_as_small(theirs, columns.leaves())
-            and _bounds(theirs) == [(min(columns.versions), max(columns.versions)), (*times,)]
-            # Another library calls what is inside lists by other names.
-            and file.table().cast(mine.schema).equals(mine)
+            _is_as_small(file.arrow, mine)
+            and _bounds(file.arrow) == _bounds(mine)
+            # Other libraries name the elements of lists differently.
+            and file.table().cast(_schema()).equals(mine.read(use_threads=False))
         )
     except (ValueError, OverflowError, pa.ArrowException, OSError):
         return False
 
 
-def _is_as_small(theirs: Any, leaves: Mapping[str, tuple[int, int]]) -> bool:
-    """Return whether each column of a file is no longer than wanted, before any of them is read.
+def _is_as_small(theirs: Any, mine: Any) -> bool:
+    """Return whether the columns of a file have a segment's length, before any of them is read.
 
-    Args:
-        theirs: The file.
-        leaves: Of each leaf how many values it has, and at most how many bytes.
+    No text is longer than the lines that it is part of; a number has eight bytes, and a text's
+    length fewer.
     """
-    group = theirs.metadata.row_group(0)
-    columns = {each.path_in_schema: each for each in map(group.column, range(group.num_columns))}
-    return columns.keys() == leaves.keys() and all(
-        each.num_values == leaves[name][0]
-        and each.total_uncompressed_size <= 2 * leaves[name][1] + _SLACK_BYTES
-        for name, each in columns.items()
+    columns, right = _columns(theirs), _columns(mine)
+    longest = right[_LINE].total_uncompressed_size
+    return columns.keys() == right.keys() and all(
+        column.num_values == right[name].num_values
+        and column.total_uncompressed_size <= 2 * (8 * column.num_values + longest) + _SLACK_BYTES
+        for name, column in columns.items()
     )
+
+
+def _columns(file: Any) -> dict[str, Any]:
+    group = file.metadata.row_group(0)
+    return {each.path_in_schema: each for each in map(group.column, range(group.num_columns))}
 
 
 def _bounds(file: Any) -> list[tuple[Any, Any]]:
@@ -292,84 +284,34 @@ def _type_of(event: bytes) -> str:
 class SegmentColumns:
     """The columns of a segment, flat: a list a leaf, and where each row's part of it begins."""
 
-    def __init__(self) -> None:
-        self.lines: list[bytes] = []
-        self.versions: list[int] = []
-        self.times: list[int] = []
-        self.transaction_starts = [0]
-        self.ids: list[str] = []
-        self.authors: list[str] = []
-        self.messages: list[str] = []
-        self.property_starts = [0]
-        self.property_keys: list[str] = []
-        self.property_values: list[str] = []
-        self.effective_times: list[int] = []
-        self.event_starts = [0]
-        self.types: list[str] = []
-        self.events: list[bytes] = []
-
-    @classmethod
-    def of(cls, lines: Sequence[bytes]) -> SegmentColumns:
-        """Return the columns of commits, given as the bytes of their files.
+    def __init__(self, lines: Sequence[bytes]) -> None:
+        """Take the columns from commits, given as the bytes of their files.
 
         Raises:
             msgspec.DecodeError: One is no commit.
             RecursionError: One nests too deep.
         """
-        columns = cls()
         commits = [*map(_COMMITS.decode, lines)]
-        events = [
-            bytes(event) for each in commits for one in each.transactions for event in one.events
-        ]
-        columns.types.extend(map(_type_of, events))
-        columns.events.extend(events)
-        columns.lines.extend(lines)
-        columns._add(commits)
-        return columns
-
-    def extend(self, commits: Sequence[Commit[Any]], lines: Sequence[bytes]) -> None:
-        """Take in further commits that are written as lakeledger writes them.
-
-        Args:
-            commits: They.
-            lines: The bytes of their files.
-        """
-        found = [event for each in commits for one in each.transactions for event in one.events]
-        events = _ENCODER.encode_lines(found).split(b"\n")[:-1]
-        if len(events) != len(found):
-            # What stands raw in an event may be on several lines.
-            events = [*map(_ENCODER.encode, found)]
-        kinds: list[Any] = [*map(type, found)]
-        tags = {kind: kind.__struct_config__.tag for kind in {*kinds}}
-        self.types.extend([tags[kind] for kind in kinds])
-        self.events.extend(events)
-        self.lines.extend(lines)
-        self._add(commits)
-
-    def _add(self, commits: Sequence[_Asked]) -> None:
-        """Take in all of some commits but their events."""
-        transactions: list[_AskedAtOnce] = [one for each in commits for one in each.transactions]
-        self.versions.extend([each.version for each in commits])
-        self.times.extend([each.time_millis for each in commits])
-        _go_on(self.transaction_starts, [len(each.transactions) for each in commits])
-        _go_on(self.event_starts, [len(each.events) for each in transactions])
-        self.ids.extend([each.id for each in transactions])
-        self.authors.extend([each.author for each in transactions])
-        self.messages.extend([each.message for each in transactions])
+        transactions = [one for each in commits for one in each.transactions]
         properties = [each.properties for each in transactions]
-        _go_on(self.property_starts, [*map(len, properties)])
-        if any(properties):
-            self.property_keys.extend(chain.from_iterable(properties))
-            self.property_values.extend(chain.from_iterable(map(dict.values, properties)))
-        self.effective_times.extend(
-            [
-                each.time_millis
-                if one.effective_time_millis is UNSET
-                else one.effective_time_millis
-                for each in commits
-                for one in each.transactions
-            ]
-        )
+        self.lines = lines
+        self.versions = [each.version for each in commits]
+        self.times = [each.time_millis for each in commits]
+        self.transaction_starts = _starts(len(each.transactions) for each in commits)
+        self.ids = [each.id for each in transactions]
+        self.authors = [each.author for each in transactions]
+        self.messages = [each.message for each in transactions]
+        self.property_starts = _starts(map(len, properties))
+        self.property_keys = [*chain.from_iterable(properties)]
+        self.property_values = [*chain.from_iterable(map(dict.values, properties))]
+        self.effective_times = [
+            each.time_millis if one.effective_time_millis is UNSET else one.effective_time_millis
+            for each in commits
+            for one in each.transactions
+        ]
+        self.event_starts = _starts(len(each.events) for each in transactions)
+        self.events = [bytes(event) for each in transactions for event in each.events]
+        self.types = [*map(_type_of, self.events)]
 
     def table(self) -> pa.Table:
         """Return them as an Arrow table.
@@ -420,35 +362,7 @@ class SegmentColumns:
         ]
         return pa.Table.from_arrays(columns, schema=schema)
 
-    def leaves(self) -> dict[str, tuple[int, int]]:
-        """Return of each leaf how many values it has in Parquet, and at most how many bytes.
 
-        An empty list counts as one value, and no text is longer than the lines that it stands in.
-        """
-        rows, transactions = len(self.lines), len(self.ids)
-        events = len(self.types) + _count_empty(self.event_starts)
-        properties = len(self.property_keys) + _count_empty(self.property_starts)
-        texts = sum(map(len, self.lines))
-        inside = {
-            "id": (transactions, texts),
-            "author": (transactions, texts),
-            "message": (transactions, texts),
-            "effective_time": (transactions, 0),
-            "properties.key_value.key": (properties, texts),
-            "properties.key_value.value": (properties, texts),
-            "events.list.element.type": (events, texts),
-            "events.list.element.event": (events, texts),
-        }
-        found = {f"{_TRANSACTION}.{name}": each for name, each in inside.items()}
-        found |= {"version": (rows, 0), "time": (rows, 0), _LINE: (rows, texts)}
-        # A number has eight bytes, and a text's length fewer.
-        return {name: (count, 8 * count + size) for name, (count, size) in found.items()}
-
-
-def _go_on(starts: list[int], counts: Sequence[int]) -> None:
-    """Add where further lists end, given how long they are."""
-    starts.extend(islice(accumulate(counts, initial=starts[-1]), 1, None))
-
-
-def _count_empty(starts: Sequence[int]) -> int:
-    return sum(map(eq, starts, islice(starts, 1, None)))
+def _starts(counts: Iterable[int]) -> list[int]:
+    """Return where lists begin, and where the last one ends, given how long they are."""
+    return [*accumulate(counts, initial=0)]
