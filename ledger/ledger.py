@@ -64,7 +64,7 @@ from ledger.opening.whereabouts import Settled
 from ledger.stores import client_options, open_store
 from ledger.stores.file_access import FileAccess, endpoint_of
 from ledger.stores.log_alone import Trust, trusting
-from ledger.table import WANTED_ENTRIES, Table
+from ledger.table import PROTOCOL, WANTED_ENTRIES, Table
 
 # Rooms that only writing needs are entered by the methods that write: to read starts fast.
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from ledger.audit.tables import Sightings
     from ledger.audit.views import Rows
     from ledger.events.spec_changes import AddPartitionField, SortColumn
+    from ledger.events.table_events import ServingProtocol
     from ledger.evolution.catalog.history import PastTable
     from ledger.evolution.catalog.requests import CatalogRequest
     from ledger.evolution.declared.commit_rules import Asker
@@ -757,15 +758,21 @@ class Ledger:
             access=self._access(source, storage_options),
         )
 
-    @takes(source=its.text.or_none(), storage_options=its.by_name.or_none())
+    @takes(
+        source=its.text.or_none(),
+        protocol=PROTOCOL.or_none(),
+        storage_options=its.by_name.or_none(),
+    )
     def promote(
         self,
         identifier: str | Identifier,
         *,
         source: str | None = None,
+        protocol: ServingProtocol | None = None,
         dry_run: bool = False,
         storage_options: Mapping[str, Any] | None = None,
         on_progress: Callable[[int, int], None] | None = None,
+        **options: Unpack[CommitOptions],
     ) -> Any:
         """Own a table from now on that others owned, and that followed them until now.
 
@@ -779,12 +786,16 @@ class Ledger:
         Args:
             identifier: The table in this ledger.
             source: Where its source is, if it is found otherwise than when it was imported.
+            protocol: Promote the table for engines, which commit its data through this protocol
+                from then on (see `Table.start_serving`): the ledger does not list its older files.
             dry_run: What `plan_promotion` does; it goes with the next release.
             storage_options: What fsspec takes for the source's files; the ledger's when None.
             on_progress: Told how many transactions of how many have landed.
+            options: See CommitOptions; of the commit that promotes the table.
 
         Raises:
             InvalidInputError: The table follows nobody, or its source does not stand still.
+            InvalidChangeError: Engines commit to it already, or cannot through the protocol.
             UnsupportedError: The ledger cannot own it; nothing was written.
 
         Example:
@@ -797,15 +808,19 @@ class Ledger:
         if dry_run:
             said = "promote(dry_run=True) goes with the next release; call plan_promotion()"
             warnings.warn(said, DeprecationWarning, stacklevel=3)
-            return self.plan_promotion(identifier, source=source, storage_options=storage_options)
+            return self.plan_promotion(
+                identifier, source=source, protocol=protocol, storage_options=storage_options
+            )
         asked = Identifier.parse(identifier)
         return self._promoter(asked).run(
             self,
             asked,
             source=source,
+            protocol=protocol,
             now_millis=self._setting.now_millis,
             access=self._access(source, storage_options),
             on_progress=on_progress or (lambda _done, _of: None),
+            commit=options,
         )
 
     def _promoter(self, name: Identifier) -> Any:
@@ -814,12 +829,17 @@ class Ledger:
 
         return part(self.table(name).state.origin.import_format(name), "promoter")
 
-    @takes(source=its.text.or_none(), storage_options=its.by_name.or_none())
+    @takes(
+        source=its.text.or_none(),
+        protocol=PROTOCOL.or_none(),
+        storage_options=its.by_name.or_none(),
+    )
     def plan_promotion(
         self,
         identifier: str | Identifier,
         *,
         source: str | None = None,
+        protocol: ServingProtocol | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Any:
         """Return what `promote` would do, or raise what it would; nothing is written.
@@ -835,6 +855,7 @@ class Ledger:
             self,
             asked,
             source=source,
+            protocol=protocol,
             now_millis=self._setting.now_millis(),
             access=self._access(source, storage_options),
         )

@@ -20,6 +20,7 @@ from ledger.events.snapshot_events import (
     ListingEvent,
     SnapshotCommitted,
 )
+from ledger.events.table_events import OwnerSet, ServingProtocol
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
 from ledger.files.change_file import (
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     from ledger.evolution.table.changes import Isolation, TableChange
     from ledger.evolution.table.conflicts.touched import RecentlyTouched
     from ledger.evolution.table.intent import Judged, TableIntent
+    from ledger.evolution.table.owner import Owner
     from ledger.evolution.tree.past import PastColumns
     from ledger.evolution.wire.changes import as_table_change
     from ledger.files.snapshot_plan import SnapshotPlan
@@ -106,6 +108,7 @@ if TYPE_CHECKING:
     from ledger.planning.filter import Filter
     from ledger.updates import ReplaceOrder, UpdateSchema, UpdateSpec
 
+PROTOCOL = its.one_of(*get_args(ServingProtocol))
 CHANGES = its.many('a sequence of changes, such as [AddColumn("day", "DATE")]')
 FILES = its.many("a sequence of FileChanges, as data_files(paths) makes them of Parquet files")
 # Without the module, which only writing needs.
@@ -1349,6 +1352,118 @@ class Table:
         load_what_commits_need()
         return self._commit(["deleteTag", name], options, lambda _: [table_changes.DeleteTag(name)])
 
+    @takes(protocol=PROTOCOL.or_none())
+    def start_serving(
+        self, protocol: ServingProtocol | None = None, **options: Unpack[CommitOptions]
+    ) -> Appended[TableState]:
+        """Let engines commit the table's data through a server from now on.
+
+        Ids and live files stay. The library may still change metadata, and commits no lists of
+        data files until `stop_serving`. A table that is served through the protocol already stays
+        as it is.
+
+        Args:
+            protocol: `iceberg` (Iceberg REST) or `paimon` (the Paimon REST API); None: that of the
+                one format that the table declares.
+            options: See CommitOptions.
+
+        Raises:
+            InvalidInputError: No protocol is named, and the table declares several formats.
+            InvalidChangeError: The table does not declare the protocol's format, declares another
+                format, is served through another protocol, or follows a source: that one is
+                promoted first, `Ledger.promote(name, protocol=...)`.
+
+        Example:
+            >>> _ = orders.alter([ledger.SetOption("ledger.formats", "iceberg")])
+            >>> str(orders.start_serving().state.owner)
+            'served (iceberg)'
+            >>> orders.append([ledger.FileChange(path="b", record_count=1, file_size_in_bytes=9)])
+            Traceback (most recent call last):
+            ...
+            ledger.model.errors.InvalidChangeError: the table is served: ...
+        """
+        load_what_commits_need()
+        asked = ["startServing", protocol]
+        return self._commit(asked, options, partial(_served, protocol), self.state)
+
+    @takes(protocol=PROTOCOL.or_none())
+    def plan_serving(self, protocol: ServingProtocol | None = None) -> Owner:
+        """Return the owner that `start_serving` would give, or raise what it would.
+
+        Nothing is written.
+
+        Example:
+            >>> orders.plan_serving("paimon")
+            Traceback (most recent call last):
+            ...
+            ledger.model.errors.InvalidChangeError: the table declares 'paimon,iceberg', ...
+        """
+        load_what_commits_need()
+        return self._planned_owner(self.state, partial(_served, protocol))
+
+    def _planned_owner(self, state: TableState, plan: Plan) -> Owner:
+        found = self._intent(state, plan)
+        decided = found if isinstance(found, Landed) else found.decide(state, ())
+        events = () if isinstance(decided, Landed) else decided
+        set_owner = (each for each in events if isinstance(each, OwnerSet))
+        return next((state.owner.after(each, state.version + 1) for each in set_owner), state.owner)
+
+    def stop_serving(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
+        """Take the table back from engines: the library commits its data again.
+
+        A commit of an engine that is based on an earlier version is rejected from then on, also
+        when the table is served again later. Where the manifests of engines list the live files, a
+        snapshot beside it lists them for the ledger. A table that is not served, and follows no
+        source, stays as it is.
+
+        Args:
+            options: See CommitOptions.
+
+        Raises:
+            InvalidChangeError: The table follows a source; `Ledger.promote` owns it.
+            UnsupportedError: Only engines can write what the table needs; nothing was written.
+            CommitConflictError: Others committed while its files were listed; ask again.
+
+        Example:
+            >>> _ = orders.alter([ledger.SetOption("ledger.formats", "iceberg")])
+            >>> _ = orders.start_serving("iceberg")
+            >>> str(orders.stop_serving().state.owner)
+            'ledger'
+        """
+        load_what_commits_need()
+        asked, state = ["stopServing"], self.state
+        if not _needs_adoption(state):
+            return self._commit(asked, options, _taken_back, state)
+        options.setdefault("asked", asked)
+        landed = self.landed_before(options.get("commit_id"), options["asked"])
+        if landed is not None:
+            return landed
+        events = (OwnerSet(owner="ledger"), *self._adoption(state))
+        return self.take_over(events, options.get("expect_version", state.version), **options)
+
+    def plan_stop_serving(self) -> Owner:
+        """Return the owner that `stop_serving` would give, or raise what it would.
+
+        Nothing is written.
+
+        Example:
+            >>> orders.plan_stop_serving().kind
+            'ledger'
+        """
+        load_what_commits_need()
+        state = self.state
+        if not _needs_adoption(state):
+            return self._planned_owner(state, _taken_back)
+        self._adoption(state)
+        return state.owner.after(OwnerSet(owner="ledger"), state.version + 1)
+
+    def _adoption(self, state: TableState) -> tuple[TableEvent, ...]:
+        """Return the events that let the ledger list the files that engines' manifests list."""
+        from ledger.formats import part
+
+        events: tuple[TableEvent, ...] = part(state.origin.format_name, "promoter").adoption(self)
+        return events
+
     @takes(before=its.count)
     def expire_snapshots(
         self, *, before: int, **options: Unpack[CommitOptions]
@@ -1821,6 +1936,31 @@ _loaded: list[bool] = []
 
 _RULED: Final = frozenset(get_args(SchemaChange | SpecChange))
 """What rules of databases are about."""
+
+
+def _served(protocol: ServingProtocol | None, state: TableState) -> Sequence[TableChange] | Landed:
+    """Return the change that lets engines commit data; or where it landed."""
+    from ledger.evolution.table.owner import chosen_protocol
+
+    owner = state.owner
+    if owner.kind == "served" and protocol in {None, owner.protocol}:
+        return Landed(owner.since_version)
+    # Of a table that follows a source it is refused, whatever the protocol.
+    is_chosen = protocol is None and owner.kind == "ledger"
+    wanted = chosen_protocol(state.schema.options) if is_chosen else protocol
+    return [table_changes.SetOwner("served", wanted)]
+
+
+def _taken_back(state: TableState) -> Sequence[TableChange] | Landed:
+    """Return the change that takes a table back from engines; or where it landed."""
+    if state.owner.kind == "ledger":
+        return Landed(state.owner.since_version)
+    return [table_changes.SetOwner("ledger")]
+
+
+def _needs_adoption(state: TableState) -> bool:
+    """Whether engines' manifests list the files of a served table."""
+    return state.owner.kind == "served" and not state.lists_files
 
 
 def load_what_commits_need() -> None:

@@ -58,6 +58,7 @@ NAMED_FORMATS = {
     "ledger.events.born.delta": ("delta", "the type of an origin"),
     "ledger.events.born.iceberg": ("iceberg", "the type of an origin"),
     "ledger.events.born.paimon": ("paimon", "the type of an origin"),
+    "ledger.events.table_events": ("paimon iceberg", "the protocols that engines commit through"),
     "ledger.evolution.table.origin.delta": ("delta", "a class of origins"),
     "ledger.evolution.table.origin.iceberg": ("iceberg", "a class of origins"),
     "ledger.evolution.table.origin.paimon": ("paimon", "a class of origins"),

@@ -34,7 +34,7 @@ from ledger.events.snapshot_events import (
 )
 from ledger.events.spec_changes import SpecChange
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
-from ledger.events.table_events import TableCreated, TableDropped, TablePromoted
+from ledger.events.table_events import OwnerSet, TableCreated, TableDropped, TablePromoted
 
 TableEvent = (
     SchemaEvent
@@ -56,6 +56,7 @@ TableEvent = (
     | PaimonBranchUpdated
     | DeltaFollowed
     | TablePromoted
+    | OwnerSet
 )
 """Every fact that a table's stream can hold."""
 

@@ -1,4 +1,6 @@
-"""The birth and death of a table, which stand in the catalog's stream, too, and who owns it."""
+"""Creation, drop and rename of a table, also in the catalog's stream, and its owner."""
+
+from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -71,6 +73,23 @@ class TablePromoted(Record, frozen=True, tag="promoteTable", kw_only=True):
     source: str
     catalog: str | UnsetType = UNSET
     last_snapshot_id: int | UnsetType = UNSET
+
+
+ServingProtocol = Literal["iceberg", "paimon"]
+"""A protocol that engines commit through: Iceberg REST, or the Paimon REST API."""
+
+
+class OwnerSet(Record, frozen=True, tag="setOwner", kw_only=True):
+    """The table has another owner from here on.
+
+    `served`: engines commit data through `protocol`, and the library changes metadata only.
+    `ledger`: the library commits again, and engines' commits that are based on an older version
+    are rejected; `protocol` is absent then. A table that follows a source is promoted first, in
+    the same transaction.
+    """
+
+    owner: Literal["ledger", "served"]
+    protocol: ServingProtocol | UnsetType = UNSET
 
 
 class TableDropped(Record, frozen=True, tag="dropTable", kw_only=True):

@@ -24,6 +24,7 @@ from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.layout.sources import Sources
 from ledger.evolution.state import TableState
+from ledger.evolution.table.owner import OwnerKind
 from ledger.model.schema import Schema
 
 Cell = tuple[Any, ...]
@@ -125,10 +126,10 @@ class StateOperation(Operation, frozen=True, kw_only=True):
         decide: Returns the fact that it becomes; None when all of it holds already.
         asks_formats: Whether the table's formats are asked about it, so that no package with lower
             rules of theirs changes the table from then on.
-        of_any_table: Whether it may be asked of a table that others own, too.
+        owners: The owners of a table under which it may be asked.
     """
 
     asked: type
     decide: Callable[[Course, Any], TableEvent | None]
     asks_formats: bool
-    of_any_table: bool
+    owners: frozenset[OwnerKind]

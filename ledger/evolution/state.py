@@ -16,6 +16,7 @@ from ledger.evolution.table.origin.delta import DeltaOrigin
 from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.evolution.table.origin.native import NATIVE, NativeOrigin, SnapshotRef
 from ledger.evolution.table.origin.paimon import PaimonOrigin
+from ledger.evolution.table.owner import LEDGER, Owner
 from ledger.model.errors import NotFoundError, UnsupportedError
 from ledger.model.instant import ClockCorrection
 from ledger.model.messages.similar import meant
@@ -74,6 +75,7 @@ class TableState:
             `created_by` and `updated_by` then say where.
         origin: Where the table comes from, and what it has from there. Of a table from Iceberg or
             Paimon the schema's id is the source's, and the snapshot is the head of its main line.
+        owner: The party that commits data to it.
         branches: The branches of a table of the ledger's own, by name.
         last_branch_number: How many branches it ever had.
         on_branch: The branch that it is seen on, whose `snapshot` and `totals` these are then;
@@ -108,6 +110,7 @@ class TableState:
     format_rules: Mapping[str, int] = field(factory=dict, hash=False)
     keeps_outside: bool = False
     origin: Origin = NATIVE
+    owner: Owner = LEDGER
     branches: Mapping[str, Branch] = field(factory=dict, hash=False)
     last_branch_number: int = 0
     on_branch: str | None = None
@@ -115,7 +118,7 @@ class TableState:
     @property
     def is_mirrored(self) -> bool:
         """Whether others own the table: it follows its source and takes no commits."""
-        return self.origin.is_mirrored
+        return self.owner.kind == "mirrored"
 
     @property
     def is_promoted(self) -> bool:

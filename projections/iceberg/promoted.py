@@ -17,7 +17,7 @@ from ledger.events import TableEvent
 from ledger.events.born.iceberg import IcebergSnapshot, SnapshotsRemoved
 from ledger.events.commit import Transaction
 from ledger.events.snapshot_events import RolledBack, SnapshotEvent
-from ledger.events.table_events import TablePromoted
+from ledger.events.table_events import OwnerSet, TablePromoted
 from ledger.evolution.state import TableState
 from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.files.change_file import event_files
@@ -88,7 +88,8 @@ class PromotedManifests:
             NotFoundError: One of an engine is gone.
         """
         born = state.imported_from(IcebergOrigin)
-        is_first = any(isinstance(each, TablePromoted) for each in transaction.events)
+        # A snapshot beside a change of owner lists what engines' manifests listed before it.
+        is_first = any(isinstance(each, TablePromoted | OwnerSet) for each in transaction.events)
         for event in transaction.events:
             if isinstance(event, SnapshotsRemoved):
                 own = filter(born.lists_files, event.snapshot_ids)

@@ -15,14 +15,21 @@ from msgspec import UNSET, Raw
 
 from ledger.events import TableEvent
 from ledger.events.snapshot_events import NO_FILES, SnapshotCommitted
+from ledger.events.table_events import OwnerSet, ServingProtocol
 from ledger.evolution.in_logs import check_said
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import FileSums
+from ledger.evolution.table.owner import refuse_unservable
 from ledger.evolution.table.snapshots import readable_files
 from ledger.ledger import Ledger
 from ledger.locations import LOCAL, family_of, is_absolute
-from ledger.log.request import fresh_id
-from ledger.model.errors import CommitConflictError, InvalidInputError, StoreError
+from ledger.log.request import CommitOptions, fresh_id
+from ledger.model.errors import (
+    CommitConflictError,
+    InvalidChangeError,
+    InvalidInputError,
+    StoreError,
+)
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import Identifier
 from ledger.stores import LocalStore, Store, open_store
@@ -68,11 +75,18 @@ class Handover(Protocol):
     def is_here(self, table: Table, source: str, access: FileAccess) -> bool:
         """Whether the source leads to the ledger's own files already."""
 
-    def events(self, table: Table, source: str) -> tuple[TableEvent, ...]:
-        """Return what the promotion says, and refuse what the ledger cannot own.
+    def promotion(self, table: Table, source: str) -> tuple[TableEvent, ...]:
+        """Return the events of a promotion for any owner.
 
         Raises:
-            UnsupportedError: It cannot; the message names what stands against it.
+            UnsupportedError: The table stays its source's; the message says why.
+        """
+
+    def adoption(self, table: Table) -> tuple[TableEvent, ...]:
+        """Return the further events by which the ledger lists the table's files itself.
+
+        Raises:
+            UnsupportedError: It cannot; the message says what only the table's engines can.
         """
 
     def hand_over(self, table: Table, source: str, access: FileAccess, now_millis: int) -> bool:
@@ -136,11 +150,13 @@ class Promoting:
         identifier: Identifier,
         *,
         source: str | None,
+        protocol: ServingProtocol | None,
         now_millis: int,
         access: FileAccess,
     ) -> Promoted:
         """Return what a promotion would do; nothing is written."""
         table = lake.table(identifier)
+        _refuse_promoted(table, protocol)
         if table.state.is_promoted:
             owner = source or table.state.origin.source
             return self._told(table, owner, 0, 0, is_new=False)
@@ -155,7 +171,7 @@ class Promoting:
                 access=access,
             )
             new = come.transactions
-        self.handover.events(table, found)
+        self._events(table, found, protocol)
         told = self._told(table, found, new, _files(table), is_new=True)
         return Promoted(
             identifier=told.identifier,
@@ -168,18 +184,21 @@ class Promoting:
             is_new=True,
         )
 
-    def run(
+    def run(  # noqa: PLR0913 - what is promoted, for whom, and how it is committed
         self,
         lake: Ledger,
         identifier: Identifier,
         *,
         source: str | None,
+        protocol: ServingProtocol | None,
         now_millis: Callable[[], int],
         access: FileAccess,
         on_progress: Progress,
+        commit: CommitOptions,
     ) -> Promoted:
         """Promote a table; asked again, end what was interrupted, and lead readers on."""
         table = lake.table(identifier)
+        _refuse_promoted(table, protocol)
         if table.state.is_promoted:
             self._lead(table)
             return self._told(table, table.state.origin.source, 0, 0, is_new=False)
@@ -195,11 +214,11 @@ class Promoting:
                     on_progress=on_progress,
                 ).transactions
             state = table.state
-            events = self.handover.events(table, found)
+            events = self._events(table, found, protocol)
             if not self.handover.hand_over(table, found, access, now_millis()):
                 continue
             try:
-                self._commit(table, state, events, now_millis())
+                self._commit(table, state, events, now_millis(), commit)
             except CommitConflictError:
                 # Another process takes over what is new at the same time.
                 continue
@@ -209,6 +228,29 @@ class Promoting:
             f"more came at {found} each time that it was looked at: stop its writers, then promote "
             f"{identifier} again"
         )
+
+    def adoption(self, table: Table) -> tuple[TableEvent, ...]:
+        """Return what the ledger says that takes a promoted table back from engines.
+
+        Raises:
+            UnsupportedError: Only the table's engines can write what it needs.
+        """
+        return self.handover.adoption(table)
+
+    def _events(
+        self, table: Table, source: str, protocol: ServingProtocol | None
+    ) -> tuple[TableEvent, ...]:
+        """Return what a promotion says.
+
+        Raises:
+            InvalidChangeError: The table cannot be served through the protocol.
+            UnsupportedError: The table stays its source's, or only its engines can write it.
+        """
+        if protocol is None:
+            return (*self.handover.promotion(table, source), *self.handover.adoption(table))
+        refuse_unservable(table.state.schema.options, protocol)
+        served = OwnerSet(owner="served", protocol=protocol)
+        return (*self.handover.promotion(table, source), served)
 
     def _lead(self, table: Table) -> None:
         """Bring what leads readers here up to the newest version of a table that is promoted.
@@ -226,14 +268,17 @@ class Promoting:
             ) from error
 
     def _commit(
-        self, table: Table, state: TableState, events: tuple[TableEvent, ...], now_millis: int
+        self,
+        table: Table,
+        state: TableState,
+        events: tuple[TableEvent, ...],
+        now_millis: int,
+        commit: CommitOptions,
     ) -> None:
-        table.take_over(
-            events,
-            state.version,
-            message=f"promoted: it followed {state.origin.source}",
-            effective_time=max(state.effective_millis, now_millis),
-        )
+        options: CommitOptions = {**commit}
+        options.setdefault("message", f"promoted: it followed {state.origin.source}")
+        options.setdefault("effective_time", max(state.effective_millis, now_millis))
+        table.take_over(events, state.version, **options)
 
     def _told(
         self, table: Table, source: str, transactions: int, files: int, *, is_new: bool
@@ -248,6 +293,23 @@ class Promoting:
             version=table.state.version,
             is_new=is_new,
         )
+
+
+def _refuse_promoted(table: Table, protocol: ServingProtocol | None) -> None:
+    """Refuse to promote a table for engines that was promoted for another owner.
+
+    Raises:
+        InvalidChangeError: It was.
+    """
+    owner = table.state.owner
+    if owner.kind == "mirrored" or protocol in {None, owner.protocol}:
+        return
+    way = "lakeledger serve-table" + (" --back" if owner.kind == "served" else "")
+    raise InvalidChangeError(
+        f"table {table.identifier} was promoted before, and its owner is {owner} since version "
+        f"{owner.since_version}; change that with: {way} {table.identifier}",
+        kind="ILLEGAL_STATE",
+    )
 
 
 def _recorded(handover: Handover, table: Table) -> str:

@@ -20,6 +20,7 @@ from ledger.events.commit import Transaction
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.events.spec_changes import SortColumn
+from ledger.events.table_events import OwnerSet
 from ledger.evolution.operations import in_words
 from tests.evolution.born import DELTA_LIFE, PROMOTED_LIFE, commits, snapshot
 
@@ -117,6 +118,14 @@ CASES: list[tuple[object, str]] = [
     (
         ClockCorrected(first_version=3, true_time_millis=1_356_998_400_000),
         "corrected the clock: the commits from version 3 on took effect by 2013-01-01 00:00:00",
+    ),
+    (
+        OwnerSet(owner="served", protocol="iceberg"),
+        "served: engines commit data through the iceberg protocol",
+    ),
+    (
+        OwnerSet(owner="ledger"),
+        "taken back: the ledger commits data, and engines commit no more",
     ),
     (
         FormatRulesRaised(rules={"toy": 3, "paimon": 2}),

@@ -16,7 +16,8 @@ from ledger.evolution.table.intent import TableIntent
 from ledger.files.live import LiveFiles
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
-from ledger.model.errors import InvalidInputError
+from ledger.model.errors import InvalidInputError, LedgerError
+from ledger.model.schema import Schema
 from ledger.model.snapshot import Totals
 from tests.evolution.born import born
 from tests.lakes import lake_on, memory, orders
@@ -31,6 +32,7 @@ VALUES: dict[str, Any] = {
     "Totals": Totals(),
     "int": 1,
     "str": "a",
+    "Literal['ledger', 'served']": "ledger",
 }
 ROWS = [each for each in OPERATIONS if isinstance(each, StateOperation)]
 
@@ -57,4 +59,20 @@ def test_a_table_that_others_own_takes_no_change_of_what_it_holds_but_its_end_an
 
     its_own = {"CorrectClock", "DropTable"}
     assert (refused == "MIRRORED") == (row.asked.__name__ not in its_own)
-    assert row.of_any_table == (row.asked.__name__ in its_own)
+    assert ("mirrored" in row.owners) == (row.asked.__name__ in its_own)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.asked.__name__)
+def test_a_served_table_takes_every_change_but_lists_of_files(row: StateOperation) -> None:
+    lake = lake_on(memory())
+    table = orders(lake, Schema.of({"id": "BIGINT"}, options={"ledger.formats": "iceberg"}))
+    table.start_serving()
+    past, touched = TablePast(table.log, LiveFiles(table.log)), RecentlyTouched(lambda _: ())
+    refused = ""
+    try:
+        TableIntent([sample(row.asked)], table.state, touched, past, INSTALLED)
+    except LedgerError as error:
+        refused = getattr(error, "kind", None) or ""
+
+    of_files = {"CommitSnapshot", "FastForward", "Rollback"}
+    assert (refused == "SERVED") == (row.asked.__name__ in of_files)

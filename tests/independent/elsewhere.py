@@ -31,6 +31,13 @@ class Elsewhere(Table):
         """Take one commit in."""
         super().fold(commit)
 
+    def createTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+        super().createTable(event, moment, commit)
+        self.state["owner"] = ["mirrored", None, 0]
+
+    def promoteTable(self, _event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+        self.state["owner"] = ["ledger", None, commit["version"]]
+
     def makes_schema(self, event: Doc) -> bool:
         """Whether a transaction with an event makes the next schema."""
         return (
@@ -208,7 +215,8 @@ class FromIceberg(Elsewhere):
 
     # Once the ledger owns it
 
-    def promoteTable(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+    def promoteTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+        super().promoteTable(event, moment, commit)
         holds(self.born["promotedVersion"] < 0, "a table is promoted once")
         last = event["lastSnapshotId"]
         taken = [each for each in self.born["snapshots"] if each < OWN_IDS_END]
@@ -301,7 +309,8 @@ class FromPaimon(Elsewhere):
             self.current = self.state["schemaId"]
         self.state["schemaId"] = self.current
 
-    def promoteTable(self, _event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+    def promoteTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+        super().promoteTable(event, moment, commit)
         holds(self.promoted_in < 0, "a table is promoted once")
         self.promoted_in = commit["version"]
         self.last_followed = max(self.snapshots, default=0)
@@ -423,7 +432,8 @@ class FromDelta(Elsewhere):
         delta["sha256"] = event.get("sha256", "")
         delta |= {key: event[key] for key in ("protocol", "metadata") if key in event}
 
-    def promoteTable(self, _event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+    def promoteTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+        super().promoteTable(event, moment, commit)
         holds(self.delta["promotedVersion"] < 0, "a table is promoted once")
         self.delta["promotedVersion"] = commit["version"]
         # What its own transaction makes of the schema is the ledger's.

@@ -310,6 +310,7 @@ class Table:
             "corrections": [],
             "named": [],
             "dropped": False,
+            "owner": ["ledger", None, 0],
         }
         self.lay_out_by_keys()
         if "partitionSpec" in event:
@@ -339,6 +340,13 @@ class Table:
         """Keep the highest id that a partition field ever had."""
         last = self.state["lastPartitionId"]
         self.state["lastPartitionId"] = max([last, *(each["fieldId"] for each in fields)])
+
+    def setOwner(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+        owner, protocol = event["owner"], event.get("protocol")
+        before = {"served": "ledger", "ledger": "served"}[owner]
+        holds(self.state["owner"][0] == before, f"{owner} follows another owner than {before}")
+        holds((protocol is None) == (owner == "ledger"), "a served table has a protocol")
+        self.state["owner"] = [owner, protocol, commit["version"]]
 
     def dropTable(self, _event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         self.state["dropped"] = True

@@ -49,7 +49,9 @@ OF_TABLES: Doc = {
     **dict.fromkeys(("tags", "partitionStatistics", "formatRules"), NO_MAP),
     **dict.fromkeys(("branches", "statistics"), NO_MAP),
     **dict.fromkeys(("nameMappingSchemaIds", "corrections"), NO_LIST),
+    "owner": {},
 }
+OF_OWNERS: Doc = {"kind": "ledger", "protocol": None, "sinceVersion": 0}
 OF_SCHEMAS: Doc = {
     **dict.fromkeys(("partitionKeys", "primaryKeys", "identifierFieldIds"), NO_LIST),
     "options": {},
@@ -184,6 +186,7 @@ def of_table(table: Table) -> Doc:
         },
         "lastBranchNumber": state["branchesEver"],
         "statistics": dict(sorted(state["puffin"].items())),
+        "owner": less(dict(zip(OF_OWNERS, state["owner"], strict=True)), OF_OWNERS),
     }
     return less(found, OF_TABLES)
 

@@ -51,14 +51,17 @@ def test_what_pypaimon_wrote_is_read_the_same_before_and_after_its_promotion(
     lake = lake_in(tmp_path / "lake")
     lake.import_table("a.b", str(source), format_name="paimon")
     count = agrees(tmp_path / "lake", lake)
-    lake.promote("a.b")
+    lake.promote("a.b", protocol="paimon")
     table = lake.table("a.b")
     table.alter([AddColumn(("day",), "DATE")])
+    table.create_tag("served")
+    assert agrees(tmp_path / "lake", lake) == count + 3
+    table.stop_serving()
     table.delete_files(table.at().files[0].path)
     table.create_tag("mine")
     table.rollback(snapshot=1)
     table.expire_snapshots(before=table.state.last_snapshot_id)
-    assert agrees(tmp_path / "lake", lake) == count + 6
+    assert agrees(tmp_path / "lake", lake) == count + 8
 
 
 def test_what_pyiceberg_wrote_is_read_the_same_before_and_after_its_promotion(
@@ -73,15 +76,18 @@ def test_what_pyiceberg_wrote_is_read_the_same_before_and_after_its_promotion(
     lake = lake_in(tmp_path / "lake")
     lake.import_table("a.b", theirs.metadata_location)
     count = agrees(tmp_path / "lake", lake)
-    lake.promote("a.b")
+    lake.promote("a.b", protocol="iceberg")
     table = lake.table("a.b")
     table.alter([AddColumn(("day",), "DATE")])
+    table.create_tag("served")
+    assert agrees(tmp_path / "lake", lake) == count + 3
+    table.stop_serving()
     path = f"{table.location}/1.parquet"
     table.append([FileChange(path=path, record_count=1, file_size_in_bytes=9, field_ids=True)])
     table.create_tag("mine")
     table.delete_files(path)
     table.expire_snapshots(before=table.state.last_snapshot_id)
-    assert agrees(tmp_path / "lake", lake) == count + 6
+    assert agrees(tmp_path / "lake", lake) == count + 8
 
 
 def test_what_follows_a_delta_log_is_read_the_same(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from tests.independent.replayer import Table as Replayed
 from tests.lakes import lake_on
 
 DATA = Path(__file__).parents[1] / "data"
+ICEBERG_ALONE = {"ledger.formats": "iceberg"}
 COMMITS = 150
 ROW = type_from_json(
     {
@@ -131,6 +132,11 @@ def a_life(lake: Ledger, seed: int) -> None:
     lake.drop_table("db.keyed")
     other = lake.create_table("db.t", {"id": "INT", "day": "DATE"})
     other.alter([SetOption("partition", "day"), SetOption("primary-key", "id,day")])
+    served = lake.create_table("db.s", ledger.Schema.of({"id": "INT"}, options=ICEBERG_ALONE))
+    served.start_serving()
+    served.alter([SetOption("k", "1")])
+    served.stop_serving()
+    served.start_serving("iceberg")
     other = lake.create_table("db.long", {"id": "INT"})
     many = [
         FileChange(path=f"{number}.parquet", record_count=1, file_size_in_bytes=9)

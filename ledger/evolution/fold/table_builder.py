@@ -69,7 +69,7 @@ from ledger.events.snapshot_events import (
     TagReplaced,
 )
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
-from ledger.events.table_events import TableCreated, TableDropped, TablePromoted
+from ledger.events.table_events import OwnerSet, TableCreated, TableDropped, TablePromoted
 from ledger.evolution.fold.clock import correction_of, refuse_misplaced, refuse_untimely
 from ledger.evolution.fold.outside import keeps_outside, kept_outside
 from ledger.evolution.fold.schema_builder import SchemaBuilder, SchemaRule, schema_rule
@@ -86,6 +86,7 @@ from ledger.evolution.table.origin.iceberg import (
 from ledger.evolution.table.origin.iceberg_builder import IcebergOriginBuilder
 from ledger.evolution.table.origin.native import NATIVE, NativeOrigin
 from ledger.evolution.table.origin.paimon import PaimonOrigin
+from ledger.evolution.table.owner import LEDGER, Owner
 from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
 from ledger.model.errors import InvalidChangeError, TableDroppedError
 from ledger.model.instant import ClockCorrection
@@ -119,6 +120,7 @@ class TableBuilder:
         "_layout",
         "_named_schema_ids",
         "_origin",
+        "_owner",
         "_owns",
         "_puffin",
         "_schema",
@@ -162,6 +164,7 @@ class TableBuilder:
         self._frozen_schema: Schema | None = None
         self._branches = BranchTrail({}, 0)
         self._origin: _Origin = NATIVE
+        self._owner = LEDGER
 
     def _resume(self, state: TableState) -> None:
         self.version = state.version
@@ -186,6 +189,7 @@ class TableBuilder:
         self._identity = (state.table_id, state.path, state.is_external)
         self._created = (state.created_at, state.created_by)
         self._updated = (state.updated_at, state.updated_by)
+        self._owner = state.owner
         if isinstance(state.origin, IcebergOrigin):
             self._origin = IcebergOriginBuilder(state.origin)
             self._snapshots = SnapshotTrail(None, Totals())
@@ -211,7 +215,7 @@ class TableBuilder:
     @property
     def lists_elsewhere(self) -> bool:
         """Whether the files of its snapshot events are in the manifests of others alone."""
-        return isinstance(self._origin, PaimonOrigin) and self._origin.is_mirrored
+        return isinstance(self._origin, PaimonOrigin) and not self._origin.is_promoted
 
     @property
     def origin(self) -> Origin:
@@ -298,7 +302,7 @@ class TableBuilder:
             case NativeOrigin() | DeltaOrigin():
                 self._schema_id += 1
             case PaimonOrigin() as paimon:
-                if paimon.is_mirrored:
+                if not paimon.is_promoted:
                     # The event that names the columns has given it.
                     self._frozen_schema = None
                 else:
@@ -336,7 +340,7 @@ class TableBuilder:
                 return cls._raise_rules
             case TableCreated():
                 return cls._create
-            case TableDropped() | TablePromoted():
+            case TableDropped() | TablePromoted() | OwnerSet():
                 return cls._change_owner
             case (
                 ColumnAdded()
@@ -442,7 +446,7 @@ class TableBuilder:
     def _fold_paimon_snapshot(
         self, event: SnapshotCommitted | RolledBack, paimon: PaimonOrigin, moment: int
     ) -> None:
-        if paimon.is_mirrored:
+        if not paimon.is_promoted:
             self._origin = paimon.committed(snapshot_of(event, moment), self.version)
             return
         trail = paimon.going_on()
@@ -481,12 +485,18 @@ class TableBuilder:
         self._layout.apply(event)
 
     def _change_owner(
-        self, event: TableDropped | TablePromoted, _author: str, _moment: int
+        self, event: TableDropped | TablePromoted | OwnerSet, _author: str, _moment: int
     ) -> None:
-        if isinstance(event, TablePromoted):
-            self._promote(event)
-        else:
-            self._dropped = self._is_closed = True
+        match event:
+            case TablePromoted():
+                self._promote(event)
+                self._owner = Owner(since_version=self.version)
+            case OwnerSet():
+                self._owner = self._owner.after(event, self.version)
+            case TableDropped():
+                self._dropped = self._is_closed = True
+            case _:
+                assert_never(event)
 
     def _create(self, event: TableCreated, author: str, moment: int) -> None:
         if self.version:
@@ -508,6 +518,7 @@ class TableBuilder:
         origin = event.origin
         if isinstance(origin, UnsetType):
             return
+        self._owner = Owner("mirrored")
         match origin:
             case PaimonBirth():
                 self._schema_id = origin.schema_id
@@ -888,6 +899,7 @@ class TableBuilder:
             corrections=self._corrections,
             format_rules=self._format_rules,
             origin=origin,
+            owner=self._owner,
             keeps_outside=bool(self.keeps_outside),
             branches=self._branches.branches,
             last_branch_number=self._branches.last_number,

@@ -25,6 +25,7 @@ from ledger.evolution.table.origin.delta import DeltaOrigin
 from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.evolution.table.origin.native import NATIVE, NativeOrigin
 from ledger.evolution.table.origin.paimon import PaimonOrigin
+from ledger.evolution.table.owner import LEDGER, Owner
 from ledger.model.instant import ClockCorrection
 from ledger.model.late import decoded
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, SortOrder, Specs
@@ -65,6 +66,7 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     branches: dict[str, Branch] = {}
     last_branch_number: int = 0
     statistics: dict[int, IcebergStatistics] = {}
+    owner: Owner | None = None
 
 
 class _Read(_State, frozen=True, gc=False, rename="camel"):
@@ -110,7 +112,7 @@ _ENCODER = msgspec.json.Encoder()
 
 _CHANGED = {
     *("schema", "specs", "totals", "tags", "partition_statistics", "statistics", "format_rules"),
-    *("branches", "origin"),
+    *("branches", "origin", "owner"),
 }
 """What a record holds in another shape, or another order, than the value."""
 
@@ -210,6 +212,7 @@ class TableStream:
             specs=tuple(state.specs),
             origin=None if isinstance(state.origin, NativeOrigin) else state.origin,
             totals=state.totals,
+            owner=None if state.owner == LEDGER else state.owner,
             tags=dict(sorted(state.tags.items())),
             partition_statistics=dict(sorted(state.partition_statistics.items())),
             statistics=dict(sorted(state.statistics.items())),
@@ -230,6 +233,7 @@ class TableStream:
             schema=read_schema(read.schema),
             specs=Specs(_SPECS_DECODER.decode(read.specs)),
             totals=read.totals or Totals(),
+            owner=read.owner or LEDGER,
             tags=_Tags(read.tags, {}),
             origin=read.origin or NATIVE,
             partition_statistics=read.partition_statistics,

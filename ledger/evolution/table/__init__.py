@@ -7,6 +7,7 @@ Others may import:
     `conflicts`      what the commits of others did, and what both wanted
     `decision`       what changes of schema and layout come to, before its formats are asked
     `origin`         where a table comes from, and the questions whose answers depend on it
+    `owner`          the party that commits data to a table
     `operations`     the rows of what can be asked of snapshots, tags and statistics
     `snapshots`      the rules of snapshots, tags, expiry and statistics
     `snapshot_fold`  how a snapshot's fact becomes what readers see

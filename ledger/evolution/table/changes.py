@@ -12,6 +12,7 @@ from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.snapshot_events import ChangesReference
 from ledger.events.spec_changes import SpecChange
+from ledger.events.table_events import ServingProtocol
 from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.model.errors import InvalidInputError
@@ -212,6 +213,18 @@ class SetStatistics(Struct, frozen=True):
             raise InvalidInputError(f"{excerpt(given)} are no blobs: {error}") from error
 
 
+class SetOwner(Struct, frozen=True):
+    """Let the table have another owner.
+
+    Attributes:
+        owner: The owner from then on.
+        protocol: The protocol that engines commit through; None where they do not.
+    """
+
+    owner: Literal["ledger", "served"]
+    protocol: ServingProtocol | None = None
+
+
 class AllowIncompatibleChanges(Struct, frozen=True):
     """Let this transaction make columns required although older rows may lack them."""
 
@@ -233,6 +246,7 @@ OtherChange = (
     | ExpireSnapshots
     | SetPartitionStatistics
     | SetStatistics
+    | SetOwner
     | CorrectClock
     | DropTable
 )

@@ -43,6 +43,7 @@ from ledger.evolution.table.changes import (
 from ledger.evolution.table.conflicts.conflicts import Needs, contradicted, lost, taken
 from ledger.evolution.table.conflicts.touched import FileWish, RecentlyTouched
 from ledger.evolution.table.decision import Decided, TableWishes
+from ledger.evolution.table.owner import METADATA_OWNERS, OwnerKind, refuse_unservable
 from ledger.model.errors import (
     AlreadyExistsError,
     InvalidChangeError,
@@ -162,7 +163,7 @@ class TableIntent:
 
     def _on(self, state: TableState) -> tuple[TableEvent, ...] | Landed:
         if not state.dropped:
-            self._refuse_mirrored(state)
+            self._refuse_of_owner(state)
             events = tuple(self._decide(state))
             if self._asker is not None:
                 refuse_commit(state, events, self._asker)
@@ -173,7 +174,7 @@ class TableIntent:
         raise TableDroppedError("the table was dropped; open its name again to see what is there")
 
     def _resolved(self, base: TableState) -> tuple[TableEvent, ...]:
-        self._refuse_mirrored(base)
+        self._refuse_of_owner(base)
         if not self._wishes:
             return ()
         rules = partial(self._rules, base)
@@ -184,9 +185,22 @@ class TableIntent:
         self._wishes.anchors = None
         return self._on(base)
 
-    def _refuse_mirrored(self, state: TableState) -> None:
-        if not state.is_mirrored or all(map(_is_of_any_table, self._asked)):
+    def _refuse_of_owner(self, state: TableState) -> None:
+        """Refuse what the table's owner does not let the library do.
+
+        Data of a served table comes through manifests, by another request than a list of files.
+        """
+        owner = state.owner
+        if owner.kind == "ledger" or all(owner.kind in _owners(each) for each in self._asked):
             return
+        if owner.kind == "served":
+            raise InvalidChangeError(
+                f"the table is served: engines commit its data through the {owner.protocol} "
+                f"protocol since version {owner.since_version}, and no list of data files can be "
+                "committed here. Commit through the server, or take the table back first "
+                "(lakeledger serve-table TABLE --back, or Table.stop_serving)",
+                kind="SERVED",
+            )
         origin = state.origin
         marks = any(isinstance(e, SetOption) and e.key == PERSONAL_OPTION for e in self._asked)
         there = f"set the property {PERSONAL_OPTION} there" if marks else "change it there"
@@ -248,6 +262,8 @@ class TableIntent:
 
     def _rules(self, state: TableState, options: Mapping[str, str]) -> Rules:
         refuse_unknown(options, state.schema.options, self._formats)
+        if state.owner.protocol is not None:
+            refuse_unservable(options, state.owner.protocol)
         return Rules.of(options, allow_incompatible=self._allows_incompatible)
 
     def _refuse_names(self, state: TableState, schema: Schema, change: SnapshotChange) -> None:
@@ -287,9 +303,10 @@ class TableIntent:
         return None
 
 
-def _is_of_any_table(change: TableChange) -> bool:
+def _owners(change: TableChange) -> frozenset[OwnerKind]:
+    """Return the owners of a table under which a change may be asked."""
     row = BY_ASKED.get(type(change))
-    return isinstance(row, StateOperation) and row.of_any_table
+    return row.owners if isinstance(row, StateOperation) else METADATA_OWNERS
 
 
 def _claims_nothing(change: OtherChange) -> bool:

@@ -27,7 +27,13 @@ from ledger.events.snapshot_events import (
     TagDeleted,
     TagReplaced,
 )
-from ledger.events.table_events import TableCreated, TableDropped, TableName, TablePromoted
+from ledger.events.table_events import (
+    OwnerSet,
+    TableCreated,
+    TableDropped,
+    TableName,
+    TablePromoted,
+)
 from ledger.evolution.decide_clock import CorrectClock, decide_clock
 from ledger.evolution.operation import Cell, Course, Operation, StateOperation, no_cells
 from ledger.evolution.table import changes as asked
@@ -45,6 +51,12 @@ from ledger.evolution.table.origin.operations import (
     says_no_ref,
     says_ref,
 )
+from ledger.evolution.table.owner import (
+    ANY_OWNER,
+    DATA_OWNERS,
+    METADATA_OWNERS,
+    refuse_unservable,
+)
 from ledger.evolution.table.snapshots import (
     decide_expiry,
     decide_puffin,
@@ -53,6 +65,7 @@ from ledger.evolution.table.snapshots import (
     decide_tag,
     tag_holds,
 )
+from ledger.model.errors import InvalidChangeError
 from ledger.model.messages.excerpt import moment, size
 
 
@@ -123,6 +136,28 @@ def _decide_drop(course: Course, change: asked.DropTable) -> TableDropped:
     return TableDropped(identifier=name, table_id=course.state.table_id)
 
 
+def _decide_owner(course: Course, change: asked.SetOwner) -> OwnerSet | None:
+    state, owner = course.state, course.state.owner
+    if (owner.kind, owner.protocol) == (change.owner, change.protocol):
+        return None
+    if change.protocol is None:
+        if not state.lists_files:
+            raise InvalidChangeError(
+                "the manifests of engines list the table's live files: the ledger lists them "
+                "itself before it takes the table back (Table.stop_serving does both)",
+                kind="SERVED",
+            )
+        return OwnerSet(owner="ledger")
+    if owner.kind == "served":
+        raise InvalidChangeError(
+            f"the table is served through the {owner.protocol} protocol already: take it back "
+            "first (lakeledger serve-table --back)",
+            kind="SERVED",
+        )
+    refuse_unservable(course.schema.options, change.protocol)
+    return OwnerSet(owner="served", protocol=change.protocol)
+
+
 def _clock(fact: ClockCorrected) -> Iterator[tuple[Cell, Any]]:
     yield ("clock",), fact.true_time_millis
 
@@ -136,9 +171,20 @@ def _promoted(_fact: TablePromoted) -> Iterator[tuple[Cell, Any]]:
     yield ("owner",), "ledger"
 
 
+def _owner(fact: OwnerSet) -> Iterator[tuple[Cell, Any]]:
+    served = fact.protocol is not UNSET
+    yield ("owner",), f"{fact.owner} ({fact.protocol})" if served else fact.owner
+
+
 def _says_promotion(fact: TablePromoted) -> str:
     swapped = f"; {fact.catalog} leads here" if fact.catalog is not UNSET else ""
     return f"promoted: the ledger owns the table, which followed {fact.source}{swapped}"
+
+
+def _says_owner(fact: OwnerSet) -> str:
+    if fact.owner == "served":
+        return f"served: engines commit data through the {fact.protocol} protocol"
+    return "taken back: the ledger commits data, and engines commit no more"
 
 
 def _says_rules(fact: FormatRulesRaised) -> str:
@@ -266,7 +312,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         facts=(SnapshotCommitted,),
         decide=_decide_snapshot,
         asks_formats=True,
-        of_any_table=False,
+        owners=DATA_OWNERS,
         sets=_snapshot,
         claims=_fast_forward,
         says=_says_snapshot,
@@ -278,7 +324,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         facts=(),
         decide=_decide_fast_forward,
         asks_formats=True,
-        of_any_table=False,
+        owners=DATA_OWNERS,
         sets=_snapshot,
         claims=_fast_forward,
         says=_says_snapshot,
@@ -296,7 +342,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         facts=(SnapshotRefSet,),
         decide=_decide_branch,
         asks_formats=True,
-        of_any_table=False,
+        owners=METADATA_OWNERS,
         sets=ref_cells,
         claims=ref_cells,
         says=says_ref,
@@ -307,7 +353,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         facts=(SnapshotRefRemoved,),
         decide=_decide_no_branch,
         asks_formats=False,
-        of_any_table=False,
+        owners=METADATA_OWNERS,
         sets=no_ref_cells,
         claims=no_ref_cells,
         says=says_no_ref,
@@ -318,7 +364,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         facts=(RolledBack,),
         decide=_decide_snapshot,
         asks_formats=True,
-        of_any_table=False,
+        owners=DATA_OWNERS,
         sets=_snapshot,
         claims=_unseen,
         says=_says_rollback,
@@ -329,7 +375,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         facts=(TagCreated,),
         decide=_decide_tag,
         asks_formats=True,
-        of_any_table=False,
+        owners=METADATA_OWNERS,
         sets=_tagged,
         claims=_tagged,
         says=lambda it: f"tagged snapshot {it.snapshot_id} as {it.tag_name}",
@@ -340,7 +386,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         facts=(TagReplaced,),
         decide=_decide_tag,
         asks_formats=True,
-        of_any_table=False,
+        owners=METADATA_OWNERS,
         sets=_tagged,
         claims=_tagged,
         says=lambda it: f"moved tag {it.tag_name} to snapshot {it.snapshot_id}",
@@ -351,7 +397,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         facts=(TagDeleted,),
         decide=_decide_tag,
         asks_formats=False,
-        of_any_table=False,
+        owners=METADATA_OWNERS,
         sets=_untagged,
         claims=_untagged,
         says=lambda it: f"deleted tag {it.tag_name}",
@@ -362,7 +408,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         facts=(SnapshotsExpired,),
         decide=_decide_expiry,
         asks_formats=False,
-        of_any_table=False,
+        owners=METADATA_OWNERS,
         sets=_expired,
         # It only moves a bound forward.
         claims=no_cells,
@@ -374,7 +420,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         facts=(PartitionStatisticsSet,),
         decide=lambda course, change: decide_statistics(course.state, change),
         asks_formats=False,
-        of_any_table=False,
+        owners=METADATA_OWNERS,
         sets=_statistics,
         claims=_statistics,
         says=lambda it: f"published partition statistics of snapshot {it.snapshot_id}",
@@ -385,7 +431,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         facts=(StatisticsSet,),
         decide=lambda course, change: decide_puffin(course.state, change),
         asks_formats=False,
-        of_any_table=False,
+        owners=METADATA_OWNERS,
         sets=_puffin,
         claims=_puffin,
         says=lambda it: f"published statistics of snapshot {it.statistics.snapshot_id}",
@@ -396,6 +442,17 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=_promoted,
         claims=_promoted,
         says=_says_promotion,
+        alters=True,
+    ),
+    StateOperation(
+        asked=asked.SetOwner,
+        facts=(OwnerSet,),
+        decide=_decide_owner,
+        asks_formats=False,
+        owners=METADATA_OWNERS,
+        sets=_owner,
+        claims=_owner,
+        says=_says_owner,
         alters=True,
     ),
     Operation(
@@ -410,7 +467,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         facts=(ClockCorrected,),
         decide=lambda course, change: decide_clock(course.state, change),
         asks_formats=False,
-        of_any_table=True,
+        owners=ANY_OWNER,
         sets=_clock,
         claims=_clock,
         says=says_correction,
@@ -421,7 +478,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         facts=(TableDropped,),
         decide=_decide_drop,
         asks_formats=False,
-        of_any_table=True,
+        owners=ANY_OWNER,
         sets=_dropped,
         claims=no_cells,
         says=says_drop,

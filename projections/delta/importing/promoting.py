@@ -51,7 +51,7 @@ class DeltaHandover:
         del table, source, access
         return False
 
-    def events(self, table: Table, source: str) -> tuple[TableEvent, ...]:
+    def promotion(self, table: Table, source: str) -> tuple[TableEvent, ...]:
         """Return what the promotion says, and refuse what the ledger cannot own.
 
         Raises:
@@ -75,6 +75,11 @@ class DeltaHandover:
             # Once the source keeps others out there is no way back.
             _check_projection(table, delta, events)
         return events
+
+    def adoption(self, table: Table) -> tuple[TableEvent, ...]:
+        """Return nothing: the ledger lists the files of a table from Delta ever since."""
+        del table
+        return ()
 
     def hand_over(self, table: Table, source: str, access: FileAccess, now_millis: int) -> bool:
         """Write the version that keeps others out, if nobody has committed meanwhile.

@@ -37,13 +37,12 @@ class IcebergHandover:
         """Whether the source leads to the ledger's own files already."""
         return _is_own(table, open_source(source, access).newest.url)
 
-    def events(self, table: Table, source: str) -> tuple[TableEvent, ...]:
-        """Return what the promotion says, and refuse what the ledger cannot own.
+    def promotion(self, table: Table, source: str) -> tuple[TableEvent, ...]:
+        """Return what the promotion says.
 
         Raises:
-            UnsupportedError: The table is encrypted, has no manifest list, or marks a column as
-                personal that there is not.
-            NotFoundError: A manifest is gone.
+            UnsupportedError: The table is encrypted, or marks a column as personal that there is
+                not.
         """
         state = table.state
         born = state.imported_from(IcebergOrigin)
@@ -63,8 +62,20 @@ class IcebergHandover:
         said = TablePromoted(
             source=born.source, catalog=_catalog(source) or UNSET, last_snapshot_id=last
         )
-        adopted = _adopted(table, state, born, last)
-        return (said,) if adopted is None else (said, adopted)
+        return (said,)
+
+    def adoption(self, table: Table) -> tuple[TableEvent, ...]:
+        """Return the snapshot that lists the live files; nothing without a snapshot.
+
+        Raises:
+            UnsupportedError: A snapshot has no manifest list.
+            NotFoundError: A manifest is gone.
+        """
+        state = table.state
+        origin = state.imported_from(IcebergOrigin)
+        last = origin.last_assigned_id if origin.is_promoted else last_taken(origin.snapshots)
+        adopted = _adopted(table, state, origin, last)
+        return () if adopted is None else (adopted,)
 
     def hand_over(self, table: Table, source: str, access: FileAccess, now_millis: int) -> bool:
         """Swap the catalog's pointer, if it is where the last import found it."""

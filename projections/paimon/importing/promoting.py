@@ -63,8 +63,13 @@ class PaimonHandover:
             )
         return False
 
-    def events(self, table: Table, source: str) -> tuple[TableEvent, ...]:
-        """Return what the promotion says, and refuse what the ledger cannot own.
+    def promotion(self, table: Table, source: str) -> tuple[TableEvent, ...]:
+        """Return what the promotion says: Paimon's engines can write any table of theirs."""
+        del source
+        return (TablePromoted(source=table.state.origin.source),)
+
+    def adoption(self, table: Table) -> tuple[TableEvent, ...]:
+        """Return the snapshot that lists the live files; nothing without a snapshot.
 
         Raises:
             UnsupportedError: Only Paimon's engines can write what the table needs.
@@ -72,15 +77,15 @@ class PaimonHandover:
         """
         state = table.state
         paimon = state.imported_from(PaimonOrigin)
+        source = paimon.source
         for problem in _table_problems(state):
             raise UnsupportedError(f"{source} stays its engines': {problem}")
         files = engine_files(table, state)
         for problem in _file_problems(state, paimon, files):
             raise UnsupportedError(f"{source} stays its engines': {problem}")
-        said = TablePromoted(source=paimon.source)
         current = paimon.current
         if current is None:
-            return (said,)
+            return ()
         adopted = adopting(
             files,
             snapshot_id=current.id + 1,
@@ -88,7 +93,7 @@ class PaimonHandover:
             watermark=UNSET if current.watermark is None else current.watermark,
             named_schema_ids=tuple(sorted({each.schema_id for each in files})),
         )
-        return (said, adopted)
+        return (adopted,)
 
     def hand_over(self, table: Table, source: str, access: FileAccess, now_millis: int) -> bool:
         """Write the file that keeps others out, if nobody has committed meanwhile.
@@ -179,11 +184,11 @@ def _table_problems(state: TableState) -> Iterator[str]:
     if schema.primary_keys:
         yield (
             f"it has the primary key {', '.join(schema.primary_keys)}, and only they merge the "
-            "levels that its rows stand in; go on following it, or " + _OWN_TABLE
+            "levels that its rows stand in; go on following or serving it, or " + _OWN_TABLE
         )
     for option, why in _OF_ROWS.items():
         if schema.options.get(option, "").lower() == "true":
-            yield f"it has {option}, so that {why}; go on following it, or {_OWN_TABLE}"
+            yield f"it has {option}, so that {why}; go on following or serving it, or {_OWN_TABLE}"
     if state.snapshot is not None and state.snapshot.index_manifest is not None:
         yield (
             f"snapshot {state.snapshot.id} reads the index manifest "

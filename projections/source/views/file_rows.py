@@ -214,13 +214,14 @@ def _snapshots(scan: Scan) -> Iterator[tuple[TransactionStep[TableEvent], Snapsh
 
 def _is_before_promotion(scan: Scan, step: TransactionStep[TableEvent]) -> bool:
     """Whether a snapshot's files come again in the promotion, which lists all live files."""
-    return step.commit.version < scan.final().origin.lists_files_since
+    final = scan.final()
+    return final.lists_files and step.commit.version < final.origin.lists_files_since
 
 
 def _refuse_engines(scan: Scan) -> None:
     """Refuse a table whose files an engine lists; what a promotion listed begins with all."""
     final = scan.final()
-    if final.is_mirrored:
+    if final.is_mirrored or not final.lists_files:
         raise UnsupportedError(
             f"the files of this table stand in the manifests of {final.origin.source}: "
             "they are not in the log. Read the views commits, events, columns, snapshots and "

@@ -62,11 +62,6 @@ class DeltaOrigin(
     source_schema_id: int = field(default=-1, name="sourceSchemaId")
 
     @property
-    def is_mirrored(self) -> bool:
-        """Whether the table follows its source and takes no commits."""
-        return self.promoted_in < 0
-
-    @property
     def is_promoted(self) -> bool:
         """Whether the table followed its source before the ledger owned it."""
         return self.promoted_in >= 0

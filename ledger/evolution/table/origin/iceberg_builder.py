@@ -393,11 +393,11 @@ class TakenOver(Struct, frozen=True):
         """Return the events.
 
         Raises:
-            InvalidChangeError: The table was not born elsewhere.
+            InvalidChangeError: The ledger owns the table.
         """
         del winners
-        if state is None or not state.is_mirrored:
-            raise _refused("the table was not born elsewhere, and follows nobody")
+        if state is None or state.owner.kind == "ledger":
+            raise _refused("the table is the ledger's own, and follows nobody")
         return self.events
 
 

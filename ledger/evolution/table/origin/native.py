@@ -303,9 +303,6 @@ class NativeOrigin(LedgerCounted, Struct, frozen=True):
     source: ClassVar[str] = ""
     """Where the table comes from; empty, since it comes from nowhere else."""
 
-    is_mirrored: ClassVar[bool] = False
-    """Whether the table follows a source and takes no commits."""
-
     is_promoted: ClassVar[bool] = False
     """Whether the table followed a source before the ledger owned it."""
 

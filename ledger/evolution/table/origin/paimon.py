@@ -92,11 +92,6 @@ class PaimonOrigin(
         return {**self.kept, **self.snapshots}
 
     @property
-    def is_mirrored(self) -> bool:
-        """Whether the table follows its source and takes no commits."""
-        return self.promoted_in < 0
-
-    @property
     def is_promoted(self) -> bool:
         """Whether the table followed its source before the ledger owned it."""
         return self.promoted_in >= 0
