@@ -101,6 +101,19 @@ def two_options_set(lake: Ledger) -> None:
         lake.table(TABLE).alter([SetOption("k", value)])
 
 
+def iceberg_alone(lake: Ledger) -> None:
+    lake.table(TABLE).alter([SetOption("ledger.formats", "iceberg")])
+
+
+def served(lake: Ledger) -> None:
+    iceberg_alone(lake)
+    lake.table(TABLE).start_serving("iceberg")
+
+
+def taken_back(lake: Ledger) -> None:
+    lake.table(TABLE).stop_serving()
+
+
 @frozen
 class Line:
     """A command line that commits.
@@ -169,6 +182,9 @@ LINES = [
     Line(("rename", TABLE, "shop.sales"), other=("rename", TABLE, "shop.sold")),
     Line(("drop", TABLE)),
     Line(("drop", "empty"), other=("drop", "emptier")),
+    Line(("serve-table", TABLE), before=iceberg_alone, other=("serve-table", TABLE, "--back")),
+    Line(("serve-table", TABLE), taken_back, iceberg_alone),
+    Line(("serve-table", TABLE, "--back"), served, served),
     Line(("move",)),
     Line(("erase", "--author", "ann")),
     Line(("correct-clock", TABLE), before=a_year_ahead),

@@ -100,8 +100,9 @@ ELSEWHERE = (
     "lakeledger import paimon",
     "lakeledger project delta",
     "lakeledger promote",
+    "lakeledger serve-table",
 )
-"""What needs somebody else's table, or one declared to be Delta's, runs in its tests."""
+"""What needs somebody else's table, or one that declares other formats, runs in its tests."""
 
 
 def is_for_the_shell(line: str) -> bool:

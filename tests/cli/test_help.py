@@ -43,6 +43,7 @@ def test_help_stands_in_one_panel_by_what_a_person_wants(run: Run, installed: No
     assert re.findall(r"^. ([a-z-]+) ", after, re.MULTILINE) == [
         "follow",
         "promote",
+        "serve-table",
         "project",
         "stats",
     ]

@@ -385,6 +385,38 @@ class Foreign:
         done = has_event("lake", "promoteTable")
         admitted = "Complete it with: lakeledger promote shop.t"
         yield Case(f"promote_{name}", promotion, self.changed, self.outcome, done, admitted)
+        if name == "delta":
+            return
+        serving = ("serve-table", "shop.t", "--ledger", "lake")
+        yield Case(f"serve_{name}", serving, self.changed, self.outcome, done, admitted)
+        yield Case(
+            f"serve_back_{name}",
+            (*serving, "--back", "--commit-id", "17"),
+            self.served,
+            self.outcome,
+            is_taken_back,
+            "",
+        )
+
+    def served(self, home: Path) -> None:
+        """Make a source and a ledger that promoted it for engines."""
+        self.changed(home)
+        protocol: Any = self.format_name
+        opened(home / "lake").promote("shop.t", protocol=protocol)
+
+
+def is_taken_back(home: Path) -> bool:
+    """Whether the table of a ledger is the library's again."""
+    return opened(home / "lake").table("shop.t").state.owner.kind == "ledger"
+
+
+def servable(home: Path) -> None:
+    """Make a ledger with a table that declares one format."""
+    lake = ledger_with_shop(home)
+    table = lake.create_table(
+        "shop.t", Schema.of({"id": "BIGINT"}, options={"ledger.formats": "iceberg"})
+    )
+    table.append([FileChange(path="1.parquet", record_count=1, file_size_in_bytes=100)])
 
 
 # Exports
@@ -552,6 +584,14 @@ def _cases() -> Iterator[Case]:
         with_lines,
         lambda home: ledger_outcome(home / "lake"),
         is_begun,
+    )
+    yield Case(
+        "serve",
+        ("serve-table", "shop.t", "--ledger", "lake"),
+        servable,
+        lambda home: ledger_outcome(home / "lake"),
+        has_event("lake", "setOwner"),
+        "",
     )
     yield branch_case("branch", "createBranch", "other")
     yield branch_case("branch_forward", "fastForwardBranch", "audit", "--fast-forward")

@@ -53,6 +53,7 @@ _COMMANDS = {
     "maintain": ("commands.keep.maintain", "Remove what nobody needs any more, seal what is missing; safe beside any writer."),
     "follow": ("commands.keep.follow", "Keep the files of every format that a table's option ledger.follow names up to its commits."),
     "promote": ("commands.keep.promote", "Own a table that others owned until now, and that the ledger followed."),
+    "serve-table": ("commands.keep.serve_table", "Let engines commit a table's data through a server, or take it back."),
     "move": ("commands.keep.move", "Say that the ledger was moved to where it is now: stop all writers of the old place first."),
     "export": ("commands.keep.export", "Write a ledger to stdout as lines of JSON: its commits byte for byte, and what they name."),
     "import": ("commands.keep.imports", "Bring in what exists elsewhere: a ledger, or tables of other formats."),

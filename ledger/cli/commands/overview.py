@@ -34,7 +34,7 @@ FAMILIES: Final = {
         "rollback",
         "expire",
     ),
-    PLUGINS: ("follow", "promote"),
+    PLUGINS: ("follow", "promote", "serve-table"),
     "Look after a ledger": (
         "verify",
         "maintain",

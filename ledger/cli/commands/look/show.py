@@ -8,10 +8,12 @@ from typing import Annotated, Any
 from attrs import evolve
 from cyclopts import Parameter
 
+from ledger.cli.commands.keep.serve_table import owner_document
 from ledger.cli.exits import UsageError
 from ledger.cli.options import InstantFlags, LedgerFlags, named_so, tables_of
 from ledger.cli.plugins import view
 from ledger.cli.screen import Cell, Screen
+from ledger.evolution.table.owner import LEDGER
 from ledger.ledger import Ledger
 from ledger.model.errors import NotFoundError
 from ledger.model.messages.excerpt import moment, size
@@ -122,6 +124,7 @@ def _document(lake: Ledger, table: Table, at: TableAt, tags: Mapping[str, Tag]) 
     document: dict[str, Any] = {
         "identifier": render(table.identifier),
         "version": at.version,
+        "owner": owner_document(state.owner),
         "table": render(view("table")(state, table.identifier, root_url=lake.url)),
         "following": [each.document() for each in table.freshness()],
         "tags": [
@@ -146,6 +149,7 @@ def _print(screen: Screen, title: str, table: Table, at: TableAt, tags: Mapping[
             "version": at.version,
             "changed": f"{moment(at.state.updated_at)} UTC by {changed_by}",
             "schema": at.schema.id,
+            "owner": None if at.state.owner == LEDGER else str(at.state.owner),
             "partitioned by": ", ".join(at.schema.partition_keys) or None,
             "primary key": ", ".join(at.schema.primary_keys) or None,
             **_contents(at),
