@@ -23,7 +23,6 @@ from typing import Any, Literal, Protocol
 
 from ledger.evolution.declared.format import FormatRules, Refusal
 from ledger.evolution.declared.rules import DEFAULT_FORMATS
-from ledger.log.worker import aside
 from ledger.model.errors import MissingDependencyError
 from ledger.model.installed import Offer, look_anew, missing, offers, unloadable
 
@@ -204,11 +203,6 @@ def _found(name: str, offered: tuple[Offer, ...]) -> Format | Refusal:
 # Every commit asks, and what a path consists of is hashed faster than entry points.
 @lru_cache(maxsize=64)
 def _rules(name: str, path: tuple[str, ...]) -> FormatRules | Refusal:
-    # In a thread where no signal handler ends an import halfway.
-    return aside(lambda: _imported(name, path))
-
-
-def _imported(name: str, path: tuple[str, ...]) -> FormatRules | Refusal:
     offered = _by_name(path).get(name, ())
     found = _found(name, offered)
     try:

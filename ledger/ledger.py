@@ -37,7 +37,7 @@ from ledger.log.request import (
     request_of,
 )
 from ledger.log.stream_log import StreamLog, wait_for_caches
-from ledger.log.worker import EXIT_WAITS_S, aside
+from ledger.log.worker import EXIT_WAITS_S
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import (
@@ -1722,14 +1722,15 @@ class Ledger:
     def _after(self, request: Request, version: int, rest: Callable[[], T]) -> T:
         """Do the rest of what a commit began that has landed; nothing makes that a failure.
 
-        Whoever is interrupted meanwhile is told so; the rest is done all the same.
+        An exception that interrupts it carries a note with the commit id and version; opening the
+        table, or the next drop, completes it.
 
         Raises:
             CommitUnknownError: The store does not answer, or the rest was refused for now.
         """
         request.fate.is_sent, request.fate.version = True, version
         with noting(request):
-            return aside(lambda: self._finished(request, version, rest))
+            return self._finished(request, version, rest)
 
     def _finished(self, request: Request, version: int, rest: Callable[[], T]) -> T:
         failure: Exception | None = None

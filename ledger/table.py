@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Unpack, get_args
 
 import msgspec
@@ -42,10 +42,9 @@ from ledger.history.older import (
 )
 from ledger.locations import is_absolute
 from ledger.log.append import Appender
-from ledger.log.landing import find_commit, note_fate, noting
+from ledger.log.landing import find_commit, noting
 from ledger.log.request import Appended, CommitOptions, Request, fresh_id, request_of
 from ledger.log.travel import at_timestamp, at_version, head_state
-from ledger.log.worker import aside
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import (
@@ -1783,12 +1782,8 @@ class Table:
     def _told(
         self, request: Request, append: Callable[[], Appended[TableState]]
     ) -> Appended[TableState]:
-        # What `noting` does, which makes a generator a time.
-        try:
+        with noting(request):
             return told_commit(append, stream=self.log, commit_id=request.commit_id)
-        except BaseException as error:
-            note_fate(request, error)
-            raise
 
     def _landed(
         self, request: Request, plan: Plan, base: TableState | None
@@ -1932,8 +1927,6 @@ def its_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
         raise InvalidInputError(f"files: {error}") from error
 
 
-_loaded: list[bool] = []
-
 _RULED: Final = frozenset(get_args(SchemaChange | SpecChange))
 """What rules of databases are about."""
 
@@ -1963,19 +1956,9 @@ def _needs_adoption(state: TableState) -> bool:
     return state.owner.kind == "served" and not state.lists_files
 
 
+@cache
 def load_what_commits_need() -> None:
-    """Import what deciding takes, which reading does without.
-
-    In a thread of its own: an import that a signal handler's exception interrupts leaves its module
-    half there, or locked for every other thread.
-    """
-    if not _loaded:
-        aside(_load)
-
-
-def _load() -> None:
-    # What every commit calls is bound here for good: to import by name again takes half a
-    # microsecond, and four of it where the caches are cold.
+    """Import what deciding takes, which reading does without."""
     global INSTALLED, Asker, TableIntent, as_table_change, table_changes  # noqa: PLW0603
     import ledger.files.snapshot_plan
     import ledger.log.outside.column_values  # noqa: F401 - the calls that need them import them by name
@@ -1986,7 +1969,6 @@ def _load() -> None:
     from ledger.formats import INSTALLED
 
     INSTALLED.load()
-    _loaded.append(True)
 
 
 if hasattr(os, "register_at_fork"):

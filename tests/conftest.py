@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,22 +118,6 @@ def caches_have_a_keeper(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
     """Give a test that is marked so the handle's own thread back."""
     if "own_keeper" in request.keywords:
         monkeypatch.setattr("ledger.log.stream_log.Worker", Worker)
-
-
-@pytest.fixture(autouse=True)
-def commits_land_in_either_way(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let the main thread land its commits itself in one half of the tests, and not in the other.
-
-    There a signal has a handler of the test's, which might interrupt it. Tests that are about one
-    of the ways are marked `alone` or `apart`.
-    """
-    is_apart = zlib.crc32(request.node.nodeid.encode()) % 2
-    if "alone" in request.keywords or not (is_apart or "apart" in request.keywords):
-        yield
-        return
-    before = signal.signal(signal.SIGUSR2, lambda *_: None)
-    yield
-    signal.signal(signal.SIGUSR2, before)
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,8 @@
-"""The one retry loop: decide, encode, create; on a loss read the winners and decide again.
+"""The one retry loop: decide, encode, create; after a loss read the winners and decide again.
 
-What threads ask for at the same time rides in one commit, in the order in which they came
-(`group`). What came of a create is never guessed (`landing`), and nothing is written that a
-reader could not decode.
+Concurrent requests on a handle are batched by its committer thread (`group.commit_queue`), in the
+order in which they were submitted. The outcome of a create is never guessed (`landing`), and
+nothing is written that a reader could not decode.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from msgspec import Struct
 from ledger.events.commit import Commit, said_by
 from ledger.evolution.stream import Intent, Landed, Postponed, StateLike
 from ledger.log.clock import StreamClock
-from ledger.log.group.interruptions import CtrlC, only_ctrl_c_interrupts
+from ledger.log.group.commit_queue import CommitQueue, PendingCommit, twin
 from ledger.log.group.open_commit import OpenCommit, Proposal
-from ledger.log.group.riders import Group, Rider, twin
 from ledger.log.group.winners import KeptCommits, Winners
 from ledger.log.landing import (
     Committed,
@@ -35,7 +34,6 @@ from ledger.log.outside.commit_texts import KeptTexts
 from ledger.log.patience import Patience
 from ledger.log.request import Appended, NowMillis, Request
 from ledger.log.stream_log import StreamLog
-from ledger.log.worker import aside
 from ledger.model.errors import (
     CommitConflictError,
     InvalidInputError,
@@ -49,24 +47,22 @@ S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
 
 
-class _Held(Struct, Generic[S, E], frozen=True):
+class _HeldLock(Struct, Generic[S, E], frozen=True):
     """A lock that is held.
 
     Attributes:
-        riders: For whom.
+        batch: The pending commits that it is held for.
         turn: As the store has it.
-        is_alone: Whether it is held by whoever asks himself, whom nobody has to wake.
     """
 
-    riders: Sequence[Rider[S, E]]
+    batch: Sequence[PendingCommit[S, E]]
     turn: Turn | None
-    is_alone: bool = False
 
-    def creates(self, key: str, joined: Sequence[Rider[S, E]]) -> None:
-        """Let others go on once a commit shows, where it holds all that the lock is held for."""
+    def creates(self, key: str, joined: Sequence[PendingCommit[S, E]]) -> None:
+        """Release it once a file is linked, where that commit is the last that it is held for."""
         if self.turn is None:
             return
-        if len(joined) == sum(not each.is_answered for each in self.riders):
+        if len(joined) == sum(not each.is_answered for each in self.batch):
             self.turn.ends_with(key)
         else:
             self.turn.goes_on_with(key)
@@ -91,7 +87,7 @@ class Appender(Generic[S, E]):
     landings: Landings[S, E] = field(init=False, eq=False, repr=False)
     _clock: StreamClock = field(init=False, eq=False, repr=False)
     _kept: KeptCommits[E] = field(factory=KeptCommits, init=False, eq=False, repr=False)
-    _group: Group[S, E] = field(factory=Group, init=False, eq=False, repr=False)
+    _queue: CommitQueue[S, E] = field(factory=CommitQueue, init=False, eq=False, repr=False)
 
     @landings.default
     def _landings_of_stream(self) -> Landings[S, E]:
@@ -103,14 +99,30 @@ class Appender(Generic[S, E]):
 
     @property
     def is_outrun(self) -> bool:
-        """Whether what is asked now will most likely be decided on what others make meanwhile."""
-        return self._group.is_busy or self.log.is_beside_others()
+        """Whether a commit submitted now is most likely decided on a later state than this one."""
+        return self._queue.is_busy or self.log.is_beside_others()
+
+    def submit(self, intent: Intent[S, E], request: Request) -> PendingCommit[S, E]:
+        """Hand one transaction to the committer thread and return at once.
+
+        Raises:
+            InvalidInputError: A signal handler or callback submits while its thread reads this
+                handle.
+            StoreError: The store rejects a file with author and message that the commit would
+                name.
+        """
+        self.log.refuse_reentry()
+        head = self.log.head
+        # Here, so that concurrent callers do not wait for one another.
+        keeps = head is not None and head.state.keeps_outside
+        pending = PendingCommit(intent, request, self._keep(request) if keeps else None)
+        return self._queue.submit(pending, self._commit_batch)
 
     def append(self, intent: Intent[S, E], request: Request) -> Appended[S]:
         """Append one transaction; it is durable when this returns.
 
-        What interrupts the caller meanwhile (a signal handler's exception) is raised as it is;
-        whoever calls this notes on it what is known of the commit (`noting`).
+        An exception that interrupts the caller meanwhile is raised as it is, with a note that
+        names the commit id; the commit goes on.
 
         Raises:
             InvalidInputError: The intent contradicts the newest state, or the commit id was used
@@ -120,77 +132,62 @@ class Appender(Generic[S, E]):
             StoreError: The store refuses it, or this machine's clock is not the store's
                 (`StreamClock`); nothing was written.
         """
-        self.log.refuse_reentry()
-        rider = Rider(intent, request)
-        head = self.log.head
-        if head is not None and head.state.keeps_outside:
-            # Here, where threads do not wait for one another.
-            rider.kept = aside(lambda: self._keep(request))
-        try:
-            appended = self._group.ride(rider, self._land, self._own_way)
-        except (InvalidInputError, CommitConflictError):
-            if rider.kept is not None:
-                self.log.personal.forget(rider.kept)
-            raise
-        if appended.repeated and rider.kept is not None and not self._holds(appended, rider.kept):
-            self.log.personal.forget(rider.kept)
-        return appended
-
-    def _holds(self, appended: Appended[S], kept: KeptTexts) -> bool:
-        there = self.log.commit_at(appended.version).transactions
-        return any(each.outside == kept.outside for each in there)
+        return self.submit(intent, request).wait()
 
     def _keep(self, request: Request) -> KeptTexts:
         return self.log.personal.keep(request, self.now_millis(), self.patience)
 
-    @property
-    def _own_way(self) -> Callable[[Rider[S, E]], None] | None:
-        """How this thread lands what it asks for, if it does: not where anything interrupts it.
-
-        Nor where it would take long: the store is far, or others hold the lock.
-        """
-        is_short = self.log.store.is_near and not self.log.is_beside_others()
-        return self._land_alone if is_short and only_ctrl_c_interrupts() else None
-
-    def _land_alone(self, rider: Rider[S, E]) -> None:
-        """Find out what comes of a rider in the thread that asks."""
-        with CtrlC() as ctrl_c:
-            with self.log.locked() as turn:
-                # From here on: who only waits for the lock has asked for nothing yet.
-                ctrl_c.put_off()
-                rider.request.fate.is_sent = True
-                self._land_together([rider], _Held([rider], turn, is_alone=True))
-            self.log.keep_caches()
-
-    def _land(self, riders: Sequence[Rider[S, E]]) -> None:
-        """Find out what comes of riders, and of those who come while the lock is waited for."""
-        with self.log.locked(lambda read: _meet(riders, read)) as turn:
-            self._land_all(_Held([*riders, *self._group.gathered()], turn))
+    def _commit_batch(self, batch: Sequence[PendingCommit[S, E]]) -> None:
+        """Answer pending commits, and those that are submitted while the lock is waited for."""
+        with self.log.locked(lambda read: _meet(batch, read)) as turn:
+            held = _HeldLock([*batch, *self._queue.take()], turn)
+            self._commit_in_order(held)
         self.log.keep_caches()
+        for each in held.batch:
+            self._forget_unused(each)
 
-    def _land_all(self, held: _Held[S, E]) -> None:
-        for together in _in_order(held.riders):
+    def _forget_unused(self, pending: PendingCommit[S, E]) -> None:
+        """Delete author and message that were written for a commit which does not name them."""
+        kept = pending.kept
+        if kept is None:
+            return
+        appended = pending.appended
+        # What is left behind is found by `maintain`.
+        with suppress(OSError, LedgerError):
+            if appended is None:
+                is_unused = isinstance(pending.error, InvalidInputError | CommitConflictError)
+            else:
+                is_unused = appended.repeated and not self._names(appended, kept)
+            if is_unused:
+                self.log.personal.forget(kept)
+
+    def _names(self, appended: Appended[S], kept: KeptTexts) -> bool:
+        there = self.log.commit_at(appended.version).transactions
+        return any(each.outside == kept.outside for each in there)
+
+    def _commit_in_order(self, held: _HeldLock[S, E]) -> None:
+        for together in _in_order(held.batch):
             try:
-                self._land_together(together, held)
-            except Exception as error:  # noqa: BLE001 - each raises it in a thread of its own
+                self._commit_together(together, held)
+            except Exception as error:  # noqa: BLE001 - each waiter raises it
                 for each in together:
                     if not each.is_answered:
                         each.fail(twin(error))
 
-    def _land_together(self, riders: list[Rider[S, E]], held: _Held[S, E]) -> None:
-        if self.log.head is None or riders[0].request.expect_version is not None:
+    def _commit_together(self, batch: list[PendingCommit[S, E]], held: _HeldLock[S, E]) -> None:
+        if self.log.head is None or batch[0].request.expect_version is not None:
             self.log.catch_up()
         else:
             self.log.look_again(self.patience.monotonic())
         # First, so that what others read on meanwhile is looked for in one of the two.
         winners: Winners[E] = Winners(self.log, self._kept)
-        # Who cannot look now finds out by trying.
+        # What cannot be read now is found out by trying to create.
         with suppress(OSError):
             winners.learn(self.log.read_ahead())
-        for rider in riders:
+        for each in batch:
             # It may have landed before, under an id that the caller was told.
-            self._answer(rider, self.landings.known)
-        pending = [each for each in riders if not each.is_answered]
+            self._answer(each, self.landings.known)
+        pending = [each for each in batch if not each.is_answered]
         for _ in self.patience.attempts() if pending else ():
             self._attempt(pending, winners, held)
             pending = [each for each in pending if not each.is_answered]
@@ -200,20 +197,24 @@ class Appender(Generic[S, E]):
         for each in pending:
             each.fail(self._given_up(each.request))
 
-    def _answer(self, rider: Rider[S, E], look: Callable[[Request], Appended[S] | None]) -> None:
+    def _answer(
+        self, pending: PendingCommit[S, E], look: Callable[[Request], Appended[S] | None]
+    ) -> None:
         try:
-            found = look(rider.request)
+            found = look(pending.request)
         except LedgerError as error:
-            rider.fail(error)
+            pending.fail(error)
         else:
             if found is not None:
-                rider.landed(found)
+                pending.succeed(found)
 
-    def _attempt(self, riders: list[Rider[S, E]], winners: Winners[E], held: _Held[S, E]) -> None:
+    def _attempt(
+        self, batch: list[PendingCommit[S, E]], winners: Winners[E], held: _HeldLock[S, E]
+    ) -> None:
         """Try to land one commit with all that fits into it."""
         head = self.log.head
         opened = OpenCommit(self.log, head, self._clock.next(head), self.check)
-        joined = [each for each in riders if self._joins(each, opened, winners)]
+        joined = [each for each in batch if self._joins(each, opened, winners)]
         if not joined:
             return
         proposal = opened.proposal()
@@ -223,16 +224,15 @@ class Appender(Generic[S, E]):
         match outcome:
             case Committed():
                 self._take(proposal, joined)
-                for each in riders:
+                for each in batch:
                     if not each.is_answered:
-                        each.believe()
+                        each.confirm_doubt()
                         self._answer(
                             each, lambda request: self.landings.beside(request, proposal.commit)
                         )
-                self._let_go_on(held)
                 self._kept.keep(proposal.commit)
             case Lost():
-                for each in riders:
+                for each in batch:
                     self._answer(
                         each,
                         lambda request: self.landings.among(
@@ -246,7 +246,7 @@ class Appender(Generic[S, E]):
             case _:
                 assert_never(outcome)
 
-    def _tell_loss(self, lost: Lost, joined: list[Rider[S, E]]) -> None:
+    def _tell_loss(self, lost: Lost, joined: list[PendingCommit[S, E]]) -> None:
         again = [each.attempts for each in joined if not each.is_answered]
         if again and is_observed():
             tell_retry(self.log.name, lost.version, max(again), len(again))
@@ -267,27 +267,20 @@ class Appender(Generic[S, E]):
         winners.learn(self.log.catch_up())
         winners.since(None)
 
-    def _take(self, proposal: Proposal[S, E], joined: list[Rider[S, E]]) -> None:
+    def _take(self, proposal: Proposal[S, E], joined: list[PendingCommit[S, E]]) -> None:
         """Take a commit that has landed as the new head."""
+        self.log.advance(proposal.head, proposal.commit)
         for each in joined:
-            each.landed(
+            each.succeed(
                 Appended(proposal.head.state, proposal.commit.version, attempts=each.attempts)
             )
-        self.log.advance(proposal.head, proposal.commit)
 
-    def _let_go_on(self, held: _Held[S, E]) -> None:
-        """Wake the only one who waits: he wakes up while the lock is let go of."""
-        if held.is_alone:
-            return
-        if len(held.riders) == 1 and not len(self._group) and not self.log.is_beside_others():
-            # First, as he may wait for caches that are owed.
-            self.log.keep_caches()
-            held.riders[0].wake()
-
-    def _joins(self, rider: Rider[S, E], opened: OpenCommit[S, E], winners: Winners[E]) -> bool:
-        request, intent = rider.request, rider.intent
-        rider.doubt(None)
-        rider.attempts += 1
+    def _joins(
+        self, pending: PendingCommit[S, E], opened: OpenCommit[S, E], winners: Winners[E]
+    ) -> bool:
+        request, intent = pending.request, pending.intent
+        pending.doubt(None)
+        pending.attempts += 1
         if opened.is_full or opened.holds(request.commit_id):
             return False
         try:
@@ -297,27 +290,29 @@ class Appender(Generic[S, E]):
                 since.append(opened.commit())
             decided = intent.decide(opened.state(), tuple(since))
             if isinstance(decided, Landed):
-                self._acknowledge_landed(rider, decided, opened)
+                self._acknowledge_landed(pending, decided, opened)
                 return False
-            if rider.kept is None and opened.keeps_outside(request):
-                rider.kept = self._keep(request)
-            opened.join(decided, request, rider.kept)
+            if pending.kept is None and opened.keeps_outside(request):
+                pending.kept = self._keep(request)
+            opened.join(decided, request, pending.kept)
         except Postponed:
             return False
         except CommitConflictError as error:
-            self._refuse(rider, self._named(error), opened)
+            self._refuse(pending, self._named(error), opened)
             return False
-        except Exception as error:  # noqa: BLE001 - what one's intent raises is his alone
-            self._refuse(rider, error, opened)
+        except Exception as error:  # noqa: BLE001 - its own caller raises it
+            self._refuse(pending, error, opened)
             return False
         return True
 
-    def _refuse(self, rider: Rider[S, E], error: Exception, opened: OpenCommit[S, E]) -> None:
+    def _refuse(
+        self, pending: PendingCommit[S, E], error: Exception, opened: OpenCommit[S, E]
+    ) -> None:
         if opened.is_empty:
-            rider.fail(error)
+            pending.fail(error)
         else:
-            # Those before it may not land, and then it is decided anew.
-            rider.doubt(error)
+            # Those before it may not be committed; then it is decided again.
+            pending.doubt(error)
 
     def _named(self, error: CommitConflictError) -> CommitConflictError:
         """Return a conflict that names its winner, where the log says it outside of the line."""
@@ -329,11 +324,11 @@ class Appender(Generic[S, E]):
         return CommitConflictError(told, error.cell, error.version, name, error.winner)
 
     def _acknowledge_landed(
-        self, rider: Rider[S, E], landed: Landed, opened: OpenCommit[S, E]
+        self, pending: PendingCommit[S, E], landed: Landed, opened: OpenCommit[S, E]
     ) -> None:
         if landed.version >= opened.version:
             raise Postponed
-        rider.landed(self.landings.acknowledge(landed.version, rider.request))
+        pending.succeed(self.landings.acknowledge(landed.version, pending.request))
 
     def _given_up(self, request: Request) -> CommitConflictError:
         version = self.landings.state().version
@@ -362,17 +357,17 @@ class Appender(Generic[S, E]):
         )
 
 
-def _meet(riders: Sequence[Rider[S, E]], read: Sequence[Commit[E]]) -> None:
-    for each in riders if read else ():
+def _meet(batch: Sequence[PendingCommit[S, E]], read: Sequence[Commit[E]]) -> None:
+    for each in batch if read else ():
         # It is asked again, and answered, where it is decided.
         with suppress(OSError, LedgerError):
             each.intent.meet(read)
 
 
-def _in_order(riders: Sequence[Rider[S, E]]) -> Iterator[list[Rider[S, E]]]:
-    """Yield the riders in their order: those that ride alone, and the groups between them."""
-    for alone, some in groupby(riders, key=lambda each: each.rides_alone):
-        if alone:
+def _in_order(batch: Sequence[PendingCommit[S, E]]) -> Iterator[list[PendingCommit[S, E]]]:
+    """Yield a batch in its order, split where a transaction needs a commit of its own."""
+    for is_single, some in groupby(batch, key=lambda each: each.needs_own_commit):
+        if is_single:
             yield from ([each] for each in some)
         else:
             yield list(some)

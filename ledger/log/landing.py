@@ -283,27 +283,20 @@ def fate(request: Request) -> str:
 
 @contextmanager
 def noting(request: Request) -> Iterator[None]:
-    """Note on what interrupts the body what is known of the request, once it is on its way.
+    """Add a note to an exception that interrupts the body: the commit id, and what is known of it.
 
-    What is not the ledger's own came from outside: a signal handler, or who injects into threads.
+    The ledger's own errors say that themselves; one raised before the request was submitted gets
+    no note, as nothing can be committed.
     """
     try:
         yield
-    except BaseException as error:
-        note_fate(request, error)
+    except LedgerError:
         raise
-
-
-def note_fate(request: Request, error: BaseException) -> None:
-    """Note on what interrupts a request what is known of it, once it is on its way.
-
-    The ledger's own errors say that themselves.
-    """
-    if isinstance(error, LedgerError):
-        return
-    notes = getattr(error, "__notes__", ())
-    if request.fate.is_sent and not any(request.commit_id in each for each in notes):
-        error.add_note(fate(request))
+    except BaseException as error:
+        notes = getattr(error, "__notes__", ())
+        if request.fate.is_sent and not any(request.commit_id in each for each in notes):
+            error.add_note(fate(request))
+        raise
 
 
 def _in_doubt(commit_id: str, known: str) -> str:

@@ -1,8 +1,8 @@
-"""Worker: a thread of the log's own, alive only while there is something to do.
+"""Worker: a background thread, alive only while there is something to do.
 
-What a signal handler raises, it raises in the main thread; what somebody injects into a thread
-hits one that he knows. A worker is neither, so that what interrupts a caller never interrupts the
-commit that he waits for, nor anybody else's.
+Signal handlers raise in the main thread, and other code injects exceptions only into threads that
+it knows. A worker is neither, so that what interrupts a caller never interrupts the commit that it
+waits for, nor another caller's.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from contextvars import copy_context
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 from weakref import WeakSet
-
-T = TypeVar("T")
 
 LINGERS_S: Final = 0.5
 """How long a worker waits for more before its thread ends."""
@@ -45,8 +42,9 @@ class Worker:
     def __init__(self, name: str, is_late: Callable[[], None] | None = None) -> None:
         self._name = name
         self._is_late = is_late
-        self._was_asked = False
         self.after_fork()
+        begin_anew_after_fork(self)
+        _workers.add(self)
 
     def after_fork(self) -> None:
         """Begin anew: a child has none of its parent's threads."""
@@ -68,11 +66,6 @@ class Worker:
             lull_s: How many seconds what is there may still wait, so that nobody else waits for
                 the interpreter meanwhile; None: not at all.
         """
-        if not self._was_asked:
-            # Most handles only read, and an end or a fork is nothing to what nobody asked.
-            begin_anew_after_fork(self)
-            _workers.add(self)
-            self._was_asked = True
         self._asked.append((work, lull_s))
         # Whoever is interrupted from here on leaves nothing half done: of several threads that are
         # started, one works, each who asks sees to it that there is one, and it looks once more
@@ -99,7 +92,10 @@ class Worker:
         return True
 
     def finish(self, timeout_s: float) -> None:
-        """Wait where the process ends; tell it if that is not long enough."""
+        """Do what is left where the process ends; report it if there is not time enough."""
+        if self._asked and not self._running.locked():
+            # The thread that asked was interrupted before it started one.
+            self._start()
         if not self.wait(timeout_s) and self._is_late is not None:
             self._is_late()
 
@@ -139,34 +135,6 @@ class Worker:
 def _rest(lull_s: Callable[[], float] | None) -> None:
     while lull_s is not None and (pause := lull_s()) > 0:
         time.sleep(min(pause, LOOKS_AGAIN_S))
-
-
-def aside(work: Callable[[], T]) -> T:
-    """Do something in a thread of its own and return what it gives, or raise what it raises.
-
-    For what must not be left half done: a signal handler interrupts the caller's wait, and a
-    handler that wants the same waits for the same thread, which goes on.
-    """
-    done: list[T] = []
-    failed: list[BaseException] = []
-
-    def do() -> None:
-        try:
-            done.append(work())
-        except BaseException as error:  # noqa: BLE001 - the caller raises it
-            failed.append(error)
-
-    context = copy_context()
-    thread = threading.Thread(target=lambda: context.run(do), name="ledger-aside", daemon=True)
-    try:
-        thread.start()
-    except RuntimeError:
-        # The interpreter is ending, or gives out no more threads.
-        return work()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return done[0]
 
 
 class Forked(Protocol):

@@ -110,6 +110,11 @@ NOTICES: Final[Mapping[str, Notice]] = {
         "a process ended before the files that follow its commits were there; it waited so long",
         ("table", "waited_s", "advice"),
     ),
+    "commits_unknown_at_exit": Notice(
+        "warning",
+        "a process exited before these commits were answered; it waited 10 s",
+        ("commit_ids", "advice"),
+    ),
     "follow_failed": Notice("warning", "no format could be looked at", ("table", "error")),
     # Clocks.
     "newest_commit_is_ahead": Notice(

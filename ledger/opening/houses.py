@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledger.log.caches.checkpoint import Head
 from ledger.log.stream_log import StreamLog
-from ledger.log.worker import aside, begin_anew_after_fork
+from ledger.log.worker import begin_anew_after_fork
 from ledger.model.errors import LedgerError
 from ledger.opening.streams import catalog_stream
 from ledger.stores import Store
@@ -66,12 +66,15 @@ class Houses:
             if self._looked > begun:
                 return
             self._begun = number = self._begun + 1
-            if log.store.is_near:
-                _look_here(log)
-            else:
-                # It takes so long that a limit of the caller's may be raised meanwhile, and a
-                # TimeoutError is an OSError, too.
-                aside(lambda: _can_look(log))
+            try:
+                log.catch_up()
+            except LedgerError:
+                pass
+            except OSError as error:
+                # A local file system's errors have numbers. One without that does not come again
+                # was raised by a signal handler, and is its caller's.
+                if log.store.is_near and error.errno is None and _can_catch_up(log):
+                    raise
             self._looked = number
 
 
@@ -85,23 +88,7 @@ def _house_in(head: Head[Any] | None, table_id: str) -> House:
     return House(database, head.state.databases[database].options)
 
 
-def _look_here(log: StreamLog[Any, Any]) -> None:
-    """Look in the caller's thread; what a handler of his raises is his.
-
-    Raises:
-        OSError: A handler's: the system's have a number, and whoever looks where no handler runs
-            meets those of stores again.
-    """
-    try:
-        log.catch_up()
-    except LedgerError:
-        return
-    except OSError as error:
-        if error.errno is None and aside(lambda: _can_look(log)):
-            raise
-
-
-def _can_look(log: StreamLog[Any, Any]) -> bool:
+def _can_catch_up(log: StreamLog[Any, Any]) -> bool:
     try:
         log.catch_up()
     except (OSError, LedgerError):

@@ -6,13 +6,11 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from threading import Event, Thread
+from threading import Thread
 
 import pytest
 
 from ledger import CommitConflictError, SetOption, Table
-from ledger.log import stream_log
-from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.stores import Store, Turn
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders
@@ -25,24 +23,6 @@ class Far(Wrapped):
 
     def __init__(self, inner: Wrapped) -> None:
         self.inner = inner
-
-
-class SlowToLetGo(Wrapped):
-    """Lets go of locks only once it may."""
-
-    def __init__(self, inner: Store) -> None:
-        super().__init__(inner)
-        self.may = Event()
-        self.may.set()
-        self.is_letting_go = False
-
-    @contextmanager
-    def lock(self, key: str) -> Iterator[Turn | None]:
-        with super().lock(key) as turn:
-            yield turn
-            self.is_letting_go = True
-            self.may.wait(10)
-        self.is_letting_go = False
 
 
 def head_of(table: Table) -> int:
@@ -228,53 +208,3 @@ def test_a_turn_goes_on_while_there_is_more_to_land_in_it() -> None:
         ("goes on", "5.json"),
         ("ends", "6.json"),
     ]
-
-
-@pytest.mark.apart
-def test_who_writes_alone_goes_on_while_the_lock_is_let_go_of() -> None:
-    store = SlowToLetGo(memory())
-    table = orders(lake_on(store))
-    before = table.alter([SetOption("a", "1")]).version
-    took_s = []
-    for number in range(3):
-        until(lambda: not store.is_letting_go)
-        store.may.clear()
-        began_s = time.monotonic()
-
-        landed = table.alter([SetOption("a", f"b{number}")])
-
-        took_s.append(time.monotonic() - began_s)
-        assert store.is_letting_go, "the lock was let go of first"
-        assert landed.version == head_of(table) == before + 1 + number
-        store.may.set()
-    # Whoever is not woken looks for himself after a second.
-    assert min(took_s) < 0.9
-
-
-@pytest.mark.apart
-@pytest.mark.own_keeper
-def test_who_writes_alone_goes_on_as_soon_where_caches_are_owed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """As a writer at work always owes some, for as long as he works."""
-    monkeypatch.setattr(stream_log, "QUIET_S", 3_600.0)
-    monkeypatch.setattr(stream_log, "PATIENT_S", 3_600.0)
-    store = SlowToLetGo(memory())
-    table = orders(lake_on(store))
-    for number in range(CHECKPOINT_INTERVAL):
-        table.alter([SetOption("a", str(number))])
-    assert not table.log.wait_for_caches(0)
-    store.may.clear()
-    began_s = time.monotonic()
-
-    landed = table.alter([SetOption("a", "b")])
-
-    took_s = time.monotonic() - began_s
-    assert store.is_letting_go, "the lock was let go of first"
-    assert landed.version == CHECKPOINT_INTERVAL + 1
-    # Whoever is not woken looks for himself after a second.
-    assert took_s < 0.9
-    assert not table.log.wait_for_caches(0), "their keeper was not told first"
-    monkeypatch.setattr(stream_log, "QUIET_S", 0.0)
-    assert table.log.wait_for_caches(30)
-    store.may.set()

@@ -86,7 +86,7 @@ class Crowd:
 
     def _gathered(self, count: int) -> None:
         """Wait for one more in the queue; who is refused on sight looks again and comes to none."""
-        queue = self.table._appender._group
+        queue = self.table._appender._queue
         for _ in range(300):
             if len(queue) == count:
                 return

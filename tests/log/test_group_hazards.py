@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
 from ledger import (
-    AddColumn,
     CommitUnknownError,
     DropColumn,
     SetOption,
@@ -22,8 +20,8 @@ from ledger.evolution.table.conflicts.touched import RecentlyTouched
 from ledger.evolution.table.intent import TableIntent
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
-from ledger.log.group.riders import Rider, twin
-from ledger.log.landing import fate, noting
+from ledger.log.group.commit_queue import PendingCommit, twin
+from ledger.log.landing import fate
 from ledger.log.request import Request
 from ledger.model.errors import TableDroppedError
 from ledger.stores import Store
@@ -142,68 +140,6 @@ def test_one_that_breaks_in_an_unforeseen_way_harms_no_other() -> None:
     assert reopened(crowd.table).at().schema.names == ("id", "b", "x", "y")
 
 
-class Interrupted(Rider[TableState, TableEvent]):
-    """A rider whose thread is interrupted while it waits."""
-
-    def wait(self) -> None:
-        raise KeyboardInterrupt
-
-
-def test_who_is_interrupted_while_waiting_never_lands_and_holds_up_nobody() -> None:
-    crowd = Crowd()
-    table, appender = crowd.table, crowd.table._appender
-    group = appender._group
-    head = table.log.head
-    assert head is not None
-    intent = table._intent(head.state, lambda _: [SetOption("x", "1")])
-    assert isinstance(intent, TableIntent)
-    crowd.gate.closed = True
-    done: list[object] = []
-
-    first = threading.Thread(target=lambda: done.append(table.alter([SetOption("f", "1")])))
-    first.start()
-    assert crowd.gate.waiting.wait(30)
-    with pytest.raises(KeyboardInterrupt) as interrupted:
-        group.ride(Interrupted(intent, Request(commit_id="gone", asked="00")), appender._land)
-    assert not getattr(interrupted.value, "__notes__", [])
-    crowd.gate.opened.set()
-    first.join(10)
-    second = threading.Thread(
-        target=lambda: done.append(table.alter([AddColumn(("z",), "INT")])), daemon=True
-    )
-    second.start()
-    second.join(5)
-
-    assert len(done) == 2
-    assert reopened(table).at().schema.names == ("id", "b", "z")
-    assert "x" not in reopened(table).at().options
-
-
-def test_who_is_interrupted_on_the_way_is_told_by_which_id_to_ask() -> None:
-    crowd = Crowd()
-    crowd.gate.closed = True
-
-    class Leaves(Interrupted):
-        def wait(self) -> None:
-            assert crowd.gate.waiting.wait(30)
-            raise KeyboardInterrupt
-
-    head = crowd.table.log.head
-    assert head is not None
-    intent = crowd.table._intent(head.state, lambda _: [SetOption("x", "1")])
-    assert isinstance(intent, TableIntent)
-    appender, request = crowd.table._appender, Request(commit_id="mine", asked="00")
-    with pytest.raises(KeyboardInterrupt) as interrupted, noting(request):
-        appender._group.ride(Leaves(intent, request), appender._land)
-    crowd.gate.opened.set()
-
-    assert ["commit mine is on its way and may land" in n for n in interrupted.value.__notes__] == [
-        True
-    ]
-    adds("z")(crowd.table)
-    assert reopened(crowd.table).at().options["x"] == "1"
-
-
 def test_nothing_follows_a_drop_in_its_group() -> None:
     crowd = Crowd()
 
@@ -232,12 +168,13 @@ def test_whose_wait_is_interrupted_hears_of_a_loss_only_where_one_is_known(
     table = Crowd().table
     touched = RecentlyTouched(lambda _: ())
     intent = TableIntent((), table.state, touched, TablePast(table.log, table.live), INSTALLED)
-    rider: Rider[TableState, TableEvent] = Rider(intent, Request(commit_id="x", asked="00"))
+    request = Request(commit_id="x", asked="00")
+    pending: PendingCommit[TableState, TableEvent] = PendingCommit(intent, request)
 
-    rider.fail(error)
+    pending.fail(error)
 
-    assert says in fate(rider.request)
-    assert ("did not land" in fate(rider.request)) == ("did not land" in says)
+    assert says in fate(request)
+    assert ("did not land" in fate(request)) == ("did not land" in says)
 
 
 class Odd(Exception):  # noqa: N818 - as programs call theirs

@@ -29,7 +29,6 @@ from ledger import (
     Table,
 )
 from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.log.worker import aside
 from tests.lakes import lake_on, memory, orders
 
 
@@ -216,59 +215,6 @@ def test_a_signal_handler_may_raise_or_commit_at_any_moment(what: str, tmp_path:
     assert (done.returncode, done.stdout.strip()) == (0, "ok"), done.stderr
 
 
-IMPORTS = """
-import sys, threading
-import ledger
-from ledger import AddColumn, FileChange
-
-table = ledger.open(sys.argv[1], author="tester").table("shop.orders")
-table.at()
-here = []
-
-class Finder:
-    def find_spec(self, name, path=None, target=None):
-        if threading.current_thread() is threading.main_thread():
-            here.append(name)
-
-sys.meta_path.insert(0, Finder())
-
-def file(name):
-    return FileChange(path=name, record_count=1, file_size_in_bytes=9)
-
-table.append([file("first.parquet")])
-table.alter([AddColumn("day", "DATE")])
-table.create_tag("v1")
-table.overwrite([file("second.parquet")])
-table.delete_files(["second.parquet"])
-table.create_branch("audit")
-table.branch("audit").append([file("third.parquet")])
-table.branch("audit").fast_forward()
-table.rollback(snapshot=1)
-table.expire_snapshots(before=1)
-print(here)
-"""
-
-
-@pytest.mark.parametrize("ledger_kind", ["plain", "erasable"])
-def test_what_a_commit_needs_is_imported_where_no_signal_interrupts(
-    ledger_kind: str, tmp_path: Path
-) -> None:
-    # An import that is interrupted stays half done, and locked for every other thread.
-    if ledger_kind == "erasable":
-        ledger.open(str(tmp_path), author="tester").init(erasable=True)
-    table = plain(str(tmp_path))
-    if ledger_kind == "erasable":
-        table.alter([SetOption("ledger.personal", "id")])
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTS, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
-
-
 FIRST_DECODERS = """
 import signal, sys
 import msgspec
@@ -309,73 +255,6 @@ def test_whoever_is_interrupted_while_the_decoders_are_built_may_try_again(tmp_p
         timeout=30,
     )
     assert (done.returncode, done.stdout.split()) == (0, ["1", "id"]), done.stderr
-
-
-TIME_LIMITS = """
-import signal, sys, threading, time
-import ledger
-from ledger import SetOption
-from tests.faults import Wrapped
-from tests.lakes import lake_on, memory
-
-class Slow(Wrapped):
-    hit = None
-
-    def create(self, key, body):
-        self.take_long(key)
-        return super().create(key, body)
-
-    def exists(self, key):
-        self.take_long(key)
-        return super().exists(key)
-
-    def read_many(self, keys):
-        for key in keys:
-            self.take_long(key)
-        return super().read_many(keys)
-
-    def take_long(self, key):
-        if self.hit and key.startswith(self.hit):
-            self.hit = None
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
-            time.sleep(0.1)
-
-def limit(*_):
-    raise TimeoutError("the time is over")
-
-signal.signal(signal.SIGALRM, limit)
-store = Slow(memory())
-store.is_near = sys.argv[1] == "near"
-lake = lake_on(store)
-lake.create_database("shop")
-table = lake.create_table("shop.orders", {"id": "BIGINT"})
-table.alter([SetOption("first", "1")])
-if sys.argv[1] == "near":
-    store.hit = "shop.db/new/_ledger/log"
-    ask = lambda: lake.create_table("shop.new", {"id": "BIGINT"})
-else:
-    store.hit = "_ledger/log"
-    ask = lambda: table.alter([SetOption("second", "1")])
-try:
-    ask()
-except TimeoutError as error:
-    print("heard", *["landed" for each in getattr(error, "__notes__", ()) if "has landed" in each])
-else:
-    print("swallowed")
-"""
-
-
-@pytest.mark.parametrize(("where", "says"), [("near", "heard landed"), ("far", "heard")])
-def test_a_limit_of_the_callers_is_not_taken_for_the_stores_silence(where: str, says: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", TIME_LIMITS, where],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        cwd=Path(__file__).parents[2],
-    )
-    assert (done.returncode, done.stdout.strip()) == (0, says), done.stderr
 
 
 FORKS = """
@@ -533,19 +412,3 @@ def test_what_a_handler_is_refused_while_its_thread_reads_is_no_damage(tmp_path:
     assert refused.value.kind == "REENTERED"
     assert "handler" not in table.state.schema.options
     assert table.alter([SetOption("handler", "1")]).state.schema.options["handler"] == "1"
-
-
-def test_what_is_done_aside_is_done_here_where_no_thread_can_be_had(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def no_more(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    def broken() -> int:
-        raise ValueError("no")
-
-    assert aside(lambda: 7) == 7
-    monkeypatch.setattr(threading.Thread, "start", no_more)
-    assert aside(lambda: 7) == 7
-    with pytest.raises(ValueError, match="no"):
-        aside(broken)

@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 
 from ledger import AddColumn, InvalidChangeError, SetOption
 from ledger.log import append
-from ledger.log.group.riders import Rider
+from ledger.log.group.commit_queue import PendingCommit
 from ledger.log.landing import Lost
 from ledger.log.request import Appended, Request
 from ledger.observing.notices import NOTICES
@@ -88,14 +88,14 @@ def test_commits_conflicts_retries_and_refusals_are_told_with_their_keys() -> No
     assert repeated[0]["attempts"] == 2, "it lost its first attempt"
 
 
-def tried(attempts: int, *, landed: bool = False) -> Rider[Any, Any]:
-    rider: Rider[Any, Any] = Rider(
+def tried(attempts: int, *, landed: bool = False) -> PendingCommit[Any, Any]:
+    pending: PendingCommit[Any, Any] = PendingCommit(
         cast("Any", None), Request(commit_id=f"tried-{attempts}", asked="00")
     )
-    rider.attempts = attempts
+    pending.attempts = attempts
     if landed:
-        rider.landed(Appended(None, attempts))
-    return rider
+        pending.succeed(Appended(None, attempts))
+    return pending
 
 
 def test_a_loss_is_told_with_who_has_to_try_again() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -121,17 +120,6 @@ def test_a_third_format_is_asked_of_every_kind_of_change_and_told_by_name(instal
     verdicts = {each.format: each for each in table.plan([AddColumn(("toy",), "INT")]).verdicts}
     assert [*verdicts] == ["paimon", "iceberg", "delta", "toy"]
     assert [each.is_allowed for each in verdicts.values()] == [True, True, True, False]
-
-
-def test_rules_are_imported_where_no_signal_handler_ends_it_halfway(
-    install: Install, tmp_path: Path
-) -> None:
-    body = "import threading\nWHERE = threading.get_ident()\nfrom tests.toy_format import TOY\n"
-    (tmp_path / "told_where.py").write_text(body)
-    install(toys="told_where:TOY")
-
-    assert isinstance(formats.INSTALLED.find("toy"), ToyRules)
-    assert threading.get_ident() != sys.modules.pop("told_where").WHERE
 
 
 def test_declaring_a_format_asks_what_stands(install: Install) -> None:

@@ -1,9 +1,8 @@
-"""Group commit: what threads ask of one handle at the same time rides in one commit.
+"""Group commit: concurrent requests on one handle share one commit.
 
 Others may import:
 
-- `riders`: transactions on their way, and the thread that takes all that have gathered.
-- `interruptions`: what may interrupt whoever lands his own, and how Ctrl-C waits meanwhile.
+- `commit_queue`: pending commits, and the committer thread that takes all that are queued.
 - `open_commit`: a commit while transactions join it.
-- `winners`: the commits of those that were faster.
+- `winners`: commits that other writers appended first.
 """
