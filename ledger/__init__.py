@@ -26,20 +26,11 @@ The map of this folder, each room importing only those before it:
 
 from __future__ import annotations
 
-import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-try:
-    from importlib import import_module
-    from typing import TYPE_CHECKING, Any
-
-    # From the beginning, so that whoever puts a fault or a watch on a store finds its class.
-    import ledger.stores  # noqa: F401
-except KeyboardInterrupt:
-    # Whoever interrupts the command while it begins is told so in a line, as later on.
-    if sys.orig_argv[1:3] != ["-m", "ledger"] and not sys.argv[0].endswith("lakeledger"):
-        raise
-    sys.stderr.write("lakeledger: interrupted; nothing was begun\n")
-    sys.exit(130)
+# From the beginning, so that whoever puts a fault or a watch on a store finds its class.
+import ledger.stores  # noqa: F401
 
 if TYPE_CHECKING:
     __version__: str

@@ -327,7 +327,6 @@ OPENING = {
     "ledger.cli.profiles": ({"read_text": 1}, "the user's own profile"),
     "ledger.cli.quickstart.flights": ({"read_table": 1}, "flights of a package"),
     "ledger.audit.report.page": ({"read_text": 1}, "the page's own template"),
-    "ledger.model.installed": ({"read_text": 2}, "metadata of installed packages"),
     "ledger.stores.folder_lock": ({"os.open": 2}, "the lock of a store's folder"),
     "ledger.cli.exits": ({"os.open": 1}, "the null device"),
     "ledger.stores.posix": ({"os.open": 3, "open": 1}, "keys of a store, safe as paths"),

@@ -9,18 +9,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from functools import lru_cache
-from importlib import import_module
-from importlib.machinery import PathFinder
-from operator import attrgetter
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledger.model.errors import MissingDependencyError
 
-_ENTRY_POINTS: Final = "entry_points.txt"
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 class Offer(NamedTuple):
@@ -43,9 +38,9 @@ class Offer(NamedTuple):
             ImportError: Its module is not there, or cannot be imported.
             AttributeError: Its module has no such thing.
         """
-        module, _, attribute = self.value.partition("[")[0].partition(":")
-        found = import_module(module.strip())
-        return attrgetter(attribute.strip())(found) if attribute.strip() else found
+        from importlib.metadata import EntryPoint
+
+        return EntryPoint(self.name, self.value, "").load()
 
 
 def offers(group: str) -> tuple[Offer, ...]:
@@ -53,7 +48,7 @@ def offers(group: str) -> tuple[Offer, ...]:
 
     It is looked for once a process, and again on another `sys.path`, or after `look_anew`.
     """
-    return _offers(tuple(map(str, sys.path))).get(group, ())
+    return _offers(group, tuple(map(str, sys.path)))
 
 
 def look_anew() -> None:
@@ -105,65 +100,19 @@ def unloadable(offered: Offer, error: Exception) -> MissingDependencyError:
     )
 
 
-@lru_cache(maxsize=4)
-def _offers(path: tuple[str, ...]) -> Mapping[str, tuple[Offer, ...]]:
-    texts: dict[str, str] = {}
-    for package, text in _in_folders(path) if _are_folders(path) else _as_python_finds():
-        # The first on the path is the one that is imported.
-        texts.setdefault(package, text)
-    found: dict[str, list[Offer]] = {}
-    for package, text in texts.items():
-        for group, offer in _listed(text, package):
-            found.setdefault(group, []).append(offer)
-    return {group: tuple(each) for group, each in found.items()}
+@lru_cache(maxsize=32)
+def _offers(group: str, path: tuple[str, ...]) -> tuple[Offer, ...]:
+    del path
+    # Processes that only read need no entry points.
+    from importlib.metadata import entry_points
+
+    return tuple(Offer(each.name, each.value, _package(each)) for each in entry_points(group=group))
 
 
-def _are_folders(path: tuple[str, ...]) -> bool:
-    """Whether all that is installed lies in folders of the path."""
-    finds = (each for each in sys.meta_path if hasattr(each, "find_distributions"))
-    return all(each is PathFinder for each in finds) and not any(
-        each.endswith(".egg") or Path(each).is_file() for each in path
-    )
-
-
-def _in_folders(path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield what `_as_python_finds` does, without the library, which parses mail.
-
-    Importing that takes half as long as all else before a first commit of a process.
-    """
-    for folder in path:
-        there: list[Path] = []
-        with suppress(OSError):
-            there = list(Path(folder).iterdir())
-        for each in there:
-            if each.name.lower().endswith((".dist-info", ".egg-info")):
-                text = ""
-                with suppress(OSError):
-                    text = each.joinpath(_ENTRY_POINTS).read_text(encoding="utf-8")
-                yield _package(each.stem.partition("-")[0]), text
-
-
-def _as_python_finds() -> Iterator[tuple[str, str]]:
-    """Yield each package that is installed, with its entry points as they are written."""
-    from importlib.metadata import distributions
-
-    for each in distributions():
-        yield _package(each.name), each.read_text(_ENTRY_POINTS) or ""
-
-
-def _package(name: str) -> str:
+def _package(point: EntryPoint) -> str:
+    # A folder of metadata without METADATA has no name.
+    name = getattr(point.dist, "name", None) or ""
     return re.sub("[-_.]+", "-", name).lower()
-
-
-def _listed(text: str, package: str) -> Iterator[tuple[str, Offer]]:
-    """Yield the groups and what is offered in them."""
-    group = ""
-    for line in map(str.strip, text.splitlines()):
-        if line.startswith("[") and line.endswith("]"):
-            group = line.strip("[]")
-        elif line and not line.startswith("#"):
-            name, _, value = map(str.strip, line.partition("="))
-            yield group, Offer(name, value, package)
 
 
 def _loaded(offered: Offer) -> Any:

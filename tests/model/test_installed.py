@@ -1,4 +1,4 @@
-"""What packages offer is found as Python's own library finds it, without the library."""
+"""What installed packages offer is found by the entry points of their metadata."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ def package(folder: Path, text: str) -> str:
     """Let a package be installed; return the folder that it is in."""
     folder.mkdir(parents=True)
     (folder / "entry_points.txt").write_text(text)
+    about = f"Metadata-Version: 2.1\nName: {folder.stem.partition('-')[0]}\n"
+    (folder / ("METADATA" if folder.suffix == ".dist-info" else "PKG-INFO")).write_text(about)
     return str(folder.parent)
 
 

@@ -9,7 +9,6 @@ from attrs import define, field
 
 from ledger.evolution.columns.directives import is_blob
 from ledger.evolution.options.reading import TableOptions
-from ledger.model.late import once
 from ledger.model.schema import Schema
 from ledger.model.types import DataField, DataType
 from ledger.model.types.columns import indexed
@@ -30,14 +29,22 @@ class Candidate:
     Attributes:
         schema: The schema.
         options: Its options, readable.
+        unusual: The columns of types that some rule speaks of.
     """
 
     schema: Schema
     options: TableOptions = field(init=False)
+    unusual: tuple[DataField, ...] = field(init=False, eq=False, repr=False)
 
     @options.default
     def _readable(self) -> TableOptions:
         return TableOptions(self.schema.options)
+
+    @unusual.default
+    def _of_unusual_types(self) -> tuple[DataField, ...]:
+        if UNUSUAL_ROOTS.isdisjoint(indexed(self.schema.fields).roots):
+            return ()
+        return tuple([each for each in self.schema.fields if each.type.root in UNUSUAL_ROOTS])
 
     def of_names(self, ask: Callable[[tuple[str, ...]], R]) -> R:
         """Return what a function says of the columns' names; asked once while they stand."""
@@ -47,13 +54,6 @@ class Candidate:
     def columns(self) -> Mapping[str, DataField]:
         """The columns by name."""
         return indexed(self.schema.fields).by_name
-
-    @once
-    def unusual(self) -> tuple[DataField, ...]:
-        """The columns of types that some rule speaks of."""
-        if UNUSUAL_ROOTS.isdisjoint(indexed(self.schema.fields).roots):
-            return ()
-        return tuple([each for each in self.schema.fields if each.type.root in UNUSUAL_ROOTS])
 
     @property
     def has_primary_key(self) -> bool:
@@ -77,17 +77,17 @@ class Candidate:
         """The partition keys that are not in the primary key."""
         return set(self.schema.partition_keys) - set(self.schema.primary_keys)
 
-    @once
+    @property
     def blobs(self) -> list[str]:
         """The columns of BLOBs."""
         return [each.name for each in self.unusual if is_blob(each.type)]
 
-    @once
+    @property
     def vectors(self) -> list[str]:
         """The columns that are VECTORs."""
         return [each.name for each in self.unusual if each.type.root == "VECTOR"]
 
-    @once
+    @property
     def managed_blobs(self) -> tuple[str, ...]:
         """The columns whose BLOBs are kept in files of their own."""
         inline = {

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tempfile
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,6 +49,7 @@ def spark_session(*, class_archive: Path | None = None) -> SparkSession:
             raise MissingDependencyError(
                 f"statistics at scale need {package}: pip install 'lakeledger[spark]'"
             )
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     active = active_session()
@@ -67,41 +66,13 @@ def spark_session(*, class_archive: Path | None = None) -> SparkSession:
         # Workers import this package too, wherever the caller's process has it from.
         "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[3]),
     }
-    launch(settings)
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
-
-
-def launch(settings: Mapping[str, str]) -> None:
-    """Start the JVM for a session, and keep what it says to itself.
-
-    Java says that a module is incubating, and Spark which log level it takes: neither is news, and
-    nothing turns them off. What goes wrong comes as an exception.
-
-    Raises:
-        StoreError: It ended at once; the message has its last words.
-    """
-    from pyspark import SparkConf, SparkContext
-    from pyspark.errors import PySparkRuntimeError
-    from pyspark.java_gateway import launch_gateway
-
-    if SparkContext._gateway is not None:  # noqa: SLF001 - one that a stopped session left is used again
-        return
-    conf = SparkConf(loadDefaults=False)
-    for key, value in settings.items():
-        conf.set(key, value)
-    with tempfile.TemporaryFile() as words:
-        try:
-            gateway = launch_gateway(  # type: ignore[no-untyped-call]
-                conf, popen_kwargs={"stderr": words}
-            )
-        except PySparkRuntimeError as error:
-            words.seek(0)
-            last = words.read().decode(errors="replace").strip().splitlines()[-3:]
-            raise StoreError(f"Spark's Java ended at once: {' / '.join(last)}") from error
-    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - as a context does that is given one
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise StoreError(f"Spark's Java did not start, and says why above: {error}") from error
 
 
 def active_session() -> SparkSession | None:
