@@ -125,6 +125,9 @@ def test_each_block_runs_and_prints_what_stands_below_it(
                 printed = ran_shell(block.body, request.getfixturevalue("loaded_command"))
             case "toml":
                 printed = read_as_profiles(block.body, monkeypatch, tmp_path / "lakeledger.toml")
+            case "mermaid":
+                # A diagram, drawn where the page is rendered.
+                printed = ""
             case other:
                 pytest.fail(f"nothing runs a block of {other!r}: {block.body}")
         if block.shows is not None:

@@ -15,9 +15,10 @@ T = TypeVar("T")
 class once(Generic[T]):  # noqa: N801 - written as `property` is
     """A property that is worked out when it is first asked for, and kept in its `__dict__`.
 
-    What `functools.cached_property` does, but for the lock that Python 3.11's holds for all
-    instances of a class while one of them works: a thread that reads files meanwhile would keep
-    all the others waiting. Two threads that ask one instance at once may both work it out.
+    Like `functools.cached_property`, but without the lock that Python 3.11's holds for all
+    instances of a class: a signal handler that commits while its thread computes such a property
+    would wait for the committer thread, and that one for the lock. Two threads may both compute
+    it for one instance.
 
     Example:
         >>> class Sum:

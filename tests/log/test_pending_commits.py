@@ -350,7 +350,7 @@ except Limit as error:
 """
 
 
-@pytest.mark.parametrize("takes_s", [0.3, 30.0])
+@pytest.mark.parametrize("takes_s", [0.3, 50.0])
 def test_a_commit_pending_at_exit_is_finished_or_reported_as_unknown(
     takes_s: float, tmp_path: Path
 ) -> None:
@@ -360,8 +360,8 @@ def test_a_commit_pending_at_exit_is_finished_or_reported_as_unknown(
 
     done = assert_runs(EXITS, str(tmp_path), str(takes_s))
 
-    # The interpreter's start and a wait of a second, and not of thirty.
-    assert time.monotonic() - began_s < 20
+    # The start of an interpreter and a wait of a second, and not of fifty.
+    assert time.monotonic() - began_s < 45
     there = ledger.open(str(tmp_path)).table("shop.orders").at().options
     assert ("last" in there) == is_finished
     assert ("commits_unknown_at_exit" in done.stderr) != is_finished
@@ -428,3 +428,111 @@ def test_the_same_id_again_finds_what_an_interrupted_caller_left(
     assert again.repeated
     assert again.version == 1
     assert not isinstance(callers.answers.get("mine"), CommitUnknownError)
+
+
+STORM = """
+import os, random, signal, sys, threading, time
+import ledger
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+table = ledger.open(sys.argv[1]).table("shop.orders")
+table.append([ledger.FileChange(path="first.parquet", record_count=1, file_size_in_bytes=9)])
+is_over = []
+
+def presses():
+    dice = random.Random(5)
+    while not is_over:
+        time.sleep(dice.uniform(0.0003, 0.004))
+        os.kill(os.getpid(), signal.SIGINT)
+
+presser = threading.Thread(target=presses)
+landed, unsaid, heard, number = set(), set(), 0, 0
+ends = time.monotonic() + 3
+presser.start()
+while not is_over:
+    try:
+        while time.monotonic() < ends:
+            number += 1
+            name = f"m{number}.parquet"
+            try:
+                table.append([ledger.FileChange(path=name, record_count=1, file_size_in_bytes=9)])
+                landed.add(name)
+            except KeyboardInterrupt as error:
+                heard += 1
+                notes = " ".join(getattr(error, "__notes__", ()))
+                (landed if "has landed" in notes else unsaid).add(name)
+                assert not notes or "landed" in notes or "may land" in notes, notes
+        is_over.append(True)
+    except KeyboardInterrupt:
+        heard += 1
+while presser.is_alive():
+    try:
+        presser.join()
+    except KeyboardInterrupt:
+        pass
+try:
+    time.sleep(0.1)
+except KeyboardInterrupt:
+    pass
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+live = {each.path for each in ledger.open(sys.argv[1]).table("shop.orders").at().files}
+assert landed <= live, landed - live
+assert heard > 50 and len(landed) > 50, (heard, len(landed))
+print("ok")
+"""
+
+
+def test_a_storm_of_ctrl_c_loses_nothing(tmp_path: Path) -> None:
+    plain(ledger.open(str(tmp_path), author="tester"))
+
+    assert_runs(STORM, str(tmp_path))
+
+
+FORKS = """
+import os, signal, sys, threading, time, warnings
+warnings.simplefilter("ignore")
+from ledger import SetOption
+from tests.faults import Wrapped
+from tests.lakes import lake_on, memory, orders
+
+class Forked(Wrapped):
+    child = None
+
+    def create(self, key, body):
+        if self.child is None:
+            self.child = 0
+            other = threading.Thread(target=self.fork)
+            other.start()
+            other.join()
+        return super().create(key, body)
+
+    def fork(self):
+        self.child = os.fork()
+        if self.child == 0:
+            try:
+                # First in a thread of the child's, then in its main one.
+                other = threading.Thread(target=table.alter, args=([SetOption("its", "1")],))
+                other.start()
+                other.join(10)
+                assert table.at().options["its"] == "1"
+                table.alter([SetOption("child", "1")])
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(5)
+            except KeyboardInterrupt:
+                os._exit(0 if table.at().options["child"] == "1" else 2)
+            os._exit(1)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+store = memory()
+orders(lake_on(store))
+forked = Forked(store)
+table = lake_on(forked).table("shop.orders")
+table.alter([SetOption("parent", "1")])
+assert os.waitpid(forked.child, 0)[1] == 0, "the child never heard of it, or could not commit"
+assert table.at().options["parent"] == "1"
+print("ok")
+"""
+
+
+def test_a_child_forked_by_the_committer_thread_hears_ctrl_c_and_commits() -> None:
+    assert_runs(FORKS)
