@@ -21,7 +21,7 @@ LINGERS_S: Final = 0.5
 """How long a worker waits for more before its thread ends."""
 
 LOOKS_AGAIN_S: Final = 0.01
-"""So often a worker that waits for a lull, or for who lands alone, asks whether it goes on."""
+"""A worker that waits for a lull checks so often whether it is over."""
 
 EXIT_WAITS_S: Final = 10.0
 """How long a process that ends waits for all its workers together."""
@@ -31,8 +31,8 @@ class Worker:
     """Does what it is asked in a thread of its own, again and again, as long as there is more.
 
     Nothing here takes a lock that a signal handler could meet: a handler may ask while the thread
-    that it interrupted is asking. What it does, and so whose it is, it holds only while that is
-    asked: a handle that its owner lets go of is gone at once.
+    that it interrupted is asking. Work, and so its owner, is referenced only while it is to be
+    done, so that a handle which nobody references is freed at once.
 
     Args:
         name: What debuggers show.
