@@ -88,13 +88,15 @@ class PendingCommit(Generic[S, E]):
         """
         deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         with noting(self.request):
-            while not self.is_answered:
-                left_s = deadline_s - time.monotonic()
-                if left_s <= 0:
+            while not self._answered.acquire(
+                timeout=max(0.0, min(deadline_s - time.monotonic(), _CHECK_INTERVAL_S))
+            ):
+                # Another waiter, interrupted between these two steps, keeps the lock.
+                if self.is_answered:
+                    return self.outcome()
+                if time.monotonic() >= deadline_s:
                     raise TimeoutError(f"commit {self.request.commit_id}: no answer in time")
-                # Not for longer: a waiter interrupted between these two steps lets no other go on.
-                if self._answered.acquire(timeout=min(left_s, _CHECK_INTERVAL_S)):
-                    self._answered.release()
+            self._answered.release()
             return self.outcome()
 
     def future(self) -> asyncio.Future[Appended[S]]:
