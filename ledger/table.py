@@ -88,7 +88,6 @@ if TYPE_CHECKING:
     from ledger.audit.migrating.undoing import Undoing
     from ledger.audit.partitions import RunningSums
     from ledger.audit.views import Blames, Rows
-    from ledger.events.born.iceberg import StatisticsBlob
     from ledger.evolution.declared.commit_rules import Asker, House
     from ledger.evolution.declared.personal import Marked
     from ledger.evolution.table import changes as table_changes
@@ -102,6 +101,7 @@ if TYPE_CHECKING:
     from ledger.formats import INSTALLED
     from ledger.log.outside.column_values import Keeping, Writing
     from ledger.model.file_change import PartitionValue
+    from ledger.model.iceberg.snapshot import BlobMetadata
     from ledger.moving.replaying import Replay, Step
     from ledger.plan import ChangePlan, ClockPlan
     from ledger.planning.filter import Filter
@@ -1512,7 +1512,7 @@ class Table:
         path=its.text,
         file_size_in_bytes=its.whole,
         footer_size_in_bytes=its.whole,
-        blobs=its.many("several StatisticsBlob"),
+        blobs=its.many("several BlobMetadata"),
     )
     def set_statistics(
         self,
@@ -1520,7 +1520,7 @@ class Table:
         path: str,
         file_size_in_bytes: int,
         footer_size_in_bytes: int,
-        blobs: Iterable[StatisticsBlob],
+        blobs: Iterable[BlobMetadata],
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
         """Let a snapshot have a Puffin file of statistics, which stands on the store already.
@@ -1539,8 +1539,8 @@ class Table:
             NotFoundError: The snapshot does not exist, or was expired.
 
         Example:
-            >>> from ledger.events.born.iceberg import StatisticsBlob
-            >>> ndv = StatisticsBlob(
+            >>> from ledger.model.iceberg.snapshot import BlobMetadata
+            >>> ndv = BlobMetadata(
             ...     type="apache-datasketches-theta-v1",
             ...     snapshot_id=1,
             ...     sequence_number=1,

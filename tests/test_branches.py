@@ -23,12 +23,7 @@ from ledger import (
     UnsupportedError,
 )
 from ledger.events import TableEvent
-from ledger.events.born.iceberg import (
-    BranchBase,
-    IcebergRef,
-    SnapshotRefRemoved,
-    SnapshotRefSet,
-)
+from ledger.events.born.iceberg import BranchBase, SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.commit import Transaction
 from ledger.events.snapshot_events import (
     BranchCommitted,
@@ -44,6 +39,7 @@ from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.travel import head_state
+from ledger.model.iceberg.snapshot import SnapshotRef
 from ledger.model.snapshot import BRANCH_IDS
 from ledger.stores import LocalStore
 from tests.branch_lives import file, lived, shown, table_with
@@ -442,7 +438,7 @@ def test_what_is_committed_to_a_branch_reads_as_much_as_what_is_committed_to_mai
 
 def began(snapshot_id: int = 1, name: str = "new", **base: int) -> SnapshotRefSet:
     known = {"version": 1, "record_count": 10, "file_size_in_bytes": 71, "file_count": 1}
-    ref = IcebergRef(snapshot_id=snapshot_id, ref_type="branch")
+    ref = SnapshotRef(snapshot_id=snapshot_id, type="branch")
     return SnapshotRefSet(name, ref, BranchBase(**{**known, **base}))
 
 
@@ -478,8 +474,8 @@ def forwarded(name: str = "audit", target: int = FIRST, **facts: Any) -> Snapsho
 FITTING = (began(), followed(), forwarded(), SnapshotRefRemoved("audit"))
 HOSTILE: dict[str, TableEvent] = {
     "a branch called main": began(name="main"),
-    "a tag as a ref": SnapshotRefSet("t", IcebergRef(snapshot_id=1, ref_type="tag"), began().base),
-    "no base": SnapshotRefSet("new", IcebergRef(snapshot_id=1, ref_type="branch")),
+    "a tag as a ref": SnapshotRefSet("t", SnapshotRef(snapshot_id=1, type="tag"), began().base),
+    "no base": SnapshotRefSet("new", SnapshotRef(snapshot_id=1, type="branch")),
     "a snapshot to come": began(2),
     "a snapshot of a branch": began(FIRST),
     "a commit to come": began(version=5),

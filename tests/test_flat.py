@@ -182,7 +182,9 @@ def test_a_state_keeps_the_tags_that_it_had_whatever_comes_after() -> None:
     table.set_partition_statistics(1, "statistics/2", 7)
     table.delete_tag("t")
     assert list(first.tags) == ["t"]
-    assert [each.path for each in first.partition_statistics.values()] == ["statistics/1"]
+    assert [each.statistics_path for each in first.partition_statistics.values()] == [
+        "statistics/1"
+    ]
     assert list(table.state.tags) == ["u"]
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from attrs import frozen
 
 from ledger.audit.lives import Cause, Held, Life, Lives, Path
-from ledger.events.born.iceberg import IcebergRef
 from ledger.model.errors import ColumnNotFoundError
+from ledger.model.iceberg.snapshot import SnapshotRef
 from ledger.model.messages.excerpt import first_few, html_table
 from ledger.model.messages.similar import meant
 from ledger.model.path_text import shown_path
@@ -195,7 +195,7 @@ def _said(cell: tuple[Any, ...], held: Held) -> str:
     match cell[0], held.value:
         case "tag", (snapshot_id, _):
             return f"snapshot {snapshot_id}"
-        case "ref", IcebergRef(snapshot_id=snapshot_id, ref_type=kind):
+        case "ref", SnapshotRef(snapshot_id=snapshot_id, type=kind):
             return f"{kind} at snapshot {snapshot_id}"
         case "partitionSpec", (_, *fields):
             return ", ".join(f"{name}={transform}" for _, transform, name in fields) or "none"

@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from ledger.events.base import Record
 from ledger.events.commit import Commit
+from ledger.model.iceberg.snapshot import PartitionStatisticsFile
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, branch_number, snapshot_key_of
 
 NO_FILES = Raw(b"")
@@ -148,18 +149,16 @@ class TagDeleted(Record, frozen=True, tag="deleteTag", kw_only=True):
     tag_name: str
 
 
-class PartitionStatisticsSet(Record, frozen=True, tag="setPartitionStatistics", kw_only=True):
+class PartitionStatisticsSet(Record, frozen=True, tag="setPartitionStatistics"):
     """A snapshot has a file of statistics by partition; it takes the place of an earlier one.
 
-    `statistics_path` is relative to the table's location unless the file lies outside. The file
-    goes with its snapshot.
+    Its path is relative to the table's location unless the file lies outside. The file goes with
+    its snapshot.
 
     Source: Iceberg's REST catalog specification, `set-partition-statistics`.
     """
 
-    snapshot_id: int
-    statistics_path: str
-    file_size_in_bytes: int
+    partition_statistics: PartitionStatisticsFile
 
 
 SnapshotEvent = SnapshotCommitted | RolledBack

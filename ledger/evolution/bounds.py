@@ -16,7 +16,6 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob
 from ledger.events.snapshot_events import CommittedFacts, SnapshotFacts
 from ledger.evolution.refusals import argument
 from ledger.evolution.table.changes import (
@@ -30,6 +29,7 @@ from ledger.evolution.table.changes import (
     SetPartitionStatistics,
 )
 from ledger.model.file_change import FileChange
+from ledger.model.iceberg.snapshot import BlobMetadata, StatisticsFile
 from ledger.model.messages.excerpt import excerpt
 from ledger.model.schema import SYSTEM_FIELD_ID_START, FieldIdPolicy, Schema
 from ledger.model.types import INT_MAX, LONG_MAX, DataField, DataType
@@ -166,12 +166,12 @@ NUMBERS: Mapping[type, Mapping[str, Bound]] = {
     ReplaceTag: {"snapshot_id": SNAPSHOT_ID, "time_retained_millis": RETENTION_MILLIS},
     ExpireSnapshots: {"earliest_snapshot_id": SNAPSHOT_ID},
     SetPartitionStatistics: {"snapshot_id": SNAPSHOT_ID, "file_size_in_bytes": SIZE},
-    IcebergStatistics: {
+    StatisticsFile: {
         "snapshot_id": SNAPSHOT_ID,
         "file_size_in_bytes": SIZE,
         "file_footer_size_in_bytes": SIZE,
     },
-    StatisticsBlob: {"snapshot_id": SNAPSHOT_ID, "sequence_number": SEQUENCE},
+    BlobMetadata: {"snapshot_id": SNAPSHOT_ID, "sequence_number": SEQUENCE},
     Schema: {"id": SCHEMA_ID, "highest_field_id": HIGHEST_ID},
 }
 """Every number that a caller gives, by what holds it. None and an absent value pass."""
@@ -225,7 +225,9 @@ IN_LOGS: Mapping[str, Bound] = {
     **dict.fromkeys(("total_record_count", "delta_record_count"), SUM),
     **dict.fromkeys(("delta_file_count", "delta_file_size_in_bytes"), SUM),
     **dict.fromkeys(("timestamp_millis", "last_updated_millis", "true_time_millis"), TIME_MILLIS),
-    **dict.fromkeys(("last_file_creation_time", "effective_time_millis"), TIME_MILLIS),
+    **dict.fromkeys(("timestamp_ms", "last_file_creation_time"), TIME_MILLIS),
+    "effective_time_millis": TIME_MILLIS,
+    **dict.fromkeys(("max_snapshot_age_ms", "max_ref_age_ms"), RETENTION_MILLIS),
     **dict.fromkeys(("version", "delta_version", "first_version"), VERSION),
     "format_version": FORMAT,
 }

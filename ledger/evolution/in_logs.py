@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from operator import attrgetter
-from types import NoneType
-from typing import Any, Final, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 import msgspec
 from attrs import frozen
@@ -147,12 +147,23 @@ def numbers_of(kind: type[Struct]) -> Numbers:
         else:
             limits = _limits(IN_LOGS.get(each.name), LONG), _NO_RANGE
         keys.append((each.name, each.encode_name, *limits))
-        if {*(get_args(each.type) or [each.type])} <= {int, UnsetType, NoneType}:
+        if {*_kinds(each.type)} <= {int, UnsetType, NoneType}:
             of_range.setdefault(limits[0], []).append(each.name)
         else:
             nested.append((_values((each.name,)), *limits))
     plain = [(_values(names), *limits) for limits, names in of_range.items()]
     return Numbers(tuple(keys), tuple(plain), tuple(nested))
+
+
+def _kinds(annotation: Any) -> Iterator[Any]:
+    """Yield the members of a union, without the bounds of their numbers."""
+    if get_origin(annotation) is Annotated:
+        yield get_args(annotation)[0]
+    elif get_origin(annotation) in {Union, UnionType}:
+        for each in get_args(annotation):
+            yield from _kinds(each)
+    else:
+        yield annotation
 
 
 def _limits(bound: Bound | None, otherwise: _Range) -> _Range:
@@ -178,7 +189,7 @@ def _holds_numbers(annotation: Any) -> bool:
 _PATHS: Final[dict[type, Callable[[Any], str]]] = {
     TableCreated: attrgetter("path"),
     DatabaseCreated: attrgetter("path"),
-    PartitionStatisticsSet: attrgetter("statistics_path"),
+    PartitionStatisticsSet: attrgetter("partition_statistics.statistics_path"),
     StatisticsSet: attrgetter("statistics.statistics_path"),
 }
 KINDS_WITH_PATHS: Final = _PATHS.keys()

@@ -11,13 +11,13 @@ from typing import TypeVar
 
 from attrs import field, frozen
 
-from ledger.events.born.iceberg import IcebergStatistics
 from ledger.evolution.table.origin.delta import DeltaOrigin
 from ledger.evolution.table.origin.iceberg import IcebergOrigin
-from ledger.evolution.table.origin.native import NATIVE, NativeOrigin, SnapshotRef
+from ledger.evolution.table.origin.native import NATIVE, ListedRef, NativeOrigin
 from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.evolution.table.owner import LEDGER, Owner
 from ledger.model.errors import NotFoundError, UnsupportedError
+from ledger.model.iceberg.snapshot import PartitionStatisticsFile, StatisticsFile
 from ledger.model.instant import ClockCorrection
 from ledger.model.messages.similar import meant
 from ledger.model.partition import (
@@ -28,7 +28,7 @@ from ledger.model.partition import (
     spec_by_id,
 )
 from ledger.model.schema import Schema
-from ledger.model.snapshot import Branch, Snapshot, StatisticsFile, Tag, Totals
+from ledger.model.snapshot import Branch, Snapshot, Tag, Totals
 
 Origin = NativeOrigin | IcebergOrigin | PaimonOrigin | DeltaOrigin
 """Where a table comes from; the classes answer what differs by it."""
@@ -98,8 +98,8 @@ class TableState:
     earliest_snapshot_id: int = 1
     totals: Totals = Totals()
     tags: Mapping[str, Tag] = field(factory=dict, hash=False)
-    partition_statistics: Mapping[int, StatisticsFile] = field(factory=dict, hash=False)
-    statistics: Mapping[int, IcebergStatistics] = field(factory=dict, hash=False)
+    partition_statistics: Mapping[int, PartitionStatisticsFile] = field(factory=dict, hash=False)
+    statistics: Mapping[int, StatisticsFile] = field(factory=dict, hash=False)
     named_schema_ids: tuple[int, ...] = ()
     created_at: int
     created_by: str
@@ -156,12 +156,12 @@ class TableState:
         return self.snapshot.id if self.snapshot else 0
 
     @property
-    def puffin_files(self) -> Mapping[int, IcebergStatistics]:
+    def puffin_files(self) -> Mapping[int, StatisticsFile]:
         """Puffin files of statistics, by the id of their snapshot, whatever the origin."""
         return self.origin.puffin_files(self)
 
     @property
-    def refs(self) -> tuple[SnapshotRef, ...]:
+    def refs(self) -> tuple[ListedRef, ...]:
         """The branches and tags of the table, those of a source in Iceberg included."""
         return self.origin.all_refs(self)
 

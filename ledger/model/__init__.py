@@ -3,6 +3,7 @@
 Everything here is immutable and knows neither events, files on a store, nor any dialect.
 
 - `types`, `transforms`: rooms of their own, whose front doors hold what most others need.
+- `iceberg`: Iceberg's own objects, for events, states, metadata files and updates.
 - `schema`: what a table's and a view's columns are; `partition`: how files are laid out.
 - `snapshot`, `file_change`: what a table holds; `tiles`: how a growing row of things is covered.
 - `identifier`: a table's name; `path_text`: a column's path as text.

@@ -182,16 +182,3 @@ class Branch:
     def snapshot_ids(self) -> range:
         """The snapshots of its own that can be read, oldest first."""
         return range(self.earliest_snapshot_id, self.next_id)
-
-
-@frozen
-class StatisticsFile:
-    """A file of statistics that somebody computed for a snapshot.
-
-    Attributes:
-        path: Relative to the table's location, or absolute.
-        file_size_in_bytes: Its size.
-    """
-
-    path: str
-    file_size_in_bytes: int

@@ -233,7 +233,7 @@ def _files(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[File]:
     for transaction in commit.transactions:
         for event in transaction.events:
             if isinstance(event, PartitionStatisticsSet):
-                yield from _statistics(log, event.statistics_path, known)
+                yield from _statistics(log, event.partition_statistics.statistics_path, known)
             elif isinstance(event, StatisticsSet):
                 yield from _statistics(log, event.statistics.statistics_path, known)
 

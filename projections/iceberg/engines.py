@@ -8,12 +8,12 @@ from typing import Any, Final
 from attrs import frozen
 from msgspec import UNSET, UnsetType
 
-from ledger.events.born.iceberg import IcebergSnapshot
 from ledger.evolution.state import TableState
 from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.model import types as t
 from ledger.model.errors import LedgerError, NotFoundError, UnsupportedError
 from ledger.model.file_change import FileChange
+from ledger.model.iceberg.snapshot import IcebergSnapshot
 from ledger.model.transforms.paths import field_types
 from ledger.model.transforms.values import decode_value, encode_value
 from ledger.table import Table
@@ -73,7 +73,7 @@ class EngineManifests:
 
     def listed(self, snapshot: IcebergSnapshot) -> tuple[ManifestFile, ...]:
         """Return the manifests of a snapshot that have live files; raises as `engine_files`."""
-        if isinstance(snapshot.manifest_list, UnsetType):
+        if snapshot.manifest_list is None:
             raise UnsupportedError(
                 f"snapshot {snapshot.snapshot_id} has no manifest list, as very old writers left "
                 "it: let its owner commit once more"
@@ -132,7 +132,7 @@ class EngineManifests:
             schema_id=self.state.schema.id,
             record_count=entry.records,
             file_size_in_bytes=file["file_size_in_bytes"],
-            creation_time=0 if added_by is None else added_by.timestamp_millis,
+            creation_time=0 if added_by is None else added_by.timestamp_ms,
             format=str(file["file_format"]).lower(),
             content=_CONTENTS[file["content"]],
             spec_id=entry.spec_id,

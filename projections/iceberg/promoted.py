@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 from attrs import Factory, define
-from msgspec import UNSET
 
 from ledger.events import TableEvent
-from ledger.events.born.iceberg import IcebergSnapshot, SnapshotsRemoved
+from ledger.events.born.iceberg import SnapshotsRemoved
 from ledger.events.commit import Transaction
 from ledger.events.snapshot_events import RolledBack, SnapshotEvent
 from ledger.events.table_events import OwnerSet, TablePromoted
@@ -23,6 +22,7 @@ from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.files.change_file import event_files
 from ledger.model.errors import DamagedLogError
 from ledger.model.file_change import FileChange
+from ledger.model.iceberg.snapshot import IcebergSnapshot
 from ledger.table import Table
 from projections.iceberg.engines import EngineManifests, source_types
 from projections.iceberg.importing.schemas import source_schema
@@ -98,7 +98,7 @@ class PromotedManifests:
                 snapshot = born.snapshots[event.snapshot_id]
                 facts = facts_of(self.table, state, born, snapshot)
                 given = snapshot.first_row_id
-                self.manifests.next_row_id = 0 if given is UNSET else given
+                self.manifests.next_row_id = given or 0
                 found = self._next(event, is_first=is_first, at=(state, born), facts=facts)
                 self._keep(found, snapshot, facts)
 
@@ -138,7 +138,7 @@ class PromotedManifests:
             self.adders.learn([each.path for each in files], event.snapshot_id)
             parent = born.snapshots[event.snapshot_id].parent_snapshot_id
             engines = EngineManifests(state, born, self.table.read_file)
-            there = engines.listed(born.snapshots[parent]) if parent is not UNSET else ()
+            there = engines.listed(born.snapshots[parent]) if parent is not None else ()
             return self.manifests.stand(there, facts)
         if isinstance(event, RolledBack):
             engines = EngineManifests(state, born, self.table.read_file)
@@ -181,9 +181,7 @@ class PromotedManifests:
         self.listed[snapshot.snapshot_id] = found.manifests
         if self.target.reachable(snapshot.snapshot_id):
             parent = snapshot.parent_snapshot_id
-            self.manifests.write(
-                found, snapshot.snapshot_id, facts, 0 if parent is UNSET else parent
-            )
+            self.manifests.write(found, snapshot.snapshot_id, facts, parent or 0)
 
 
 def _entries(

@@ -48,7 +48,7 @@ def compared(table: Table, stood: IcebergPosition, at: TableState) -> Compared:
     later = _later(table, at, names, there)
     ours = {path for path in found.foreign if later.get(path) == outputs.read(path)}
     newest = target_state(table, None)
-    ours.update(each.path for each in newest.partition_statistics.values())
+    ours.update(each.statistics_path for each in newest.partition_statistics.values())
     ours.update(each.statistics_path for each in newest.puffin_files.values())
     in_way = {
         path

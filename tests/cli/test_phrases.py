@@ -22,6 +22,7 @@ from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.events.spec_changes import SortColumn
 from ledger.events.table_events import OwnerSet
 from ledger.evolution.operations import in_words
+from ledger.model.iceberg.snapshot import BlobMetadata, PartitionStatisticsFile, StatisticsFile
 from tests.evolution.born import DELTA_LIFE, PROMOTED_LIFE, commits, snapshot
 
 A = t.TableName("shop", "a")
@@ -162,18 +163,18 @@ CASES: list[tuple[object, str]] = [
     ),
     (n.SnapshotsExpired(earliest_snapshot_id=3), "expired the snapshots before 3"),
     (
-        PartitionStatisticsSet(snapshot_id=3, statistics_path="metadata/x", file_size_in_bytes=9),
+        PartitionStatisticsSet(PartitionStatisticsFile(3, "metadata/x", 9)),
         "published partition statistics of snapshot 3",
     ),
     (
         i.StatisticsSet(
-            i.IcebergStatistics(
+            StatisticsFile(
                 snapshot_id=3,
                 statistics_path="metadata/x.stats",
                 file_size_in_bytes=90,
                 file_footer_size_in_bytes=40,
                 blob_metadata=(
-                    i.StatisticsBlob(
+                    BlobMetadata(
                         type="apache-datasketches-theta-v1",
                         snapshot_id=3,
                         sequence_number=3,

@@ -39,7 +39,7 @@ def test_icebergs_statistics_are_published_once(shop: Run, orders: Table) -> Non
     again = shop("stats", TABLE, "--publish", "iceberg")
 
     (published,) = first.document["published"]
-    path = orders.state.partition_statistics[3].path
+    path = orders.state.partition_statistics[3].statistics_path
     assert published == {
         "format": "iceberg",
         "snapshotId": 3,

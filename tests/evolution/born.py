@@ -29,6 +29,7 @@ from ledger.events.spec_events import (
 )
 from ledger.events.table_events import SchemaRecord, TableCreated, TablePromoted
 from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.model.iceberg import snapshot as s
 from ledger.model.types.wire import FieldObject
 from tests.evolution import folds
 from tests.evolution.folds import NAME
@@ -50,30 +51,28 @@ CREATED = TableCreated(
 
 
 def snapshot(number: int, sequence: int, **more: Any) -> e.SnapshotAdded:
-    facts = {"timestamp_millis": sequence * 10, "schema_id": 0, "manifest_list": "m", **more}
-    return e.SnapshotAdded(e.IcebergSnapshot(snapshot_id=number, sequence_number=sequence, **facts))
+    facts = {"timestamp_ms": sequence * 10, "schema_id": 0, "manifest_list": "m", **more}
+    return e.SnapshotAdded(s.IcebergSnapshot(snapshot_id=number, sequence_number=sequence, **facts))
 
 
-def ref(number: int, **more: Any) -> e.IcebergRef:
-    return e.IcebergRef(snapshot_id=number, **{"ref_type": "branch", **more})
+def ref(number: int, **more: Any) -> s.SnapshotRef:
+    return s.SnapshotRef(snapshot_id=number, **{"type": "branch", **more})
 
 
-STATISTICS = e.IcebergStatistics(
+STATISTICS = s.StatisticsFile(
     snapshot_id=FIRST,
     statistics_path="s3://b/a.puffin",
     file_size_in_bytes=9,
     file_footer_size_in_bytes=3,
-    blob_metadata=(
-        e.StatisticsBlob(type="ndv", snapshot_id=FIRST, sequence_number=1, fields=(1,)),
-    ),
+    blob_metadata=(s.BlobMetadata(type="ndv", snapshot_id=FIRST, sequence_number=1, fields=(1,)),),
 )
-KEY = e.IcebergKey(key_id="k", encrypted_key_metadata="AA==")
+KEY = s.EncryptionKey(key_id="k", encrypted_key_metadata="AA==")
 
 LIFE: tuple[tuple[TableEvent, ...], ...] = (
     (
         snapshot(FIRST, 1, summary={"operation": "append", "total-records": "3"}),
         e.SnapshotRefSet("main", ref(FIRST)),
-        e.SnapshotLogUpdated(added=(e.LoggedSnapshot(timestamp_millis=10, snapshot_id=FIRST),)),
+        e.SnapshotLogUpdated(added=(s.SnapshotLogEntry(timestamp_ms=10, snapshot_id=FIRST),)),
     ),
     (
         ColumnAdded(("day",), "DATE", field_id=2),
@@ -89,18 +88,16 @@ LIFE: tuple[tuple[TableEvent, ...], ...] = (
     (
         snapshot(SECOND, 2, parent_snapshot_id=FIRST, schema_id=1, first_row_id=0, added_rows=4),
         e.SnapshotRefSet("main", ref(SECOND)),
-        e.SnapshotRefSet("v1", ref(FIRST, ref_type="tag", max_ref_age_millis=5)),
+        e.SnapshotRefSet("v1", ref(FIRST, type="tag", max_ref_age_ms=5)),
     ),
     (snapshot(STAGED, 3, parent_snapshot_id=SECOND),),
     (e.SnapshotRefSet("main", ref(FIRST)), e.CurrentSchemaSet(0)),
     (
         e.StatisticsSet(STATISTICS),
-        PartitionStatisticsSet(
-            snapshot_id=FIRST, statistics_path="s3://b/p.parquet", file_size_in_bytes=2
-        ),
+        PartitionStatisticsSet(s.PartitionStatisticsFile(FIRST, "s3://b/p.parquet", 2)),
         e.EncryptionKeyAdded(KEY),
         e.SchemaAdded(e.IcebergSchema(schema_id=9, fields=(ID, DAY), identifier_field_ids=(1,))),
-        e.MetadataLogUpdated(added=(e.LoggedMetadata(timestamp_millis=1, metadata_file="a"),)),
+        e.MetadataLogUpdated(added=(s.MetadataLogEntry(timestamp_ms=1, metadata_file="a"),)),
         e.TableFactsSet(format_version=3, last_column_id=7, last_partition_id=1004, next_row_id=8),
     ),
     (e.SchemaReplaced((DAY, ID)), e.SchemaNamed(10)),

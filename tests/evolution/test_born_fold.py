@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.events.born.iceberg import LoggedMetadata, MetadataLogUpdated
+from ledger.events.born.iceberg import MetadataLogUpdated
 from ledger.events.schema_changes import SetOption
 from ledger.events.snapshot_events import TagDeleted
 from ledger.evolution.table.origin.delta import DeltaOrigin
@@ -15,6 +15,7 @@ from ledger.evolution.table.origin.iceberg import (
     iceberg_totals,
 )
 from ledger.evolution.table.origin.paimon import PaimonOrigin
+from ledger.model.iceberg.snapshot import MetadataLogEntry
 from ledger.model.snapshot import Totals
 from tests.evolution.born import (
     FIRST,
@@ -74,7 +75,7 @@ def test_an_option_alone_makes_no_schema_id() -> None:
 def test_a_log_that_goes_on_keeps_what_it_had_unless_it_says_what_it_lost() -> None:
     builder = born(5)
     for number, name in enumerate("bc", 6):
-        entry = LoggedMetadata(timestamp_millis=number, metadata_file=name)
+        entry = MetadataLogEntry(timestamp_ms=number, metadata_file=name)
         builder.commit(commit(number, MetadataLogUpdated(added=(entry,))))
     state = builder.freeze()
     origin = state.imported_from(IcebergOrigin)

@@ -151,7 +151,7 @@ def test_the_ledgers_own_tables_hold_none_of_them(life: str) -> None:
 WRONG: dict[tuple[str, str], tuple[TableEvent, ...]] = {
     ("iceberg", "a snapshot twice"): (snapshot(FIRST, 9),),
     ("iceberg", "a ref to nothing"): (e.SnapshotRefSet("x", ref(1)),),
-    ("iceberg", "main as a tag"): (e.SnapshotRefSet("main", ref(FIRST, ref_type="tag")),),
+    ("iceberg", "main as a tag"): (e.SnapshotRefSet("main", ref(FIRST, type="tag")),),
     ("iceberg", "no such ref"): (e.SnapshotRefRemoved("x"),),
     ("iceberg", "no such snapshot"): (e.SnapshotsRemoved((1,)),),
     ("iceberg", "a schema with other columns"): (

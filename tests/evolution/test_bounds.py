@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import ledger
 from ledger import AddColumn, DropColumn, FileChange, InvalidInputError, LedgerError, Schema, Table
-from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob
 from ledger.events.snapshot_events import CommittedFacts, SnapshotCommitted, SnapshotFacts
 from ledger.evolution import bounds
 from ledger.evolution.bounds import COUNTS_BY_FIELD, FACTS, NUMBERS, TEXT_FACTS, Bound
@@ -35,6 +34,7 @@ from ledger.evolution.table.changes import (
 )
 from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.model.errors import InvalidChangeError
+from ledger.model.iceberg.snapshot import BlobMetadata, StatisticsFile
 from ledger.model.schema import ViewSchema
 from ledger.model.types import STRING, ArrayType, DataField, DataType, MapType, RowType
 from ledger.model.types.arrow import element_id, key_id
@@ -99,7 +99,7 @@ def sketches(table: Table, facts: dict[str, Any]) -> None:
 
 def blobs(table: Table, facts: dict[str, Any]) -> None:
     given = {"type": "t", "snapshot_id": 1, "sequence_number": 1, "fields": (0,), **facts}
-    table.set_statistics(1, "p", 9, 3, [StatisticsBlob(**given)])
+    table.set_statistics(1, "p", 9, 3, [BlobMetadata(**given)])
 
 
 def branches(table: Table, facts: dict[str, Any]) -> None:
@@ -124,8 +124,8 @@ DOORS: dict[type, Ask] = {
     ),
     SetBranch: branches,
     SetPartitionStatistics: statistics,
-    IcebergStatistics: sketches,
-    StatisticsBlob: blobs,
+    StatisticsFile: sketches,
+    BlobMetadata: blobs,
     Schema: evolves,
 }
 """How each kind of record comes in."""

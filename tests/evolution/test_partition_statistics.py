@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from ledger import InvalidChangeError, InvalidInputError, NotFoundError, Table
-from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob, StatisticsSet
+from ledger.events.born.iceberg import StatisticsSet
 from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.fold.table_record import TableStream
 from ledger.log.codec import encode
 from ledger.model.errors import CommitConflictError
-from ledger.model.snapshot import StatisticsFile
+from ledger.model.iceberg.snapshot import BlobMetadata, PartitionStatisticsFile, StatisticsFile
 from ledger.stores import Store
 from tests.lakes import data_file, lake_on, memory, orders
 
@@ -24,7 +24,7 @@ def a_table(store: Store | None = None, snapshots: int = 3) -> Table:
     return table
 
 
-NDV = StatisticsBlob(
+NDV = BlobMetadata(
     type="apache-datasketches-theta-v1",
     snapshot_id=2,
     sequence_number=2,
@@ -37,7 +37,7 @@ def puffin(table: Table) -> dict[int, str]:
     return {key: each.statistics_path for key, each in table.state.statistics.items()}
 
 
-def files(table: Table) -> dict[int, StatisticsFile]:
+def files(table: Table) -> dict[int, PartitionStatisticsFile]:
     return dict(table.state.partition_statistics)
 
 
@@ -47,15 +47,13 @@ def test_the_log_says_where_the_statistics_of_a_snapshot_stand() -> None:
     version = table.set_partition_statistics(2, "metadata/two.parquet", 99).version
 
     (event,) = next(table.events(version)).transactions[0].events
-    assert event == PartitionStatisticsSet(
-        snapshot_id=2, statistics_path="metadata/two.parquet", file_size_in_bytes=99
-    )
+    assert event == PartitionStatisticsSet(PartitionStatisticsFile(2, "metadata/two.parquet", 99))
     assert encode(Commit(format=3, version=1, time_millis=1, transactions=(_with(event),))) == (
         b'{"format":3,"version":1,"timeMillis":1,"transactions":[{"id":"x","requestDigest":"","events":['
-        b'{"type":"setPartitionStatistics","snapshotId":2,'
-        b'"statisticsPath":"metadata/two.parquet","fileSizeInBytes":99}]}]}\n'
+        b'{"type":"setPartitionStatistics","partitionStatistics":{"snapshot-id":2,'
+        b'"statistics-path":"metadata/two.parquet","file-size-in-bytes":99}}]}]}\n'
     )
-    assert files(table) == {2: StatisticsFile("metadata/two.parquet", 99)}
+    assert files(table) == {2: PartitionStatisticsFile(2, "metadata/two.parquet", 99)}
     assert table.at(version=version - 1).state.partition_statistics == {}
 
 
@@ -70,7 +68,7 @@ def test_a_newer_file_takes_the_place_of_an_older_one_and_the_same_again_is_no_e
 
     again = table.set_partition_statistics(2, "b", 2).version
 
-    assert files(table) == {2: StatisticsFile("b", 2)}
+    assert files(table) == {2: PartitionStatisticsFile(2, "b", 2)}
     assert next(table.events(again)).transactions[0].events == ()
 
 
@@ -130,7 +128,7 @@ def test_writers_who_set_the_same_file_both_win_and_others_conflict() -> None:
     ):
         third.set_partition_statistics(2, "other", 8)
 
-    assert files(table) == {2: StatisticsFile("two", 7)}
+    assert files(table) == {2: PartitionStatisticsFile(2, "two", 7)}
 
 
 def test_statistics_of_a_snapshot_that_expired_meanwhile_are_a_conflict() -> None:
@@ -151,7 +149,7 @@ def test_the_log_says_what_a_puffin_file_holds_and_the_same_again_is_no_event() 
     again = table.set_statistics(2, "metadata/2.stats", 99, 40, [NDV]).version
 
     (event,) = next(table.events(version)).transactions[0].events
-    said = IcebergStatistics(
+    said = StatisticsFile(
         snapshot_id=2,
         statistics_path="metadata/2.stats",
         file_size_in_bytes=99,
@@ -189,20 +187,20 @@ def test_puffin_files_go_when_no_snapshot_tag_or_branch_leads_to_them() -> None:
 @pytest.mark.parametrize(
     "blob",
     [
-        StatisticsBlob(type=3, snapshot_id=1, sequence_number=1, fields=(0,)),  # type: ignore[arg-type]
-        StatisticsBlob(type="t", snapshot_id=1, sequence_number=1, fields=(object(),)),  # type: ignore[arg-type]
-        StatisticsBlob(
+        BlobMetadata(type=3, snapshot_id=1, sequence_number=1, fields=(0,)),  # type: ignore[arg-type]
+        BlobMetadata(type="t", snapshot_id=1, sequence_number=1, fields=(object(),)),  # type: ignore[arg-type]
+        BlobMetadata(
             type="t",
             snapshot_id=1,
             sequence_number=1,
             fields=(0,),
             properties={"ndv": 3},  # type: ignore[dict-item]
         ),
-        StatisticsBlob(type="t", snapshot_id=1, sequence_number=-1, fields=(0,)),
+        BlobMetadata(type="t", snapshot_id=1, sequence_number=-1, fields=(0,)),
         {"type": "t"},
     ],
 )
-def test_a_blob_that_no_reader_would_take_is_refused(blob: StatisticsBlob) -> None:
+def test_a_blob_that_no_reader_would_take_is_refused(blob: BlobMetadata) -> None:
     table = a_table()
     with pytest.raises(InvalidInputError):
         table.set_statistics(1, "s", 9, 3, [blob])
@@ -234,9 +232,7 @@ def test_writers_who_tag_the_same_snapshot_alike_both_win() -> None:
 
 def test_a_log_that_says_statistics_of_a_snapshot_that_never_was_is_refused() -> None:
     builder = TableBuilder(a_table(snapshots=2).state)
-    said = PartitionStatisticsSet(
-        snapshot_id=3, statistics_path="metadata/three.parquet", file_size_in_bytes=9
-    )
+    said = PartitionStatisticsSet(PartitionStatisticsFile(3, "metadata/three.parquet", 9))
     builder.begin(builder.version + 1, builder.effective_millis + 1)
     with pytest.raises(InvalidChangeError, match="snapshot 3"):
         builder.add(_with(said))

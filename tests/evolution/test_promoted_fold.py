@@ -6,7 +6,6 @@ import json
 
 import pytest
 from attrs import evolve
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from ledger.events import TableEvent
@@ -40,7 +39,7 @@ def test_the_ledger_owns_it_and_its_snapshots_are_the_next_ones_of_main() -> Non
         "overwrite",
     )
     parents = {each.snapshot_id: each.parent_snapshot_id for each in origin.snapshots.values()}
-    assert parents == {FIRST: UNSET, OWN: FIRST, OWN + 1: OWN, OWN + 2: OWN + 1}
+    assert parents == {FIRST: None, OWN: FIRST, OWN + 1: OWN, OWN + 2: OWN + 1}
     assert [each.sequence_number for each in origin.snapshots.values()] == [1, 2, 3, 4]
     assert [each.snapshot_id for each in origin.snapshot_log] == [OWN, OWN + 1, OWN + 2]
     assert {name: each.snapshot_id for name, each in state.tags.items()} == {"v1": OWN + 1}

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from msgspec.structs import fields
 
-from ledger.events.born.iceberg import IcebergStatistics
 from ledger.evolution.operation import StateOperation
 from ledger.evolution.operations import OPERATIONS
 from ledger.evolution.table.changes import MetBranch
@@ -17,17 +16,22 @@ from ledger.files.live import LiveFiles
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
 from ledger.model.errors import InvalidInputError, LedgerError
+from ledger.model.iceberg.snapshot import StatisticsFile
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Totals
 from tests.evolution.born import born
 from tests.lakes import lake_on, memory, orders
 
-STATISTICS = IcebergStatistics(
-    snapshot_id=1, statistics_path="s", file_size_in_bytes=1, file_footer_size_in_bytes=1
+STATISTICS = StatisticsFile(
+    snapshot_id=1,
+    statistics_path="s",
+    file_size_in_bytes=1,
+    file_footer_size_in_bytes=1,
+    blob_metadata=(),
 )
 VALUES: dict[str, Any] = {
     "CommitKind": "APPEND",
-    "IcebergStatistics": STATISTICS,
+    "StatisticsFile": STATISTICS,
     "MetBranch": MetBranch("b", 1),
     "Totals": Totals(),
     "int": 1,

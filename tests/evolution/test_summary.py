@@ -9,9 +9,10 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ledger.evolution.table.changes import CommitSnapshot, Rollback
-from ledger.evolution.table.origin.iceberg import MAIN, IcebergOrigin
+from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.evolution.table.origin.summary import RESERVED, TOTALS, FileTotals
 from ledger.model.file_change import FileChange
+from ledger.model.iceberg.snapshot import MAIN
 from tests.evolution.born import born
 
 _COUNTS = (

@@ -84,8 +84,8 @@ def rollback(place: Place, target: int, **facts: Any) -> dict[str, Any]:
 
 
 def puffin(snapshot_id: int, path: str) -> dict[str, Any]:
-    sizes = {"fileSizeInBytes": 9, "fileFooterSizeInBytes": 3}
-    return {"snapshotId": snapshot_id, "statisticsPath": path, **sizes}
+    sizes = {"file-size-in-bytes": 9, "file-footer-size-in-bytes": 3, "blob-metadata": []}
+    return {"snapshot-id": snapshot_id, "statistics-path": path, **sizes}
 
 
 def total(place: Place, change: int) -> int:
@@ -173,9 +173,11 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Place], Events], str]] = {
         lambda _: [
             {
                 "type": "setPartitionStatistics",
-                "snapshotId": 2,
-                "statisticsPath": "../../../x",
-                "fileSizeInBytes": 1,
+                "partitionStatistics": {
+                    "snapshot-id": 2,
+                    "statistics-path": "../../../x",
+                    "file-size-in-bytes": 1,
+                },
             }
         ],
         "leads out",
@@ -228,10 +230,10 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Place], Events], str]] = {
         lambda _: [
             {
                 "type": "setStatistics",
-                "statistics": {**puffin(2, "x.puffin"), "fileFooterSizeInBytes": -9},
+                "statistics": {**puffin(2, "x.puffin"), "file-footer-size-in-bytes": -9},
             }
         ],
-        "fileFooterSizeInBytes is -9",
+        "file-footer-size-in-bytes is -9",
     ),
     "a count of values that is none": (
         lambda place: [listed(place, valueCounts={"0": -1})],

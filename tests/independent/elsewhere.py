@@ -125,22 +125,22 @@ class FromIceberg(Elsewhere):
 
     def come(self, snapshot: Doc, version: int) -> None:
         """Let a snapshot be there."""
-        key, table = snapshot["snapshotId"], self.born
+        key, table = snapshot["snapshot-id"], self.born
         holds(key not in table["snapshots"], f"snapshot {key} is there")
         table["snapshots"][key], table["addedVersions"][key] = snapshot, version
-        number = snapshot.get("sequenceNumber", 0)
+        number = snapshot.get("sequence-number", 0)
         table["lastSequenceNumber"] = max(table["lastSequenceNumber"], number)
-        if "firstRowId" in snapshot and "addedRows" in snapshot:
-            after = snapshot["firstRowId"] + snapshot["addedRows"]
+        if "first-row-id" in snapshot and "added-rows" in snapshot:
+            after = snapshot["first-row-id"] + snapshot["added-rows"]
             table["nextRowId"] = max(table["nextRowId"], after)
 
     def setSnapshotRef(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
         name, ref = event["refName"], event["ref"]
-        holds(ref["snapshotId"] in self.born["snapshots"], f"{name} points to nothing")
-        holds(name != "main" or ref["refType"] == "branch", "main is a branch")
+        holds(ref["snapshot-id"] in self.born["snapshots"], f"{name} points to nothing")
+        holds(name != "main" or ref["type"] == "branch", "main is a branch")
         self.born["refs"][name] = ref
         self.born["tagTimes"].pop(name, None)
-        if ref["refType"] == "tag":
+        if ref["type"] == "tag":
             self.born["tagTimes"][name] = moment
 
     def removeSnapshotRef(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
@@ -154,16 +154,16 @@ class FromIceberg(Elsewhere):
             table["statistics"].pop(each, None)
             self.state["statistics"].pop(each, None)
         for name, ref in list(table["refs"].items()):
-            if ref["snapshotId"] not in table["snapshots"]:
+            if ref["snapshot-id"] not in table["snapshots"]:
                 del table["refs"][name]
                 table["tagTimes"].pop(name, None)
         if table["promotedVersion"] >= 0:
             log = table["snapshotLog"]
-            gone = [n for n, e in enumerate(log, 1) if e["snapshotId"] not in table["snapshots"]]
+            gone = [n for n, e in enumerate(log, 1) if e["snapshot-id"] not in table["snapshots"]]
             table["snapshotLog"] = log[max(gone, default=0) :]
 
     def setStatistics(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
-        self.born["statistics"][event["statistics"]["snapshotId"]] = event["statistics"]
+        self.born["statistics"][event["statistics"]["snapshot-id"]] = event["statistics"]
 
     def removeStatistics(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         for each in event.get("snapshotIds", []):
@@ -173,7 +173,7 @@ class FromIceberg(Elsewhere):
 
     def addEncryptionKey(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         key = event["encryptionKey"]
-        holds(self.born["encryptionKeys"].setdefault(key["keyId"], key) == key, "another key")
+        holds(self.born["encryptionKeys"].setdefault(key["key-id"], key) == key, "another key")
 
     def removeEncryptionKey(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         del self.born["encryptionKeys"][event["keyId"]]
@@ -209,8 +209,8 @@ class FromIceberg(Elsewhere):
             table["sourceLastSnapshotId"] + 1, OWN_IDS_END
         )
         for each in (*table["snapshots"].values(), *table["snapshotLog"]):
-            if own and each["snapshotId"] in own:
-                each["timestampMillis"] = min(each["timestampMillis"], latest)
+            if own and each["snapshot-id"] in own:
+                each["timestamp-ms"] = min(each["timestamp-ms"], latest)
         table["tagTimes"] = {name: min(at, latest) for name, at in table["tagTimes"].items()}
 
     # Once the ledger owns it
@@ -241,23 +241,23 @@ class FromIceberg(Elsewhere):
         holds(event["schemaId"] == table["schemaId"], "its schema is another")
         table["lastAssignedSnapshotId"] = event["snapshotId"]
         main, version = table["refs"].get("main"), table["formatVersion"]
-        snapshot: Doc = {"snapshotId": event["snapshotId"], "timestampMillis": moment}
-        snapshot["schemaId"] = event["schemaId"]
+        snapshot: Doc = {"snapshot-id": event["snapshotId"], "timestamp-ms": moment}
+        snapshot["schema-id"] = event["schemaId"]
         if main is not None:
-            snapshot["parentSnapshotId"] = main["snapshotId"]
+            snapshot["parent-snapshot-id"] = main["snapshot-id"]
         if version >= SEQUENCES_SINCE:
-            snapshot["sequenceNumber"] = table["lastSequenceNumber"] + 1
+            snapshot["sequence-number"] = table["lastSequenceNumber"] + 1
         if "summary" in event:
             snapshot["summary"] = event["summary"]
         if version >= ROW_IDS_SINCE:
             first = table["nextRowId"]
             added = 0 if next_row_id is None else next_row_id - first
             holds(added >= 0, "row ids come again")
-            snapshot |= {"firstRowId": first, "addedRows": added}
+            snapshot |= {"first-row-id": first, "added-rows": added}
         self.come(snapshot, commit["version"])
-        ref = {"refType": "branch", **(main or {}), "snapshotId": event["snapshotId"]}
+        ref = {"type": "branch", **(main or {}), "snapshot-id": event["snapshotId"]}
         table["refs"]["main"] = ref
-        entry = {"timestampMillis": moment, "snapshotId": event["snapshotId"]}
+        entry = {"timestamp-ms": moment, "snapshot-id": event["snapshotId"]}
         table["snapshotLog"] = [*table["snapshotLog"], entry]
         self.name(event)
         self.apply(self.files, event)
@@ -267,18 +267,18 @@ class FromIceberg(Elsewhere):
         self.tag(event, moment)
 
     def replaceTag(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
-        holds(self.born["refs"][event["tagName"]]["refType"] == "tag", "it is a branch")
+        holds(self.born["refs"][event["tagName"]]["type"] == "tag", "it is a branch")
         self.tag(event, moment)
 
     def tag(self, event: Doc, moment: int) -> None:
         """Let a ref of type tag be there."""
-        ref: Doc = {"snapshotId": event["snapshotId"], "refType": "tag"}
+        ref: Doc = {"snapshot-id": event["snapshotId"], "type": "tag"}
         if "timeRetainedMillis" in event:
-            ref["maxRefAgeMillis"] = event["timeRetainedMillis"]
+            ref["max-ref-age-ms"] = event["timeRetainedMillis"]
         self.setSnapshotRef({"refName": event["tagName"], "ref": ref}, moment, {})
 
     def deleteTag(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
-        holds(self.born["refs"][event["tagName"]]["refType"] == "tag", "it is a branch")
+        holds(self.born["refs"][event["tagName"]]["type"] == "tag", "it is a branch")
         self.removeSnapshotRef({"refName": event["tagName"]}, moment, commit)
 
 

@@ -538,7 +538,7 @@ class Table:
         ref, base, name = event["ref"], event["base"], event["refName"]
         last = self.state["snapshot"]["snapshotId"]
         holds(name != "main", "no such branch")
-        holds(ref["refType"] == "branch" and 1 <= ref["snapshotId"] <= last, "no such branch")
+        holds(ref["type"] == "branch" and 1 <= ref["snapshot-id"] <= last, "no such branch")
         there = self.state["branches"].get(name)
         if there is None:
             self.state["branchesEver"] += 1
@@ -546,17 +546,17 @@ class Table:
             first = number * BRANCH_IDS + 1
         else:
             number, first = there["number"], there["next"]
-        kept = ("minSnapshotsToKeep", "maxSnapshotAgeMillis", "maxRefAgeMillis")
+        kept = ("min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms")
         self.state["branches"][name] = {
             "number": number,
-            "base": ref["snapshotId"],
+            "base": ref["snapshot-id"],
             "baseVersion": base["version"],
             "since": commit["version"],
             "first": first,
             "snapshot": None,
             "earliest": first,
             "next": first,
-            "head": ref["snapshotId"],
+            "head": ref["snapshot-id"],
             "totals": [
                 base["recordCount"],
                 base.get("fileSizeInBytes", 0),
@@ -565,7 +565,7 @@ class Table:
             ],
             "kept": [ref.get(key) for key in kept],
         }
-        self.lines[name] = dict(self.held[ref["snapshotId"]])
+        self.lines[name] = dict(self.held[ref["snapshot-id"]])
         self.forget_statistics()
 
     def removeSnapshotRef(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
@@ -669,14 +669,14 @@ class Table:
         self.forget_statistics()
 
     def setPartitionStatistics(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
-        file = [event["statisticsPath"], event["fileSizeInBytes"]]
-        self.state["statistics"][event["snapshotId"]] = file
+        file = event["partitionStatistics"]
+        self.state["statistics"][file["snapshot-id"]] = file
 
     def setStatistics(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         file = event["statistics"]
         last = (self.state["snapshot"] or {"snapshotId": 0})["snapshotId"]
-        holds(1 <= file["snapshotId"] <= last, "statistics of no snapshot")
-        self.state["puffin"][file["snapshotId"]] = file
+        holds(1 <= file["snapshot-id"] <= last, "statistics of no snapshot")
+        self.state["puffin"][file["snapshot-id"]] = file
 
     def forget_statistics(self) -> None:
         """Let the statistics of snapshots go that nobody can read."""

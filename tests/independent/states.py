@@ -94,11 +94,11 @@ OF_CATALOGS: Doc = {
 }
 """What a record leaves out where it is so, in the order of its keys."""
 ICEBERG_SNAPSHOT = (
-    *("snapshotId", "parentSnapshotId", "sequenceNumber", "timestampMillis", "summary"),
-    *("manifestList", "manifests", "schemaId", "firstRowId", "addedRows", "keyId"),
+    *("sequence-number", "snapshot-id", "parent-snapshot-id", "timestamp-ms", "summary"),
+    *("manifest-list", "manifests", "schema-id", "first-row-id", "added-rows", "key-id"),
 )
 ICEBERG_REF = (
-    *("snapshotId", "refType", "minSnapshotsToKeep", "maxSnapshotAgeMillis", "maxRefAgeMillis"),
+    *("snapshot-id", "type", "min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms"),
 )
 AUTHORS = (
     *("author", "commit-user", "user", "user.name", "username", "trino_user", "owner"),
@@ -134,7 +134,7 @@ def of_table(table: Table) -> Doc:
     match table:
         case FromIceberg():
             head = table.born["refs"].get("main")
-            current = head and table.born["snapshots"][head["snapshotId"]]
+            current = head and table.born["snapshots"][head["snapshot-id"]]
             snapshot, totals = iceberg_snapshot(current, state), iceberg_totals(current)
             tags = iceberg_tags(table.born)
         case FromPaimon():
@@ -171,10 +171,7 @@ def of_table(table: Table) -> Doc:
         "earliestSnapshotId": state["earliest"],
         "totals": of_totals(totals),
         "tags": {name: of_tag(name, *tags[name]) for name in sorted(tags)},
-        "partitionStatistics": {
-            key: {"file_size_in_bytes": size, "path": path}
-            for key, (path, size) in sorted(state["statistics"].items())
-        },
+        "partitionStatistics": dict(sorted(state["statistics"].items())),
         "nameMappingSchemaIds": state["named"],
         "dropped": state["dropped"],
         "corrections": of_corrections(state["corrections"]),
@@ -321,14 +318,14 @@ def iceberg_snapshot(snapshot: Doc | None, state: Doc) -> Doc | None:
     summary = snapshot.get("summary", {})
     kinds = {"append": "APPEND", "replace": "COMPACT"}
     return {
-        "snapshotId": snapshot["snapshotId"],
-        "schemaId": snapshot.get("schemaId", state["schemaId"]),
+        "snapshotId": snapshot["snapshot-id"],
+        "schemaId": snapshot.get("schema-id", state["schemaId"]),
         "commitKind": kinds.get(summary.get("operation"), "OVERWRITE"),
         "commitUser": next((summary[key] for key in AUTHORS if summary.get(key)), ""),
-        "timeMillis": snapshot["timestampMillis"],
+        "timeMillis": snapshot["timestamp-ms"],
         "totalRecordCount": counted(summary, "total-records", UNKNOWN),
         "deltaRecordCount": counted(summary, "added-records") - counted(summary, "deleted-records"),
-        "baseManifestList": snapshot.get("manifestList"),
+        "baseManifestList": snapshot.get("manifest-list"),
         "snapshotProperties": summary,
         "operation": summary.get("operation"),
     }
@@ -352,9 +349,9 @@ def counted(summary: Doc, key: str, absent: int = 0) -> int:
 def iceberg_tags(born: Doc) -> Doc:
     """Return the refs that are tags."""
     return {
-        name: [ref["snapshotId"], born["tagTimes"][name], ref.get("maxRefAgeMillis")]
+        name: [ref["snapshot-id"], born["tagTimes"][name], ref.get("max-ref-age-ms")]
         for name, ref in born["refs"].items()
-        if ref["refType"] == "tag"
+        if ref["type"] == "tag"
     }
 
 

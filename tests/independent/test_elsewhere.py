@@ -108,8 +108,8 @@ def test_what_follows_a_delta_log_is_read_the_same(tmp_path: Path) -> None:
     [
         (
             "commits.jsonl",
-            b'"refName":"main","ref":{"snapshotId":7',
-            b'"refName":"main","ref":{"snapshotId":8',
+            b'"refName":"main","ref":{"snapshot-id":7',
+            b'"refName":"main","ref":{"snapshot-id":8',
         ),
         ("paimon.jsonl", b'"snapshotId":5,"schemaId":3', b'"snapshotId":3,"schemaId":3'),
         ("promoted.jsonl", b'"snapshotId":7,"schemaId":1', b'"snapshotId":9,"schemaId":1'),

@@ -13,8 +13,8 @@ import pytest
 
 import ledger
 from ledger import FileChange, Ledger, LedgerError, SetIdentifierFields, SetOption, Table
-from ledger.events.born.iceberg import StatisticsBlob
 from ledger.events.catalog_events import AddDialect
+from ledger.model.iceberg.snapshot import BlobMetadata
 from ledger.model.types import ArrayType, MapType, RowType, VarCharType
 from ledger.model.types.wire import type_from_json
 from ledger.stores import LocalStore
@@ -248,7 +248,7 @@ def test_puffin_files_are_read_the_same_until_their_snapshots_are_gone(tmp_path:
     table = lake.create_table("db.t", COLUMNS)
     for number in range(1, 6):
         table.append([FileChange(path=f"{number}", record_count=2, file_size_in_bytes=9)])
-        blob = StatisticsBlob(
+        blob = BlobMetadata(
             type="apache-datasketches-theta-v1",
             snapshot_id=number,
             sequence_number=number,

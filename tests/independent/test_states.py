@@ -17,14 +17,7 @@ from ledger import SetOption
 from ledger.events import CatalogEvent, TableEvent
 from ledger.events import catalog_events as c
 from ledger.events import snapshot_events as n
-from ledger.events.born.iceberg import (
-    BranchBase,
-    IcebergRef,
-    IcebergStatistics,
-    SnapshotRefRemoved,
-    SnapshotRefSet,
-    StatisticsSet,
-)
+from ledger.events.born.iceberg import BranchBase, SnapshotRefRemoved, SnapshotRefSet, StatisticsSet
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Commit, Transaction
 from ledger.events.rules_events import FormatRulesRaised
@@ -38,8 +31,9 @@ from ledger.evolution.table.origin.delta import DeltaOrigin
 from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.log.codec import encode
+from ledger.model.iceberg.snapshot import SnapshotRef, StatisticsFile
 from ledger.model.instant import ClockCorrection
-from ledger.model.snapshot import Branch, Snapshot, StatisticsFile, Tag, Totals
+from ledger.model.snapshot import Branch, Snapshot, Tag, Totals
 from ledger.model.types.wire import FieldObject
 from ledger.stores import LocalStore
 from tests.evolution.born import LIVES, PROMOTED_LIFE
@@ -55,8 +49,12 @@ from tests.lakes import lake_on
 DATA = Path(__file__).parents[1] / "data"
 KEPT = sorted({*DATA.rglob("*.zip"), *DATA.rglob("*.tar.xz")})
 BRANCH = 1_000_000_000_000
-PUFFIN = IcebergStatistics(
-    snapshot_id=1, statistics_path="p", file_size_in_bytes=9, file_footer_size_in_bytes=3
+PUFFIN = StatisticsFile(
+    snapshot_id=1,
+    statistics_path="p",
+    file_size_in_bytes=9,
+    file_footer_size_in_bytes=3,
+    blob_metadata=(),
 )
 
 
@@ -126,7 +124,7 @@ OWN: tuple[TableEvent | tuple[TableEvent, ...], ...] = (
     ColumnUndropped(field_names=("day",), data_type="DATE", field_id=1),
     SnapshotRefSet(
         "audit",
-        IcebergRef(snapshot_id=1, ref_type="branch", max_ref_age_millis=7),
+        SnapshotRef(snapshot_id=1, type="branch", max_ref_age_ms=7),
         BranchBase(version=1, record_count=10, file_size_in_bytes=100, file_count=1),
     ),
     n.BranchCommitted(snapshot_id=BRANCH + 1, branch_name="audit", parent_snapshot_id=1, **LINE),
@@ -161,7 +159,7 @@ def test_what_is_corrected_is_earlier_for_both_readers() -> None:
     assert own.state["tags"]["v1"][1] == own.state["snapshot"]["timeMillis"] == 150
     promoted: Any = born(json.loads(lines(*PROMOTED)[0]), Path())
     assert compared(lines(*PROMOTED), promoted) == len(PROMOTED)
-    moments = {each["timestampMillis"] for each in promoted.born["snapshots"].values()}
+    moments = {each["timestamp-ms"] for each in promoted.born["snapshots"].values()}
     # The source's own keeps what the source says.
     assert moments == {10, 120}
     assert promoted.born["tagTimes"] == {"v1": 120}
@@ -187,7 +185,7 @@ def test_every_key_of_a_state_has_a_place_in_the_format() -> None:
         CatalogRecord,
     )
     keys = [each.encode_name for kind in structs for each in msgspec.structs.fields(kind)]
-    values: tuple[Any, ...] = (Snapshot, Tag, Totals, Branch, StatisticsFile, ClockCorrection)
+    values: tuple[Any, ...] = (Snapshot, Tag, Totals, Branch, ClockCorrection)
     keys += [each.name for kind in values for each in attrs.fields(kind)]
     assert [key for key in keys if not re.search(rf"\b{key}\b", section)] == []
     for number in (TableStream.fold_version, CatalogStream.fold_version):

@@ -5,12 +5,7 @@ import hashlib
 import pytest
 
 from ledger.events import CatalogEvent, TableEvent
-from ledger.events.born.iceberg import (
-    BranchBase,
-    IcebergRef,
-    SnapshotRefRemoved,
-    SnapshotRefSet,
-)
+from ledger.events.born.iceberg import BranchBase, SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.catalog_events import (
     LedgerCopied,
     LedgerMoved,
@@ -24,6 +19,7 @@ from ledger.events.schema_events import ColumnAdded, ColumnRenamed, ColumnUndrop
 from ledger.events.snapshot_events import BranchCommitted, BranchHead, SnapshotCommitted
 from ledger.log.codec import Codec, digest, encode
 from ledger.model.errors import DamagedLogError, UnsupportedError, UpgradeRequiredError
+from ledger.model.iceberg.snapshot import SnapshotRef
 
 CODEC: Codec[TableEvent] = Codec(TableEvent)
 
@@ -111,7 +107,7 @@ BRANCHES: Commit[TableEvent] = Commit(
             events=(
                 SnapshotRefSet(
                     "audit",
-                    IcebergRef(snapshot_id=1, ref_type="branch", min_snapshots_to_keep=3),
+                    SnapshotRef(snapshot_id=1, type="branch", min_snapshots_to_keep=3),
                     BranchBase(version=1, record_count=2, file_size_in_bytes=80, file_count=1),
                 ),
                 BranchCommitted(
@@ -152,8 +148,8 @@ BRANCHES: Commit[TableEvent] = Commit(
 GOLDEN_BRANCHES = (
     b'{"format":3,"version":4,"timeMillis":7,"parent":"sha256:9f",'
     b'"transactions":[{"id":"0198f","requestDigest":"","events":['
-    b'{"type":"setSnapshotRef","refName":"audit","ref":{"snapshotId":1,"refType":"branch",'
-    b'"minSnapshotsToKeep":3},"base":{"version":1,"recordCount":2,"fileSizeInBytes":80,'
+    b'{"type":"setSnapshotRef","refName":"audit","ref":{"snapshot-id":1,"type":"branch",'
+    b'"min-snapshots-to-keep":3},"base":{"version":1,"recordCount":2,"fileSizeInBytes":80,'
     b'"fileCount":1}},'
     b'{"type":"commitToBranch","snapshotId":1000000000001,"schemaId":0,"commitUser":"u",'
     b'"totalRecordCount":5,"deltaRecordCount":3,"commitKind":"APPEND","branchName":"audit",'

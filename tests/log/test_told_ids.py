@@ -30,7 +30,7 @@ from ledger import (
     UpdateColumnComment,
     UpdateComment,
 )
-from ledger.events.born.iceberg import StatisticsBlob
+from ledger.model.iceberg.snapshot import BlobMetadata
 from ledger.stores import Store
 from tests.evolution.born import CREATED, LIFE
 from tests.faults import Wrapped
@@ -183,7 +183,7 @@ def a_day_ahead(lake: Ledger) -> None:
 
 
 STATEMENT = "ALTER TABLE shop.orders ADD COLUMN n INT"
-BLOB = StatisticsBlob(type="ndv", snapshot_id=1, sequence_number=1, fields=(0,))
+BLOB = BlobMetadata(type="ndv", snapshot_id=1, sequence_number=1, fields=(0,))
 VIEW = ledger.ViewSchema(ledger.Schema.of({"id": "BIGINT"}).fields, "SELECT 1")
 
 COMPACTION = ledger.SnapshotPlan("COMPACT", (file("c"),), delete=("a.parquet",))

@@ -28,13 +28,13 @@ from ledger import (
 )
 from ledger.cli import main
 from ledger.events import TableEvent
-from ledger.events.born.iceberg import StatisticsBlob
 from ledger.events.commit import Commit, Transaction
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.schema_changes import RemoveOption, UpdateComment
 from ledger.evolution.declared.format import FileForm
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.fold.table_record import TableStream
+from ledger.model.iceberg.snapshot import BlobMetadata
 from ledger.model.installed import Offer
 from ledger.stores import LocalStore
 from projections.statistics import Kept
@@ -258,7 +258,7 @@ def test_a_table_records_the_highest_rules_and_lower_ones_say_upgrade(install: I
     table.append([file("d.parquet")])
 
 
-BLOB = StatisticsBlob(type="t", snapshot_id=2, sequence_number=2, fields=(0,))
+BLOB = BlobMetadata(type="t", snapshot_id=2, sequence_number=2, fields=(0,))
 OF_WHAT_IT_HOLDS: dict[str, Callable[[Table], object]] = {
     "append": lambda table: table.append([file("c.parquet")]),
     "delete files": lambda table: table.delete_files(["a.parquet"]),

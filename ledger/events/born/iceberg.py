@@ -1,19 +1,24 @@
-"""What Iceberg's metadata says and the ledger's own events do not: tables that are born there.
+"""The events of tables from Iceberg: facts of its metadata that no other event records.
 
 Names and meanings are those of Iceberg's REST updates and metadata files; ids, numbers and times
-are the table's own.
+are the table's own. Snapshots, refs, statistics files, keys and log entries stand in an event as
+in a metadata file, in Iceberg's JSON.
 
 Source: the Iceberg table specification and its REST catalog specification.
 """
 
-from typing import Literal
-
 from msgspec import UNSET, Struct, UnsetType, field
 
 from ledger.events.base import Record
+from ledger.model.iceberg.snapshot import (
+    EncryptionKey,
+    IcebergSnapshot,
+    MetadataLogEntry,
+    SnapshotLogEntry,
+    SnapshotRef,
+    StatisticsFile,
+)
 from ledger.model.types.wire import FieldObject
-
-RefType = Literal["branch", "tag"]
 
 
 class _Part(Struct, frozen=True, omit_defaults=True, rename="camel", forbid_unknown_fields=True):
@@ -30,79 +35,6 @@ class IcebergSchema(_Part, frozen=True, kw_only=True):
     fields: tuple[FieldObject, ...]
     identifier_field_ids: tuple[int, ...] = ()
     text: str | UnsetType = field(default=UNSET, name="schemaJson")
-
-
-class IcebergSnapshot(_Part, frozen=True, kw_only=True, gc=False):
-    """A snapshot with its own id, parent, time and whatever totals its summary has.
-
-    `sequence_number` is 0 in version 1. `manifests` stands for `manifest_list` in old tables.
-    """
-
-    snapshot_id: int
-    parent_snapshot_id: int | UnsetType = UNSET
-    sequence_number: int = 0
-    timestamp_millis: int
-    summary: dict[str, str] | UnsetType = UNSET
-    manifest_list: str | UnsetType = UNSET
-    manifests: tuple[str, ...] | UnsetType = UNSET
-    schema_id: int | UnsetType = UNSET
-    first_row_id: int | UnsetType = UNSET
-    added_rows: int | UnsetType = UNSET
-    key_id: str | UnsetType = UNSET
-
-
-class IcebergRef(_Part, frozen=True, kw_only=True):
-    """What a branch or a tag points to, and how long it and its snapshots are kept."""
-
-    snapshot_id: int
-    ref_type: RefType
-    min_snapshots_to_keep: int | UnsetType = UNSET
-    max_snapshot_age_millis: int | UnsetType = UNSET
-    max_ref_age_millis: int | UnsetType = UNSET
-
-
-class StatisticsBlob(_Part, frozen=True, kw_only=True):
-    """What one blob of a Puffin file holds, for which snapshot and fields."""
-
-    type: str
-    snapshot_id: int
-    sequence_number: int
-    fields: tuple[int, ...]
-    properties: dict[str, str] | UnsetType = UNSET
-
-
-class IcebergStatistics(_Part, frozen=True, kw_only=True):
-    """A Puffin file of statistics of one snapshot."""
-
-    snapshot_id: int
-    statistics_path: str
-    file_size_in_bytes: int
-    file_footer_size_in_bytes: int
-    key_metadata: str | UnsetType = UNSET
-    blob_metadata: tuple[StatisticsBlob, ...] = ()
-
-
-class IcebergKey(_Part, frozen=True, kw_only=True):
-    """A key, encrypted by another one, in base64."""
-
-    key_id: str
-    encrypted_key_metadata: str
-    encrypted_by_id: str | UnsetType = UNSET
-    properties: dict[str, str] | UnsetType = UNSET
-
-
-class LoggedSnapshot(_Part, frozen=True, kw_only=True):
-    """Since when a snapshot was the current one."""
-
-    timestamp_millis: int
-    snapshot_id: int
-
-
-class LoggedMetadata(_Part, frozen=True, kw_only=True):
-    """An earlier metadata file, and when it was written."""
-
-    timestamp_millis: int
-    metadata_file: str
 
 
 class IcebergBirth(_Part, frozen=True, kw_only=True, tag_field="type", tag="iceberg"):
@@ -143,7 +75,7 @@ class SnapshotRefSet(Record, frozen=True, tag="setSnapshotRef"):
     """
 
     ref_name: str
-    ref: IcebergRef
+    ref: SnapshotRef
     base: BranchBase | UnsetType = UNSET
 
 
@@ -204,7 +136,7 @@ class LayoutsRemoved(Record, frozen=True, tag="removeSpecsAndOrders", kw_only=Tr
 class StatisticsSet(Record, frozen=True, tag="setStatistics"):
     """A snapshot has a Puffin file of statistics; it takes the place of an earlier one."""
 
-    statistics: IcebergStatistics
+    statistics: StatisticsFile
 
 
 class StatisticsRemoved(Record, frozen=True, tag="removeStatistics", kw_only=True):
@@ -217,7 +149,7 @@ class StatisticsRemoved(Record, frozen=True, tag="removeStatistics", kw_only=Tru
 class EncryptionKeyAdded(Record, frozen=True, tag="addEncryptionKey"):
     """There is a key."""
 
-    encryption_key: IcebergKey
+    encryption_key: EncryptionKey
 
 
 class EncryptionKeyRemoved(Record, frozen=True, tag="removeEncryptionKey"):
@@ -230,14 +162,14 @@ class SnapshotLogUpdated(Record, frozen=True, tag="updateSnapshotLog", kw_only=T
     """The log of current snapshots lost its `dropped` oldest entries and got these at its end."""
 
     dropped: int = 0
-    added: tuple[LoggedSnapshot, ...] = ()
+    added: tuple[SnapshotLogEntry, ...] = ()
 
 
 class MetadataLogUpdated(Record, frozen=True, tag="updateMetadataLog", kw_only=True):
     """The log of metadata files lost its `dropped` oldest entries and got these at its end."""
 
     dropped: int = 0
-    added: tuple[LoggedMetadata, ...] = ()
+    added: tuple[MetadataLogEntry, ...] = ()
 
 
 class TableFactsSet(Record, frozen=True, tag="setTableMetadata", kw_only=True):

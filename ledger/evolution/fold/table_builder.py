@@ -22,7 +22,6 @@ from ledger.events.born.iceberg import (
     IcebergBirth,
     IcebergEvent,
     IcebergSchema,
-    IcebergStatistics,
     LayoutsRemoved,
     MetadataLogUpdated,
     SchemaAdded,
@@ -89,10 +88,11 @@ from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.evolution.table.owner import LEDGER, Owner
 from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
 from ledger.model.errors import InvalidChangeError, TableDroppedError
+from ledger.model.iceberg.snapshot import PartitionStatisticsFile, StatisticsFile
 from ledger.model.instant import ClockCorrection
 from ledger.model.partition import SomeSpecs, SortOrder
 from ledger.model.schema import Schema
-from ledger.model.snapshot import BRANCH_IDS, Branch, StatisticsFile, Tag, Totals
+from ledger.model.snapshot import BRANCH_IDS, Branch, Tag, Totals
 from ledger.model.types.wire import field_from_wire
 
 _Origin = NativeOrigin | IcebergOriginBuilder | PaimonOrigin | DeltaOrigin
@@ -154,8 +154,8 @@ class TableBuilder:
         # Those of a state are shared, and copied by the first change: most commits change none.
         self._owns = True
         self._tags: MutableMapping[str, Tag] = {}
-        self._statistics: dict[int, StatisticsFile] = {}
-        self._puffin: dict[int, IcebergStatistics] = {}
+        self._statistics: dict[int, PartitionStatisticsFile] = {}
+        self._puffin: dict[int, StatisticsFile] = {}
         self._earliest_snapshot_id = 1
         self._named_schema_ids: tuple[int, ...] = ()
         self._snapshots = SnapshotTrail(None, Totals())
@@ -176,8 +176,8 @@ class TableBuilder:
         self._dropped = self._is_closed = state.dropped
         self._owns = False
         self._tags = cast("MutableMapping[str, Tag]", state.tags)
-        self._statistics = cast("dict[int, StatisticsFile]", state.partition_statistics)
-        self._puffin = cast("dict[int, IcebergStatistics]", state.statistics)
+        self._statistics = cast("dict[int, PartitionStatisticsFile]", state.partition_statistics)
+        self._puffin = cast("dict[int, StatisticsFile]", state.statistics)
         self._earliest_snapshot_id = state.earliest_snapshot_id
         self._branches = BranchTrail(state.branches, state.last_branch_number)
         self._schema = SchemaBuilder(state.schema)
@@ -773,12 +773,12 @@ class TableBuilder:
             )
 
     def _set_statistics(self, event: PartitionStatisticsSet, _author: str, _moment: int) -> None:
+        file = event.partition_statistics
         # In Iceberg a snapshot may be added after its statistics, or have gone before them.
         if not isinstance(self._origin, IcebergOriginBuilder):
-            self._refuse_unknown(event.snapshot_id, event.statistics_path)
-        file = StatisticsFile(event.statistics_path, event.file_size_in_bytes)
+            self._refuse_unknown(file.snapshot_id, file.statistics_path)
         self._own()
-        self._statistics[event.snapshot_id] = file
+        self._statistics[file.snapshot_id] = file
 
     def _set_puffin(self, event: StatisticsSet) -> None:
         file = event.statistics

@@ -12,7 +12,6 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from ledger.events import TableEvent
-from ledger.events.born.iceberg import IcebergStatistics
 from ledger.evolution.fold.schema_record import (
     ReadSchema,
     StoredSchema,
@@ -26,11 +25,12 @@ from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.evolution.table.origin.native import NATIVE, NativeOrigin
 from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.evolution.table.owner import LEDGER, Owner
+from ledger.model.iceberg.snapshot import PartitionStatisticsFile, StatisticsFile
 from ledger.model.instant import ClockCorrection
 from ledger.model.late import decoded
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, SortOrder, Specs
 from ledger.model.schema import Schema
-from ledger.model.snapshot import Branch, Snapshot, StatisticsFile, Tag, Totals
+from ledger.model.snapshot import Branch, Snapshot, Tag, Totals
 
 FOLD_VERSION = 1
 
@@ -56,7 +56,7 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     earliest_snapshot_id: int = 1
     totals: Totals | None = None
     tags: Any = {}
-    partition_statistics: dict[int, StatisticsFile] = {}
+    partition_statistics: dict[int, PartitionStatisticsFile] = {}
     named_schema_ids: tuple[int, ...] = field(default=(), name="nameMappingSchemaIds")
     dropped: bool = False
     corrections: tuple[ClockCorrection, ...] = ()
@@ -65,7 +65,7 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     keeps_outside: bool = field(default=False, name="hasSidecars")
     branches: dict[str, Branch] = {}
     last_branch_number: int = 0
-    statistics: dict[int, IcebergStatistics] = {}
+    statistics: dict[int, StatisticsFile] = {}
     owner: Owner | None = None
 
 

@@ -46,7 +46,7 @@ class BranchTrail:
             InvalidChangeError: It is no branch, or there is no such snapshot.
         """
         ref, base, name = event.ref, event.base, event.ref_name
-        if name == MAIN or ref.ref_type != "branch" or isinstance(base, UnsetType):
+        if name == MAIN or ref.type != "branch" or isinstance(base, UnsetType):
             raise _illegal(f"ref {name!r} is no branch that a table of the ledger's own can have")
         if not 1 <= ref.snapshot_id <= last_snapshot_id or not 0 < base.version <= version:
             raise _illegal(
@@ -72,9 +72,9 @@ class BranchTrail:
                     base.file_count,
                     _present(base.last_file_creation_time),
                 ),
-                min_snapshots_to_keep=_present(ref.min_snapshots_to_keep),
-                max_snapshot_age_millis=_present(ref.max_snapshot_age_millis),
-                max_ref_age_millis=_present(ref.max_ref_age_millis),
+                min_snapshots_to_keep=ref.min_snapshots_to_keep,
+                max_snapshot_age_millis=ref.max_snapshot_age_ms,
+                max_ref_age_millis=ref.max_ref_age_ms,
             )
         )
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from ledger.events.born.iceberg import BranchBase, IcebergRef, SnapshotRefSet
+from ledger.events.born.iceberg import BranchBase, SnapshotRefSet
 from ledger.events.snapshot_events import (
     BranchCommitted,
     BranchHead,
@@ -37,6 +37,7 @@ from ledger.model.errors import (
     NotFoundError,
     UnsupportedError,
 )
+from ledger.model.iceberg.snapshot import SnapshotRef
 from ledger.model.identifier import checked_name
 from ledger.model.snapshot import Branch, branch_number
 
@@ -214,13 +215,13 @@ def decide_branch(state: TableState, change: SetBranch, formats: Formats) -> Sna
     return SnapshotRefSet(change.name, _ref(change), _base(change))
 
 
-def _ref(change: SetBranch) -> IcebergRef:
-    return IcebergRef(
+def _ref(change: SetBranch) -> SnapshotRef:
+    return SnapshotRef(
         snapshot_id=change.snapshot_id,
-        ref_type="branch",
-        min_snapshots_to_keep=_or_unset(change.min_snapshots_to_keep),
-        max_snapshot_age_millis=_or_unset(change.max_snapshot_age_millis),
-        max_ref_age_millis=_or_unset(change.max_ref_age_millis),
+        type="branch",
+        min_snapshots_to_keep=change.min_snapshots_to_keep,
+        max_snapshot_age_ms=change.max_snapshot_age_millis,
+        max_ref_age_ms=change.max_ref_age_millis,
     )
 
 

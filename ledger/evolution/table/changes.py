@@ -8,7 +8,6 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.snapshot_events import ChangesReference
 from ledger.events.spec_changes import SpecChange
@@ -17,6 +16,7 @@ from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
+from ledger.model.iceberg.snapshot import BlobMetadata, StatisticsFile
 from ledger.model.messages.excerpt import excerpt
 from ledger.model.snapshot import CommitKind, Totals, snapshot_key_of
 
@@ -193,10 +193,10 @@ class SetPartitionStatistics(Struct, frozen=True):
 class SetStatistics(Struct, frozen=True):
     """Let a snapshot have a Puffin file of statistics."""
 
-    statistics: IcebergStatistics
+    statistics: StatisticsFile
 
     @classmethod
-    def of(cls, blobs: Iterable[StatisticsBlob], **facts: Any) -> SetStatistics:
+    def of(cls, blobs: Iterable[BlobMetadata], **facts: Any) -> SetStatistics:
         """Return what a caller asks.
 
         Raises:
@@ -204,11 +204,11 @@ class SetStatistics(Struct, frozen=True):
         """
         given = tuple(blobs)
         for each in given:
-            if not isinstance(each, StatisticsBlob):
-                raise InvalidInputError(f"{excerpt(each)} is no StatisticsBlob; give those")
-        said = IcebergStatistics(blob_metadata=given, **facts)
+            if not isinstance(each, BlobMetadata):
+                raise InvalidInputError(f"{excerpt(each)} is no BlobMetadata; give those")
+        said = StatisticsFile(blob_metadata=given, **facts)
         try:
-            return cls(msgspec.convert(msgspec.to_builtins(said), IcebergStatistics))
+            return cls(msgspec.convert(msgspec.to_builtins(said), StatisticsFile))
         except (msgspec.ValidationError, TypeError, OverflowError) as error:
             raise InvalidInputError(f"{excerpt(given)} are no blobs: {error}") from error
 

@@ -249,8 +249,8 @@ def _expired(fact: SnapshotsExpired) -> Iterator[tuple[Cell, Any]]:
 
 
 def _statistics(fact: PartitionStatisticsSet) -> Iterator[tuple[Cell, Any]]:
-    file = (fact.statistics_path, fact.file_size_in_bytes)
-    yield ("partitionStatistics", fact.snapshot_id), file
+    file = fact.partition_statistics
+    yield ("partitionStatistics", file.snapshot_id), (file.statistics_path, file.file_size_in_bytes)
 
 
 def _puffin(fact: StatisticsSet) -> Iterator[tuple[Cell, Any]]:
@@ -423,7 +423,9 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         owners=METADATA_OWNERS,
         sets=_statistics,
         claims=_statistics,
-        says=lambda it: f"published partition statistics of snapshot {it.snapshot_id}",
+        says=lambda it: (
+            f"published partition statistics of snapshot {it.partition_statistics.snapshot_id}"
+        ),
         alters=False,
     ),
     StateOperation(

@@ -43,10 +43,11 @@ from ledger.evolution.table.changes import (
 from ledger.locations import escapes, is_absolute
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.file_change import FileChange, inline_files
+from ledger.model.iceberg.snapshot import PartitionStatisticsFile
 from ledger.model.identifier import checked_name
 from ledger.model.messages.credentials import advice, carries_credentials
 from ledger.model.partition import spec_of_id
-from ledger.model.snapshot import Snapshot, StatisticsFile, Totals
+from ledger.model.snapshot import Snapshot, Totals
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -403,14 +404,10 @@ def decide_statistics(
     """
     _check_statistics(state, change.snapshot_id, change.path)
     bounds.check_numbers(change, f"file {change.path}")
-    wanted = StatisticsFile(change.path, change.file_size_in_bytes)
+    wanted = PartitionStatisticsFile(change.snapshot_id, change.path, change.file_size_in_bytes)
     if state.partition_statistics.get(change.snapshot_id) == wanted:
         return None
-    return PartitionStatisticsSet(
-        snapshot_id=change.snapshot_id,
-        statistics_path=change.path,
-        file_size_in_bytes=change.file_size_in_bytes,
-    )
+    return PartitionStatisticsSet(wanted)
 
 
 def decide_puffin(state: TableState, change: SetStatistics) -> StatisticsSet | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from attrs import Factory, define
 
+from ledger.model.iceberg.snapshot import IcebergSnapshot
 from projections.iceberg.metadata.layout import FIRST_PARTITION_FIELD_ID
-from projections.iceberg.metadata.snapshot import Snapshot
 from projections.iceberg.metadata.table import TableMetadata
 
 
@@ -28,7 +28,7 @@ class Batch:
 
     table: TableMetadata
     now_ms: int
-    snapshots: dict[int, Snapshot] = Factory(
+    snapshots: dict[int, IcebergSnapshot] = Factory(
         lambda self: dict(self.table.snapshots_by_id), takes_self=True
     )
     last_schema_id: int | None = None

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from attrs import frozen
 
 from ledger.model.errors import InvalidInputError
+from ledger.model.iceberg.snapshot import MAIN, SnapshotRef
 from projections.iceberg.committing.heads import ancestors
 from projections.iceberg.committing.updates import RemoveSnapshotRef, RemoveSnapshots, TableUpdate
 from projections.iceberg.metadata.properties import (
@@ -20,7 +21,6 @@ from projections.iceberg.metadata.properties import (
     MIN_SNAPSHOTS_TO_KEEP,
     NEVER_MS,
 )
-from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.metadata.wire import truth, whole_number
 

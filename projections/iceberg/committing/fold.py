@@ -14,13 +14,13 @@ from typing import assert_never
 from attrs import evolve
 
 from ledger.model.errors import InvalidInputError, UnsupportedError
+from ledger.model.iceberg.snapshot import MetadataLogEntry, SnapshotRef
 from projections.iceberg.committing import fold_layouts, fold_snapshots, updates
 from projections.iceberg.committing.batch import Batch, nothing
 from projections.iceberg.committing.fold_layouts import check_layout
 from projections.iceberg.committing.fold_snapshots import finished_log
 from projections.iceberg.committing.updates import TableUpdate
 from projections.iceberg.metadata.properties import DEFAULT_PREVIOUS_VERSIONS, PREVIOUS_VERSIONS
-from projections.iceberg.metadata.snapshot import MetadataLogEntry, SnapshotRef
 from projections.iceberg.metadata.table import (
     SUPPORTED_VERSIONS,
     TableMetadata,

@@ -10,22 +10,22 @@ from typing import TypeVar
 from attrs import evolve
 
 from ledger.model.errors import InvalidInputError
-from projections.iceberg.committing.batch import Batch
-from projections.iceberg.committing.requirements import StaleBaseError
-from projections.iceberg.metadata.snapshot import (
+from ledger.model.iceberg.snapshot import (
     MAIN,
+    IcebergSnapshot,
     PartitionStatisticsFile,
-    Snapshot,
     SnapshotLogEntry,
     SnapshotRef,
     StatisticsFile,
 )
+from projections.iceberg.committing.batch import Batch
+from projections.iceberg.committing.requirements import StaleBaseError
 from projections.iceberg.metadata.table import ROW_IDS_SINCE, SEQUENCES_SINCE, TableMetadata
 
 _File = TypeVar("_File", StatisticsFile, PartitionStatisticsFile)
 
 
-def add_snapshot(batch: Batch, snapshot: Snapshot) -> None:
+def add_snapshot(batch: Batch, snapshot: IcebergSnapshot) -> None:
     """Add a snapshot that no ref points to yet."""
     table = batch.table
     if not (table.schemas and table.partition_specs and table.sort_orders):
@@ -163,7 +163,7 @@ def _set_current(batch: Batch, snapshot_id: int) -> None:
     )
 
 
-def _next_row_id(table: TableMetadata, snapshot: Snapshot) -> int:
+def _next_row_id(table: TableMetadata, snapshot: IcebergSnapshot) -> int:
     if table.format_version < ROW_IDS_SINCE:
         return table.next_row_id
     if snapshot.first_row_id is None or snapshot.added_rows is None:

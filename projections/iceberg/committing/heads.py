@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import msgspec
 
 from ledger.model.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from ledger.model.iceberg.snapshot import MAIN, IcebergSnapshot, SnapshotRef
 from projections.iceberg.committing.updates import RemoveSnapshotRef, SetSnapshotRef
-from projections.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
 
 
@@ -133,7 +133,7 @@ def snapshot_id_as_of(metadata: TableMetadata, timestamp_ms: int) -> int:
     return max(past, key=lambda entry: entry.timestamp_ms).snapshot_id
 
 
-def ancestors(metadata: TableMetadata, snapshot_id: int) -> Iterator[Snapshot]:
+def ancestors(metadata: TableMetadata, snapshot_id: int) -> Iterator[IcebergSnapshot]:
     """Yield a snapshot and what lies behind it, newest first, until an expired parent."""
     known = metadata.snapshots_by_id
     seen: set[int] = set()

@@ -12,12 +12,12 @@ from typing import Any, TypeAlias, assert_never, cast
 import msgspec
 
 from ledger.model.errors import LedgerError
+from ledger.model.iceberg.snapshot import MAIN, Int, Long
 from projections.iceberg.committing import updates
 from projections.iceberg.committing.updates import TableUpdate
-from projections.iceberg.metadata.snapshot import MAIN
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.metadata.view import ViewMetadata
-from projections.iceberg.metadata.wire import Int, Long, converted, encoded, kebab
+from projections.iceberg.metadata.wire import converted, encoded, kebab
 
 
 class _Requirement(

@@ -14,18 +14,20 @@ from typing import Any, TypeAlias, Union, cast, get_args
 import msgspec
 
 from ledger.model.errors import InvalidInputError
+from ledger.model.iceberg.snapshot import (
+    EncryptionKey,
+    IcebergSnapshot,
+    Int,
+    Long,
+    PartitionStatisticsFile,
+    RefType,
+    StatisticsFile,
+)
 from projections.iceberg.metadata.layout import PartitionSpec, SortOrder
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.schema_json import schema_from_json, schema_to_json
-from projections.iceberg.metadata.snapshot import (
-    EncryptionKey,
-    PartitionStatisticsFile,
-    RefType,
-    Snapshot,
-    StatisticsFile,
-)
 from projections.iceberg.metadata.view import ViewVersion
-from projections.iceberg.metadata.wire import Int, Long, converted, encoded, kebab
+from projections.iceberg.metadata.wire import converted, encoded, kebab
 
 
 class _Update(
@@ -91,7 +93,7 @@ class SetDefaultSortOrder(_Update, frozen=True):
 class AddSnapshot(_Update, frozen=True):
     """It has a snapshot, which no ref points to yet."""
 
-    snapshot: Snapshot
+    snapshot: IcebergSnapshot
 
 
 class SetSnapshotRef(_Update, frozen=True):

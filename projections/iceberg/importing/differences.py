@@ -14,12 +14,12 @@ from ledger.events.spec_events import PartitionSpecUpdated, SortFieldRecord, Sor
 from ledger.evolution.state import TableState
 from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.model.errors import UnsupportedError
+from ledger.model.iceberg.snapshot import IcebergSnapshot
 from ledger.model.schema import Schema
 from ledger.model.types.wire import field_from_wire
 from projections.iceberg.importing import metadata as m
 from projections.iceberg.importing.moved import SnapshotsMoved, moved_on, snapshots_moved
 from projections.iceberg.importing.schemas import ledger_schema
-from projections.iceberg.metadata.snapshot import Snapshot
 from projections.iceberg.metadata.table import TableMetadata
 from projections.importing.deriving import derived
 from projections.importing.trial import Trial
@@ -94,9 +94,7 @@ def _keys(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
     had = {each.key_id: each for each in before.encryption_keys}
     has = {each.key_id: each for each in after.encryption_keys}
     yield from (e.EncryptionKeyRemoved(key) for key, each in had.items() if has.get(key) != each)
-    yield from (
-        e.EncryptionKeyAdded(m.key_part(each)) for key, each in has.items() if had.get(key) != each
-    )
+    yield from (e.EncryptionKeyAdded(each) for key, each in has.items() if had.get(key) != each)
 
 
 def _schemas(now: Schema, before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
@@ -174,17 +172,17 @@ def _snapshots(
         kept = before.snapshots_by_id.keys() - set(rewritten)
         refs = {key: each for key, each in refs.items() if each.snapshot_id in kept}
     for each in _to_come(after, moved):
-        yield e.SnapshotAdded(m.snapshot_part(each))
+        yield e.SnapshotAdded(each)
     for name in sorted(refs.keys() - after.refs.keys()):
         yield e.SnapshotRefRemoved(name)
     for name, ref in after.refs.items():
         if refs.get(name) != ref:
-            yield e.SnapshotRefSet(name, m.ref_part(ref))
+            yield e.SnapshotRefSet(name, ref)
     if moved.gone:
         yield e.SnapshotsRemoved(moved.gone)
 
 
-def _to_come(after: TableMetadata, moved: SnapshotsMoved) -> Iterable[Snapshot]:
+def _to_come(after: TableMetadata, moved: SnapshotsMoved) -> Iterable[IcebergSnapshot]:
     if not moved.rewritten:
         return moved.new
     coming = {*moved.rewritten, *(each.snapshot_id for each in moved.new)}
@@ -208,14 +206,10 @@ def _statistics(
         yield e.StatisticsRemoved(snapshot_ids=no_file, of_partitions=no_part)
     for file in after.statistics:
         if files.get(file.snapshot_id) != file:
-            yield e.StatisticsSet(m.statistics_part(file))
+            yield e.StatisticsSet(file)
     for part in after.partition_statistics:
         if parts.get(part.snapshot_id) != part:
-            yield PartitionStatisticsSet(
-                snapshot_id=part.snapshot_id,
-                statistics_path=part.statistics_path,
-                file_size_in_bytes=part.file_size_in_bytes,
-            )
+            yield PartitionStatisticsSet(part)
 
 
 def _gone(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
@@ -235,21 +229,7 @@ def _missing(before: Iterable[int], after: Mapping[int, object]) -> tuple[int, .
 def _logs(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
     dropped, added = moved_on(before.snapshot_log, after.snapshot_log)
     if dropped or added:
-        yield e.SnapshotLogUpdated(
-            dropped=dropped,
-            added=tuple(
-                e.LoggedSnapshot(timestamp_millis=each.timestamp_ms, snapshot_id=each.snapshot_id)
-                for each in added
-            ),
-        )
+        yield e.SnapshotLogUpdated(dropped=dropped, added=added)
     dropped, files = moved_on(before.metadata_log, after.metadata_log)
     if dropped or files:
-        yield e.MetadataLogUpdated(
-            dropped=dropped,
-            added=tuple(
-                e.LoggedMetadata(
-                    timestamp_millis=each.timestamp_ms, metadata_file=each.metadata_file
-                )
-                for each in files
-            ),
-        )
+        yield e.MetadataLogUpdated(dropped=dropped, added=files)

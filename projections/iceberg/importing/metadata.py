@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
-from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
 from attrs import evolve, frozen
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from ledger.events.born import iceberg as e
@@ -18,16 +15,13 @@ from ledger.evolution.declared.rules import FORMATS_OPTION
 from ledger.evolution.state import TableState
 from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.model.errors import UnsupportedError
+from ledger.model.iceberg.snapshot import MAIN, EncryptionKey, IcebergSnapshot, SnapshotLogEntry
 from projections.iceberg.importing.moved import moved_on
 from projections.iceberg.importing.schemas import source_schema
 from projections.iceberg.metadata import layout
 from projections.iceberg.metadata import schema as iceberg
-from projections.iceberg.metadata import snapshot as s
 from projections.iceberg.metadata.table import TableMetadata, knowing
 from projections.iceberg.table.layout import iceberg_order, iceberg_spec
-from projections.iceberg.table.statistics_files import puffin_file
-
-_T = TypeVar("_T")
 
 
 def _of_nobody(snapshot_id: int) -> str:
@@ -52,7 +46,7 @@ def metadata_of(state: TableState, list_of: Callable[[int], str] = _of_nobody) -
         state,
         born,
         tuple(_snapshot(each, list_of) for each in born.snapshots.values()),
-        _entries(born.snapshot_log),
+        born.snapshot_log,
     )
 
 
@@ -90,7 +84,7 @@ def standing(state: TableState, file: TableMetadata, before: Standing | None = N
         state,
         born,
         (*said.snapshots, *(_snapshot(each, _of_nobody) for each in more)),
-        (*said.snapshot_log[dropped:], *_entries(logged)),
+        (*said.snapshot_log[dropped:], *logged),
     )
     if list(born.schemas.values()) == list(had.schemas.values()):
         made = evolve(made, schemas=said.schemas)
@@ -109,59 +103,27 @@ def _goes_on(had: IcebergOrigin, has: IcebergOrigin) -> bool:
     return list(islice(has.snapshots.values(), len(before))) == before
 
 
-def _entries(log: Iterable[e.LoggedSnapshot]) -> tuple[s.SnapshotLogEntry, ...]:
-    return tuple(s.SnapshotLogEntry(each.timestamp_millis, each.snapshot_id) for each in log)
+def _entries_like(born: IcebergOrigin, file: TableMetadata) -> tuple[SnapshotLogEntry, ...]:
+    there = file.snapshot_log[: len(born.snapshot_log)]
+    return there if there == born.snapshot_log else born.snapshot_log
 
 
-def _entries_like(born: IcebergOrigin, file: TableMetadata) -> tuple[s.SnapshotLogEntry, ...]:
-    log, there = born.snapshot_log, file.snapshot_log[: len(born.snapshot_log)]
-    ours = map(attrgetter("timestamp_millis", "snapshot_id"), log)
-    theirs = map(attrgetter("timestamp_ms", "snapshot_id"), there)
-    return there if list(ours) == list(theirs) else _entries(log)
-
-
-def _like(born: IcebergOrigin, file: TableMetadata) -> tuple[s.Snapshot, ...]:
+def _like(born: IcebergOrigin, file: TableMetadata) -> tuple[IcebergSnapshot, ...]:
     """Return a table's snapshots: those that a file has just so as it has them, in its order."""
     ours = born.snapshots
-    same = {
-        each.snapshot_id: each
-        for each in file.snapshots
-        if (own := ours.get(each.snapshot_id)) is not None and _is_same(own, each)
-    }
+    same = {each.snapshot_id: each for each in file.snapshots if ours.get(each.snapshot_id) == each}
     others = (each for key, each in ours.items() if key not in same)
     return (*same.values(), *(_snapshot(each, _of_nobody) for each in others))
-
-
-_USUAL = ("snapshot_id", "sequence_number", "summary", "manifest_list", "schema_id")
-_RARE = ("manifests", "first_row_id", "added_rows", "key_id")
-_AS_IT_IS = attrgetter("timestamp_ms", "parent_snapshot_id", *_USUAL)
-_AS_WE_HAVE_IT = attrgetter("timestamp_millis", "parent_snapshot_id", *_USUAL)
-_RARELY = attrgetter(*_RARE)
-_ABSENT = (None,) * len(_RARE)
-_UNSET = (UNSET,) * len(_RARE)
-
-
-def _is_same(own: e.IcebergSnapshot, theirs: s.Snapshot) -> bool:
-    """Whether a snapshot of a state says what one of a file does, where absent is absent."""
-    ours, says = _AS_WE_HAVE_IT(own), _AS_IT_IS(theirs)
-    if ours != says and tuple(map(_present, ours)) != says:
-        return False
-    rare, said = _RARELY(own), _RARELY(theirs)
-    return (rare == _UNSET and said == _ABSENT) or tuple(map(_present, rare)) == said
-
-
-def _present(value: Any) -> Any:
-    return None if value is UNSET else value
 
 
 def _metadata(
     state: TableState,
     born: IcebergOrigin,
-    snapshots: tuple[s.Snapshot, ...],
-    snapshot_log: tuple[s.SnapshotLogEntry, ...],
+    snapshots: tuple[IcebergSnapshot, ...],
+    snapshot_log: tuple[SnapshotLogEntry, ...],
 ) -> TableMetadata:
     whole = born.synced_in == state.version
-    main = born.refs.get(s.MAIN)
+    main = born.refs.get(MAIN)
     return TableMetadata(
         format_version=born.format_version,
         table_uuid=born.table_uuid,
@@ -180,71 +142,25 @@ def _metadata(
         properties=dict(sorted(without_formats(state.schema.options).items())),
         current_snapshot_id=None if main is None else main.snapshot_id,
         next_row_id=born.next_row_id,
-        encryption_keys=tuple(
-            _part(each, s.EncryptionKey) for each in born.encryption_keys.values()
-        ),
-        refs={name: _ref(each) for name, each in sorted(born.refs.items())},
+        encryption_keys=tuple(born.encryption_keys.values()),
+        refs=dict(sorted(born.refs.items())),
         snapshots=snapshots,
-        statistics=tuple(
-            puffin_file(each, each.statistics_path) for each in born.statistics.values()
-        ),
-        partition_statistics=tuple(
-            s.PartitionStatisticsFile(number, each.path, each.file_size_in_bytes)
-            for number, each in sorted(state.partition_statistics.items())
-        ),
+        statistics=tuple(born.statistics.values()),
+        partition_statistics=tuple(each for _, each in sorted(state.partition_statistics.items())),
         snapshot_log=snapshot_log,
-        metadata_log=tuple(
-            s.MetadataLogEntry(each.timestamp_millis, each.metadata_file)
-            for each in born.metadata_log
-        ),
+        metadata_log=born.metadata_log,
     )
 
 
-def _given(part: msgspec.Struct, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return what is said of a part, under its other names."""
-    return {
-        names.get(each, each): value
-        for each in part.__struct_fields__
-        if (value := getattr(part, each)) is not UNSET and value is not None
-    }
-
-
-def _part(part: msgspec.Struct, kind: type[_T], names: Mapping[str, str] | None = None) -> _T:
-    return kind(**_given(part, names or {}))
-
-
-_SNAPSHOT = {"timestamp_millis": "timestamp_ms"}
-_REF = {
-    "ref_type": "type",
-    "max_snapshot_age_millis": "max_snapshot_age_ms",
-    "max_ref_age_millis": "max_ref_age_ms",
-}
-
-
-def _other(names: Mapping[str, str]) -> dict[str, str]:
-    return {value: key for key, value in names.items()}
+def _snapshot(snapshot: IcebergSnapshot, list_of: Callable[[int], str]) -> IcebergSnapshot:
+    if snapshot.manifest_list is None and snapshot.manifests is None:
+        return replace(snapshot, manifest_list=list_of(snapshot.snapshot_id))
+    return snapshot
 
 
 _MOST_KNOWN = 20_000
-_known: dict[int, tuple[e.IcebergSnapshot, s.Snapshot]] = {}
-"""Snapshots in Iceberg's words, each by the identity of the state's, which states share."""
-
-
-def _snapshot(snapshot: e.IcebergSnapshot, list_of: Callable[[int], str]) -> s.Snapshot:
-    if snapshot.manifest_list is UNSET and snapshot.manifests is UNSET:
-        listed = replace(snapshot, manifest_list=list_of(snapshot.snapshot_id))
-        return _part(listed, s.Snapshot, _SNAPSHOT)
-    # It is held, so that no other snapshot gets its identity.
-    known = _known.get(id(snapshot))
-    if known is None:
-        if len(_known) >= _MOST_KNOWN:
-            _known.clear()
-        known = _known[id(snapshot)] = snapshot, _part(snapshot, s.Snapshot, _SNAPSHOT)
-    return known[1]
-
-
 _known_schemas: dict[int, tuple[e.IcebergSchema, int, iceberg.Schema]] = {}
-"""The same of schemas, each with the format version that it was asked for."""
+"""Schemas of a format version by the identity of the state's, which is held to keep it."""
 
 
 def _schema(schema: e.IcebergSchema, format_version: int) -> iceberg.Schema:
@@ -255,32 +171,6 @@ def _schema(schema: e.IcebergSchema, format_version: int) -> iceberg.Schema:
         made = source_schema(schema, format_version)
         known = _known_schemas[id(schema)] = schema, format_version, made
     return known[2]
-
-
-def _ref(ref: e.IcebergRef) -> s.SnapshotRef:
-    return _part(ref, s.SnapshotRef, _REF)
-
-
-def snapshot_part(snapshot: s.Snapshot) -> e.IcebergSnapshot:
-    """Return a snapshot as events carry it."""
-    return _part(snapshot, e.IcebergSnapshot, _other(_SNAPSHOT))
-
-
-def ref_part(ref: s.SnapshotRef) -> e.IcebergRef:
-    """Return a branch or tag as events carry it."""
-    return _part(ref, e.IcebergRef, _other(_REF))
-
-
-def statistics_part(file: s.StatisticsFile) -> e.IcebergStatistics:
-    """Return a Puffin file as events carry it."""
-    given = _given(file, {})
-    given["blob_metadata"] = tuple(_part(each, e.StatisticsBlob) for each in file.blob_metadata)
-    return e.IcebergStatistics(**given)
-
-
-def key_part(key: s.EncryptionKey) -> e.IcebergKey:
-    """Return a key as events carry it."""
-    return _part(key, e.IcebergKey)
 
 
 def spec_part(spec: layout.PartitionSpec) -> tuple[PartitionFieldRecord, ...]:
@@ -377,7 +267,7 @@ def without_formats(properties: Mapping[str, str]) -> dict[str, str]:
     return {key: each for key, each in properties.items() if key != FORMATS_OPTION}
 
 
-def _by(metadata: TableMetadata, key: str) -> dict[str, s.EncryptionKey]:
+def _by(metadata: TableMetadata, key: str) -> dict[str, EncryptionKey]:
     return {getattr(each, key): each for each in metadata.encryption_keys}
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from attrs import frozen
 
-from projections.iceberg.metadata.snapshot import Snapshot
+from ledger.model.iceberg.snapshot import IcebergSnapshot
 from projections.iceberg.metadata.table import TableMetadata
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class SnapshotsMoved:
         rewritten: The ids of those that say something else.
     """
 
-    new: tuple[Snapshot, ...]
+    new: tuple[IcebergSnapshot, ...]
     gone: tuple[int, ...] = ()
     rewritten: tuple[int, ...] = ()
 

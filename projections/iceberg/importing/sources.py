@@ -20,9 +20,9 @@ from ledger.model.errors import (
     StoreError,
     TooLargeError,
 )
+from ledger.model.iceberg.snapshot import MAIN, SnapshotRef
 from ledger.stores.file_access import FileAccess, endpoint_of
 from projections.iceberg.manifests.reading import partition_width
-from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.metadata.table_json import ReadFile, read_after
 from projections.importing.files import SourceFiles, place_of_source

@@ -15,9 +15,9 @@ from attrs import evolve, frozen
 from msgspec.structs import replace
 
 from ledger.evolution.table.origin.iceberg import author_of
+from ledger.model.iceberg.snapshot import MAIN, IcebergSnapshot, SnapshotLogEntry, SnapshotRef
 from projections.iceberg.importing.moved import beyond, snapshots_moved
 from projections.iceberg.metadata.schema import Schema
-from projections.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotLogEntry, SnapshotRef
 from projections.iceberg.metadata.table import ROW_IDS_SINCE, SEQUENCES_SINCE, TableMetadata
 
 
@@ -41,7 +41,7 @@ class Step:
 @frozen
 class _Moment:
     millis: int
-    snapshots: tuple[Snapshot, ...]
+    snapshots: tuple[IcebergSnapshot, ...]
     logged: tuple[SnapshotLogEntry, ...]
 
 
@@ -93,7 +93,7 @@ def _moments(before: TableMetadata, after: TableMetadata) -> Iterator[_Moment]:
     if entries is None:
         logged = set(before.snapshot_log)
         entries = tuple(each for each in after.snapshot_log if each not in logged)
-    whens: list[tuple[int, int, Snapshot | SnapshotLogEntry]] = [
+    whens: list[tuple[int, int, IcebergSnapshot | SnapshotLogEntry]] = [
         *((each.timestamp_ms, each.sequence_number, each) for each in new),
         *((each.timestamp_ms, 2**63, each) for each in entries),
     ]
@@ -102,7 +102,7 @@ def _moments(before: TableMetadata, after: TableMetadata) -> Iterator[_Moment]:
         parts = [part for _, _, part in group]
         yield _Moment(
             millis,
-            tuple(each for each in parts if isinstance(each, Snapshot)),
+            tuple(each for each in parts if isinstance(each, IcebergSnapshot)),
             tuple(each for each in parts if isinstance(each, SnapshotLogEntry)),
         )
 
@@ -139,7 +139,7 @@ def _with_snapshots(
     )
 
 
-def _oldest_version(snapshot: Snapshot) -> int:
+def _oldest_version(snapshot: IcebergSnapshot) -> int:
     """Return the oldest format version that has such a snapshot."""
     if snapshot.first_row_id is not None:
         return ROW_IDS_SINCE

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from ledger.model.errors import InvalidInputError
-from projections.iceberg.metadata.wire import Int
+from ledger.model.iceberg.snapshot import Int
 
 FIRST_PARTITION_FIELD_ID = 1000
 UNSORTED_ID = 0

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ledger.model.errors import InvalidInputError, InvalidTypeError
+from ledger.model.iceberg.snapshot import Int
 from projections.iceberg.metadata.schema import Schema, check_schema
 from projections.iceberg.metadata.types import (
     DecimalType,
@@ -28,7 +29,6 @@ from projections.iceberg.metadata.types import (
     type_name,
     type_text,
 )
-from projections.iceberg.metadata.wire import Int
 
 DEEPEST = 64
 """Types nested deeper than this are refused; no engine reads them."""

@@ -14,18 +14,18 @@ from typing import TypeVar
 from attrs import field, frozen
 
 from ledger.model.errors import InvalidInputError, NotFoundError
-from projections.iceberg.metadata.layout import PartitionSpec, SortOrder
-from projections.iceberg.metadata.schema import Schema
-from projections.iceberg.metadata.snapshot import (
+from ledger.model.iceberg.snapshot import (
     MAIN,
     EncryptionKey,
+    IcebergSnapshot,
     MetadataLogEntry,
     PartitionStatisticsFile,
-    Snapshot,
     SnapshotLogEntry,
     SnapshotRef,
     StatisticsFile,
 )
+from projections.iceberg.metadata.layout import PartitionSpec, SortOrder
+from projections.iceberg.metadata.schema import Schema
 
 SUPPORTED_VERSIONS = (1, 2, 3)
 SEQUENCES_SINCE = 2
@@ -89,12 +89,14 @@ class TableMetadata:
     next_row_id: int = 0
     encryption_keys: tuple[EncryptionKey, ...] = ()
     refs: Mapping[str, SnapshotRef] = field(factory=dict)
-    snapshots: tuple[Snapshot, ...] = ()
+    snapshots: tuple[IcebergSnapshot, ...] = ()
     statistics: tuple[StatisticsFile, ...] = ()
     partition_statistics: tuple[PartitionStatisticsFile, ...] = ()
     snapshot_log: tuple[SnapshotLogEntry, ...] = ()
     metadata_log: tuple[MetadataLogEntry, ...] = ()
-    snapshots_seen: dict[int, Snapshot] = field(init=False, factory=dict, eq=False, repr=False)
+    snapshots_seen: dict[int, IcebergSnapshot] = field(
+        init=False, factory=dict, eq=False, repr=False
+    )
 
     @property
     def schema(self) -> Schema:
@@ -112,7 +114,7 @@ class TableMetadata:
         return _named(self.orders_by_id, self.default_sort_order_id, "default-sort-order-id")
 
     @property
-    def current_snapshot(self) -> Snapshot | None:
+    def current_snapshot(self) -> IcebergSnapshot | None:
         """The head of `main`, or None."""
         current = self.current_snapshot_id
         return None if current is None else self.snapshot(current)
@@ -133,13 +135,13 @@ class TableMetadata:
         return {each.order_id: each for each in self.sort_orders}
 
     @property
-    def snapshots_by_id(self) -> Mapping[int, Snapshot]:
+    def snapshots_by_id(self) -> Mapping[int, IcebergSnapshot]:
         """All snapshots by their ids."""
         seen = self.snapshots_seen
         seen.update((each.snapshot_id, each) for each in self.snapshots[len(seen) :])
         return seen
 
-    def snapshot(self, snapshot_id: int) -> Snapshot:
+    def snapshot(self, snapshot_id: int) -> IcebergSnapshot:
         """Return a snapshot.
 
         Raises:

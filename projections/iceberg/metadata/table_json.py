@@ -15,6 +15,20 @@ from attrs import field, frozen
 from msgspec import UNSET, Raw, UnsetType
 
 from ledger.model.errors import InvalidInputError, UpgradeRequiredError
+from ledger.model.iceberg.snapshot import (
+    MAIN,
+    EncryptionKey,
+    IcebergSnapshot,
+    Int,
+    Long,
+    MetadataLogEntry,
+    PartitionStatisticsFile,
+    SnapshotLogEntry,
+    SnapshotRef,
+    StatisticsFile,
+    checked_ref,
+    checked_snapshot,
+)
 from projections.iceberg.metadata.layout import (
     FIRST_PARTITION_FIELD_ID,
     PartitionField,
@@ -23,16 +37,6 @@ from projections.iceberg.metadata.layout import (
 )
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.schema_json import schema_from_json, schema_to_json
-from projections.iceberg.metadata.snapshot import (
-    MAIN,
-    EncryptionKey,
-    MetadataLogEntry,
-    PartitionStatisticsFile,
-    Snapshot,
-    SnapshotLogEntry,
-    SnapshotRef,
-    StatisticsFile,
-)
 from projections.iceberg.metadata.table import (
     NO_SNAPSHOT,
     ROW_IDS_SINCE,
@@ -42,7 +46,7 @@ from projections.iceberg.metadata.table import (
     check_table,
     knowing,
 )
-from projections.iceberg.metadata.wire import Int, Long, decoded, encoded, inflated, not_a
+from projections.iceberg.metadata.wire import decoded, encoded, inflated, not_a
 
 _WHAT = "table metadata"
 _T = TypeVar("_T")
@@ -75,7 +79,7 @@ class TableFile(msgspec.Struct, kw_only=True, rename="kebab"):
     next_row_id: Long | UnsetType = UNSET
     encryption_keys: tuple[EncryptionKey, ...] | UnsetType | None = UNSET
     refs: Mapping[str, SnapshotRef] | UnsetType = UNSET
-    snapshots: Sequence[Snapshot] | UnsetType | None = UNSET
+    snapshots: Sequence[IcebergSnapshot] | UnsetType | None = UNSET
     statistics: tuple[StatisticsFile, ...] | UnsetType | None = UNSET
     partition_statistics: tuple[PartitionStatisticsFile, ...] | UnsetType | None = UNSET
     snapshot_log: tuple[SnapshotLogEntry, ...] | UnsetType | None = UNSET
@@ -99,7 +103,9 @@ def read_metadata(content: bytes | str) -> TableMetadata:
         )
     if version not in SUPPORTED_VERSIONS:
         raise not_a(_WHAT, f"$.format-version: {version} is below 1")
-    metadata = _table(decoded(text, TableFile, _WHAT))
+    file = decoded(text, TableFile, _WHAT)
+    file.snapshots = _checked_snapshots(file, 0)
+    metadata = _table(file)
     check_table(metadata)
     return metadata
 
@@ -149,10 +155,10 @@ def read_after(content: bytes | str, before: ReadFile | None) -> ReadFile:
 def _grown(text: bytes | str, before: ReadFile) -> ReadFile:
     parts, known = _PARTS.decode(text), before.metadata
     new = {**parts, **{key: _tail(before.parts, parts, key) for key in _GROWING}}
-    file = msgspec.json.decode(msgspec.json.encode(new), type=TableFile)
+    file = decoded(msgspec.json.encode(new), TableFile, _WHAT)
     if file.format_version != known.format_version:
         raise not_a(_WHAT, "what is absent stands for something else in each version")
-    file.snapshots = (*known.snapshots, *_present(file.snapshots, ()))
+    file.snapshots = (*known.snapshots, *_checked_snapshots(file, len(known.snapshots)))
     file.snapshot_log = (*known.snapshot_log, *_present(file.snapshot_log, ()))
     metadata = knowing(_table(file, known.schemas), known)
     check_table(metadata, known)
@@ -180,7 +186,7 @@ def write_metadata(metadata: TableMetadata, snapshots: Sequence[bytes] | None = 
 
     Args:
         metadata: The table.
-        snapshots: The table's snapshots, each as `snapshot_json` renders it. Who keeps them from
+        snapshots: The table's snapshots, each rendered by `encoded`: a caller that keeps them from
             one commit to the next saves rendering all of them again.
 
     Raises:
@@ -189,7 +195,7 @@ def write_metadata(metadata: TableMetadata, snapshots: Sequence[bytes] | None = 
     if snapshots is not None and len(snapshots) != len(metadata.snapshots):
         raise InvalidInputError(
             f"{len(snapshots)} rendered snapshots for a table of {len(metadata.snapshots)}; "
-            "render every one with snapshot_json"
+            "render every one with `encoded`"
         )
     return encoded(_file(metadata, snapshots))
 
@@ -273,6 +279,17 @@ def _table(file: TableFile, known: tuple[Schema, ...] = ()) -> TableMetadata:
     )
 
 
+def _checked_snapshots(file: TableFile, first: int) -> tuple[IcebergSnapshot, ...]:
+    """Return the snapshots that a file lists from a place on."""
+    found = []
+    for place, each in enumerate(_present(file.snapshots, ()), first):
+        try:
+            found.append(checked_snapshot(each))
+        except InvalidInputError as error:
+            raise not_a(_WHAT, f"$.snapshots[{place}]: {error}") from error
+    return tuple(found)
+
+
 def _schemas(file: TableFile) -> tuple[Schema, ...]:
     if file.format_version < SEQUENCES_SINCE and file.schemas is UNSET:
         return (schema_from_json(_given(file, "schema"), "$.schema"),)
@@ -292,6 +309,11 @@ def _specs(file: TableFile) -> tuple[PartitionSpec, ...]:
 
 def _refs(refs: Mapping[str, SnapshotRef] | UnsetType, current: int) -> Mapping[str, SnapshotRef]:
     if refs is not UNSET:
+        for name, ref in refs.items():
+            try:
+                checked_ref(ref)
+            except InvalidInputError as error:
+                raise not_a(_WHAT, f"$.refs.{name}: {error}") from error
         return refs
     return {} if current == NO_SNAPSHOT else {MAIN: SnapshotRef(snapshot_id=current, type="branch")}
 

@@ -13,9 +13,10 @@ import msgspec
 from attrs import field, frozen
 
 from ledger.model.errors import InvalidInputError, UpgradeRequiredError
+from ledger.model.iceberg.snapshot import Int, Long
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.schema_json import schema_from_json, schema_to_json
-from projections.iceberg.metadata.wire import Int, Long, decoded, encoded, inflated, not_a
+from projections.iceberg.metadata.wire import decoded, encoded, inflated, not_a
 
 SUPPORTED_VIEW_VERSION = 1
 

@@ -1,20 +1,18 @@
 """Decoding JSON into typed records, with errors that name the place.
 
-Numbers have Java's ranges, which is what every other reader has room for.
+Keys that a class does not have are ignored at every depth: newer writers have more.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import inspect
 
 from ledger.model.errors import InvalidInputError, TooLargeError
-
-Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 MOST_BYTES = 2**30
 """A file whose content is larger than this is refused, compressed or not."""
@@ -36,7 +34,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def decoded(content: bytes | str, kind: type[_Record], what: str) -> _Record:
-    """Return JSON as a typed record; keys that the record does not have are ignored.
+    """Return JSON as a typed record; keys that a record does not have are ignored at every depth.
 
     Args:
         content: The JSON.
@@ -49,6 +47,8 @@ def decoded(content: bytes | str, kind: type[_Record], what: str) -> _Record:
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        if isinstance(error, msgspec.ValidationError) and _UNKNOWN in str(error):
+            return converted(msgspec.json.decode(content), kind, what)
         raise not_a(what, error) from error
 
 
@@ -59,9 +59,44 @@ def converted(obj: Any, kind: type[_Record], what: str) -> _Record:
         InvalidInputError: It is none; the message names the place.
     """
     try:
-        return msgspec.convert(obj, kind)
+        return msgspec.convert(_known(obj, inspect.type_info(kind)), kind)
     except (msgspec.ValidationError, RecursionError, UnicodeError) as error:
         raise not_a(what, error) from error
+
+
+_UNKNOWN = "unknown field"
+
+
+def _known(value: Any, kind: inspect.Type) -> Any:
+    """Return decoded JSON without the keys that a type does not have, which newer writers have."""
+    match kind:
+        case inspect.StructType(fields=fields) if isinstance(value, dict):
+            own = {each.encode_name: each.type for each in fields}
+            tag = kind.tag_field
+            return {
+                key: _known(each, own[key]) if key in own else each
+                for key, each in value.items()
+                if key in own or key == tag
+            }
+        case inspect.CollectionType(item_type=item) if isinstance(value, list):
+            return [_known(each, item) for each in value]
+        case inspect.DictType(value_type=inside) if isinstance(value, dict):
+            return {key: _known(each, inside) for key, each in value.items()}
+        case inspect.UnionType(types=types):
+            return _known(value, _meant(value, types))
+        case _:
+            return value
+
+
+def _meant(value: Any, types: tuple[inspect.Type, ...]) -> inspect.Type:
+    """Return the type of a union that a value is of; its first one where no tag tells."""
+    for each in types:
+        if isinstance(each, inspect.StructType) and each.tag_field is not None:
+            if isinstance(value, dict) and value.get(each.tag_field) == each.tag:
+                return each
+        elif isinstance(each, inspect.StructType | inspect.CollectionType | inspect.DictType):
+            return each
+    return types[0]
 
 
 def not_a(what: str, error: Exception | str) -> InvalidInputError:

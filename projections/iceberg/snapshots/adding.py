@@ -14,6 +14,7 @@ from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.files.change_file import event_files
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
+from ledger.model.iceberg import snapshot as iceberg
 from ledger.model.snapshot import Snapshot
 from ledger.table import Table
 from projections.iceberg.manifests.entry import (
@@ -26,7 +27,6 @@ from projections.iceberg.manifests.entry import (
 )
 from projections.iceberg.manifests.facts import TableFacts, unlaid
 from projections.iceberg.manifests.writing import Changes, Listed, Manifests
-from projections.iceberg.metadata import snapshot as iceberg
 from projections.iceberg.snapshots.adders import Adders
 from projections.iceberg.table.facts_fold import FactsFold
 
@@ -87,7 +87,7 @@ class Snapshots:
         self.totals += counted.net
         facts = fold.facts
         fold.add_snapshot(
-            iceberg.Snapshot(
+            iceberg.IcebergSnapshot(
                 sequence_number=facts.sequence_number(snapshot.id),
                 snapshot_id=snapshot.id,
                 parent_snapshot_id=snapshot.id - 1 or None,

@@ -21,6 +21,7 @@ from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.files.change_file import event_files
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
+from ledger.model.iceberg import snapshot as iceberg
 from ledger.model.snapshot import Branch, branch_number
 from ledger.table import Table
 from projections.iceberg.manifests.entry import (
@@ -31,7 +32,6 @@ from projections.iceberg.manifests.entry import (
 )
 from projections.iceberg.manifests.facts import unlaid
 from projections.iceberg.manifests.writing import Changes, Listed, Manifests
-from projections.iceberg.metadata import snapshot as iceberg
 from projections.iceberg.position import LinePosition
 from projections.iceberg.snapshots.adding import Snapshots
 from projections.iceberg.table.facts_fold import FactsFold
@@ -159,7 +159,7 @@ class Lines:
         counted = FileCounts.of(files)
         line.totals += counted.net
         fold.add_snapshot(
-            iceberg.Snapshot(
+            iceberg.IcebergSnapshot(
                 sequence_number=facts.sequence_number(snapshot.id),
                 snapshot_id=snapshot.id,
                 parent_snapshot_id=event.parent_snapshot_id,

@@ -13,10 +13,10 @@ from typing import Unpack
 
 import msgspec
 
-from ledger.events.born.iceberg import StatisticsBlob
 from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.log.request import CommitOptions
 from ledger.model.errors import InvalidInputError
+from ledger.model.iceberg.snapshot import BlobMetadata
 from ledger.table import Table
 from ledger.table_at import TableAt
 from projections.iceberg.materialise import project
@@ -78,7 +78,7 @@ def publish(
     made = puffin_file(blobs, _CREATED_BY)
     _write(table, path, made)
     told = [
-        StatisticsBlob(
+        BlobMetadata(
             type=each.type,
             snapshot_id=each.snapshot_id,
             sequence_number=each.sequence_number,

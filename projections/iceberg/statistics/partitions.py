@@ -18,8 +18,8 @@ from ledger.evolution.table.snapshots import check_reachable
 from ledger.log.request import CommitOptions
 from ledger.log.travel import effective_millis
 from ledger.model.errors import InvalidInputError, UnsupportedError
+from ledger.model.iceberg.snapshot import PartitionStatisticsFile
 from ledger.model.schema import Schema
-from ledger.model.snapshot import StatisticsFile
 from ledger.model.transforms.paths import field_types
 from ledger.model.types.walk import walk_fields
 from ledger.table import Table
@@ -60,7 +60,8 @@ def publish(table: Table, kept: Kept, at: Instant, **options: Unpack[CommitOptio
     head, snapshot_id = table.state, at.state.last_snapshot_id
     path = Names(head.table_id).partition_statistics(snapshot_id)
     known = head.partition_statistics.get(snapshot_id)
-    file = StatisticsFile(path, _kept_file(table, path, kept, at, known))
+    size = _kept_file(table, path, kept, at, known)
+    file = PartitionStatisticsFile(snapshot_id, path, size)
     is_new = known != file
     if is_new:
         table.set_partition_statistics(snapshot_id, path, file.file_size_in_bytes, **options)
@@ -107,7 +108,7 @@ def _refuse_personal(head: TableState) -> None:
 
 
 def _kept_file(
-    table: Table, path: str, kept: Kept, at: Instant, known: StatisticsFile | None
+    table: Table, path: str, kept: Kept, at: Instant, known: PartitionStatisticsFile | None
 ) -> int:
     """Write a snapshot's file unless it is there, as long as the log says; return its size."""
     outputs = outputs_of(table)

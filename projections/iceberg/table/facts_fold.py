@@ -11,11 +11,11 @@ from ledger.evolution.declared.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.model import types as t
 from ledger.model.errors import UnsupportedError
+from ledger.model.iceberg import snapshot as iceberg
 from ledger.model.schema import Schema
 from ledger.model.transforms.paths import field_types
 from ledger.model.types.text import format_type, parse_type
 from projections.iceberg.manifests.facts import TableFacts
-from projections.iceberg.metadata import snapshot as iceberg
 from projections.iceberg.metadata.table import SEQUENCES_SINCE
 from projections.iceberg.position import IcebergPosition
 from projections.iceberg.table.schema import iceberg_schema
@@ -50,7 +50,7 @@ class FactsFold:
     schema_ids: list[tuple[int, int]]
     problem: UnsupportedError | None = None
     _waiting: dict[int, tuple[Schema, UnsupportedError]] = Factory(dict)
-    _unsaid: dict[int, tuple[iceberg.Snapshot, int, UnsupportedError]] = Factory(dict)
+    _unsaid: dict[int, tuple[iceberg.IcebergSnapshot, int, UnsupportedError]] = Factory(dict)
 
     @classmethod
     def at(
@@ -139,7 +139,7 @@ class FactsFold:
                 if key in self.trail.snapshots:
                     self.trail.add_snapshot(replace(snapshot, schema_id=said[ledger_id]))
 
-    def add_snapshot(self, snapshot: iceberg.Snapshot, ledger_id: int) -> None:
+    def add_snapshot(self, snapshot: iceberg.IcebergSnapshot, ledger_id: int) -> None:
         """Add a snapshot to the trail with Iceberg's id of its schema.
 
         Args:

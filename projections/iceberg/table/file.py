@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 
 from ledger.evolution.state import TableState
 from ledger.model.errors import UnsupportedError
+from ledger.model.iceberg.snapshot import MAIN, SnapshotRef
 from ledger.model.partition import PartitionSpec
 from ledger.model.snapshot import BRANCH_IDS, Branch, Tag
 from projections.iceberg.manifests.facts import UNLAID, TableFacts
 from projections.iceberg.metadata.properties import MAX_REF_AGE, NEVER_MS
 from projections.iceberg.metadata.schema import Schema
-from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.table.layout import iceberg_order, iceberg_spec
 from projections.iceberg.table.properties import NAME_MAPPING, name_mapping, properties

@@ -9,18 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from attrs import Factory, define
-from msgspec import UNSET
+from msgspec.structs import replace
 
 from ledger.events import TableEvent
-from ledger.events.born.iceberg import IcebergStatistics, StatisticsSet
+from ledger.events.born.iceberg import StatisticsSet
 from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.evolution.state import TableState
+from ledger.model.iceberg.snapshot import PartitionStatisticsFile, StatisticsFile
 from projections.iceberg.manifests.facts import TableFacts
-from projections.iceberg.metadata.snapshot import (
-    BlobMetadata,
-    PartitionStatisticsFile,
-    StatisticsFile,
-)
 from projections.iceberg.names import Names
 
 
@@ -29,37 +25,16 @@ def partition_statistics(
 ) -> tuple[PartitionStatisticsFile, ...]:
     """Return what a metadata file says of those by partition, by snapshot."""
     return tuple(
-        PartitionStatisticsFile(snapshot_id, facts.data_uri(file.path), file.file_size_in_bytes)
-        for snapshot_id, file in sorted(state.partition_statistics.items())
+        replace(file, statistics_path=facts.data_uri(file.statistics_path))
+        for _, file in sorted(state.partition_statistics.items())
     )
 
 
 def puffin_files(state: TableState, facts: TableFacts) -> tuple[StatisticsFile, ...]:
     """Return what a metadata file says of those that are Puffin, by snapshot."""
     return tuple(
-        puffin_file(file, facts.data_uri(file.statistics_path))
+        replace(file, statistics_path=facts.data_uri(file.statistics_path))
         for _, file in sorted(state.statistics.items())
-    )
-
-
-def puffin_file(file: IcebergStatistics, uri: str) -> StatisticsFile:
-    """Return what a metadata file says of one, and where it is."""
-    return StatisticsFile(
-        snapshot_id=file.snapshot_id,
-        statistics_path=uri,
-        file_size_in_bytes=file.file_size_in_bytes,
-        file_footer_size_in_bytes=file.file_footer_size_in_bytes,
-        key_metadata=None if file.key_metadata is UNSET else file.key_metadata,
-        blob_metadata=tuple(
-            BlobMetadata(
-                each.type,
-                each.snapshot_id,
-                each.sequence_number,
-                each.fields,
-                None if each.properties is UNSET else each.properties,
-            )
-            for each in file.blob_metadata
-        ),
     )
 
 
@@ -89,7 +64,7 @@ class StatisticsFiles:
     def learn(self, event: TableEvent) -> None:
         """Remember a file that an event names."""
         if isinstance(event, PartitionStatisticsSet):
-            self._snapshots.add(event.snapshot_id)
+            self._snapshots.add(event.partition_statistics.snapshot_id)
         elif isinstance(event, StatisticsSet):
             self._puffin[event.statistics.statistics_path] = event.statistics.snapshot_id
 

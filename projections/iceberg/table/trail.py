@@ -12,14 +12,9 @@ from typing import Any
 import msgspec
 from attrs import Factory, define
 
+from ledger.model.iceberg.snapshot import IcebergSnapshot, MetadataLogEntry, SnapshotLogEntry
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.schema_json import schema_from_json, schema_to_json
-from projections.iceberg.metadata.snapshot import (
-    MetadataLogEntry,
-    Snapshot,
-    SnapshotLogEntry,
-    snapshot_json,
-)
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.metadata.table_json import write_metadata
 
@@ -110,9 +105,9 @@ class Trail:
         self.schemas[schema.schema_id] = body
         self.schema_id = schema.schema_id
 
-    def add_snapshot(self, snapshot: Snapshot) -> None:
+    def add_snapshot(self, snapshot: IcebergSnapshot) -> None:
         """Add a snapshot that is not in the log yet."""
-        self.snapshots[snapshot.snapshot_id] = snapshot_json(snapshot)
+        self.snapshots[snapshot.snapshot_id] = _encode(snapshot)
 
     def timestamp_ms(self, snapshot_id: int) -> int:
         """Return when a snapshot was made, one that is not dropped."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from ledger.events.born.iceberg import IcebergSnapshot, SnapshotAdded
+from ledger.events.born.iceberg import SnapshotAdded
 from ledger.events.snapshot_events import RolledBack, SnapshotEvent
 from ledger.evolution.state import TableState
 from ledger.evolution.table.origin.delta import DeltaOrigin
@@ -19,6 +19,7 @@ from ledger.evolution.table.origin.iceberg import (
 from ledger.evolution.table.origin.native import NativeOrigin
 from ledger.evolution.table.origin.paimon import PaimonOrigin, paimon_totals
 from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
+from ledger.model.iceberg.snapshot import IcebergSnapshot
 from ledger.model.snapshot import Snapshot, Totals
 from projections.source.views.batches import Row
 from projections.source.views.column import Column

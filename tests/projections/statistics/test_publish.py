@@ -192,7 +192,7 @@ def test_what_stands_on_the_store_is_what_the_log_names_however_publications_cam
     iceberg.project(table)
 
     outputs, wanted = outputs_of(table), iceberg.expected(table)
-    named = {each.path for each in table.state.partition_statistics.values()}
+    named = {each.statistics_path for each in table.state.partition_statistics.values()}
     assert named
     assert set(outputs.paths("metadata")) >= wanted.keys() | named
     stands = {each for each in outputs.paths("metadata") if each.endswith("parquet")}
@@ -202,7 +202,7 @@ def test_what_stands_on_the_store_is_what_the_log_names_however_publications_cam
     assert iceberg.verify(table).foreign == ()
     for snapshot_id, file in table.state.partition_statistics.items():
         assert table.state.reachable(snapshot_id)
-        assert len(outputs.read(file.path) or b"") == file.file_size_in_bytes
+        assert len(outputs.read(file.statistics_path) or b"") == file.file_size_in_bytes
 
 
 def test_a_file_covers_every_spec() -> None:

@@ -9,16 +9,16 @@ Iceberg's summary, and single snapshots expire.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from msgspec import UNSET, Struct, UnsetType, field
 
 from ledger.events.born import iceberg as e
 from ledger.evolution.table.origin.native import (
+    ListedRef,
     ListedSchemas,
     OriginSnapshot,
     SchemaFacts,
-    SnapshotRef,
     SnapshotState,
     missing_branch,
     some_ids,
@@ -26,6 +26,15 @@ from ledger.evolution.table.origin.native import (
 from ledger.evolution.table.origin.summary import FileCounts, FileTotals
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.file_change import FileChange
+from ledger.model.iceberg.snapshot import (
+    MAIN,
+    EncryptionKey,
+    IcebergSnapshot,
+    MetadataLogEntry,
+    SnapshotLogEntry,
+    SnapshotRef,
+    StatisticsFile,
+)
 from ledger.model.schema import Schema
 from ledger.model.snapshot import (
     BATCH_COMMIT_IDENTIFIER,
@@ -38,7 +47,6 @@ from ledger.model.snapshot import (
 from ledger.model.types import LONG_MAX
 from ledger.model.types.wire import field_from_wire
 
-MAIN: Final = "main"
 UNKNOWN: Final = -1
 """A count that the source does not say."""
 
@@ -105,14 +113,14 @@ class IcebergOrigin(
     table_uuid: str | None = None
     schemas: dict[int, e.IcebergSchema]
     schema_id: int
-    snapshots: dict[int, e.IcebergSnapshot] = {}
+    snapshots: dict[int, IcebergSnapshot] = {}
     added_in: dict[int, int] = field(default_factory=dict, name="addedVersions")
-    refs: dict[str, e.IcebergRef] = {}
+    refs: dict[str, SnapshotRef] = {}
     tagged_at: dict[str, int] = field(default_factory=dict, name="tagTimes")
-    statistics: dict[int, e.IcebergStatistics] = {}
-    encryption_keys: dict[str, e.IcebergKey] = {}
-    snapshot_log: tuple[e.LoggedSnapshot, ...] = ()
-    metadata_log: tuple[e.LoggedMetadata, ...] = ()
+    statistics: dict[int, StatisticsFile] = {}
+    encryption_keys: dict[str, EncryptionKey] = {}
+    snapshot_log: tuple[SnapshotLogEntry, ...] = ()
+    metadata_log: tuple[MetadataLogEntry, ...] = ()
     last_sequence_number: int = 0
     next_row_id: int = 0
     last_updated_millis: int = 0
@@ -123,7 +131,7 @@ class IcebergOrigin(
     last_assigned_id: int = field(default=0, name="lastAssignedSnapshotId")
 
     @property
-    def current(self) -> e.IcebergSnapshot | None:
+    def current(self) -> IcebergSnapshot | None:
         """The head of `main`."""
         main = self.refs.get(MAIN)
         return None if main is None else self.snapshots[main.snapshot_id]
@@ -166,7 +174,7 @@ class IcebergOrigin(
             self.added_in[snapshot_id],
             iceberg_snapshot(found, UNKNOWN),
             iceberg_totals(found),
-            found.schema_id is not UNSET,
+            found.schema_id is not None,
         )
 
     def listed_schemas(self, newest: Schema) -> ListedSchemas:
@@ -197,16 +205,16 @@ class IcebergOrigin(
         del state
         return self.last_assigned_id
 
-    def puffin_files(self, state: SnapshotState) -> Mapping[int, e.IcebergStatistics]:
+    def puffin_files(self, state: SnapshotState) -> Mapping[int, StatisticsFile]:
         """See `LedgerCounted`."""
         del state
         return self.statistics
 
-    def all_refs(self, state: SnapshotState) -> tuple[SnapshotRef, ...]:
+    def all_refs(self, state: SnapshotState) -> tuple[ListedRef, ...]:
         """Return the branches, main included, and the tags, by name."""
         del state
         refs = sorted(self.refs.items())
-        return tuple(SnapshotRef(name, each.ref_type, each.snapshot_id) for name, each in refs)
+        return tuple(ListedRef(name, each.type, each.snapshot_id) for name, each in refs)
 
     def branch_missing(self, state: SnapshotState, name: str) -> NotFoundError:
         """Return the error that the ledger has no branch of a name, though the source may."""
@@ -214,7 +222,7 @@ class IcebergOrigin(
         if ref is None:
             return missing_branch(state, name)
         return NotFoundError(
-            f"{name!r} is a {ref.ref_type} of the table's source, no branch of the "
+            f"{name!r} is a {ref.type} of the table's source, no branch of the "
             f"ledger's; what it shows is at snapshot {ref.snapshot_id}"
         )
 
@@ -225,7 +233,7 @@ class IcebergOrigin(
             AlreadyExistsError: It does.
         """
         there = self.refs.get(name)
-        if there is not None and there.ref_type != "tag":
+        if there is not None and there.type != "tag":
             raise AlreadyExistsError(
                 f"{name!r} is a branch of the table; take another name for the tag"
             )
@@ -256,8 +264,8 @@ class IcebergOrigin(
     def _kept(self) -> Iterator[int]:
         for name, ref in self.refs.items():
             yield ref.snapshot_id
-            step: int | UnsetType = ref.snapshot_id
-            while name != MAIN and ref.ref_type == "branch" and step in self.snapshots:
+            step: int | None = ref.snapshot_id
+            while name != MAIN and ref.type == "branch" and step in self.snapshots:
                 yield step
                 step = self.snapshots[step].parent_snapshot_id
 
@@ -332,7 +340,7 @@ class IcebergOrigin(
         """Return the snapshots that lead to one and are there, oldest first, its own included."""
         found = [snapshot_id]
         parent = self.snapshots[snapshot_id].parent_snapshot_id
-        while not isinstance(parent, UnsetType) and parent in self.snapshots:
+        while parent is not None and parent in self.snapshots:
             found.append(parent)
             parent = self.snapshots[parent].parent_snapshot_id
         return tuple(reversed(found))
@@ -341,21 +349,21 @@ class IcebergOrigin(
         """Whether there was a snapshot before one, though it may be gone."""
         # Some engines take a parent's id away with the parent; what was there counts all the same.
         snapshot = self.snapshots[snapshot_id]
-        is_named = not isinstance(snapshot.parent_snapshot_id, UnsetType)
+        is_named = snapshot.parent_snapshot_id is not None
         its_own = iceberg_changes(snapshot).file_count
         return is_named or iceberg_totals(snapshot).file_count not in {UNKNOWN, its_own}
 
     def made_at(self, snapshot_id: int) -> int:
         """Return when a snapshot was made, Unix milliseconds."""
-        return self.snapshots[snapshot_id].timestamp_millis
+        return self.snapshots[snapshot_id].timestamp_ms
 
     @property
     def tags(self) -> dict[str, Tag]:
         """The tags, by name; how long they are kept is counted as Iceberg does."""
         return {
-            name: Tag(name, ref.snapshot_id, self.tagged_at[name], _present(ref.max_ref_age_millis))
+            name: Tag(name, ref.snapshot_id, self.tagged_at[name], ref.max_ref_age_ms)
             for name, ref in self.refs.items()
-            if ref.ref_type == "tag"
+            if ref.type == "tag"
         }
 
     def schema_of(self, schema_id: int, like: Schema) -> Schema:
@@ -373,15 +381,11 @@ class IcebergOrigin(
         )
 
 
-def _present(value: Any) -> Any:
-    return None if value is UNSET else value
+def _summary(snapshot: IcebergSnapshot) -> Mapping[str, str]:
+    return snapshot.summary or {}
 
 
-def _summary(snapshot: e.IcebergSnapshot) -> Mapping[str, str]:
-    return {} if snapshot.summary is UNSET else snapshot.summary
-
-
-def iceberg_snapshot(snapshot: e.IcebergSnapshot, schema_id: int) -> Snapshot:
+def iceberg_snapshot(snapshot: IcebergSnapshot, schema_id: int) -> Snapshot:
     """Return an Iceberg snapshot as readers of the ledger see it; unknown counts are -1.
 
     Args:
@@ -391,20 +395,20 @@ def iceberg_snapshot(snapshot: e.IcebergSnapshot, schema_id: int) -> Snapshot:
     summary = _summary(snapshot)
     return Snapshot(
         id=snapshot.snapshot_id,
-        schema_id=schema_id if snapshot.schema_id is UNSET else snapshot.schema_id,
+        schema_id=schema_id if snapshot.schema_id is None else snapshot.schema_id,
         commit_kind=_KINDS.get(summary.get("operation", ""), "OVERWRITE"),
         commit_user=author_of(summary),
         commit_identifier=BATCH_COMMIT_IDENTIFIER,
-        time_millis=snapshot.timestamp_millis,
+        time_millis=snapshot.timestamp_ms,
         total_record_count=count_of(summary, "total-records", UNKNOWN),
         delta_record_count=iceberg_changes(snapshot).record_count,
-        base_manifest_list=_present(snapshot.manifest_list),
+        base_manifest_list=snapshot.manifest_list,
         properties=dict(summary),
         operation=summary.get("operation"),
     )
 
 
-def iceberg_totals(snapshot: e.IcebergSnapshot | None) -> Totals:
+def iceberg_totals(snapshot: IcebergSnapshot | None) -> Totals:
     """Return the sums after a snapshot, as its summary says them; unknown ones are -1."""
     if snapshot is None:
         return Totals()
@@ -416,7 +420,7 @@ def iceberg_totals(snapshot: e.IcebergSnapshot | None) -> Totals:
     )
 
 
-def iceberg_changes(snapshot: e.IcebergSnapshot) -> Totals:
+def iceberg_changes(snapshot: IcebergSnapshot) -> Totals:
     """Return what a snapshot changed of the sums, as its summary says it; 0 where it does not."""
     summary = _summary(snapshot)
 

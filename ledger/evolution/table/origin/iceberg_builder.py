@@ -17,8 +17,9 @@ from ledger.events.snapshot_events import (
     TagReplaced,
 )
 from ledger.events.table_events import TablePromoted
-from ledger.evolution.table.origin.iceberg import MAIN, ROW_IDS_SINCE, IcebergOrigin, last_taken
+from ledger.evolution.table.origin.iceberg import ROW_IDS_SINCE, IcebergOrigin, last_taken
 from ledger.model.errors import InvalidChangeError
+from ledger.model.iceberg.snapshot import MAIN, IcebergSnapshot, SnapshotLogEntry, SnapshotRef
 from ledger.model.snapshot import BRANCH_IDS
 from ledger.model.types import DataField
 from ledger.model.types.wire import FieldObject, field_to_wire
@@ -45,9 +46,9 @@ class IcebergOriginBuilder:
     def _share(self) -> None:
         facts = self._facts
         self.schemas: dict[int, e.IcebergSchema] = facts["schemas"]
-        self.snapshots: dict[int, e.IcebergSnapshot] = facts["snapshots"]
+        self.snapshots: dict[int, IcebergSnapshot] = facts["snapshots"]
         self.added_in: dict[int, int] = facts["added_in"]
-        self.refs: dict[str, e.IcebergRef] = facts["refs"]
+        self.refs: dict[str, SnapshotRef] = facts["refs"]
         self.tagged_at: dict[str, int] = facts["tagged_at"]
 
     @classmethod
@@ -167,23 +168,23 @@ class IcebergOriginBuilder:
         added_rows = 0 if given is UNSET else given - first_row_id
         if added_rows < 0:
             raise _refused(f"snapshot {event.snapshot_id} gives out row ids twice")
-        snapshot = e.IcebergSnapshot(
+        snapshot = IcebergSnapshot(
             snapshot_id=event.snapshot_id,
-            parent_snapshot_id=UNSET if head is None else head.snapshot_id,
+            parent_snapshot_id=None if head is None else head.snapshot_id,
             sequence_number=facts["last_sequence_number"] + 1 if sequenced else 0,
-            timestamp_millis=moment,
-            summary=event.summary,
+            timestamp_ms=moment,
+            summary=None if event.summary is UNSET else event.summary,
             schema_id=event.schema_id,
-            first_row_id=first_row_id if numbered else UNSET,
-            added_rows=added_rows if numbered else UNSET,
+            first_row_id=first_row_id if numbered else None,
+            added_rows=added_rows if numbered else None,
         )
         self._snapshot(e.SnapshotAdded(snapshot), version, moment)
         self.refs[MAIN] = (
-            e.IcebergRef(snapshot_id=event.snapshot_id, ref_type="branch")
+            SnapshotRef(snapshot_id=event.snapshot_id, type="branch")
             if head is None
             else replace(head, snapshot_id=event.snapshot_id)
         )
-        logged = e.LoggedSnapshot(timestamp_millis=moment, snapshot_id=event.snapshot_id)
+        logged = SnapshotLogEntry(timestamp_ms=moment, snapshot_id=event.snapshot_id)
         facts["snapshot_log"] = (*facts["snapshot_log"], logged)
 
     def tag(self, event: TagCreated | TagReplaced | TagDeleted, version: int, moment: int) -> None:
@@ -195,17 +196,19 @@ class IcebergOriginBuilder:
         self._own()
         there = self.refs.get(event.tag_name)
         if (there is None) != isinstance(event, TagCreated) or (
-            there is not None and there.ref_type != "tag"
+            there is not None and there.type != "tag"
         ):
             said = "does not exist" if there is None else "exists"
             raise _refused(f"tag {event.tag_name!r} {said}")
         if isinstance(event, TagDeleted):
             self._remove_ref(e.SnapshotRefRemoved(event.tag_name), version, moment)
             return
-        ref = e.IcebergRef(
+        ref = SnapshotRef(
             snapshot_id=event.snapshot_id,
-            ref_type="tag",
-            max_ref_age_millis=event.time_retained_millis,
+            type="tag",
+            max_ref_age_ms=(
+                None if event.time_retained_millis is UNSET else event.time_retained_millis
+            ),
         )
         self._set_ref(e.SnapshotRefSet(event.tag_name, ref), version, moment)
 
@@ -213,10 +216,10 @@ class IcebergOriginBuilder:
         """Let none of the times that the ledger gave be later than one; the source's stay."""
         self._own()
         for key, snapshot in self.snapshots.items():
-            if self._is_own(key) and snapshot.timestamp_millis > latest_millis:
-                self.snapshots[key] = replace(snapshot, timestamp_millis=latest_millis)
+            if self._is_own(key) and snapshot.timestamp_ms > latest_millis:
+                self.snapshots[key] = replace(snapshot, timestamp_ms=latest_millis)
         self._facts["snapshot_log"] = tuple(
-            replace(each, timestamp_millis=min(each.timestamp_millis, latest_millis))
+            replace(each, timestamp_ms=min(each.timestamp_ms, latest_millis))
             if self._is_own(each.snapshot_id)
             else each
             for each in self._facts["snapshot_log"]
@@ -271,7 +274,7 @@ class IcebergOriginBuilder:
         self.added_in[snapshot.snapshot_id] = version
         facts = self._facts
         facts["last_sequence_number"] = max(facts["last_sequence_number"], snapshot.sequence_number)
-        if snapshot.first_row_id is not UNSET and snapshot.added_rows is not UNSET:
+        if snapshot.first_row_id is not None and snapshot.added_rows is not None:
             after = snapshot.first_row_id + snapshot.added_rows
             facts["next_row_id"] = max(facts["next_row_id"], after)
 
@@ -295,11 +298,11 @@ class IcebergOriginBuilder:
         name, ref = event.ref_name, event.ref
         if ref.snapshot_id not in self.snapshots:
             raise _refused(f"{name} cannot point to {ref.snapshot_id}: no such snapshot")
-        if name == MAIN and ref.ref_type != "branch":
+        if name == MAIN and ref.type != "branch":
             raise _refused("main is a branch and cannot be a tag")
         self.refs[name] = ref
         self.tagged_at.pop(name, None)
-        if ref.ref_type == "tag":
+        if ref.type == "tag":
             self.tagged_at[name] = moment
 
     def _remove_ref(self, event: e.SnapshotRefRemoved, _version: int, _moment: int) -> None:

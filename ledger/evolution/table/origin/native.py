@@ -14,8 +14,6 @@ from attrs import evolve
 from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.born.iceberg import (
-    IcebergStatistics,
-    RefType,
     SchemaNamed,
     SnapshotsRemoved,
     TableFactsSet,
@@ -23,6 +21,7 @@ from ledger.events.born.iceberg import (
 from ledger.events.snapshot_events import SnapshotsExpired
 from ledger.model.errors import InvalidChangeError, InvalidInputError, NotFoundError
 from ledger.model.file_change import FileChange
+from ledger.model.iceberg.snapshot import RefType, StatisticsFile
 from ledger.model.messages.similar import meant
 from ledger.model.schema import Schema
 from ledger.model.snapshot import (
@@ -68,7 +67,7 @@ class SnapshotState(Protocol):
         """The snapshots of main that tags and branches keep."""
 
     @property
-    def statistics(self) -> Mapping[int, IcebergStatistics]:
+    def statistics(self) -> Mapping[int, StatisticsFile]:
         """The Puffin files that the ledger recorded, by the id of their snapshot."""
 
 
@@ -94,7 +93,7 @@ class OriginSnapshot(NamedTuple):
         return evolve(self.snapshot, schema_id=schema_id)
 
 
-class SnapshotRef(NamedTuple):
+class ListedRef(NamedTuple):
     """A branch or a tag of a table."""
 
     name: str
@@ -225,16 +224,16 @@ class LedgerCounted:
         """Return the id that the ledger's next snapshot of main follows."""
         return state.last_snapshot_id
 
-    def puffin_files(self, state: SnapshotState) -> Mapping[int, IcebergStatistics]:
+    def puffin_files(self, state: SnapshotState) -> Mapping[int, StatisticsFile]:
         """Return the Puffin files of statistics, by the id of their snapshot."""
         return state.statistics
 
-    def all_refs(self, state: SnapshotState) -> tuple[SnapshotRef, ...]:
+    def all_refs(self, state: SnapshotState) -> tuple[ListedRef, ...]:
         """Return the branches, then the tags, each by name; main is none of them."""
         branches, tags = sorted(state.branches.items()), sorted(state.tags.items())
         return (
-            *(SnapshotRef(name, "branch", each.head_id) for name, each in branches),
-            *(SnapshotRef(name, "tag", each.snapshot_id) for name, each in tags),
+            *(ListedRef(name, "branch", each.head_id) for name, each in branches),
+            *(ListedRef(name, "tag", each.snapshot_id) for name, each in tags),
         )
 
     def branch_missing(self, state: SnapshotState, name: str) -> NotFoundError:

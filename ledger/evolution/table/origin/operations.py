@@ -99,7 +99,7 @@ def _branch(fact: PaimonBranchUpdated) -> Iterator[tuple[Cell, Any]]:
 
 def says_ref(fact: e.SnapshotRefSet) -> str:
     """Return what a branch or tag points to, for people."""
-    return f"{fact.ref.ref_type} {fact.ref_name} points to snapshot {fact.ref.snapshot_id}"
+    return f"{fact.ref.type} {fact.ref_name} points to snapshot {fact.ref.snapshot_id}"
 
 
 def says_no_ref(fact: e.SnapshotRefRemoved) -> str:
@@ -115,7 +115,7 @@ def _says_branch(fact: PaimonBranchUpdated) -> str:
 
 def _says_snapshot(fact: e.SnapshotAdded) -> str:
     snapshot = fact.snapshot
-    summary = {} if snapshot.summary is UNSET else snapshot.summary
+    summary = snapshot.summary or {}
     counts = [
         f"{sign}{count:,} {what}"
         for sign, key, what in (
@@ -129,7 +129,7 @@ def _says_snapshot(fact: e.SnapshotAdded) -> str:
     author = author_of(summary)
     told = ", ".join([summary.get("operation", "unknown operation"), *counts])
     by = f", by {author}" if author else ""
-    return f"snapshot {snapshot.snapshot_id} of {moment(snapshot.timestamp_millis)}: {told}{by}"
+    return f"snapshot {snapshot.snapshot_id} of {moment(snapshot.timestamp_ms)}: {told}{by}"
 
 
 def _many(noun: str, ids: tuple[int, ...]) -> str:

@@ -112,7 +112,9 @@ _FACTS: dict[type, Callable[[Any], list[Fact]]] = {
     e.SnapshotRefSet: lambda it: [("set", "ref", it.ref_name)],
     e.SnapshotRefRemoved: lambda it: [("remove", "ref", it.ref_name)],
     e.StatisticsSet: lambda it: [("set", "statistics", it.statistics.snapshot_id)],
-    PartitionStatisticsSet: lambda it: [("set", "partition-statistics", it.snapshot_id)],
+    PartitionStatisticsSet: lambda it: [
+        ("set", "partition-statistics", it.partition_statistics.snapshot_id)
+    ],
     e.StatisticsRemoved: lambda it: [
         *_removed("statistics", it.snapshot_ids),
         *_removed("partition-statistics", it.of_partitions),

@@ -21,6 +21,7 @@ from ledger.model.errors import (
     NotFoundError,
     UnsupportedError,
 )
+from ledger.model.iceberg.snapshot import SnapshotRef
 from projections.iceberg.committing import updates as rest
 from projections.iceberg.committing.creation import NewTable, creating
 from projections.iceberg.committing.expiry import Retention, expiring
@@ -43,7 +44,6 @@ from projections.iceberg.committing.updates import TableUpdate, table_update_fro
 from projections.iceberg.metadata.layout import PartitionSpec, SortOrder
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.schema_json import schema_from_json
-from projections.iceberg.metadata.snapshot import SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.metadata.table_json import read_metadata, write_metadata
 

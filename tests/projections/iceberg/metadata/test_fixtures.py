@@ -23,10 +23,10 @@ from projections.iceberg.committing.updates import (
     view_update_from_json,
 )
 from projections.iceberg.committing.views import apply_view_updates
-from projections.iceberg.metadata.snapshot import snapshot_json
 from projections.iceberg.metadata.table import TableMetadata, check_same_table
 from projections.iceberg.metadata.table_json import read_metadata, write_metadata
 from projections.iceberg.metadata.view import read_view_metadata, write_view_metadata
+from projections.iceberg.metadata.wire import encoded
 from tests.projections.iceberg.metadata.cases import DATA
 
 REFUSED: dict[str, type[LedgerError]] = {
@@ -104,7 +104,7 @@ def test_a_file_of_java_is_written_again_key_by_key(path: Path) -> None:
 @pytest.mark.parametrize("path", LIFE_FILES, ids=lambda each: f"{each.parent.name}-{each.name}")
 def test_snapshots_rendered_before_give_the_same_file(path: Path) -> None:
     metadata = read_metadata(path.read_bytes())
-    rendered = [snapshot_json(each) for each in metadata.snapshots]
+    rendered = [encoded(each) for each in metadata.snapshots]
     assert write_metadata(metadata, rendered) == write_metadata(metadata)
     with pytest.raises(InvalidInputError, match="rendered snapshots"):
         write_metadata(metadata, [*rendered, b"{}"])
