@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final
 
@@ -34,13 +35,25 @@ class IcebergOriginBuilder:
     has_branches: ClassVar[bool] = False
     """See `IcebergOrigin`."""
 
-    __slots__ = ("_facts", "_is_shared", "added_in", "refs", "schemas", "snapshots", "tagged_at")
+    __slots__ = (
+        "_facts",
+        "_is_shared",
+        "_last_places",
+        "_logs",
+        "added_in",
+        "refs",
+        "schemas",
+        "snapshots",
+        "tagged_at",
+    )
 
     def __init__(self, table: IcebergOrigin) -> None:
         self._facts: dict[str, Any] = {
             name: getattr(table, name) for name in table.__struct_fields__
         }
         self._is_shared = True
+        self._logs: dict[str, deque[Any]] = {}
+        self._last_places: tuple[int, dict[int, int]] | None = None
         self._share()
 
     def _share(self) -> None:
@@ -88,6 +101,7 @@ class IcebergOriginBuilder:
     def freeze(self) -> IcebergOrigin:
         """Return the table as it stands."""
         self._is_shared = True
+        self._facts |= {name: tuple(log) for name, log in self._logs.items()}
         return IcebergOrigin(**self._facts)
 
     def _own(self) -> None:
@@ -96,6 +110,11 @@ class IcebergOriginBuilder:
             for name, value in self._facts.items():
                 if isinstance(value, dict):
                     self._facts[name] = dict(value)
+            # Queues, so that an event costs the same however long a log is.
+            self._logs = {
+                name: deque(self._facts[name]) for name in ("snapshot_log", "metadata_log")
+            }
+            self._last_places = None
             self._share()
             self._is_shared = False
 
@@ -184,8 +203,10 @@ class IcebergOriginBuilder:
             if head is None
             else replace(head, snapshot_id=event.snapshot_id)
         )
-        logged = SnapshotLogEntry(timestamp_ms=moment, snapshot_id=event.snapshot_id)
-        facts["snapshot_log"] = (*facts["snapshot_log"], logged)
+        self._logs["snapshot_log"].append(SnapshotLogEntry(moment, event.snapshot_id))
+        if self._last_places is not None:
+            first, places = self._last_places
+            places[event.snapshot_id] = first + len(self._logs["snapshot_log"]) - 1
 
     def tag(self, event: TagCreated | TagReplaced | TagDeleted, version: int, moment: int) -> None:
         """Fold a tag of the ledger's own in.
@@ -218,11 +239,11 @@ class IcebergOriginBuilder:
         for key, snapshot in self.snapshots.items():
             if self._is_own(key) and snapshot.timestamp_ms > latest_millis:
                 self.snapshots[key] = replace(snapshot, timestamp_ms=latest_millis)
-        self._facts["snapshot_log"] = tuple(
+        self._logs["snapshot_log"] = deque(
             replace(each, timestamp_ms=min(each.timestamp_ms, latest_millis))
             if self._is_own(each.snapshot_id)
             else each
-            for each in self._facts["snapshot_log"]
+            for each in self._logs["snapshot_log"]
         )
         for name, moment in self.tagged_at.items():
             self.tagged_at[name] = min(moment, latest_millis)
@@ -288,11 +309,18 @@ class IcebergOriginBuilder:
                 del self.refs[name]
                 self.tagged_at.pop(name, None)
         if self.is_promoted:
-            # Nobody else says what is left of it: what comes after the last one that went.
-            log = self._facts["snapshot_log"]
-            is_gone = [each.snapshot_id not in self.snapshots for each in log]
-            last = max((place for place, gone in enumerate(is_gone) if gone), default=-1)
-            self._facts["snapshot_log"] = log[last + 1 :]
+            self._shorten_log(event.snapshot_ids)
+
+    def _shorten_log(self, gone: tuple[int, ...]) -> None:
+        """Remove the log's entries up to the last one of some snapshots."""
+        log = self._logs["snapshot_log"]
+        if self._last_places is None:
+            self._last_places = 0, {each.snapshot_id: at for at, each in enumerate(log)}
+        first, places = self._last_places
+        last = max((places.pop(each, -1) for each in gone), default=-1)
+        for _ in range(first, last + 1):
+            log.popleft()
+        self._last_places = max(first, last + 1), places
 
     def _set_ref(self, event: e.SnapshotRefSet, _version: int, moment: int) -> None:
         name, ref = event.ref_name, event.ref
@@ -328,10 +356,13 @@ class IcebergOriginBuilder:
         self, event: e.SnapshotLogUpdated | e.MetadataLogUpdated, _version: int, _moment: int
     ) -> None:
         name = "snapshot_log" if isinstance(event, e.SnapshotLogUpdated) else "metadata_log"
-        log = self._facts[name]
+        log = self._logs[name]
         if not 0 <= event.dropped <= len(log):
             raise _refused(f"a log of {len(log)} entries cannot lose {event.dropped}")
-        self._facts[name] = (*log[event.dropped :], *event.added)
+        for _ in range(event.dropped):
+            log.popleft()
+        log.extend(event.added)
+        self._last_places = None
 
     def _set_facts(self, event: e.TableFactsSet, _version: int, _moment: int) -> None:
         version = event.format_version
