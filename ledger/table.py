@@ -1656,6 +1656,46 @@ class Table:
         taken = TakenOver(said, base)
         return self._told(request, lambda: self._appender.append(taken, request))
 
+    def commit_events(
+        self,
+        change: Sequence[Any],
+        decide: Callable[[TableState], tuple[TableEvent, ...]],
+        **options: Unpack[CommitOptions],
+    ) -> Appended[TableState]:
+        """Commit the events that a format's own change becomes; for packages of formats.
+
+        Args:
+            change: The change as JSON, to recognise it under its commit id.
+            decide: Returns the events on a state; it is called again on each state that the commit
+                meets.
+            options: See CommitOptions.
+
+        Raises:
+            InvalidChangeError: The table follows a source, or a rule forbids the change.
+            CommitUnknownError: The store gave no answer.
+
+        Example:
+            >>> from ledger.events.schema_changes import SetOption
+            >>> orders.commit_events(
+            ...     ["owner"], lambda state: (SetOption("owner", "ann"),)
+            ... ).state.schema.options["owner"]
+            'ann'
+        """
+        from ledger.evolution.in_logs import check_said
+        from ledger.evolution.table.decision import EventsDecided
+
+        request = self._request(list(change), options)
+        asker = self._asker(request)
+        asker = Asker(asker.author, asker.message, asker.now_millis, self._house())
+
+        def checked(state: TableState) -> tuple[TableEvent, ...]:
+            events = decide(state)
+            check_said(events, str(self.identifier))
+            return events
+
+        intent = EventsDecided(checked, asker)
+        return self._told(request, lambda: self._appender.append(intent, request))
+
     def _without_values(self, events: tuple[TableEvent, ...]) -> tuple[TableEvent, ...]:
         """Return events whose files say no value of what the source, too, calls personal."""
         head = self.state

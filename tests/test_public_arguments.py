@@ -139,7 +139,10 @@ _OPTIONS: dict[str, Any] = {
 
 
 # What a table gives to the handles on its branches, which have checked what they were given.
-FOR_HANDLES = {"commit_files", "commit_planned", "outsourced", "snapshot_plan", "state_at"}
+FOR_HANDLES = {
+    *("commit_events", "commit_files", "commit_planned"),
+    *("outsourced", "snapshot_plan", "state_at"),
+}
 
 
 def _methods(kind: type) -> Iterator[str]:

@@ -211,6 +211,10 @@ TABLES = [
     Case("correct_clock", of_table("correct_clock"), before=a_day_ahead),
     Case("seal", lambda lake, **options: unopened(lake).seal(**options), nothing),
     Case(
+        "commit_events",
+        of_table("commit_events", ["owner"], lambda _: (SetOption("owner", "ann"),)),
+    ),
+    Case(
         "take_over",
         lambda lake, **options: lake.table("shop.born").take_over(LIFE[0], 0, **options),
         lambda lake: lake.table("shop.born").take_over(LIFE[1], 1),

@@ -18,7 +18,6 @@ from ledger.model.schema import Schema
 from ledger.model.transforms import bucket_hash, transform_of
 from ledger.model.transforms.calendar import calendar_day, day_number
 from ledger.model.transforms.paths import human_text, partition_path, partition_type
-from ledger.model.transforms.sorting import satisfies
 from ledger.model.transforms.values import decode_value, encode_value
 from ledger.model.types.single_value import value_from_json, value_to_json
 from ledger.model.types.text import format_type, parse_type
@@ -26,7 +25,6 @@ from tests.planning.iceberg_cases import (
     NAMES,
     as_case,
     cases,
-    order_of,
     schema_of,
     spec_of,
     type_of,
@@ -81,15 +79,6 @@ def test_a_partition_path_is_icebergs(case: dict[str, Any]) -> None:
         schema_of(case["given"]["schema"]),
     )
     assert path == case["expect"]["path"]
-
-
-@pytest.mark.parametrize("case", cases("sort_satisfies"))
-def test_a_sort_order_satisfies_what_iceberg_says(case: dict[str, Any]) -> None:
-    given_ = case["given"]
-    found = satisfies(
-        order_of(given_["order"]), order_of(given_["required"]), schema_of(given_["schema"])
-    )
-    assert found is case["expect"]["satisfies"]
 
 
 @pytest.mark.parametrize("case", cases("single_value"))

@@ -40,11 +40,10 @@ from ledger.stores import MemoryStore, open_store
 from projections.dlf.objects.tables import GetTableResponse
 from projections.dlf.wire.reading import read
 from projections.iceberg.committing.requirements import requirement_from_json
-from projections.iceberg.committing.updates import table_update_from_json, view_update_from_json
+from projections.iceberg.committing.updates import table_update_from_json
 from projections.iceberg.metadata.schema_json import schema_from_json as iceberg_schema
 from projections.iceberg.metadata.table_json import read_metadata
 from projections.iceberg.metadata.types import primitive_type
-from projections.iceberg.metadata.view import read_view_metadata
 from projections.manifest_files.container import read_container
 from projections.paimon.files.schema_file import schema_from_json as paimon_schema
 from projections.paimon.files.snapshot_file import (
@@ -331,11 +330,7 @@ DECODERS: dict[str, Decoder] = {
         lambda body: list(read_container(body, "f")), _of(lambda: manifests()[0], files)
     ),
     "Iceberg metadata": Decoder(read_metadata, _of(iceberg_files, files)),
-    "Iceberg view metadata": Decoder(
-        read_view_metadata, _of(lambda: documents_in("iceberg/java-view/**/*.json"), files)
-    ),
     "Iceberg update": Decoder(table_update_from_json, _of(lambda: UPDATES, documents)),
-    "Iceberg view update": Decoder(view_update_from_json, _of(lambda: UPDATES, documents)),
     "Iceberg requirement": Decoder(
         requirement_from_json,
         _of(lambda: [{"type": "assert-ref-snapshot-id", "ref": "a", "snapshot-id": 1}], documents),

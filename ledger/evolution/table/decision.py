@@ -8,17 +8,21 @@ from typing import Any
 
 from msgspec import Struct
 
+from ledger.events import TableEvent
 from ledger.events.schema_changes import RemoveOption, SchemaChange, SetOption
 from ledger.events.schema_events import SchemaEvent
 from ledger.events.spec_changes import SpecChange
 from ledger.evolution.columns.batch import Decision, decide_schema, resolve_schema
 from ledger.evolution.columns.draft import Anchor
+from ledger.evolution.declared.commit_rules import Asker, refuse_commit
 from ledger.evolution.declared.format import Batch, History
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.intent import LayoutEvent, LayoutIntent, layout_before
 from ledger.evolution.operation import LayoutOperation
 from ledger.evolution.operations import BY_ASKED
 from ledger.evolution.state import TableState
+from ledger.evolution.stream import Landed
+from ledger.model.errors import InvalidChangeError, NotFoundError, TableDroppedError
 
 RulesOf = Callable[[Mapping[str, str]], Rules]
 """Gives the rules that a table's options mean."""
@@ -107,6 +111,45 @@ class TableWishes:
         layout = layout_before(state, schema, schema_events)
         events = (*schema_events, *self._layout.decide(layout, schema, rules))
         return Decided(events, Batch(state, schema, layout, rules, history))
+
+
+class EventsDecided(Struct, frozen=True):
+    """Events that a function decides on whatever state they meet; see `stream.Intent`.
+
+    Attributes:
+        decision: Returns the events on a state.
+        asker: The caller, for the table's own rules.
+    """
+
+    decision: Callable[[TableState], tuple[TableEvent, ...]]
+    asker: Asker
+    base_version: None = None
+
+    def meet(self, winners: object) -> None:
+        """See `Intent`: there is nothing to prepare."""
+
+    def decide(self, state: TableState | None, winners: object) -> tuple[TableEvent, ...] | Landed:
+        """Return the events; nothing is committed where there are none.
+
+        Raises:
+            NotFoundError: There is no table.
+            InvalidChangeError: The table follows a source, or its rules forbid the change.
+            TableDroppedError: The table was dropped.
+        """
+        del winners
+        if state is None:
+            raise NotFoundError("the table has no version 0; create it first")
+        if state.dropped:
+            raise TableDroppedError("the table was dropped; open its name again to see its state")
+        if state.is_mirrored:
+            raise InvalidChangeError(
+                "the table follows a source, which others own, and takes no commits of its own: "
+                "let the ledger own it (lakeledger promote)",
+                kind="MIRRORED",
+            )
+        events = self.decision(state)
+        refuse_commit(state, events, self.asker)
+        return events or Landed(state.version)
 
 
 def _options_after(options: Mapping[str, str], changes: Iterable[SchemaChange]) -> dict[str, str]:

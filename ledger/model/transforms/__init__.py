@@ -6,7 +6,6 @@ beside them others may import:
 - `values`: the values that transforms take and give.
 - `calendar`: dates and moments.
 - `paths`: partition values in folders' names.
-- `sorting`: whether one order of rows is another, too.
 """
 
 from __future__ import annotations

@@ -1,29 +1,16 @@
-"""What Iceberg's REST catalog does with a commit: requirements, updates, the metadata after it.
+"""Commits of the Iceberg REST catalog: requirements, updates, and the events that they become.
 
-Pure. No command reaches it yet: it is how an engine's commit to a table will be checked and
-applied, and its tests hold it against what Java's catalogs do.
+Pure but for `commit`, which appends the events.
 
 Others may import:
-    `updates`       what a commit asks for, and its JSON
-    `requirements`  what must still hold for it
-    `fold`          a table's metadata after it
-    `views`         a view's
-    `creation`      updates that create a table
-    `heads`         updates of branches and tags, and what was current when
+    `commit`        commits updates, or an expiry, to a table that the ledger owns
+    `updates`       the updates and their JSON
+    `requirements`  the conditions of a commit
+    `fold`          a table's metadata after updates
+    `heads`         updates of branches and tags, and the snapshot of a time
     `expiry`        updates that expire snapshots
-    `file_names`    how engines name metadata files
 
 Inside: `batch` is one commit on its way through `fold_layouts` and `fold_snapshots`.
 
-Source: the Iceberg table, view and REST catalog specifications.
-
-Example:
-    >>> from projections.iceberg.committing.creation import NewTable, creating
-    >>> from projections.iceberg.committing.fold import apply_updates
-    >>> from projections.iceberg.metadata.schema import Schema
-    >>> from projections.iceberg.metadata.table_json import read_metadata, write_metadata
-    >>> new = NewTable(uuid="9c12d441", location="mem:/t", schema=Schema(0))
-    >>> table = apply_updates(None, creating(new), now_ms=1)
-    >>> read_metadata(write_metadata(table)) == table
-    True
+Source: the Iceberg table and REST catalog specifications.
 """

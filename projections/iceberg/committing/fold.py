@@ -14,7 +14,7 @@ from typing import assert_never
 from attrs import evolve
 
 from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.iceberg.snapshot import MetadataLogEntry, SnapshotRef
+from ledger.model.iceberg.snapshot import MetadataLogEntry
 from projections.iceberg.committing import fold_layouts, fold_snapshots, updates
 from projections.iceberg.committing.batch import Batch, nothing
 from projections.iceberg.committing.fold_layouts import check_layout
@@ -102,7 +102,7 @@ def _apply_to_snapshots(batch: Batch, update: updates.SnapshotUpdate) -> None:
         case updates.AddSnapshot(snapshot=snapshot):
             fold_snapshots.add_snapshot(batch, snapshot)
         case updates.SetSnapshotRef():
-            fold_snapshots.set_ref(batch, update.ref_name, _ref(update))
+            fold_snapshots.set_ref(batch, update.ref_name, update.ref)
         case updates.RemoveSnapshots(snapshot_ids=snapshot_ids):
             fold_snapshots.remove_snapshots(batch, snapshot_ids)
         case updates.RemoveSnapshotRef(ref_name=name):
@@ -175,16 +175,6 @@ def _first_version(changes: list[TableUpdate]) -> int:
     if version not in SUPPORTED_VERSIONS:
         raise UnsupportedError(f"a table cannot be of format version {version}")
     return version
-
-
-def _ref(update: updates.SetSnapshotRef) -> SnapshotRef:
-    return SnapshotRef(
-        snapshot_id=update.snapshot_id,
-        type=update.type,
-        min_snapshots_to_keep=update.min_snapshots_to_keep,
-        max_snapshot_age_ms=update.max_snapshot_age_ms,
-        max_ref_age_ms=update.max_ref_age_ms,
-    )
 
 
 def _finished(

@@ -16,7 +16,6 @@ from ledger.model.iceberg.snapshot import MAIN, Int, Long
 from projections.iceberg.committing import updates
 from projections.iceberg.committing.updates import TableUpdate
 from projections.iceberg.metadata.table import TableMetadata
-from projections.iceberg.metadata.view import ViewMetadata
 from projections.iceberg.metadata.wire import converted, encoded, kebab
 
 
@@ -73,12 +72,6 @@ class AssertDefaultSortOrderId(_Requirement, frozen=True):
     default_sort_order_id: Int
 
 
-class AssertViewUuid(_Requirement, frozen=True):
-    """The view is the one of this uuid."""
-
-    uuid: str
-
-
 _OfTheBase: TypeAlias = (
     AssertTableUuid
     | AssertRefSnapshotId
@@ -89,10 +82,10 @@ _OfTheBase: TypeAlias = (
     | AssertDefaultSortOrderId
 )
 TableRequirement: TypeAlias = AssertCreate | _OfTheBase
-_RECORDS: Any = TableRequirement | AssertViewUuid
+_RECORDS: Any = TableRequirement
 
 
-def requirement_from_json(obj: Any) -> TableRequirement | AssertViewUuid:
+def requirement_from_json(obj: Any) -> TableRequirement:
     """Read a requirement.
 
     Args:
@@ -105,10 +98,10 @@ def requirement_from_json(obj: Any) -> TableRequirement | AssertViewUuid:
         >>> requirement_from_json({"type": "assert-default-spec-id", "default-spec-id": 0})
         AssertDefaultSpecId(default_spec_id=0)
     """
-    return cast("TableRequirement | AssertViewUuid", converted(obj, _RECORDS, "requirement"))
+    return cast("TableRequirement", converted(obj, _RECORDS, "requirement"))
 
 
-def requirement_to_json(requirement: TableRequirement | AssertViewUuid) -> dict[str, Any]:
+def requirement_to_json(requirement: TableRequirement) -> dict[str, Any]:
     """Return a requirement's JSON."""
     content: dict[str, Any] = msgspec.json.decode(encoded(requirement))
     return content
@@ -128,24 +121,6 @@ def check_requirements(
     """
     for requirement in requirements:
         _check(base, requirement)
-
-
-def check_view_requirements(
-    base: ViewMetadata | None, requirements: Iterable[AssertViewUuid | AssertCreate]
-) -> None:
-    """Check that all requirements hold for a view, as `check_requirements` does.
-
-    Raises:
-        StaleBaseError: One does not.
-    """
-    for requirement in requirements:
-        if isinstance(requirement, AssertCreate):
-            if base is not None:
-                raise StaleBaseError("the view exists")
-        elif base is None:
-            raise StaleBaseError("the view does not exist")
-        elif base.view_uuid.lower() != requirement.uuid.lower():
-            raise _changed("the view's uuid", requirement.uuid, base.view_uuid)
 
 
 def requirements_of(
@@ -251,6 +226,6 @@ def _changed(what: str, wanted: object, found: object) -> StaleBaseError:
 
 
 class StaleBaseError(LedgerError):
-    """The table or view changed since it was loaded: load it again, decide again, commit again."""
+    """The table changed since it was loaded: load it again, decide again, commit again."""
 
     kind = "STALE_BASE"

@@ -1,9 +1,9 @@
-"""The updates of Iceberg's REST catalog: what a commit does to a table or view, one by one.
+"""The updates of Iceberg's REST catalog: the changes of a commit to a table, one by one.
 
-Each class is one `action`; `NO_ID`, -1, stands for the schema, spec, order or version that was
+Each class is one `action`; `NO_ID`, -1, stands for the schema, spec or order that was
 added last in the same batch.
 
-Source: the Iceberg REST catalog specification, TableUpdate and ViewUpdate.
+Source: the Iceberg REST catalog specification, TableUpdate.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from ledger.model.iceberg.snapshot import (
     Long,
     PartitionStatisticsFile,
     RefType,
+    SnapshotRef,
     StatisticsFile,
+    checked_ref,
+    checked_snapshot,
 )
 from projections.iceberg.metadata.layout import PartitionSpec, SortOrder
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.schema_json import schema_from_json, schema_to_json
-from projections.iceberg.metadata.view import ViewVersion
 from projections.iceberg.metadata.wire import converted, encoded, kebab
 
 
@@ -43,7 +45,7 @@ class _Update(
 
 
 class AssignUuid(_Update, frozen=True):
-    """The table or view is the one of this uuid."""
+    """The table is the one of this uuid."""
 
     uuid: str
 
@@ -105,6 +107,17 @@ class SetSnapshotRef(_Update, frozen=True):
     min_snapshots_to_keep: Int | None = None
     max_snapshot_age_ms: Long | None = None
     max_ref_age_ms: Long | None = None
+
+    @property
+    def ref(self) -> SnapshotRef:
+        """The branch or tag."""
+        return SnapshotRef(
+            snapshot_id=self.snapshot_id,
+            type=self.type,
+            min_snapshots_to_keep=self.min_snapshots_to_keep,
+            max_snapshot_age_ms=self.max_snapshot_age_ms,
+            max_ref_age_ms=self.max_ref_age_ms,
+        )
 
 
 class RemoveSnapshots(_Update, frozen=True):
@@ -185,18 +198,6 @@ class RemoveEncryptionKey(_Update, frozen=True):
     key_id: str
 
 
-class AddViewVersion(_Update, frozen=True):
-    """A view has a version; ids as in `AddSchema`."""
-
-    view_version: ViewVersion
-
-
-class SetCurrentViewVersion(_Update, frozen=True):
-    """A version of a view is the current one."""
-
-    view_version_id: Int
-
-
 SharedUpdate: TypeAlias = (
     AssignUuid | UpgradeFormatVersion | SetLocation | SetProperties | RemoveProperties
 )
@@ -221,13 +222,10 @@ SnapshotUpdate: TypeAlias = (
     | RemovePartitionStatistics
 )
 KeyUpdate: TypeAlias = AddEncryptionKey | RemoveEncryptionKey
-VersionUpdate: TypeAlias = AddSchema | AddViewVersion | SetCurrentViewVersion
 TableUpdate: TypeAlias = SharedUpdate | LayoutUpdate | SnapshotUpdate | KeyUpdate
-ViewUpdate: TypeAlias = SharedUpdate | VersionUpdate
 
 # msgspec would read a schema by its attributes, so `schema_json` does it.
 _TABLE_RECORDS: Any = Union[tuple(set(get_args(TableUpdate)) - {AddSchema})]  # noqa: UP007
-_VIEW_RECORDS: Any = Union[tuple(set(get_args(ViewUpdate)) - {AddSchema})]  # noqa: UP007
 _ADD_SCHEMA = kebab(AddSchema.__name__)
 _OLD_NAMES = {
     "set-properties": ("updated", "updates"),
@@ -248,19 +246,10 @@ def table_update_from_json(obj: Any) -> TableUpdate:
         >>> table_update_from_json({"action": "remove-snapshots", "snapshot-ids": [1]})
         RemoveSnapshots(snapshot_ids=(1,))
     """
-    return cast("TableUpdate", _from_json(obj, _TABLE_RECORDS))
+    return cast("TableUpdate", _from_json(obj))
 
 
-def view_update_from_json(obj: Any) -> ViewUpdate:
-    """Read an update of a view, as `table_update_from_json` does.
-
-    Raises:
-        InvalidInputError: It is none; the message names the place.
-    """
-    return cast("ViewUpdate", _from_json(obj, _VIEW_RECORDS))
-
-
-def update_to_json(update: TableUpdate | ViewUpdate) -> dict[str, Any]:
+def update_to_json(update: TableUpdate) -> dict[str, Any]:
     """Return an update's JSON."""
     if isinstance(update, AddSchema):
         return {"action": _ADD_SCHEMA, "schema": schema_to_json(update.schema)}
@@ -268,7 +257,7 @@ def update_to_json(update: TableUpdate | ViewUpdate) -> dict[str, Any]:
     return content
 
 
-def _from_json(obj: Any, kinds: Any) -> Any:
+def _from_json(obj: Any) -> Any:
     action = obj.get("action") if isinstance(obj, dict) else None
     if action == _ADD_SCHEMA:
         if "schema" not in obj:
@@ -277,4 +266,9 @@ def _from_json(obj: Any, kinds: Any) -> Any:
     if isinstance(action, str) and action in _OLD_NAMES:
         old, name = _OLD_NAMES[action]
         obj = {name: obj[old], **obj} if old in obj else obj
-    return converted(obj, kinds, f"update {action}" if action else "update")
+    found = converted(obj, _TABLE_RECORDS, f"update {action}" if action else "update")
+    if isinstance(found, AddSnapshot):
+        return AddSnapshot(snapshot=checked_snapshot(found.snapshot))
+    if isinstance(found, SetSnapshotRef):
+        checked_ref(found.ref)
+    return found

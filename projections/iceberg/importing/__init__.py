@@ -5,10 +5,10 @@ Others may import:
     `command`    its command
     `metadata`   what a born table's state is in Iceberg's words
     `schemas`    what a schema is on either side
+    `differences` the events from one state of metadata to another
     `promoting`  letting the ledger own such a table, as the entry point names it
 
 Inside: `sources` reads what is there, `steps` parts what two of its files tell into moments,
-`moved` how far a part of one has moved on in the other, `differences` says each moment in events,
-`plan` goes through all of it; `catalogs` swaps a catalog's pointer. What knows no format stands in
-`projections.importing`.
+`moved` how far a part of one has moved on in the other, `plan` goes through all of it; `catalogs`
+swaps a catalog's pointer. What knows no format stands in `projections.importing`.
 """

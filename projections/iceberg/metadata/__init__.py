@@ -1,4 +1,4 @@
-"""What one Iceberg metadata file says, of a table or a view: values, JSON, what must hold.
+"""What one Iceberg metadata file says, of a table: values, JSON, what must hold.
 
 Pure.
 
@@ -11,8 +11,7 @@ Others may import:
     `properties`   the properties of it that somebody goes by
     `table_json`   a table's metadata files
     `unknown_keys` the keys of a metadata file that nobody here reads
-    `view`         a view's metadata, and its files
     `wire`         reading JSON and the texts of properties
 
-Source: the Iceberg table and view specifications.
+Source: the Iceberg table specification.
 """

@@ -23,7 +23,6 @@ from ledger.model.errors import (
 )
 from ledger.model.iceberg.snapshot import SnapshotRef
 from projections.iceberg.committing import updates as rest
-from projections.iceberg.committing.creation import NewTable, creating
 from projections.iceberg.committing.expiry import Retention, expiring
 from projections.iceberg.committing.fold import apply_updates
 from projections.iceberg.committing.heads import (
@@ -46,6 +45,7 @@ from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.schema_json import schema_from_json
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.metadata.table_json import read_metadata, write_metadata
+from tests.projections.iceberg.metadata.creation import NewTable, creating
 
 DATA = Path(__file__).parents[3] / "data/iceberg"
 NOW_MS = 1_760_000_000_000
@@ -182,7 +182,7 @@ def new_table(create: dict[str, Any]) -> NewTable:
 
 def _apply_updates(base: TableMetadata, operation: dict[str, Any], _: int) -> list[TableUpdate]:
     required = [requirement_from_json(each) for each in operation.get("requirements", [])]
-    check_requirements(base, required)  # type: ignore[arg-type]  # cases of tables have no others
+    check_requirements(base, required)
     return [table_update_from_json(each) for each in operation["updates"]]
 
 

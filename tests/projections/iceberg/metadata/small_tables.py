@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from projections.iceberg.committing.creation import NewTable, creating
 from projections.iceberg.committing.fold import apply_updates
 from projections.iceberg.committing.updates import table_update_from_json
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.metadata.types import NestedField, PlainType
 from tests.projections.iceberg.metadata.cases import UUID
+from tests.projections.iceberg.metadata.creation import NewTable, creating
 
 SCHEMA = Schema(
     0,

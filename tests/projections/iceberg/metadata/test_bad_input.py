@@ -16,16 +16,14 @@ from hypothesis import strategies as st
 
 from ledger.model.errors import InvalidInputError, LedgerError
 from projections.iceberg.committing.requirements import requirement_from_json
-from projections.iceberg.committing.updates import table_update_from_json, view_update_from_json
+from projections.iceberg.committing.updates import table_update_from_json
 from projections.iceberg.metadata.schema_json import DEEPEST, schema_from_json
 from projections.iceberg.metadata.table_json import read_after, read_metadata, write_metadata
 from projections.iceberg.metadata.types import primitive_type
-from projections.iceberg.metadata.view import read_view_metadata
 from tests.projections.iceberg.metadata.cases import DATA
 from tests.thorough import examples
 
 TABLE = (DATA / "generated/java-life/v3/12.metadata.json").read_bytes()
-VIEW = (DATA / "java-view/ValidViewMetadata.json").read_bytes()
 UPDATES = [
     update
     for commit in json.loads((DATA / "generated/java-life/v3/commits.json").read_bytes())
@@ -75,9 +73,8 @@ def answers(read: Any, content: Any) -> None:
 @settings(deadline=None)
 @given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
 def test_garbage_is_refused_by_name(content: bytes) -> None:
-    for read in (read_metadata, read_view_metadata):
-        with pytest.raises(InvalidInputError):
-            read(content)
+    with pytest.raises(InvalidInputError):
+        read_metadata(content)
 
 
 @settings(deadline=None)
@@ -85,7 +82,6 @@ def test_garbage_is_refused_by_name(content: bytes) -> None:
 def test_garbage_is_no_update_no_requirement_no_schema(value: Any) -> None:
     for read in (
         table_update_from_json,
-        view_update_from_json,
         requirement_from_json,
         schema_from_json,
     ):
@@ -105,16 +101,6 @@ def test_a_table_with_one_value_changed_is_read_or_refused(
         assert read_metadata(write_metadata(metadata)) == metadata
 
     answers(round_trip, json.dumps(changed).encode())
-
-
-@settings(deadline=None, max_examples=examples(100))
-@given(st.sampled_from(places(json.loads(VIEW))), JSON)
-def test_a_view_with_one_value_changed_is_read_or_refused(
-    path: tuple[Any, ...], value: Any
-) -> None:
-    answers(
-        read_view_metadata, json.dumps(with_one_changed(json.loads(VIEW), path, value)).encode()
-    )
 
 
 @settings(deadline=None, max_examples=examples(60))

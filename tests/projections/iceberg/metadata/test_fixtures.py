@@ -20,12 +20,9 @@ from projections.iceberg.committing.requirements import (
 from projections.iceberg.committing.updates import (
     table_update_from_json,
     update_to_json,
-    view_update_from_json,
 )
-from projections.iceberg.committing.views import apply_view_updates
 from projections.iceberg.metadata.table import TableMetadata, check_same_table
 from projections.iceberg.metadata.table_json import read_metadata, write_metadata
-from projections.iceberg.metadata.view import read_view_metadata, write_view_metadata
 from projections.iceberg.metadata.wire import encoded
 from tests.projections.iceberg.metadata.cases import DATA
 
@@ -39,14 +36,9 @@ REFUSED: dict[str, type[LedgerError]] = {
     "TableMetadataUnsupportedVersion.json": UpgradeRequiredError,
     "table-v2-with-fixed-and-decimal-types.json": InvalidInputError,
     "table-v3.json": InvalidInputError,
-    "ViewMetadataMissingLocation.json": InvalidInputError,
-    "ViewMetadataMissingCurrentVersion.json": InvalidInputError,
-    "ViewMetadataInvalidCurrentVersion.json": InvalidInputError,
-    "ViewMetadataInvalidCurrentSchema.json": InvalidInputError,
 }
-FOUND = [*DATA.glob("java/*.json"), *DATA.glob("java-view/*.json"), *DATA.glob("pyiceberg/*.json")]
-VIEWS = sorted(each for each in FOUND if "view" in each.name.lower())
-TABLES = sorted(set(FOUND) - set(VIEWS))
+FOUND = [*DATA.glob("java/*.json"), *DATA.glob("pyiceberg/*.json")]
+TABLES = sorted(each for each in FOUND if "view" not in each.name.lower())
 LIVES = sorted(DATA.glob("generated/java-life/*"))
 LIFE_FILES = sorted(DATA.glob("generated/java-life/*/*.metadata.json"))
 
@@ -61,19 +53,13 @@ def refused(paths: list[Path]) -> list[Path]:
 
 def test_every_verdict_is_on_a_file_that_is_there() -> None:
     assert REFUSED.keys() <= {each.name for each in FOUND}
-    assert (len(readable(TABLES)), len(readable(VIEWS)), len(LIFE_FILES)) == (11, 4, 37)
+    assert (len(readable(TABLES)), len(LIFE_FILES)) == (11, 37)
 
 
 @pytest.mark.parametrize("path", refused(TABLES), ids=lambda each: each.name)
 def test_a_table_that_java_refuses_is_refused(path: Path) -> None:
     with pytest.raises(REFUSED[path.name]):
         read_metadata(path.read_bytes())
-
-
-@pytest.mark.parametrize("path", refused(VIEWS), ids=lambda each: each.name)
-def test_a_view_that_java_refuses_is_refused(path: Path) -> None:
-    with pytest.raises(REFUSED[path.name]):
-        read_view_metadata(path.read_bytes())
 
 
 @pytest.mark.parametrize("path", [*readable(TABLES), *LIFE_FILES], ids=lambda each: each.name)
@@ -84,13 +70,6 @@ def test_what_is_read_and_written_reads_the_same(path: Path) -> None:
     assert read_metadata(written.decode()) == metadata
     assert read_metadata(gzip.compress(written)) == metadata
     assert write_metadata(read_metadata(written)) == written
-
-
-@pytest.mark.parametrize("path", readable(VIEWS), ids=lambda each: each.name)
-def test_a_view_that_is_read_and_written_reads_the_same(path: Path) -> None:
-    view = read_view_metadata(path.read_bytes())
-    assert read_view_metadata(write_view_metadata(view)) == view
-    assert view.schema in view.schemas
 
 
 @pytest.mark.parametrize("path", LIFE_FILES, ids=lambda each: f"{each.parent.name}-{each.name}")
@@ -157,15 +136,6 @@ def test_updates_are_written_as_java_sent_them(life: Path) -> None:
         for sent in commit["updates"]:
             expected = {k: v for k, v in sent.items() if k != deprecated.get(sent["action"])}
             assert update_to_json(table_update_from_json(sent)) == expected
-
-
-def test_a_version_with_two_queries_of_one_dialect_is_readable_but_cannot_be_added() -> None:
-    path = DATA / "java-view/ViewMetadataMultipleSQLsForDialect.json"
-    view = read_view_metadata(path.read_bytes())
-    added = json.loads(path.read_bytes())["versions"][-1] | {"summary": {"user": "another"}}
-    update = view_update_from_json({"action": "add-view-version", "view-version": added})
-    with pytest.raises(InvalidInputError, match="one query for each dialect"):
-        apply_view_updates(view, [update], now_ms=1)
 
 
 def test_a_table_of_another_uuid_is_another_table() -> None:

@@ -12,7 +12,6 @@ from attrs import evolve
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.iceberg.snapshot import MetadataLogEntry, SnapshotLogEntry
 from projections.iceberg.committing.batch import nothing
-from projections.iceberg.committing.creation import NewTable, creating
 from projections.iceberg.committing.fold import apply_updates
 from projections.iceberg.committing.fold_layouts import partition_type
 from projections.iceberg.committing.requirements import StaleBaseError
@@ -21,6 +20,7 @@ from projections.iceberg.metadata.table import TableMetadata, check_clocks
 from projections.iceberg.metadata.table_json import read_metadata, write_metadata
 from projections.iceberg.metadata.types import PlainType
 from tests.projections.iceberg.metadata.cases import UUID
+from tests.projections.iceberg.metadata.creation import NewTable, creating
 from tests.projections.iceberg.metadata.small_tables import (
     SCHEMA,
     START_MS,

@@ -1,8 +1,7 @@
-"""Heads, requirements, names, defaults and views, where the checked cases are silent."""
+"""Heads, requirements, names and defaults, where the checked cases are silent."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -10,32 +9,25 @@ from attrs import evolve
 
 from ledger.model.errors import InvalidInputError
 from projections.iceberg.committing.expiry import Retention, expiring
-from projections.iceberg.committing.file_names import file_version, next_location
 from projections.iceberg.committing.fold import apply_updates
 from projections.iceberg.committing.heads import remove_ref, rollback_to, set_current_snapshot
 from projections.iceberg.committing.requirements import (
     AssertTableUuid,
     StaleBaseError,
     check_requirements,
-    check_view_requirements,
     requirement_from_json,
     requirements_of,
     requirements_of_replacement,
 )
-from projections.iceberg.committing.updates import table_update_from_json, view_update_from_json
-from projections.iceberg.committing.views import apply_view_updates
+from projections.iceberg.committing.updates import table_update_from_json
 from projections.iceberg.metadata.schema_json import schema_from_json
-from projections.iceberg.metadata.view import read_view_metadata
-from tests.projections.iceberg.metadata.cases import DATA, UUID
+from tests.projections.iceberg.metadata.cases import UUID
 from tests.projections.iceberg.metadata.small_tables import (
     START_MS,
     commit,
     pointed,
-    table,
     three,
 )
-
-VIEW = (DATA / "java-view/ValidViewMetadata.json").read_bytes()
 
 
 def test_a_missing_table_satisfies_nothing_but_that_it_is_missing() -> None:
@@ -112,31 +104,6 @@ def test_heads_move_as_asked_and_main_stays() -> None:
         remove_ref(base, "main")
 
 
-def test_files_are_numbered_after_the_file_before() -> None:
-    base = table()
-    assert next_location(base, None, "u") == "mem:/t/metadata/00000-u.metadata.json"
-    moved = evolve(
-        base,
-        properties={
-            "write.metadata.path": "mem:/m/",
-            "write.metadata.compression-codec": "gzip",
-        },
-    )
-    assert next_location(moved, "mem:/t/00041-x.metadata.json", "u") == (
-        "mem:/m/00042-u.gz.metadata.json"
-    )
-    assert next_location(base, "mem:/t/imported.metadata.json", "u").endswith(
-        "/00000-u.metadata.json"
-    )
-    names = [
-        "v7.metadata.json",
-        "v7.gz.metadata.json",
-        "v7.metadata.json.gz",
-        "00007-a.gz.metadata.json",
-    ]
-    assert {file_version(f"mem:/t/{each}") for each in names} == {7}
-
-
 def test_names_are_found_in_full_and_short() -> None:
     point = {"type": "struct", "fields": [{"id": 3, "name": "x", "required": True, "type": "int"}]}
     listed = {"type": "list", "element-id": 2, "element": point, "element-required": True}
@@ -195,56 +162,3 @@ def test_a_default_is_a_value_of_its_type(kind: str, good: Any, bad: Any) -> Non
     assert schema_from_json(schema(good)).fields[0].write_default == good
     with pytest.raises(InvalidInputError, match="write-default"):
         schema_from_json(schema(bad))
-
-
-def test_a_view_keeps_its_uuid_and_its_dialects() -> None:
-    view = read_view_metadata(VIEW)
-    check_view_requirements(
-        view,
-        [requirement_from_json({"type": "assert-view-uuid", "uuid": view.view_uuid})],  # type: ignore[list-item]
-    )
-    with pytest.raises(InvalidInputError, match="cannot change"):
-        apply_view_updates(
-            view, [view_update_from_json({"action": "assign-uuid", "uuid": UUID})], now_ms=1
-        )
-    other = {
-        "version-id": 1,
-        "timestamp-ms": 1,
-        "schema-id": 0,
-        "summary": {},
-        "default-namespace": [],
-        "representations": [{"type": "sql", "sql": "select 1", "dialect": "trino"}],
-    }
-    replaced = [
-        {"action": "add-view-version", "view-version": other},
-        {"action": "set-current-view-version", "view-version-id": -1},
-    ]
-    with pytest.raises(InvalidInputError, match="spark-sql"):
-        apply_view_updates(view, [view_update_from_json(each) for each in replaced], now_ms=1)
-    known = json.loads(VIEW)["versions"][0]
-    reused = [
-        {"action": "add-view-version", "view-version": known | {"version-id": 7}},
-        {"action": "set-current-view-version", "view-version-id": -1},
-    ]
-    with pytest.raises(InvalidInputError, match="the batch added none"):
-        apply_view_updates(view, [view_update_from_json(each) for each in reused], now_ms=1)
-    # An older version is current again from the time of the commit on.
-    back = {"action": "set-current-view-version", "view-version-id": 1}
-    moved = apply_view_updates(view, [view_update_from_json(back)], now_ms=6666)
-    assert moved.version_log[-1].timestamp_ms == 6666
-
-
-def test_a_views_log_begins_after_the_last_version_that_is_gone() -> None:
-    view = read_view_metadata(VIEW)
-    back, forth = (
-        [view_update_from_json({"action": "set-current-view-version", "view-version-id": each})]
-        for each in (1, 2)
-    )
-    for now_ms, step in enumerate((back, forth, back, forth), 6001):
-        view = apply_view_updates(view, step, now_ms=now_ms)
-    assert [each.version_id for each in view.version_log] == [1, 2, 1, 2, 1, 2]
-
-    kept = {"action": "set-properties", "updates": {"version.history.num-entries": "1"}}
-    view = apply_view_updates(view, [view_update_from_json(kept)], now_ms=7000)
-    assert [each.version_id for each in view.versions] == [2]
-    assert [(each.version_id, each.timestamp_ms) for each in view.version_log] == [(2, 6004)]
