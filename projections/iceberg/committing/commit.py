@@ -96,7 +96,7 @@ def expire_snapshots(
     return table.commit_events(
         ["icebergExpiry", retention.older_than_ms, retention.retain_last, now_ms],
         lambda state: decided(
-            state, table.location, lambda said: expiring(said, retention, now_ms=now_ms)
+            state, table.location, lambda found: expiring(found, retention, now_ms=now_ms)
         ),
         **options,
     )
