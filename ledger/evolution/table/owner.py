@@ -44,6 +44,15 @@ class Owner(Struct, frozen=True, omit_defaults=True, rename="camel"):
     def __str__(self) -> str:
         return self.kind if self.protocol is None else f"{self.kind} ({self.protocol})"
 
+    @property
+    def document(self) -> dict[str, str | int | None]:
+        """The owner as JSON: `kind`, `protocol` and `sinceVersion`."""
+        return {
+            "kind": self.kind,
+            "protocol": self.protocol,
+            "sinceVersion": self.since_version,
+        }
+
     def after(self, event: OwnerSet, version: int) -> Owner:
         """Return the owner after an event.
 

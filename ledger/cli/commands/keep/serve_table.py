@@ -124,7 +124,7 @@ class Outcome:
         """Return what JSON says of it."""
         return {
             "table": table,
-            "owner": owner_document(self.owner),
+            "owner": self.owner.document,
             "dryRun": self.is_planned,
             "version": None if self.is_planned else self.owner.since_version,
             "repeated": self.repeated,
@@ -143,12 +143,3 @@ class Outcome:
         screen.line(f"{committer} the data of {table}{through}{since}{told}")
         for each in self.instructions:
             screen.line(f"left to do: {each}")
-
-
-def owner_document(owner: Owner) -> dict[str, Any]:
-    """Return the JSON of a table's owner."""
-    return {
-        "kind": owner.kind,
-        "protocol": owner.protocol,
-        "sinceVersion": owner.since_version,
-    }

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from attrs import evolve
 from cyclopts import Parameter
 
-from ledger.cli.commands.keep.serve_table import owner_document
 from ledger.cli.exits import UsageError
 from ledger.cli.options import InstantFlags, LedgerFlags, named_so, tables_of
 from ledger.cli.plugins import view
@@ -124,7 +123,7 @@ def _document(lake: Ledger, table: Table, at: TableAt, tags: Mapping[str, Tag]) 
     document: dict[str, Any] = {
         "identifier": render(table.identifier),
         "version": at.version,
-        "owner": owner_document(state.owner),
+        "owner": state.owner.document,
         "table": render(view("table")(state, table.identifier, root_url=lake.url)),
         "following": [each.document() for each in table.freshness()],
         "tags": [
