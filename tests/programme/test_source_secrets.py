@@ -275,6 +275,18 @@ def test_credentials_are_known_however_a_url_is_spelled(url: str) -> None:
         f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={SECRET};",
         f"jdbc:sqlserver://host;user=me;password={SECRET}",
         f"s3:\\u002f\\u002fme:{SECRET}\\u0040bucket",
+        f"Endpoint=x;SharedAccessSignature={SECRET}",
+        f"Endpoint=x;SHAREDACCE\u017f\u017fKEY={SECRET}",
+        *(
+            f'{{"{name}":"{SECRET}"}}'
+            for name in (
+                "account_key",
+                "Client.Secret",
+                "PRIVATEKEY",
+                "session-to\u212aen",
+            )
+        ),
+        *(f'{{"my.{name}":"{SECRET}"}}' for name in ("oauth2-token", "session.token", "Password")),
     ],
 )
 def test_secrets_of_properties_and_escaped_urls_are_known(text: str) -> None:

@@ -114,6 +114,9 @@ _connection: Final = re.compile(
     r"((?:account|sharedaccess)key|sharedaccesssignature)=(?=[A-Za-z0-9+/])", re.IGNORECASE
 ).search
 
+_SECRETS: Final = ("key", "secret", "token", "password", "access")
+"""Words of which the two searches above need one; texts without them are searched no further."""
+
 
 def credentials_in(text: str) -> str | None:
     """Return the first URL or property within a text that carries credentials, without them.
@@ -136,7 +139,7 @@ def credentials_in(text: str) -> str | None:
     found = _in_plain(text) or (_in_plain(unquote(text)) if "%" in text else None)
     if found is not None:
         return found
-    for url in _urls(text) if ":/" in text else ():
+    for url in _urls(text) if ":/" in text and ("=" in text or "%" in text) else ():
         scheme, rest = url[1].lower(), url[2]
         if scheme not in _WEB and _query_start(scheme, rest) is not None:
             return shown(url[0])
@@ -144,12 +147,16 @@ def credentials_in(text: str) -> str | None:
 
 
 def _in_plain(text: str) -> str | None:
-    for found in _users(text) if ":/" in text else ():
+    has_urls = ":/" in text
+    for found in _users(text) if has_urls and "@" in text else ():
         if carries_credentials(found[0]):
             return f"{found[1]}://...@"
-    for found in _urls(text) if ":/" in text else ():
+    for found in _urls(text) if has_urls and "=" in text else ():
         if found[1].lower() not in _HERE and _is_signed(found[2]):
             return shown(found[0])
+    folded = text.casefold()
+    if not any(map(folded.__contains__, _SECRETS)):
+        return None
     named = _property(text) or _connection(text)
     return None if named is None else named[1]
 
