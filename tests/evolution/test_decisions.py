@@ -145,6 +145,19 @@ def test_a_swap_of_names_swaps_aggregations() -> None:
     assert swapped.options["fields.a.aggregate-function"] == "max"
 
 
+def test_options_that_go_with_renamed_columns_go_in_the_order_of_their_names() -> None:
+    columns = {"k": "INT NOT NULL", **{f"c{each}": "INT" for each in range(8)}}
+    options = {f"fields.c{each}.aggregate-function": "sum" for each in range(8)}
+    schema = Schema.of(
+        columns, primary_keys=["k"], options={"merge-engine": "aggregation", **options}
+    )
+    renames = [RenameColumn((f"c{each}",), f"d{each}") for each in range(8)]
+
+    events = decide_schema(schema, renames, has_snapshots=False).events
+
+    assert [each.key for each in events if isinstance(each, RemoveOption)] == sorted(options)
+
+
 CHAIN: list[SchemaChange] = [RenameColumn(("v",), "x"), RenameColumn(("x",), "y")]
 KEY_CHAIN: list[SchemaChange] = [RenameColumn(("k",), "x"), RenameColumn(("x",), "y")]
 REFUSED: dict[str, tuple[Schema, list[SchemaChange], str]] = {

@@ -168,7 +168,7 @@ def _finish_renames(draft: SchemaDraft) -> None:
         ),
         None,
     )
-    for key in working.options.keys() - options.keys():
+    for key in sorted(working.options.keys() - options.keys()):
         draft.record(option_event(key, None))
     for key, value in options.items():
         if working.options.get(key) != value:

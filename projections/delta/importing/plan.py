@@ -318,8 +318,8 @@ class Planner:
             gone = [live.pop(path) for path in list(live) if path not in there]
         else:
             # What goes and comes at once has other statistics; its rows stay.
-            for each in actions.removed.keys() - actions.added.keys():
-                file = live.pop(listing.path(each), None)
+            for each in actions.removed:
+                file = None if each in actions.added else live.pop(listing.path(each), None)
                 if file is not None:
                     gone.append(file)
         come = []

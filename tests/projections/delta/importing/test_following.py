@@ -23,6 +23,7 @@ from ledger import (
 )
 from ledger.events.schema_events import ColumnUndropped
 from ledger.model.errors import LedgerError
+from ledger.model.file_change import inline_files
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
 from tests.projections.importing.what_came import now
@@ -284,6 +285,17 @@ def test_a_long_list_of_files_stands_beside_the_log(tmp_path: Path) -> None:
     table = lake.table("a.b")
     assert len(table.at().files) == 1500
     assert len((table.log.store.read(f"{table.log.layout.root}/log/{1:020d}.json")) or b"") < 5000
+
+
+def test_files_that_go_are_listed_in_the_order_of_the_source(tmp_path: Path) -> None:
+    names = [f"f{each}" for each in range(12)]
+    write(tmp_path, 0, PROTOCOL, metadata(ID), *map(add, names))
+    write(tmp_path, 1, *map(remove, reversed(names)))
+    lake = lake_on(memory(), clock=now)
+    imported(lake, str(tmp_path))
+    _, _, _, events = told(lake)[-1]
+    gone = [each.path.rpartition("/")[2] for each in inline_files(events[0].files)]
+    assert gone == names[::-1]
 
 
 VECTOR = {"deletionVector": {"storageType": "u", "pathOrInlineDv": "x", "sizeInBytes": 1}}
