@@ -30,7 +30,7 @@ from benchmarks.measure import (
 )
 from ledger.files.change_table import from_table, parquet_of, parsed, to_table
 from ledger.model.file_change import FileChange
-from ledger.model.partition import PartitionField, PartitionSpec
+from ledger.model.iceberg.layout import PartitionField, PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms.calendar import date_text
 from ledger.planning.plan import FilePlan, TableFilter, plan_files
@@ -42,8 +42,8 @@ BATCH = 50_000
 MOST_OVER_READING = 2
 SCHEMA = Schema.of({"id": "BIGINT", "ts": "TIMESTAMP(6)", "category": "STRING"})
 SPECS = (
-    PartitionSpec(0, (PartitionField(1, 1000, "ts_day", "day"),)),
-    PartitionSpec(1, (PartitionField(1, 1001, "ts_month", "month"),)),
+    PartitionSpec(0, (PartitionField("ts_day", "day", 1, field_id=1000),)),
+    PartitionSpec(1, (PartitionField("ts_month", "month", 1, field_id=1001),)),
 )
 SELECTIVE = "ts >= '2022-09-26' AND id < 500000"
 BY_METRICS = "id < 5000"

@@ -32,8 +32,8 @@ from ledger.evolution.table.intent import TableIntent
 from ledger.evolution.update.update import SchemaUpdate
 from ledger.log.request import Appended, CommitOptions
 from ledger.model.errors import InvalidInputError
+from ledger.model.iceberg.layout import Direction, NullOrder, PartitionSpec, SortOrder
 from ledger.model.messages.excerpt import excerpt, first_few
-from ledger.model.partition import Direction, NullOrder, PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.types import DataType
 from ledger.model.types.text import format_type

@@ -15,7 +15,7 @@ from attrs import field, frozen
 from ledger.files.registering.hive import DEFAULT_NAME, escape
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import PartitionValue, kept_at
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.types import (
     DataType,
@@ -108,10 +108,11 @@ def key_places(schema: Schema, spec: PartitionSpec) -> tuple[int, ...]:
         UnsupportedError: A key's value is not among them.
 
     Example:
-        >>> from ledger.model.partition import PartitionField
+        >>> from ledger.model.iceberg.layout import PartitionField
         >>> schema = Schema.of({"id": "INT", "day": "DATE"}, partition_keys=["day"])
-        >>> shard = PartitionField(0, 1001, "id_bucket_8", "bucket[8]")
-        >>> key_places(schema, PartitionSpec(1, (shard, PartitionField(1, 1000, "day"))))
+        >>> shard = PartitionField("id_bucket_8", "bucket[8]", 0, field_id=1001)
+        >>> day = PartitionField("day", "identity", 1, field_id=1000)
+        >>> key_places(schema, PartitionSpec(1, (shard, day)))
         (1,)
     """
     places = {

@@ -13,8 +13,8 @@ from ledger.audit.migrating.migration import Change, Migration, migrate
 from ledger.audit.views import DIFFERENCES, as_rows
 from ledger.evolution.state import TableState
 from ledger.evolution.tree.past import PastColumns
+from ledger.model.iceberg.layout import PartitionSpec, SortOrder
 from ledger.model.messages.excerpt import first_few, html_table
-from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.types import DataField, DataType
 from ledger.model.types.text import format_type

@@ -7,7 +7,7 @@
 from msgspec import Struct
 
 from ledger.events.base import Record
-from ledger.model.partition import Direction, NullOrder
+from ledger.model.iceberg.layout import Direction, NullOrder
 
 
 class AddPartitionField(Record, frozen=True, tag="addPartitionField"):

@@ -1,29 +1,7 @@
 """The facts that changes of layout became: the same name and shape, every id resolved."""
 
-from msgspec import Struct
-
 from ledger.events.spec_changes import ReplaceSortOrder, UpdatePartitionSpec
-from ledger.model.partition import Direction, NullOrder
-
-
-class PartitionFieldRecord(
-    Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True
-):
-    """One field of a partition spec, as Iceberg's table metadata has it."""
-
-    source_id: int
-    field_id: int
-    name: str
-    transform: str
-
-
-class SortFieldRecord(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
-    """One field of a sort order, as Iceberg's table metadata has it."""
-
-    source_id: int
-    transform: str
-    direction: Direction
-    null_order: NullOrder
+from ledger.model.iceberg.layout import PartitionField, SortField
 
 
 class PartitionSpecUpdated(
@@ -32,7 +10,7 @@ class PartitionSpecUpdated(
     """The spec `spec_id` has these fields; it is new, or an older one that became default again."""
 
     spec_id: int
-    fields: tuple[PartitionFieldRecord, ...]
+    fields: tuple[PartitionField, ...]
 
 
 class SortOrderReplaced(ReplaceSortOrder, frozen=True, tag="replaceSortOrder", kw_only=True):
@@ -44,7 +22,7 @@ class SortOrderReplaced(ReplaceSortOrder, frozen=True, tag="replaceSortOrder", k
 
     set_default: bool = True
     order_id: int
-    fields: tuple[SortFieldRecord, ...]
+    fields: tuple[SortField, ...]
 
 
 SpecEvent = PartitionSpecUpdated | SortOrderReplaced

@@ -8,7 +8,7 @@ from ledger.events.base import Record
 from ledger.events.born.delta import DeltaBirth
 from ledger.events.born.iceberg import IcebergBirth
 from ledger.events.born.paimon import PaimonBirth
-from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
+from ledger.model.iceberg.layout import PartitionField, SortField
 from ledger.model.schema import FieldIdPolicy
 from ledger.model.types.wire import FieldObject
 
@@ -50,8 +50,8 @@ class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
     schema: SchemaRecord
     is_external: bool = False
     field_id_policy: FieldIdPolicy | UnsetType = UNSET
-    partition_spec: tuple[PartitionFieldRecord, ...] | UnsetType = UNSET
-    sort_order: tuple[SortFieldRecord, ...] | UnsetType = UNSET
+    partition_spec: tuple[PartitionField, ...] | UnsetType = UNSET
+    sort_order: tuple[SortField, ...] | UnsetType = UNSET
     origin: IcebergBirth | PaimonBirth | DeltaBirth | UnsetType = UNSET
 
     @property

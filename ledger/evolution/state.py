@@ -17,16 +17,16 @@ from ledger.evolution.table.origin.native import NATIVE, ListedRef, NativeOrigin
 from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.evolution.table.owner import LEDGER, Owner
 from ledger.model.errors import NotFoundError, UnsupportedError
-from ledger.model.iceberg.snapshot import PartitionStatisticsFile, StatisticsFile
-from ledger.model.instant import ClockCorrection
-from ledger.model.messages.similar import meant
-from ledger.model.partition import (
+from ledger.model.iceberg.layout import (
     FIRST_PARTITION_FIELD_ID,
     PartitionSpec,
     SomeSpecs,
     SortOrder,
     spec_by_id,
 )
+from ledger.model.iceberg.snapshot import PartitionStatisticsFile, StatisticsFile
+from ledger.model.instant import ClockCorrection
+from ledger.model.messages.similar import meant
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Branch, Snapshot, Tag, Totals
 
@@ -92,7 +92,7 @@ class TableState:
     specs: SomeSpecs
     default_spec_id: int = 0
     last_partition_id: int = FIRST_PARTITION_FIELD_ID - 1
-    sort_orders: tuple[SortOrder, ...] = (SortOrder(),)
+    sort_orders: tuple[SortOrder, ...] = (SortOrder(0),)
     default_order_id: int = 0
     snapshot: Snapshot | None = None
     earliest_snapshot_id: int = 1

@@ -20,9 +20,9 @@ from ledger.locations import FileNames
 from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.iceberg.layout import PartitionField
 from ledger.model.messages.excerpt import excerpt
 from ledger.model.messages.similar import meant
-from ledger.model.partition import PartitionField
 from ledger.model.schema import Schema
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, snapshot_key_of
 from ledger.model.transforms import transform_of

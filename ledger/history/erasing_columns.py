@@ -20,7 +20,7 @@ from ledger.log.replay import Read
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange, PartitionValue, kept_at
-from ledger.model.partition import PartitionField, PartitionSpec, SomeSpecs, spec_of_id
+from ledger.model.iceberg.layout import PartitionField, PartitionSpec, SomeSpecs, spec_of_id
 from ledger.model.schema import Schema
 from ledger.model.types.text import format_type
 from ledger.model.types.walk import walk_fields, walk_ids

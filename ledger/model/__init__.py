@@ -4,7 +4,7 @@ Everything here is immutable and knows neither events, files on a store, nor any
 
 - `types`, `transforms`: rooms of their own, whose front doors hold what most others need.
 - `iceberg`: Iceberg's own objects, for events, states, metadata files and updates.
-- `schema`: what a table's and a view's columns are; `partition`: how files are laid out.
+- `schema`: what a table's and a view's columns are.
 - `snapshot`, `file_change`: what a table holds; `tiles`: how a growing row of things is covered.
 - `identifier`: a table's name; `path_text`: a column's path as text.
 - `instant`: points to read at, and what a wrong clock left.

@@ -11,7 +11,6 @@ from attrs import asdict, frozen
 from ledger.events import TableEvent
 from ledger.events.catalog_events import CatalogEvent
 from ledger.events.spec_changes import AddPartitionField, SortColumn
-from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.events.table_events import SchemaRecord, TableCreated, TableDropped
 from ledger.evolution.catalog.birth import first_commit
 from ledger.evolution.catalog.builder import identifier_of
@@ -25,7 +24,7 @@ from ledger.evolution.declared.personal import refuse_marks
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.fold.schema_record import schema_record
 from ledger.evolution.layout.creation import first_order, first_spec
-from ledger.evolution.layout.fold import LayoutTrail, order_records, spec_records
+from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.state import TableState
 from ledger.evolution.wire.changes import well_formed
 from ledger.formats import INSTALLED
@@ -37,6 +36,7 @@ from ledger.log.patience import Patience
 from ledger.log.request import CommitOptions, request_of
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, NotFoundError, StoreError
+from ledger.model.iceberg.layout import PartitionField, SortField
 from ledger.model.identifier import Identifier
 from ledger.model.schema import FieldIdPolicy, Schema
 from ledger.stores.key import is_key
@@ -61,8 +61,8 @@ class Born:
 
     schema: SchemaRecord
     field_id_policy: FieldIdPolicy | None
-    partition_spec: tuple[PartitionFieldRecord, ...] | None
-    sort_order: tuple[SortFieldRecord, ...] | None
+    partition_spec: tuple[PartitionField, ...] | None
+    sort_order: tuple[SortField, ...] | None
 
     def rest(self) -> dict[str, Any]:
         """Return what was asked beside the schema, by the names of `CreateTable`."""
@@ -96,8 +96,8 @@ def born(
     return Born(
         schema_record(created),
         None if policy == "paimon" else policy,
-        None if fields is None else spec_records(spec),
-        order_records(order) or None,
+        None if fields is None else spec.fields,
+        order.fields or None,
     )
 
 

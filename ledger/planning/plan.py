@@ -12,8 +12,8 @@ from attrs import field, frozen
 
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.messages.excerpt import html_table
-from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms.paths import field_types
 from ledger.model.types.casting import can_promote
@@ -274,9 +274,9 @@ def plan_files(
         InvalidInputError: The filter cannot be read, or a file does not fit its spec.
 
     Example:
-        >>> from ledger.model.partition import PartitionField
+        >>> from ledger.model.iceberg.layout import PartitionField
         >>> schema = Schema.of({"ts": "TIMESTAMP(6)"})
-        >>> spec = PartitionSpec(0, (PartitionField(0, 1000, "day", "day"),))
+        >>> spec = PartitionSpec(0, (PartitionField("day", "day", 0, field_id=1000),))
         >>> files = [
         ...     FileChange(path=day, partition=(day,), record_count=1, file_size_in_bytes=1)
         ...     for day in ("2024-01-01", "2024-01-02")

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from attrs import frozen
 
 from ledger.model import types as t
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms import Bucket, Identity, Period, Transform, Truncate, transform_of
 from ledger.model.transforms.paths import field_types, human_text
@@ -61,8 +61,8 @@ def partition_columns(spec: PartitionSpec, schema: Schema) -> tuple[PartitionCol
     """Return a spec's fields as columns, in its order.
 
     Example:
-        >>> from ledger.model.partition import PartitionField
-        >>> spec = PartitionSpec(0, (PartitionField(0, 1000, "ts_month", "month"),))
+        >>> from ledger.model.iceberg.layout import PartitionField
+        >>> spec = PartitionSpec(0, (PartitionField("ts_month", "month", 0, field_id=1000),))
         >>> partition_columns(spec, Schema.of({"ts": "DATE"}))[0].value_text(575)
         '2017-12'
     """
@@ -89,14 +89,14 @@ def inclusive(expression: Expression, columns: Iterable[PartitionColumn]) -> Exp
     """Return what the partition of a file must fulfil for any of its rows to match.
 
     Example:
-        >>> from ledger.model.partition import PartitionField, PartitionSpec
+        >>> from ledger.model.iceberg.layout import PartitionField, PartitionSpec
         >>> from ledger.model.schema import Schema
         >>> from ledger.planning.expression import text_of
         >>> from ledger.planning.filter import parse_filter
         >>> from ledger.planning.projection import partition_columns
         >>> schema = Schema.of({"ts": "TIMESTAMP(6)"})
         >>> columns = partition_columns(
-        ...     PartitionSpec(0, (PartitionField(0, 1000, "ts_day", "day"),)), schema
+        ...     PartitionSpec(0, (PartitionField("ts_day", "day", 0, field_id=1000),)), schema
         ... )
         >>> text_of(inclusive(parse_filter([("ts", "<", "2017-12-01")], schema), columns))
         'ts_day <= 2017-11-30'

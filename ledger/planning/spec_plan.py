@@ -8,7 +8,7 @@ from attrs import frozen
 
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import PartitionValue
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms.values import Value, decode_value
 from ledger.planning.expression import (

@@ -21,7 +21,7 @@ from ledger.files.live_tables import change_tables, live_tables
 from ledger.log.stream_log import StreamLog
 from ledger.model import types as t
 from ledger.model.file_change import FileChange
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.planning.expression import FALSE, And, Expression, Op, Predicate
 from ledger.planning.filter import Filter

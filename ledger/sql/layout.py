@@ -15,7 +15,7 @@ from ledger.events.spec_changes import (
     SpecUpdate,
 )
 from ledger.evolution.table.changes import CreateTag, DeleteTag, ReplaceTag
-from ledger.model.partition import Direction
+from ledger.model.iceberg.layout import Direction
 from ledger.sql.conditional import Asked, DropIdentifierFields, IfTag, RemoveTerm, SpecClause
 from ledger.sql.cursor import Cursor
 

@@ -13,12 +13,12 @@ from ledger.events.born.delta import DeltaBirth
 from ledger.events.born.iceberg import IcebergBirth
 from ledger.events.born.paimon import PaimonBirth
 from ledger.events.commit import Outside, Transaction
-from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.events.table_events import SchemaRecord, TableCreated, TableName
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.in_logs import check_said, parts_of_birth
 from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidChangeError, UnsupportedError
+from ledger.model.iceberg.layout import PartitionField, SortField
 from ledger.model.schema import FieldIdPolicy, Schema
 
 
@@ -39,8 +39,8 @@ class ImportedBirth:
     born: IcebergBirth | PaimonBirth | DeltaBirth
     millis: int
     field_id_policy: FieldIdPolicy
-    partition_spec: tuple[PartitionFieldRecord, ...] | UnsetType = UNSET
-    sort_order: tuple[SortFieldRecord, ...] | UnsetType = UNSET
+    partition_spec: tuple[PartitionField, ...] | UnsetType = UNSET
+    sort_order: tuple[SortField, ...] | UnsetType = UNSET
 
     def facts(self) -> dict[str, Any]:
         """Return what its creation says, by the keys of `TableCreated`, as far as there is any."""

@@ -22,6 +22,7 @@ from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.events.spec_changes import SortColumn
 from ledger.events.table_events import OwnerSet
 from ledger.evolution.operations import in_words
+from ledger.model.iceberg.layout import PartitionField
 from ledger.model.iceberg.snapshot import BlobMetadata, PartitionStatisticsFile, StatisticsFile
 from tests.evolution.born import DELTA_LIFE, PROMOTED_LIFE, commits, snapshot
 
@@ -37,7 +38,7 @@ SUMS: dict[str, Any] = {
     "delta_file_size_in_bytes": -1500,
 }
 SCHEMA = t.SchemaRecord((), 0)
-BUCKET = p.PartitionFieldRecord(0, 1000, "a_bucket", "bucket[4]")
+BUCKET = PartitionField("a_bucket", "bucket[4]", 0, field_id=1000)
 
 LINE: dict[str, Any] = {
     "schema_id": 0,

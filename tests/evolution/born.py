@@ -22,14 +22,13 @@ from ledger.events.snapshot_events import (
 )
 from ledger.events.spec_changes import SortColumn
 from ledger.events.spec_events import (
-    PartitionFieldRecord,
     PartitionSpecUpdated,
-    SortFieldRecord,
     SortOrderReplaced,
 )
 from ledger.events.table_events import SchemaRecord, TableCreated, TablePromoted
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.model.iceberg import snapshot as s
+from ledger.model.iceberg.layout import PartitionField, SortField
 from ledger.model.types.wire import FieldObject
 from tests.evolution import folds
 from tests.evolution.folds import NAME
@@ -78,11 +77,15 @@ LIFE: tuple[tuple[TableEvent, ...], ...] = (
         ColumnAdded(("day",), "DATE", field_id=2),
         e.SchemaNamed(1),
         SetOption("owner", "ann"),
-        PartitionSpecUpdated((), spec_id=4, fields=(PartitionFieldRecord(2, 1000, "d", "day"),)),
+        PartitionSpecUpdated((), spec_id=4, fields=(PartitionField("d", "day", 2, field_id=1000),)),
         SortOrderReplaced(
             (SortColumn(("id",)),),
             order_id=3,
-            fields=(SortFieldRecord(1, "identity", "asc", "nulls-first"),),
+            fields=(
+                SortField(
+                    transform="identity", source_id=1, direction="asc", null_order="nulls-first"
+                ),
+            ),
         ),
     ),
     (

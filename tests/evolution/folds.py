@@ -8,13 +8,12 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import SnapshotCommitted
 from ledger.events.spec_events import (
-    PartitionFieldRecord,
     PartitionSpecUpdated,
-    SortFieldRecord,
     SortOrderReplaced,
 )
 from ledger.events.table_events import SchemaRecord, TableCreated, TableName
 from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.model.iceberg.layout import PartitionField, SortField
 from ledger.model.types.wire import FieldObject
 
 NAME = TableName("db", "t")
@@ -49,10 +48,10 @@ def grown(*events: TableEvent) -> TableBuilder:
 
 
 def spec(number: int, transform: str = "identity") -> PartitionSpecUpdated:
-    field = PartitionFieldRecord(0, 1000, "id", transform)
+    field = PartitionField("id", transform, 0, field_id=1000)
     return PartitionSpecUpdated(updates=(), set_default=True, spec_id=number, fields=(field,))
 
 
 def order(number: int, null_order: Any = "nulls-first") -> SortOrderReplaced:
-    field = SortFieldRecord(0, "identity", "asc", null_order)
+    field = SortField(transform="identity", source_id=0, direction="asc", null_order=null_order)
     return SortOrderReplaced(columns=(), order_id=number, fields=(field,))

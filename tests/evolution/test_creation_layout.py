@@ -7,7 +7,7 @@ import pytest
 from ledger import Ledger, Schema
 from ledger.events.spec_changes import AddPartitionField, SortColumn
 from ledger.model.errors import ColumnNotFoundError, FormatError, InvalidInputError
-from ledger.model.partition import PartitionField, SortField, SortOrder
+from ledger.model.iceberg.layout import PartitionField, SortField, SortOrder
 from ledger.model.types.sql import read_type
 from ledger.transforms import bucket, day
 from tests.lakes import lake_on, memory
@@ -59,7 +59,9 @@ def test_transforms_can_be_given_as_for_update_spec() -> None:
     )
 
     assert [each.name for each in made.state.spec.fields] == ["ts_day", "id_bucket"]
-    assert made.state.sort_order.fields == (SortField(0, "bucket[4]"),)
+    assert made.state.sort_order.fields == (
+        SortField(transform="bucket[4]", source_id=0, direction="asc", null_order="nulls-first"),
+    )
 
 
 def test_a_sorted_table_begins_with_order_one_and_others_with_none() -> None:
@@ -71,12 +73,16 @@ def test_a_sorted_table_begins_with_order_one_and_others_with_none() -> None:
         SortOrder(
             1,
             (
-                SortField(0, "identity", "asc", "nulls-first"),
-                SortField(2, "truncate[2]", "desc", "nulls-last"),
+                SortField(
+                    transform="identity", source_id=0, direction="asc", null_order="nulls-first"
+                ),
+                SortField(
+                    transform="truncate[2]", source_id=2, direction="desc", null_order="nulls-last"
+                ),
             ),
         ),
     )
-    assert lake().create_table("shop.t", SCHEMA).state.sort_orders == (SortOrder(),)
+    assert lake().create_table("shop.t", SCHEMA).state.sort_orders == (SortOrder(0),)
 
 
 def test_sources_are_followed_to_the_ids_that_iceberg_gives() -> None:
@@ -86,7 +92,7 @@ def test_sources_are_followed_to_the_ids_that_iceberg_gives() -> None:
 
     assert made.state.schema.field_id_policy == "iceberg"
     assert made.state.schema.field("id").id == 1
-    assert made.state.spec.fields == (PartitionField(7, 1000, "s.city"),)
+    assert made.state.spec.fields == (PartitionField("s.city", "identity", 7, field_id=1000),)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.layout.intent import LayoutIntent
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.transforms import Term, bucket, day, hour, identity, truncate, void
 from ledger.updates import ReplaceOrder, UpdateSpec
 from tests.lakes import data_file, lake_on, memory

@@ -27,7 +27,7 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table.conflicts.cells import Cell, sets
 from ledger.evolution.table.conflicts.touched import FileWish, RecentlyTouched, Touched
 from ledger.model.file_change import inline_files, placeholder
-from ledger.model.partition import PartitionField, PartitionSpec
+from ledger.model.iceberg.layout import PartitionField, PartitionSpec
 from ledger.model.snapshot import BRANCH_IDS, branch_number
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -40,7 +40,7 @@ STATE = TableState(
     table_id="t",
     path="t",
     schema=Schema.of({"day": "STRING"}),
-    specs=(PartitionSpec(0, (PartitionField(0, 1000, "day"),)),),
+    specs=(PartitionSpec(0, (PartitionField("day", "identity", 0, field_id=1000),)),),
     created_at=1,
     created_by="",
     updated_at=1,
@@ -238,7 +238,7 @@ def test_many_commits_are_not_all_remembered() -> None:
 
 
 def test_a_filter_says_nothing_of_a_value_that_was_erased_or_is_kept_elsewhere() -> None:
-    spec = PartitionSpec(0, (PartitionField(0, 1000, "day"),))
+    spec = PartitionSpec(0, (PartitionField("day", "identity", 0, field_id=1000),))
     known = FileChange(path="a", partition=("d",), record_count=1, file_size_in_bytes=1)
     kept = replace(known, partition=(placeholder(f"{32 * '0'}:{64 * 'f'}"),))
     wanted = PartitionFilter({(0, "identity"): "d"})

@@ -19,7 +19,7 @@ from ledger.files.registering.hive import (
 from ledger.files.registering.partition_text import value_of
 from ledger.model import types as t
 from ledger.model.errors import InvalidChangeError, UnsupportedError
-from ledger.model.partition import PartitionField, PartitionSpec
+from ledger.model.iceberg.layout import PartitionField, PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.paths import partition_path as iceberg_path
@@ -30,7 +30,9 @@ CASES = json.loads((Path(__file__).parents[1] / "data/paimon/partition_paths.jso
 
 
 def spec_of(*names: str) -> PartitionSpec:
-    fields = (PartitionField(nth, 1000 + nth, name) for nth, name in enumerate(names))
+    fields = (
+        PartitionField(name, "identity", nth, field_id=1000 + nth) for nth, name in enumerate(names)
+    )
     return PartitionSpec(0, tuple(fields))
 
 
@@ -169,7 +171,7 @@ def test_what_a_path_cannot_say_is_refused() -> None:
     ],
 )
 def test_icebergs_own_paths_are_read(transform: str, type_text: str, value: Any) -> None:
-    spec = PartitionSpec(0, (PartitionField(0, 1000, "p", transform),))
+    spec = PartitionSpec(0, (PartitionField("p", transform, 0, field_id=1000),))
     column = t.DataField(0, "c", parse_type(type_text))
     result = transform_of(transform).result_type(column.type)
     path = iceberg_path(spec, [decode_value(value, result)], Schema([column]))
@@ -195,14 +197,14 @@ def test_icebergs_own_paths_are_read(transform: str, type_text: str, value: Any)
 def test_what_is_no_result_of_a_transform_is_refused(
     text: str, transform: str, type_text: str
 ) -> None:
-    spec = PartitionSpec(0, (PartitionField(0, 1000, "p", transform),))
+    spec = PartitionSpec(0, (PartitionField("p", transform, 0, field_id=1000),))
 
     with pytest.raises(InvalidChangeError, match=f"'{text}' is no {transform[:4]}"):
         partition_values(f"p={text}/x", spec, {0: parse_type(type_text)})
 
 
 def test_icebergs_null_is_null_where_it_is_no_text() -> None:
-    truncated = PartitionSpec(0, (PartitionField(0, 1000, "day", "truncate[4]"),))
+    truncated = PartitionSpec(0, (PartitionField("day", "truncate[4]", 0, field_id=1000),))
 
     assert partition_values("day=null/x", spec_of("day"), {0: t.IntType()}) == (None,)
     assert partition_values("day=null/x", truncated, {0: t.IntType()}) == (None,)

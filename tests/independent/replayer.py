@@ -325,10 +325,10 @@ class Table:
         """Let spec 0 be the identity of the partition keys."""
         fields = [
             {
-                "sourceId": named(self.fields, name)["id"],
-                "fieldId": FIRST_PARTITION_FIELD + number,
                 "name": name,
                 "transform": "identity",
+                "source-id": named(self.fields, name)["id"],
+                "field-id": FIRST_PARTITION_FIELD + number,
             }
             for number, name in enumerate(self.state["partitionKeys"])
         ]
@@ -339,7 +339,7 @@ class Table:
     def give_out_partition_ids(self, fields: list[Doc]) -> None:
         """Keep the highest id that a partition field ever had."""
         last = self.state["lastPartitionId"]
-        self.state["lastPartitionId"] = max([last, *(each["fieldId"] for each in fields)])
+        self.state["lastPartitionId"] = max([last, *(each["field-id"] for each in fields)])
 
     def setOwner(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
         owner, protocol = event["owner"], event.get("protocol")

@@ -151,10 +151,7 @@ def of_table(table: Table) -> Doc:
         "tableId": state["tableId"],
         "path": state["path"],
         "schema": of_schema({**state, "fields": table.fields, "options": table.options}),
-        "specs": [
-            {"fields": [of_part(each) for each in fields], "spec_id": key}
-            for key, fields in state["specs"].items()
-        ],
+        "specs": [{"spec-id": key, "fields": fields} for key, fields in state["specs"].items()],
         "createdAt": state["created"][0],
         "createdBy": state["created"][1],
         "updatedAt": state["updated"][0],
@@ -163,8 +160,7 @@ def of_table(table: Table) -> Doc:
         "defaultSpecId": state["spec"],
         "lastPartitionId": state["lastPartitionId"],
         "sortOrders": [
-            {"fields": [of_part(each) for each in fields], "order_id": key}
-            for key, fields in state["orders"].items()
+            {"order-id": key, "fields": fields} for key, fields in state["orders"].items()
         ],
         "defaultOrderId": state["order"],
         "snapshot": of_snapshot(snapshot),
@@ -220,19 +216,6 @@ def of_type(data_type: Any) -> Any:
         inner["fields"] = [*map(of_field, data_type["fields"])]
     keys = ("type", "element", "key", "value", "fields", "length", "elementId", "keyId", "valueId")
     return in_order(keys, {**data_type, **inner})
-
-
-def of_part(field: Doc) -> Doc:
-    """Return the record of a field of a spec or a sort order."""
-    names = {
-        "direction": "direction",
-        "field_id": "fieldId",
-        "name": "name",
-        "null_order": "nullOrder",
-        "source_id": "sourceId",
-        "transform": "transform",
-    }
-    return {name: field[key] for name, key in names.items() if key in field}
 
 
 def of_snapshot(snapshot: Doc | None) -> Doc | None:

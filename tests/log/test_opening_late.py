@@ -24,8 +24,8 @@ from ledger.evolution.layout import operations
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.log.caches import lookup
 from ledger.log.caches.checkpoint import Checkpoints, Head
-from ledger.model import partition
-from ledger.model.partition import (
+from ledger.model.iceberg import layout
+from ledger.model.iceberg.layout import (
     PartitionField,
     PartitionSpec,
     SomeSpecs,
@@ -39,14 +39,14 @@ from tests.lakes import data_file, lake_on, memory, orders
 
 LAYOUTS = 300
 SPECS = tuple(
-    PartitionSpec(number, (PartitionField(0, 1000 + number, f"by_{number}", "bucket[8]"),))
+    PartitionSpec(number, (PartitionField(f"by_{number}", "bucket[8]", 0, field_id=1000 + number),))
     for number in range(LAYOUTS)
 )
 
 
 def decoded() -> int:
-    """Return how many partition fields were looked at so far: each has its transform checked."""
-    seen = partition._is_transform.cache_info()
+    """Return how many partition fields were looked at so far: each has its transform normalised."""
+    seen = layout.normal_transform.cache_info()
     return seen.hits + seen.misses
 
 
@@ -93,8 +93,8 @@ def test_the_numbers_of_specs_are_read_once(monkeypatch: pytest.MonkeyPatch) -> 
         read.extend(found)
         return found
 
-    real = partition._numbers_of
-    monkeypatch.setattr(partition, "_numbers_of", numbers_of)
+    real = layout._numbers_of
+    monkeypatch.setattr(layout, "_numbers_of", numbers_of)
     assert late[7] == SPECS[7]
     for each in range(LAYOUTS, LAYOUTS + 3):
         assert spec_of_id(late, each) is None
@@ -152,7 +152,7 @@ def test_a_checkpoint_is_not_copied_before_it_is_decoded() -> None:
     store = memory()
     table = orders(lake_on(store))
     tags = {name: Tag(name, 1, 1) for name in (f"tag-{number}" for number in range(20_000))}
-    state = evolve(table.state, version=100, tags=tags, sort_orders=(SortOrder(),))
+    state = evolve(table.state, version=100, tags=tags, sort_orders=(SortOrder(0),))
     Checkpoints(store, table.log.layout, TableStream()).save(Head(state, "sha256:"))
     size = len(store.read(table.log.layout.checkpoint(100)) or b"")
     reading = Checkpoints(store, table.log.layout, TableStream())

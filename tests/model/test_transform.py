@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ledger.files.registering.partition_text import value_of as path_value
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.partition import PartitionField, PartitionSpec
+from ledger.model.iceberg.layout import PartitionField, PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms import bucket_hash, transform_of
 from ledger.model.transforms.calendar import calendar_day, day_number
@@ -209,14 +209,20 @@ def test_a_transform_accepts_only_its_source_types(
 def test_a_void_field_keeps_its_type_and_a_dropped_column_has_none() -> None:
     schema = Schema.of({"a": "INT"})
     specs = [
-        PartitionSpec(0, (PartitionField(0, 1000, "a", "bucket[2]"),)),
-        PartitionSpec(1, (PartitionField(0, 1000, "a", "void"), PartitionField(9, 1001, "gone"))),
+        PartitionSpec(0, (PartitionField("a", "bucket[2]", 0, field_id=1000),)),
+        PartitionSpec(
+            1,
+            (
+                PartitionField("a", "void", 0, field_id=1000),
+                PartitionField("gone", "identity", 9, field_id=1001),
+            ),
+        ),
     ]
     assert [each.type.root for each in partition_type(specs, schema)] == ["INT", "UNKNOWN"]
 
 
 def test_a_path_has_a_value_a_field() -> None:
-    spec = PartitionSpec(0, (PartitionField(0, 1000, "a~*/b"),))
+    spec = PartitionSpec(0, (PartitionField("a~*/b", "identity", 0, field_id=1000),))
     schema = Schema.of({"a": "STRING"})
     assert partition_path(spec, ["ä~*"], schema) == "a%7E*%2Fb=%C3%A4%7E*"
     with pytest.raises(InvalidInputError, match="has 1 fields, not 0"):

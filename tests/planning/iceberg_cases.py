@@ -7,10 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ledger.model import types as t
-from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
+from ledger.model.iceberg.layout import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.transforms.values import Value, encode_value, parse_text
 
@@ -69,23 +70,11 @@ def schema_of(struct: dict[str, Any]) -> Schema:
 
 
 def spec_of(given: dict[str, Any]) -> PartitionSpec:
-    return PartitionSpec(
-        given["spec-id"],
-        tuple(
-            PartitionField(each["source-id"], each["field-id"], each["name"], each["transform"])
-            for each in given["fields"]
-        ),
-    )
+    return msgspec.convert(given, PartitionSpec)
 
 
 def order_of(given: dict[str, Any]) -> SortOrder:
-    return SortOrder(
-        given["order-id"],
-        tuple(
-            SortField(each["source-id"], each["transform"], each["direction"], each["null-order"])
-            for each in given["fields"]
-        ),
-    )
+    return msgspec.convert(given, SortOrder)
 
 
 def value_of(given: Any, data_type: t.DataType) -> Value | None:

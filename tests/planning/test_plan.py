@@ -12,7 +12,7 @@ from ledger.files.registering.facts import ColumnFacts
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
-from ledger.model.partition import PartitionField, PartitionSpec
+from ledger.model.iceberg.layout import PartitionField, PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.values import Value, encode_value
@@ -23,9 +23,9 @@ from ledger.planning.verdict import holds_for
 from tests.thorough import examples
 
 SCHEMA = Schema.of({"id": "BIGINT", "ts": "TIMESTAMP(6)", "category": "STRING"})
-BY_DAY = PartitionSpec(0, (PartitionField(1, 1000, "ts_day", "day"),))
-BY_MONTH = PartitionSpec(1, (PartitionField(1, 1001, "ts_month", "month"),))
-BY_CATEGORY = PartitionSpec(2, (PartitionField(2, 1002, "category"),))
+BY_DAY = PartitionSpec(0, (PartitionField("ts_day", "day", 1, field_id=1000),))
+BY_MONTH = PartitionSpec(1, (PartitionField("ts_month", "month", 1, field_id=1001),))
+BY_CATEGORY = PartitionSpec(2, (PartitionField("category", "identity", 2, field_id=1002),))
 BARE = PartitionSpec(3)
 SPECS = (BY_DAY, BY_MONTH, BY_CATEGORY, BARE)
 
@@ -103,7 +103,11 @@ def test_each_spec_has_its_own_filter() -> None:
 
 def test_only_the_part_of_an_and_that_fails_is_the_reason() -> None:
     spec = PartitionSpec(
-        0, (PartitionField(1, 1000, "d", "day"), PartitionField(0, 1001, "b", "bucket[4]"))
+        0,
+        (
+            PartitionField("d", "day", 1, field_id=1000),
+            PartitionField("b", "bucket[4]", 0, field_id=1001),
+        ),
     )
     bucket = transform_of("bucket[4]").apply(7, t.BigIntType())
     assert isinstance(bucket, int)
@@ -230,12 +234,18 @@ def test_deletes_are_judged_by_their_partition_alone() -> None:
 
 
 def test_a_partition_value_that_reads_otherwise_now_keeps_the_file() -> None:
-    spec = PartitionSpec(0, (PartitionField(0, 1000, "id"),))
+    spec = PartitionSpec(0, (PartitionField("id", "identity", 0, field_id=1000),))
     assert kept(plan([file("f", 0, "x")], "id > 50", specs=[spec])) == {"f": "id > 50"}
 
 
 def test_a_field_of_a_dropped_column_is_passed_over() -> None:
-    spec = PartitionSpec(0, (PartitionField(9, 1000, "gone"), PartitionField(0, 1001, "id")))
+    spec = PartitionSpec(
+        0,
+        (
+            PartitionField("gone", "identity", 9, field_id=1000),
+            PartitionField("id", "identity", 0, field_id=1001),
+        ),
+    )
     found = plan([file("f", 0, "x", 7), file("g", 0, "y", 5)], "id = 7", specs=[spec])
     assert kept(found) == {"f": "true"}
 
@@ -243,7 +253,7 @@ def test_a_field_of_a_dropped_column_is_passed_over() -> None:
 def test_a_member_of_a_row_partitions_as_a_column_does() -> None:
     row = t.RowType((t.DataField(0, "at", t.TimestampType(6)),))
     schema = Schema.of({"info": row})
-    spec = PartitionSpec(0, (PartitionField(1, 1000, "day", "day"),))
+    spec = PartitionSpec(0, (PartitionField("day", "day", 1, field_id=1000),))
     files = [file("a", 0, "2024-01-01"), file("b", 0, "2024-01-02")]
     assert kept(plan(files, "info.at >= '2024-01-02'", schema=schema, specs=[spec])) == {
         "b": "true"

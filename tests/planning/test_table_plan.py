@@ -24,7 +24,7 @@ from ledger.log.request import Request
 from ledger.log.travel import at_version, head_state
 from ledger.model import types as t
 from ledger.model.file_change import FileChange
-from ledger.model.partition import PartitionField, PartitionSpec
+from ledger.model.iceberg.layout import PartitionField, PartitionSpec
 from ledger.model.types.wire import field_to_wire
 from ledger.planning.filter import column_named
 from ledger.planning.plan import FilePlan, TableFilter, plan_files
@@ -110,7 +110,7 @@ class PartitionedTable(Table):
         self._appender.append(Created(), Request(commit_id="created", asked="00"))
 
 
-BY_CATEGORY = (PartitionSpec(0, (PartitionField(2, 1000, "category"),)),)
+BY_CATEGORY = (PartitionSpec(0, (PartitionField("category", "identity", 2, field_id=1000),)),)
 
 
 def file_of_category(random_of: random.Random, path: str) -> FileChange:

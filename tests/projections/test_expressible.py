@@ -28,7 +28,7 @@ from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.fold import LayoutTrail, identity_spec
 from ledger.formats import INSTALLED
 from ledger.model.errors import FormatError
-from ledger.model.partition import SortOrder
+from ledger.model.iceberg.layout import SortOrder
 from ledger.model.types import (
     STRING,
     ArrayType,
@@ -370,7 +370,7 @@ def test_a_primary_key_that_cannot_identify_a_row_is_refused_under_iceberg() -> 
 
     def problems(formats: str) -> list[FormatError]:
         rules = Rules.of({"ledger.formats": formats})
-        layout = LayoutTrail((identity_spec(schema),), (SortOrder(),))
+        layout = LayoutTrail((identity_spec(schema),), (SortOrder(0),))
         return list(birth_problems(Birth(schema, layout, rules), INSTALLED))
 
     assert [each.format for each in problems(BOTH)] == ["iceberg"]
@@ -383,7 +383,7 @@ def test_a_default_for_older_files_needs_version_three_and_is_nothing_to_paimon(
 
     def formats(version: str) -> list[str]:
         rules = Rules.of({"format-version": version})
-        layout = LayoutTrail((identity_spec(schema),), (SortOrder(),))
+        layout = LayoutTrail((identity_spec(schema),), (SortOrder(0),))
         return [each.format for each in birth_problems(Birth(schema, layout, rules), INSTALLED)]
 
     assert formats("2") == ["paimon", "iceberg"]

@@ -34,7 +34,7 @@ from ledger.files.registering.register import data_files
 from ledger.history.older import schemas, schemas_by_id
 from ledger.model import types as t
 from ledger.model.file_change import FileChange
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.transforms.values import encode_value
 
 Row = tuple[Any, ...]
@@ -186,7 +186,7 @@ class Life:
         """Write a file of the current schema; return it as the ledger registers it."""
         (found,) = data_files(
             [str(self.write(table))],
-            state=evolve(table.at().state, specs=(PartitionSpec(),), default_spec_id=0),
+            state=evolve(table.at().state, specs=(PartitionSpec(0),), default_spec_id=0),
             history=schemas(table.log),
             location=table.location,
         )

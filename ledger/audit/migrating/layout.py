@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from ledger.events.spec_changes import (
     AddPartitionField,
@@ -17,7 +17,7 @@ from ledger.events.spec_changes import (
     UpdatePartitionSpec,
 )
 from ledger.evolution.state import TableState
-from ledger.model.partition import PartitionField, PartitionSpec, SortOrder
+from ledger.model.iceberg.layout import PartitionField, PartitionSpec, SortOrder
 from ledger.model.types.walk import type_places
 
 Path = tuple[str, ...]
@@ -116,9 +116,10 @@ def _updates(
 def _in_ids(order: SortOrder, new_ids: Mapping[int, int]) -> SortOrder:
     """Return a later order in the ids of the earlier state."""
     fields = (
-        evolve(each, source_id=new_ids.get(each.source_id, each.source_id)) for each in order.fields
+        replace(each, source_id=new_ids.get(each.source_id, each.source_id))
+        for each in order.fields
     )
-    return evolve(order, fields=tuple(fields))
+    return replace(order, fields=tuple(fields))
 
 
 def _orders(

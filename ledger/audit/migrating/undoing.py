@@ -21,8 +21,8 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import CreateTag, DeleteTag, ReplaceTag, TagChange
 from ledger.evolution.tree.past import PastColumns
 from ledger.model.errors import InvalidChangeError
+from ledger.model.iceberg.layout import PartitionSpec, SortOrder
 from ledger.model.messages.excerpt import first_few, html_table
-from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.path_text import shown_path
 from ledger.model.schema import Schema, paths_of
 from ledger.model.snapshot import Tag

@@ -11,9 +11,9 @@ from ledger.events.born.delta import DeltaBirth
 from ledger.events.born.iceberg import IcebergBirth
 from ledger.events.born.paimon import PaimonBirth
 from ledger.events.catalog_events import ViewChange
-from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.events.table_events import SchemaRecord
 from ledger.evolution.decide_clock import CorrectClock
+from ledger.model.iceberg.layout import PartitionField, SortField
 from ledger.model.identifier import Identifier
 from ledger.model.schema import FieldIdPolicy, ViewSchema
 
@@ -63,8 +63,8 @@ class CreateTable:
     schema: SchemaRecord
     external_path: str | None = None
     field_id_policy: FieldIdPolicy | UnsetType = UNSET
-    partition_spec: tuple[PartitionFieldRecord, ...] | UnsetType = UNSET
-    sort_order: tuple[SortFieldRecord, ...] | UnsetType = UNSET
+    partition_spec: tuple[PartitionField, ...] | UnsetType = UNSET
+    sort_order: tuple[SortField, ...] | UnsetType = UNSET
     origin: IcebergBirth | PaimonBirth | DeltaBirth | UnsetType = UNSET
 
 

@@ -20,8 +20,8 @@ from ledger.evolution.state import TableState
 from ledger.evolution.tree.past import PastColumns
 from ledger.model.errors import InvalidChangeError
 from ledger.model.file_change import FileChange
+from ledger.model.iceberg.layout import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.late import once
-from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
 from ledger.model.types import DataField, DataType

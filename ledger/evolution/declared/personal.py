@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ledger.evolution.options.reading import comma_list
 from ledger.model.errors import InvalidChangeError
 from ledger.model.file_change import FileChange, kept_at
-from ledger.model.partition import PartitionField, PartitionSpec
+from ledger.model.iceberg.layout import PartitionField, PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.types import DataField
 from ledger.model.types.walk import walk_fields

@@ -73,7 +73,7 @@ from ledger.evolution.fold.clock import correction_of, refuse_misplaced, refuse_
 from ledger.evolution.fold.outside import keeps_outside, kept_outside
 from ledger.evolution.fold.schema_builder import SchemaBuilder, SchemaRule, schema_rule
 from ledger.evolution.fold.schema_record import first_schema
-from ledger.evolution.layout.fold import LayoutTrail, identity_spec, order_of, spec_of
+from ledger.evolution.layout.fold import LayoutTrail, identity_spec, recorded_order, recorded_spec
 from ledger.evolution.state import Origin, TableState
 from ledger.evolution.table.branch_fold import BranchTrail
 from ledger.evolution.table.origin.delta import DeltaOrigin
@@ -88,9 +88,9 @@ from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.evolution.table.owner import LEDGER, Owner
 from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
 from ledger.model.errors import InvalidChangeError, TableDroppedError
+from ledger.model.iceberg.layout import SomeSpecs, SortOrder
 from ledger.model.iceberg.snapshot import PartitionStatisticsFile, StatisticsFile
 from ledger.model.instant import ClockCorrection
-from ledger.model.partition import SomeSpecs, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.snapshot import BRANCH_IDS, Branch, Tag, Totals
 from ledger.model.types.wire import field_from_wire
@@ -506,8 +506,8 @@ class TableBuilder:
         self._schema_millis = moment
         fields, order = event.partition_spec, event.sort_order
         self._layout = LayoutTrail(
-            (identity_spec(schema) if isinstance(fields, UnsetType) else spec_of(0, fields),),
-            (SortOrder() if isinstance(order, UnsetType) else order_of(1, order),),
+            (identity_spec(schema) if isinstance(fields, UnsetType) else recorded_spec(0, fields),),
+            (SortOrder(0) if isinstance(order, UnsetType) else recorded_order(1, order),),
         )
         self._identity = (event.table_id, event.path, event.is_external)
         self._created = (moment, author)

@@ -25,10 +25,10 @@ from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.evolution.table.origin.native import NATIVE, NativeOrigin
 from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.evolution.table.owner import LEDGER, Owner
+from ledger.model.iceberg.layout import FIRST_PARTITION_FIELD_ID, SortOrder, Specs
 from ledger.model.iceberg.snapshot import PartitionStatisticsFile, StatisticsFile
 from ledger.model.instant import ClockCorrection
 from ledger.model.late import decoded
-from ledger.model.partition import FIRST_PARTITION_FIELD_ID, SortOrder, Specs
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Branch, Snapshot, Tag, Totals
 
@@ -50,7 +50,7 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     is_external: bool = False
     default_spec_id: int = 0
     last_partition_id: int = FIRST_PARTITION_FIELD_ID - 1
-    sort_orders: tuple[SortOrder, ...] = (SortOrder(),)
+    sort_orders: tuple[SortOrder, ...] = (SortOrder(0),)
     default_order_id: int = 0
     snapshot: Snapshot | None = None
     earliest_snapshot_id: int = 1

@@ -16,7 +16,7 @@ from ledger.evolution.layout.sources import Source, Sources
 from ledger.evolution.layout.spec_draft import SpecDraft, default_name, writable_transform
 from ledger.evolution.refusals import argument
 from ledger.evolution.tree.paths import dotted
-from ledger.model.partition import PartitionSpec, SortOrder
+from ledger.model.iceberg.layout import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.transforms import Bucket, Identity, Transform, Truncate
 
@@ -41,7 +41,7 @@ def first_spec(
     """
     if fields is None:
         return identity_spec(schema)
-    draft = SpecDraft(LayoutTrail((PartitionSpec(),)), format_version=rules.format_version)
+    draft = SpecDraft(LayoutTrail((PartitionSpec(0),)), format_version=rules.format_version)
     sources = Sources(_NOBODY)
     for each in fields:
         source = sources.find(schema, each.source)
@@ -68,7 +68,7 @@ def first_order(schema: Schema, columns: Sequence[SortColumn] | None, rules: Rul
         >>> order.order_id, order.fields[0].null_order
         (1, 'nulls-first')
     """
-    layout = LayoutTrail((PartitionSpec(),))
+    layout = LayoutTrail((PartitionSpec(0),))
     asked = ReplaceSortOrder(tuple(columns or ()))
     event = decide_order(layout, asked, schema, Sources(_NOBODY), rules)
     if event is not None:

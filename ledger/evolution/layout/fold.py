@@ -1,25 +1,23 @@
-"""Specs and sort orders while facts are folded in, and from and to their records in the log."""
+"""Specs and sort orders while facts are folded in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Self
 
 from ledger.events.spec_events import (
-    PartitionFieldRecord,
     PartitionSpecUpdated,
-    SortFieldRecord,
     SortOrderReplaced,
 )
 from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidChangeError, NotFoundError
-from ledger.model.partition import (
+from ledger.model.iceberg.layout import (
     FIRST_PARTITION_FIELD_ID,
     PartitionField,
     PartitionSpec,
     SomeSpecs,
     SortField,
     SortOrder,
+    check_ledger_fields,
     spec_by_id,
     spec_of_id,
 )
@@ -34,43 +32,32 @@ def identity_spec(schema: Schema) -> PartitionSpec:
         'day'
     """
     fields = (
-        PartitionField(schema.field(name).id, FIRST_PARTITION_FIELD_ID + index, name)
+        PartitionField(
+            name, "identity", schema.field(name).id, field_id=FIRST_PARTITION_FIELD_ID + index
+        )
         for index, name in enumerate(schema.partition_keys)
     )
     return PartitionSpec(0, tuple(fields))
 
 
-def spec_of(spec_id: int, fields: Iterable[PartitionFieldRecord]) -> PartitionSpec:
-    """Return the spec that a record holds."""
-    made = (
-        PartitionField(each.source_id, each.field_id, each.name, each.transform) for each in fields
-    )
-    return PartitionSpec(spec_id, tuple(made))
+def recorded_spec(spec_id: int, fields: tuple[PartitionField, ...]) -> PartitionSpec:
+    """Return the spec that an event records.
+
+    Raises:
+        UnsupportedError, InvalidInputError: As of `check_ledger_fields`.
+    """
+    check_ledger_fields(fields, f"partition spec {spec_id}")
+    return PartitionSpec(spec_id, fields)
 
 
-def order_of(order_id: int, fields: Iterable[SortFieldRecord]) -> SortOrder:
-    """Return the sort order that a record holds."""
-    made = (
-        SortField(each.source_id, each.transform, each.direction, each.null_order)
-        for each in fields
-    )
-    return SortOrder(order_id, tuple(made))
+def recorded_order(order_id: int, fields: tuple[SortField, ...]) -> SortOrder:
+    """Return the sort order that an event records.
 
-
-def spec_records(spec: PartitionSpec) -> tuple[PartitionFieldRecord, ...]:
-    """Return what the log records of a spec."""
-    return tuple(
-        PartitionFieldRecord(each.source_id, each.field_id, each.name, each.transform)
-        for each in spec.fields
-    )
-
-
-def order_records(order: SortOrder) -> tuple[SortFieldRecord, ...]:
-    """Return what the log records of a sort order."""
-    return tuple(
-        SortFieldRecord(each.source_id, each.transform, each.direction, each.null_order)
-        for each in order.fields
-    )
+    Raises:
+        UnsupportedError, InvalidInputError: As of `check_ledger_fields`.
+    """
+    check_ledger_fields(fields, f"sort order {order_id}")
+    return SortOrder(order_id, fields)
 
 
 class LayoutTrail:
@@ -85,7 +72,7 @@ class LayoutTrail:
     )
 
     def __init__(
-        self, specs: SomeSpecs, sort_orders: tuple[SortOrder, ...] = (SortOrder(),)
+        self, specs: SomeSpecs, sort_orders: tuple[SortOrder, ...] = (SortOrder(0),)
     ) -> None:
         self.specs = specs
         self.sort_orders = sort_orders
@@ -131,7 +118,7 @@ class LayoutTrail:
         Raises:
             InvalidChangeError: Another spec has that id.
         """
-        spec = spec_of(event.spec_id, event.fields)
+        spec = recorded_spec(event.spec_id, event.fields)
         there = spec_of_id(self.specs, spec.spec_id)
         if there is None:
             self.specs = self.specs + (spec,)  # noqa: RUF005 - which decodes none
@@ -147,7 +134,7 @@ class LayoutTrail:
         Raises:
             InvalidChangeError: Another order has that id.
         """
-        order = order_of(event.order_id, event.fields)
+        order = recorded_order(event.order_id, event.fields)
         there = next((each for each in self.sort_orders if each.order_id == order.order_id), None)
         if there is None:
             self.sort_orders = (*self.sort_orders, order)
@@ -183,8 +170,7 @@ def _irremovable(noun: str, number: int) -> InvalidChangeError:
 
 
 def _highest(specs: SomeSpecs) -> int:
-    ids = (each.field_id for spec in specs for each in spec.fields)
-    return max(ids, default=FIRST_PARTITION_FIELD_ID - 1)
+    return max((each.last_field_id for each in specs), default=FIRST_PARTITION_FIELD_ID - 1)
 
 
 def _taken(noun: str, number: int) -> InvalidChangeError:

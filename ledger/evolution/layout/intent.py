@@ -15,7 +15,7 @@ from ledger.evolution.operation import LayoutOperation
 from ledger.evolution.operations import operation
 from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidChangeError
-from ledger.model.partition import SortOrder
+from ledger.model.iceberg.layout import SortOrder
 from ledger.model.schema import Schema
 
 LayoutEvent = PartitionSpecUpdated | SortOrderReplaced
@@ -85,7 +85,7 @@ def layout_before(state: TableState, schema: Schema, events: Sequence[SchemaEven
     # Names may have followed their columns since.
     first = [(each.source_id, each.transform) for each in identity_spec(state.schema).fields]
     there = [[(each.source_id, each.transform) for each in spec.fields] for spec in state.specs]
-    if there != [first] or state.sort_orders != (SortOrder(),):
+    if there != [first] or state.sort_orders != (SortOrder(0),):
         raise InvalidChangeError(
             "the table's partition spec or sort order was changed, so its keys cannot be set by "
             "options any more; update the partition spec or the identifier fields instead"

@@ -16,12 +16,12 @@ from ledger.events.spec_changes import (
 )
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.evolution.declared.rules import Rules
-from ledger.evolution.layout.fold import LayoutTrail, order_records, spec_records
+from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.layout.sources import Sources
 from ledger.evolution.layout.spec_draft import SpecDraft, writable_transform
 from ledger.evolution.operation import Cell, Cells, LayoutOperation
 from ledger.model.errors import InvalidChangeError
-from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
+from ledger.model.iceberg.layout import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.path_text import shown_path
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
@@ -65,7 +65,7 @@ def decide_spec(
         updates=change.updates,
         set_default=change.set_default,
         spec_id=spec.spec_id,
-        fields=spec_records(spec),
+        fields=spec.fields,
     )
 
 
@@ -116,16 +116,16 @@ def decide_order(
     # Id 0 is the unsorted order's for ever.
     next_id = max(each.order_id for each in layout.sort_orders) + 1 if fields else 0
     order = there or SortOrder(next_id, fields)
-    return SortOrderReplaced(
-        columns=change.columns, order_id=order.order_id, fields=order_records(order)
-    )
+    return SortOrderReplaced(columns=change.columns, order_id=order.order_id, fields=order.fields)
 
 
 def _sort_field(column: SortColumn, schema: Schema, sources: Sources) -> SortField:
     source = sources.find(schema, column.source)
     transform = writable_transform(column.transform, source)
     nulls = column.null_order or ("nulls-first" if column.direction == "asc" else "nulls-last")
-    return SortField(source.id, transform.text, column.direction, nulls)
+    return SortField(
+        transform=transform.text, source_id=source.id, direction=column.direction, null_order=nulls
+    )
 
 
 def _spec(fact: PartitionSpecUpdated) -> Iterator[tuple[Cell, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from ledger.model.file_change import FileChange, PartitionValue, kept_at
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 
 
 class PartitionFilter(Struct, frozen=True):
@@ -27,8 +27,8 @@ class PartitionFilter(Struct, frozen=True):
             spec: The one that the file names.
 
         Example:
-            >>> from ledger.model.partition import PartitionField
-            >>> spec = PartitionSpec(0, (PartitionField(3, 1000, "day"),))
+            >>> from ledger.model.iceberg.layout import PartitionField
+            >>> spec = PartitionSpec(0, (PartitionField("day", "identity", 3, field_id=1000),))
             >>> file = FileChange(path="a", partition=("d",), record_count=1, file_size_in_bytes=9)
             >>> PartitionFilter({(3, "identity"): "d"}).matches(file, spec)
             True

@@ -5,13 +5,13 @@ Source: Iceberg's UpdatePartitionSpec. Every update is resolved against the defa
 
 from __future__ import annotations
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.layout.sources import Source, all_sources
 from ledger.evolution.tree.paths import dotted
 from ledger.model.errors import InvalidChangeError
-from ledger.model.partition import PartitionField
+from ledger.model.iceberg.layout import PartitionField
 from ledger.model.schema import Schema
 from ledger.model.transforms import (
     Bucket,
@@ -111,10 +111,10 @@ class SpecDraft:
                 "already; leave it, or rename it"
             )
         added = self._old_field(source.id, transform.text, name) or PartitionField(
-            source.id,
-            self._last_id + 1,
             default_name(source, transform) if name is None else name,
             transform.text,
+            source.id,
+            field_id=self._last_id + 1,
         )
         self._check_redundant(added, transform)
         self._make_room_for(added)
@@ -178,11 +178,11 @@ class SpecDraft:
         """
         found: list[PartitionField] = []
         for each in self._fields:
-            renamed = evolve(each, name=self._renames.get(each.name, each.name))
+            renamed = replace(each, name=self._renames.get(each.name, each.name))
             if each.field_id not in self._deleted:
                 found.append(renamed)
             elif self._keeps_voids:
-                found.append(evolve(renamed, transform="void"))
+                found.append(replace(renamed, transform="void"))
         found.extend(self._adds)
         _check(found, schema)
         return tuple(found)

@@ -43,10 +43,10 @@ from ledger.evolution.table.changes import (
 from ledger.locations import escapes, is_absolute
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.file_change import FileChange, inline_files
+from ledger.model.iceberg.layout import spec_of_id
 from ledger.model.iceberg.snapshot import PartitionStatisticsFile
 from ledger.model.identifier import checked_name
 from ledger.model.messages.credentials import advice, carries_credentials
-from ledger.model.partition import spec_of_id
 from ledger.model.snapshot import Snapshot, Totals
 
 _ENCODER = msgspec.json.Encoder()

@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 from ledger.files.registering.partition_text import transformed_value_of
 from ledger.model.errors import InvalidChangeError, UnsupportedError
 from ledger.model.file_change import PartitionValue
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.transforms import Identity, Transform, Void, transform_of
 from ledger.model.types import CharType, DataType, UnknownType, VarCharType
 from ledger.model.types.text import format_type
@@ -94,9 +94,9 @@ def partition_values(
         UnsupportedError: A column's type has no text form.
 
     Example:
-        >>> from ledger.model.partition import PartitionField
+        >>> from ledger.model.iceberg.layout import PartitionField
         >>> from ledger.model.types import DateType
-        >>> spec = PartitionSpec(0, [PartitionField(3, 1000, "day")])
+        >>> spec = PartitionSpec(0, (PartitionField("day", "identity", 3, field_id=1000),))
         >>> partition_values("day=2013-01-01/x.parquet", spec, {3: DateType()})
         ('2013-01-01',)
     """
@@ -148,8 +148,9 @@ def partition_path(
     NULL and blank text become `default_name`, as in Paimon. `partition_values` reads it back.
 
     Example:
-        >>> from ledger.model.partition import PartitionField
-        >>> partition_path(["a/b"], PartitionSpec(0, [PartitionField(3, 1000, "k")]))
+        >>> from ledger.model.iceberg.layout import PartitionField
+        >>> spec = PartitionSpec(0, (PartitionField("k", "identity", 3, field_id=1000),))
+        >>> partition_path(["a/b"], spec)
         'k=a%2Fb/'
     """
     return "".join(

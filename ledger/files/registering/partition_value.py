@@ -19,7 +19,7 @@ from ledger.files.registering.hive import ICEBERG_NULL
 from ledger.model import types as t
 from ledger.model.errors import InvalidChangeError
 from ledger.model.file_change import PartitionValue
-from ledger.model.partition import PartitionField
+from ledger.model.iceberg.layout import PartitionField
 from ledger.model.transforms import Identity, Transform, Void, transform_of
 from ledger.model.transforms.values import WHOLE_BITS, Value, encode_value
 from ledger.model.types import CharType, DataField, VarCharType

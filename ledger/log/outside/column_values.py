@@ -26,7 +26,7 @@ from ledger.log.outside.erasable import ErasableForm, newest
 from ledger.log.patience import Patience
 from ledger.model.errors import InvalidInputError, StoreError
 from ledger.model.file_change import FileChange, PartitionValue, kept_at, placeholder
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.stores import Store
 
 COLUMNS: Final = f"{STREAM_FOLDER}/personal/columns"

@@ -2,5 +2,6 @@
 
 Others may import:
 
+- `layout`: partition specs and sort orders, and a table's specs by their ids.
 - `snapshot`: snapshots, refs, logs, statistics files and encryption keys.
 """

@@ -11,7 +11,7 @@ from urllib.parse import quote_plus
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms import Period, Transform, Void, transform_of
 from ledger.model.transforms.calendar import date_text, year_text
@@ -41,8 +41,8 @@ def partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> tuple[t.Da
         schema: Its columns give the types.
 
     Example:
-        >>> from ledger.model.partition import PartitionField
-        >>> spec = PartitionSpec(0, (PartitionField(0, 1000, "ts_day", "day"),))
+        >>> from ledger.model.iceberg.layout import PartitionField
+        >>> spec = PartitionSpec(0, (PartitionField("ts_day", "day", 0, field_id=1000),))
         >>> found = partition_type([spec], Schema.of({"ts": "TIMESTAMP"}))
         >>> [(each.id, each.name, each.type.root) for each in found]
         [(1000, 'ts_day', 'DATE')]
@@ -113,8 +113,8 @@ def partition_path(spec: PartitionSpec, values: Sequence[Value | None], schema: 
         InvalidInputError: There are more or fewer values than fields.
 
     Example:
-        >>> from ledger.model.partition import PartitionField
-        >>> spec = PartitionSpec(0, (PartitionField(0, 1000, "cat", "identity"),))
+        >>> from ledger.model.iceberg.layout import PartitionField
+        >>> spec = PartitionSpec(0, (PartitionField("cat", "identity", 0, field_id=1000),))
         >>> partition_path(spec, ["a b/c"], Schema.of({"cat": "STRING"}))
         'cat=a+b%2Fc'
     """

@@ -14,7 +14,7 @@ from ledger.events import TableEvent
 from ledger.events.born.delta import DeltaBirth, DeltaFollowed
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.events.snapshot_events import CommitKind, SnapshotCommitted
-from ledger.events.spec_events import PartitionFieldRecord, PartitionSpecUpdated
+from ledger.events.spec_events import PartitionSpecUpdated
 from ledger.events.table_events import SchemaRecord
 from ledger.evolution.declared.personal import PERSONAL_OPTION, followed_marks
 from ledger.evolution.declared.rules import FORMATS_OPTION
@@ -25,7 +25,7 @@ from ledger.evolution.table.snapshots import readable_files
 from ledger.model.bounded.parquet import read_metadata
 from ledger.model.errors import InvalidInputError, LedgerError, TooLargeError, UnsupportedError
 from ledger.model.file_change import FileChange
-from ledger.model.partition import FIRST_PARTITION_FIELD_ID
+from ledger.model.iceberg.layout import FIRST_PARTITION_FIELD_ID, PartitionField
 from ledger.model.schema import highest_field_id
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from ledger.model.types import DataField
@@ -94,7 +94,7 @@ def birth_of(first: Version, source: Source) -> ImportedBirth:
         raise UnsupportedError(f"{_NO_COLUMNS} when it has")
     parts = _partitioning(columns, metadata)
     spec = tuple(
-        PartitionFieldRecord(each.id, FIRST_PARTITION_FIELD_ID + place, each.name, "identity")
+        PartitionField(each.name, "identity", each.id, field_id=FIRST_PARTITION_FIELD_ID + place)
         for place, each in enumerate(parts)
     )
     millis = _millis(first)
@@ -247,7 +247,7 @@ class Planner:
         for spec in before.specs:
             if [each.source_id for each in spec.fields] == wanted:
                 fields = tuple(
-                    PartitionFieldRecord(each.source_id, each.field_id, each.name, "identity")
+                    PartitionField(each.name, "identity", each.source_id, field_id=each.field_id)
                     for each in spec.fields
                 )
                 yield PartitionSpecUpdated((), spec_id=spec.spec_id, fields=fields)
@@ -257,7 +257,7 @@ class Planner:
             (),
             spec_id=1 + max(each.spec_id for each in before.specs),
             fields=tuple(
-                PartitionFieldRecord(each.id, first + place, each.name, "identity")
+                PartitionField(each.name, "identity", each.id, field_id=first + place)
                 for place, each in enumerate(parts)
             ),
         )

@@ -18,7 +18,7 @@ from ledger.evolution.declared.format import (
 )
 from ledger.evolution.state import TableState
 from ledger.model.file_change import FileChange
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.schema import Schema
 from projections.delta.rules import files, held, schemas
 

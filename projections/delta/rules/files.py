@@ -11,8 +11,8 @@ from msgspec import UnsetType
 from ledger.evolution.declared.format import Refusal
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
+from ledger.model.iceberg.layout import PartitionSpec, SomeSpecs, spec_by_id
 from ledger.model.messages.excerpt import excerpt
-from ledger.model.partition import PartitionSpec, SomeSpecs, spec_by_id
 from ledger.model.schema import Schema
 from ledger.model.transforms.values import has_room
 from ledger.model.types import DataField

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from ledger.evolution.declared.format import Refusal, refused_retyping
 from ledger.model.errors import UnsupportedError
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.types import (
     ArrayType,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from attrs import Factory, define
 
+from ledger.model.iceberg.layout import FIRST_PARTITION_FIELD_ID
 from ledger.model.iceberg.snapshot import IcebergSnapshot
-from projections.iceberg.metadata.layout import FIRST_PARTITION_FIELD_ID
 from projections.iceberg.metadata.table import TableMetadata
 
 

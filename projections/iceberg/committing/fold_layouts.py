@@ -10,8 +10,7 @@ import msgspec
 from attrs import evolve
 
 from ledger.model.errors import InvalidInputError
-from projections.iceberg.committing.batch import Batch
-from projections.iceberg.metadata.layout import (
+from ledger.model.iceberg.layout import (
     FIRST_PARTITION_FIELD_ID,
     NO_ID,
     UNSORTED_ID,
@@ -21,6 +20,7 @@ from projections.iceberg.metadata.layout import (
     SortOrder,
     same_spec,
 )
+from projections.iceberg.committing.batch import Batch
 from projections.iceberg.metadata.schema import Schema, check_features, same_schema
 from projections.iceberg.metadata.table import SEQUENCES_SINCE, TableMetadata
 from projections.iceberg.metadata.types import (

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, Union, cast, get_args
 import msgspec
 
 from ledger.model.errors import InvalidInputError
+from ledger.model.iceberg.layout import PartitionSpec, SortOrder
 from ledger.model.iceberg.snapshot import (
     EncryptionKey,
     IcebergSnapshot,
@@ -26,7 +27,6 @@ from ledger.model.iceberg.snapshot import (
     checked_ref,
     checked_snapshot,
 )
-from projections.iceberg.metadata.layout import PartitionSpec, SortOrder
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.schema_json import schema_from_json, schema_to_json
 from projections.iceberg.metadata.wire import converted, encoded, kebab

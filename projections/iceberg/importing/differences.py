@@ -10,10 +10,11 @@ from ledger.events.born import iceberg as e
 from ledger.events.schema_changes import RemoveOption, SetOption
 from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.events.spec_changes import SortColumn
-from ledger.events.spec_events import PartitionSpecUpdated, SortFieldRecord, SortOrderReplaced
+from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.evolution.state import TableState
 from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.model.errors import UnsupportedError
+from ledger.model.iceberg.layout import SortField
 from ledger.model.iceberg.snapshot import IcebergSnapshot
 from ledger.model.schema import Schema
 from ledger.model.types.wire import field_from_wire
@@ -131,7 +132,7 @@ def _specs(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
             )
         if each.spec_id not in known or (is_default and before.default_spec_id != each.spec_id):
             yield PartitionSpecUpdated(
-                (), set_default=is_default, spec_id=each.spec_id, fields=m.spec_part(each)
+                (), set_default=is_default, spec_id=each.spec_id, fields=each.fields
             )
 
 
@@ -147,16 +148,15 @@ def _orders(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]
         if each.order_id not in known or (
             is_default and before.default_sort_order_id != each.order_id
         ):
-            fields = m.order_part(each)
             yield SortOrderReplaced(
-                tuple(_sorted_by(field, after) for field in fields),
+                tuple(_sorted_by(field, after) for field in each.fields),
                 set_default=is_default,
                 order_id=each.order_id,
-                fields=fields,
+                fields=each.fields,
             )
 
 
-def _sorted_by(field: SortFieldRecord, table: TableMetadata) -> SortColumn:
+def _sorted_by(field: SortField, table: TableMetadata) -> SortColumn:
     # The column of an order that is not the default may be in another schema alone.
     names = (schema.name_of(field.source_id) for schema in (table.schema, *table.schemas[::-1]))
     name = next(filter(None, names), f"column {field.source_id}")

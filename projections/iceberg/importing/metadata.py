@@ -10,7 +10,6 @@ from attrs import evolve, frozen
 from msgspec.structs import replace
 
 from ledger.events.born import iceberg as e
-from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.evolution.declared.rules import FORMATS_OPTION
 from ledger.evolution.state import TableState
 from ledger.evolution.table.origin.iceberg import IcebergOrigin
@@ -18,10 +17,8 @@ from ledger.model.errors import UnsupportedError
 from ledger.model.iceberg.snapshot import MAIN, EncryptionKey, IcebergSnapshot, SnapshotLogEntry
 from projections.iceberg.importing.moved import moved_on
 from projections.iceberg.importing.schemas import source_schema
-from projections.iceberg.metadata import layout
 from projections.iceberg.metadata import schema as iceberg
 from projections.iceberg.metadata.table import TableMetadata, knowing
-from projections.iceberg.table.layout import iceberg_order, iceberg_spec
 
 
 def _of_nobody(snapshot_id: int) -> str:
@@ -134,10 +131,10 @@ def _metadata(
         current_schema_id=born.schema_id,
         schemas=tuple(_schema(each, born.format_version) for each in born.schemas.values()),
         default_spec_id=state.default_spec_id,
-        partition_specs=tuple(map(iceberg_spec, state.specs)),
+        partition_specs=tuple(state.specs),
         last_partition_id=state.last_partition_id,
         default_sort_order_id=state.default_order_id,
-        sort_orders=tuple(map(iceberg_order, state.sort_orders)),
+        sort_orders=state.sort_orders,
         # Neither has an order that means anything, and a checkpoint keeps none.
         properties=dict(sorted(without_formats(state.schema.options).items())),
         current_snapshot_id=None if main is None else main.snapshot_id,
@@ -171,48 +168,6 @@ def _schema(schema: e.IcebergSchema, format_version: int) -> iceberg.Schema:
         made = source_schema(schema, format_version)
         known = _known_schemas[id(schema)] = schema, format_version, made
     return known[2]
-
-
-def spec_part(spec: layout.PartitionSpec) -> tuple[PartitionFieldRecord, ...]:
-    """Return the fields of a spec as events carry them.
-
-    Raises:
-        UnsupportedError: A field derives from many columns.
-    """
-    return tuple(
-        PartitionFieldRecord(
-            _source(each, f"field {each.name} of partition spec {spec.spec_id}"),
-            each.field_id,
-            each.name,
-            each.transform,
-        )
-        for each in spec.fields
-    )
-
-
-def order_part(order: layout.SortOrder) -> tuple[SortFieldRecord, ...]:
-    """Return the fields of a sort order as events carry them.
-
-    Raises:
-        UnsupportedError: A field derives from many columns.
-    """
-    return tuple(
-        SortFieldRecord(
-            _source(each, f"a field of sort order {order.order_id}"),
-            each.transform,
-            each.direction,
-            each.null_order,
-        )
-        for each in order.fields
-    )
-
-
-def _source(field: layout.PartitionField | layout.SortField, what: str) -> int:
-    if len(field.sources) != 1:
-        raise UnsupportedError(
-            f"{what} derives from {len(field.sources)} columns, and the ledger knows fields of one"
-        )
-    return field.sources[0]
 
 
 def disagreements(made: TableMetadata, source: TableMetadata) -> list[str]:

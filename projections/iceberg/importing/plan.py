@@ -59,8 +59,8 @@ def birth_of(first: TableMetadata, source: str) -> ImportedBirth:
         ),
         millis=min(_times(first)),
         field_id_policy="iceberg",
-        partition_spec=UNSET if spec is None else m.spec_part(spec),
-        sort_order=m.order_part(order) if begins_sorted and order is not None else UNSET,
+        partition_spec=UNSET if spec is None else spec.fields,
+        sort_order=order.fields if begins_sorted and order is not None else UNSET,
     )
 
 

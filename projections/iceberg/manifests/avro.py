@@ -17,7 +17,6 @@ import msgspec
 from projections.iceberg.manifests.entry import EXISTING, Piece, to_avro
 from projections.iceberg.manifests.file import ManifestFile
 from projections.iceberg.manifests.partition_struct import PartitionStruct
-from projections.iceberg.metadata.layout import PartitionField
 from projections.iceberg.metadata.table import ROW_IDS_SINCE, SEQUENCES_SINCE
 from projections.manifest_files.container import (
     WrittenBlock,
@@ -53,14 +52,10 @@ def write_manifest(
         format_version: 1, 2 or 3.
         sync_marker: 16 bytes, see `write_container`.
     """
-    fields = [
-        PartitionField(each.name, each.transform, each.source_id, field_id=each.field_id)
-        for each in struct.spec.fields
-    ]
     metadata = {
         "schema": schema.decode(),
         "schema-id": str(msgspec.json.decode(schema, type=_Numbered).schema_id),
-        "partition-spec": msgspec.json.encode(fields).decode(),
+        "partition-spec": msgspec.json.encode(struct.spec.fields).decode(),
         "partition-spec-id": str(struct.spec.spec_id),
         "format-version": str(format_version),
     }

@@ -13,7 +13,7 @@ from ledger.locations import below
 from ledger.log.outside.column_values import is_unknown
 from ledger.model import types as t
 from ledger.model.file_change import FileChange
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from projections.iceberg.manifests.entry import Ancestry
 from projections.iceberg.manifests.partition_struct import PartitionStruct
 from projections.iceberg.metadata.table import ROW_IDS_SINCE, SEQUENCES_SINCE

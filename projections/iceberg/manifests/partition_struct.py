@@ -15,7 +15,7 @@ from attrs import frozen
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange, PartitionValue
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.values import Value, decode_value, is_comparable, unit_digits
 from ledger.model.types.single_value import least_bytes, single_value_bytes

@@ -6,7 +6,6 @@ Others may import:
     `types`        data types, and primitive ones as text
     `schema`       schemas, and what a schema must keep
     `schema_json`  schemas, types and default values as JSON
-    `layout`       partition specs and sort orders
     `table`        a table's metadata, and what it must keep
     `properties`   the properties of it that somebody goes by
     `table_json`   a table's metadata files

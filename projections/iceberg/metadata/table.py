@@ -14,6 +14,7 @@ from typing import TypeVar
 from attrs import field, frozen
 
 from ledger.model.errors import InvalidInputError, NotFoundError
+from ledger.model.iceberg.layout import PartitionSpec, SortOrder
 from ledger.model.iceberg.snapshot import (
     MAIN,
     EncryptionKey,
@@ -24,7 +25,6 @@ from ledger.model.iceberg.snapshot import (
     SnapshotRef,
     StatisticsFile,
 )
-from projections.iceberg.metadata.layout import PartitionSpec, SortOrder
 from projections.iceberg.metadata.schema import Schema
 
 SUPPORTED_VERSIONS = (1, 2, 3)

@@ -15,6 +15,12 @@ from attrs import field, frozen
 from msgspec import UNSET, Raw, UnsetType
 
 from ledger.model.errors import InvalidInputError, UpgradeRequiredError
+from ledger.model.iceberg.layout import (
+    FIRST_PARTITION_FIELD_ID,
+    PartitionField,
+    PartitionSpec,
+    SortOrder,
+)
 from ledger.model.iceberg.snapshot import (
     MAIN,
     EncryptionKey,
@@ -28,12 +34,6 @@ from ledger.model.iceberg.snapshot import (
     StatisticsFile,
     checked_ref,
     checked_snapshot,
-)
-from projections.iceberg.metadata.layout import (
-    FIRST_PARTITION_FIELD_ID,
-    PartitionField,
-    PartitionSpec,
-    SortOrder,
 )
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.schema_json import schema_from_json, schema_to_json

@@ -14,8 +14,8 @@ from msgspec import UnsetType
 from ledger.evolution.declared.format import Refusal
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.iceberg.layout import SomeSpecs, spec_by_id
 from ledger.model.messages.excerpt import excerpt
-from ledger.model.partition import SomeSpecs, spec_by_id
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.values import decode_value

@@ -13,14 +13,14 @@ from msgspec import Struct
 from ledger.evolution.columns.identifiers import check_identifier_fields
 from ledger.evolution.declared.format import Refusal, refused_retyping
 from ledger.model.errors import InvalidChangeError, UnsupportedError
-from ledger.model.messages.excerpt import excerpt
-from ledger.model.partition import (
+from ledger.model.iceberg.layout import (
     FIRST_PARTITION_FIELD_ID,
     PartitionField,
     PartitionSpec,
     SortField,
     SortOrder,
 )
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
 from ledger.model.types import (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ledger.model import types as t
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms.paths import partition_type
 from ledger.model.transforms.values import Value, decode_value, unit_digits

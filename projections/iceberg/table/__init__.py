@@ -5,7 +5,6 @@ Others may import:
     `trail`             what grows with the history: schemas, snapshots, logs
     `properties`        the table's properties
     `schema`            a ledger's schema as Iceberg's
-    `layout`            its partition specs and sort orders as Iceberg's
     `statistics_files`  the statistics that metadata names
     `file`              the metadata file
 """

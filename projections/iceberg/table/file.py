@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping
 
 from ledger.evolution.state import TableState
 from ledger.model.errors import UnsupportedError
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.iceberg.snapshot import MAIN, SnapshotRef
-from ledger.model.partition import PartitionSpec
 from ledger.model.snapshot import BRANCH_IDS, Branch, Tag
 from projections.iceberg.manifests.facts import UNLAID, TableFacts
 from projections.iceberg.metadata.properties import MAX_REF_AGE, NEVER_MS
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.table import TableMetadata
-from projections.iceberg.table.layout import iceberg_order, iceberg_spec
 from projections.iceberg.table.properties import NAME_MAPPING, name_mapping, properties
 from projections.iceberg.table.statistics_files import partition_statistics, puffin_files
 from projections.iceberg.table.trail import Trail
@@ -52,10 +51,10 @@ def metadata_file(
         # What stands in it comes from the trail.
         schemas=(Schema(trail.schema_id),),
         default_spec_id=state.default_spec_id,
-        partition_specs=tuple(map(iceberg_spec, _specs(state))),
+        partition_specs=_specs(state),
         last_partition_id=state.last_partition_id,
         default_sort_order_id=state.default_order_id,
-        sort_orders=tuple(map(iceberg_order, state.sort_orders)),
+        sort_orders=state.sort_orders,
         properties=_properties(state, trail, named_schema_ids),
         current_snapshot_id=last or None,
         next_row_id=next_row_id,

@@ -17,8 +17,8 @@ from ledger.evolution.bounds import COUNT, NUMBERS, ROW_ID, TIME_MILLIS
 from ledger.evolution.declared.format import Refusal
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.iceberg.layout import SomeSpecs, spec_by_id
 from ledger.model.messages.excerpt import excerpt
-from ledger.model.partition import SomeSpecs, spec_by_id
 from ledger.model.schema import Schema
 from ledger.model.transforms.values import decode_value, encode_value, has_room
 from ledger.model.types import DataType

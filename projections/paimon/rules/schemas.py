@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from ledger.evolution.declared.format import Refusal
 from ledger.evolution.options.deciding import IMMUTABLE_OPTIONS
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.types import DataField
 from ledger.model.types.text import format_type

@@ -11,7 +11,7 @@ from typing import Any
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import PartitionValue, kept_at
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.paths import field_types

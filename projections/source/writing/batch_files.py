@@ -14,8 +14,8 @@ from ledger.log.request import fresh_id
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import PartitionValue
+from ledger.model.iceberg.layout import PartitionField, PartitionSpec
 from ledger.model.messages.similar import meant
-from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.model.schema import Schema, paths_of
 from ledger.model.transforms import Period, Void, transform_of
 from ledger.model.transforms.paths import field_types

@@ -16,7 +16,7 @@ from attrs import define
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.transforms import Identity, Period, transform_of
 from ledger.model.transforms.paths import field_types
 from ledger.model.transforms.values import decode_value, unit_digits

@@ -14,7 +14,7 @@ from ledger.events.commit import OUTSIDE
 from ledger.log.outside.column_values import PersonalColumns
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import kept_at
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.schema import Schema
 from projections.partition_text import PartitionText, key_places, partition_path
 

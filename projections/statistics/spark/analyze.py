@@ -20,7 +20,7 @@ from ledger.locations import below
 from ledger.model.bounded.parquet import bounded_table, opened_stream
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.transforms.values import decode_value
 from ledger.model.types import DataType
 from ledger.model.types.text import format_type

@@ -13,7 +13,7 @@ import pytest
 
 import ledger
 from ledger import InvalidInputError, Schema, Table
-from ledger.model.partition import PartitionSpec
+from ledger.model.iceberg.layout import PartitionSpec
 from ledger.model.types import ArrayType, DataField, MapType, RowType
 from ledger.model.types.text import parse_type
 from ledger.stores.file_access import FileAccess
@@ -205,7 +205,7 @@ def test_nothing_longer_than_its_type_is_written(tmp_path: Path, declared: str, 
         "value": MapType(parse_type("INT NOT NULL"), inner),
     }
     schema = Schema.of({"v": kinds[depth]})
-    files = BatchFiles(str(tmp_path), schema, PartitionSpec(), ("v",), HERE)
+    files = BatchFiles(str(tmp_path), schema, PartitionSpec(0), ("v",), HERE)
 
     def written(value: Any) -> list[pa.RecordBatch]:
         held = {"column": value, "member": {"m": value}, "element": [value], "value": {1: value}}

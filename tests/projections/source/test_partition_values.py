@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from ledger import InvalidInputError, Schema
-from ledger.model.partition import PartitionField, PartitionSpec
+from ledger.model.iceberg.layout import PartitionField, PartitionSpec
 from projections.source.views.column import Column, arrow_type
 from projections.source.views.partition_values import as_text, names_of, typed, typed_column
 
@@ -28,7 +28,8 @@ def spec(spec_id: int, *fields: tuple[int, str, str]) -> PartitionSpec:
     return PartitionSpec(
         spec_id,
         tuple(
-            PartitionField(source, 1000 + n, name, t) for n, (source, name, t) in enumerate(fields)
+            PartitionField(name, t, source, field_id=1000 + n)
+            for n, (source, name, t) in enumerate(fields)
         ),
     )
 

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from ledger import FileChange, MissingDependencyError, NotFoundError, Schema, SetOption, Table
-from ledger.model.partition import PartitionField, PartitionSpec
+from ledger.model.iceberg.layout import PartitionField, PartitionSpec
 from ledger.transforms import bucket
 from projections.dlf import Style, render
 from projections.iceberg.statistics.partition_file import (
@@ -185,7 +185,10 @@ def test_partition_values_of_every_type_become_icebergs() -> None:
         "x": ("BYTES", "ff"),
     }
     schema = Schema.of({name: kind for name, (kind, _) in types.items()})
-    fields = tuple(PartitionField(each.id, 1000 + each.id, each.name) for each in schema.fields)
+    fields = tuple(
+        PartitionField(each.name, "identity", each.id, field_id=1000 + each.id)
+        for each in schema.fields
+    )
     counts = dict.fromkeys(("version", "snapshot_id", "record_count", "file_size_in_bytes"), 1)
     row = {
         **counts,

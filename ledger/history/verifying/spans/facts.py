@@ -30,8 +30,8 @@ from ledger.evolution.table.snapshots import is_named
 from ledger.history.verifying.subject import CommitColumns, Listed, Listings
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange, has_rare_facts, kept_at
+from ledger.model.iceberg.layout import spec_of_id
 from ledger.model.messages.excerpt import excerpt
-from ledger.model.partition import spec_of_id
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.values import decode_value
 from ledger.model.types.walk import walk_fields

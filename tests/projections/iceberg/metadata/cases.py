@@ -21,6 +21,7 @@ from ledger.model.errors import (
     NotFoundError,
     UnsupportedError,
 )
+from ledger.model.iceberg.layout import PartitionSpec, SortOrder
 from ledger.model.iceberg.snapshot import SnapshotRef
 from projections.iceberg.committing import updates as rest
 from projections.iceberg.committing.expiry import Retention, expiring
@@ -40,7 +41,6 @@ from projections.iceberg.committing.requirements import (
     requirement_from_json,
 )
 from projections.iceberg.committing.updates import TableUpdate, table_update_from_json
-from projections.iceberg.metadata.layout import PartitionSpec, SortOrder
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.schema_json import schema_from_json
 from projections.iceberg.metadata.table import TableMetadata

@@ -13,8 +13,7 @@ import msgspec
 from attrs import evolve, field, frozen
 
 from ledger.model.errors import InvalidInputError
-from projections.iceberg.committing import updates
-from projections.iceberg.metadata.layout import (
+from ledger.model.iceberg.layout import (
     NO_ID,
     UNSORTED_ID,
     PartitionField,
@@ -23,6 +22,7 @@ from projections.iceberg.metadata.layout import (
     SortOrder,
     numbered,
 )
+from projections.iceberg.committing import updates
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.types import (
     ListType,

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ledger.model.iceberg.layout import PartitionSpec
 from projections.iceberg.committing.fold_layouts import partition_type
 from projections.iceberg.committing.heads import ancestors, snapshot_id_as_of
 from projections.iceberg.committing.requirements import (
@@ -17,7 +18,6 @@ from projections.iceberg.committing.requirements import (
     requirements_of,
 )
 from projections.iceberg.committing.updates import table_update_from_json
-from projections.iceberg.metadata.layout import PartitionSpec
 from projections.iceberg.metadata.schema import check_features
 from projections.iceberg.metadata.schema_json import schema_from_json, schema_to_json
 from projections.iceberg.metadata.table_json import read_metadata, write_metadata

@@ -10,12 +10,12 @@ import pytest
 from attrs import evolve
 
 from ledger.model.errors import InvalidInputError, UnsupportedError
+from ledger.model.iceberg.layout import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.iceberg.snapshot import MetadataLogEntry, SnapshotLogEntry
 from projections.iceberg.committing.batch import nothing
 from projections.iceberg.committing.fold import apply_updates
 from projections.iceberg.committing.fold_layouts import partition_type
 from projections.iceberg.committing.requirements import StaleBaseError
-from projections.iceberg.metadata.layout import PartitionField, PartitionSpec, SortField, SortOrder
 from projections.iceberg.metadata.table import TableMetadata, check_clocks
 from projections.iceberg.metadata.table_json import read_metadata, write_metadata
 from projections.iceberg.metadata.types import PlainType
