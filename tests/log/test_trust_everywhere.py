@@ -146,6 +146,7 @@ WRITERS = {
     *("delete_files", "delete_tag", "expire_snapshots", "overwrite", "outsourced"),
     *("project", "replace_sort_order", "replace_tag", "revert", "rollback", "seal", "sql"),
     *("set_partition_statistics", "set_statistics", "take_over", "undo", "update_schema"),
+    *("start_serving", "stop_serving", "plan_serving", "plan_stop_serving"),
     *("upgrade", "update_spec", "create", "delete", "fast_forward", "reset"),
 }
 OF_WHAT_THEY_ARE_GIVEN = {

@@ -13,7 +13,9 @@ from ledger.cli.phrases import again
 from ledger.cli.screen import Screen
 from ledger.events.table_events import ServingProtocol
 from ledger.evolution.table.owner import Owner, chosen_protocol
+from ledger.ledger import Ledger
 from ledger.log.request import CommitOptions
+from ledger.table import Table
 
 
 def serve_table(  # noqa: PLR0913 - one option each
@@ -62,30 +64,18 @@ def serve_table(  # noqa: PLR0913 - one option each
     if back and (protocol or source):
         raise UsageError("--back takes no --protocol and no --source")
     lake, screen = place.open(), place.screen
-    handle, words = lake.table(table), ["serve-table", protocol, back]
+    handle = lake.table(table)
     owner = handle.state.owner
     is_promoted = owner.kind == "served" and handle.state.is_promoted
     if not back and (owner.kind == "mirrored" or is_promoted):
-        if writing.expect_version is not None:
-            raise UsageError("--expect-version is of tables that follow no source; leave it out")
-        wanted = protocol or owner.protocol or chosen_protocol(handle.state.schema.options)
-        with screen.progress("promoting") as progress:
-            if dry_run:
-                done = lake.plan_promotion(table, source=source, protocol=wanted)
-            else:
-                options: CommitOptions = {**writing.options(), "asked": words}
-                done = lake.promote(
-                    table, source=source, protocol=wanted, on_progress=progress, **options
-                )
-        planned = Owner("served", wanted, handle.state.version + done.transactions + 1)
-        found = planned if dry_run and done.is_new else handle.state.owner
-        outcome = Outcome(found, dry_run, not done.is_new, done.instructions)
+        outcome = _promoted(lake, handle, screen, protocol, source, writing, is_dry=dry_run)
     elif source is not None:
         raise UsageError("--source is of tables that follow one; leave it out")
     elif dry_run:
         planned = handle.plan_stop_serving() if back else handle.plan_serving(protocol)
         outcome = Outcome(planned, dry_run, repeated=planned == owner)
     else:
+        words = ["serve-table", protocol, back]
         appended = writing.once(
             handle,
             words,
@@ -96,12 +86,41 @@ def serve_table(  # noqa: PLR0913 - one option each
             ),
         )
         # Under an id of before the table may have another owner by now.
-        landed = handle.at(version=appended.version).state.owner
-        outcome = Outcome(landed, dry_run, appended.repeated)
+        found = handle.at(version=appended.version).state.owner
+        outcome = Outcome(found, dry_run, appended.repeated)
     screen.result(
         outcome.document(str(handle.identifier)),
         lambda to: outcome.print(to, str(handle.identifier)),
     )
+
+
+def _promoted(  # noqa: PLR0913 - the flags of one command
+    lake: Ledger,
+    handle: Table,
+    screen: Screen,
+    protocol: ServingProtocol | None,
+    source: str | None,
+    writing: CommitFlags,
+    *,
+    is_dry: bool,
+) -> Outcome:
+    """Promote a table that follows a source for engines, or only plan to."""
+    if writing.expect_version is not None:
+        raise UsageError("--expect-version is of tables that follow no source; leave it out")
+    name, state = str(handle.identifier), handle.state
+    wanted = protocol or state.owner.protocol or chosen_protocol(state.schema.options)
+    with screen.progress("promoting") as progress:
+        if is_dry:
+            done = lake.plan_promotion(name, source=source, protocol=wanted)
+        else:
+            words = ["serve-table", protocol, False]
+            options: CommitOptions = {**writing.options(), "asked": words}
+            done = lake.promote(
+                name, source=source, protocol=wanted, on_progress=progress, **options
+            )
+    planned = Owner("served", wanted, handle.state.version + done.transactions + 1)
+    found = planned if is_dry and done.is_new else handle.state.owner
+    return Outcome(found, is_dry, not done.is_new, done.instructions)
 
 
 @frozen
