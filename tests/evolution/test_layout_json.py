@@ -5,9 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from ledger import AddColumn, InvalidChangeError
+from ledger import AddColumn, InvalidChangeError, InvalidInputError
 from ledger.events.spec_changes import ReplaceSortOrder, UpdatePartitionSpec
+from ledger.events.spec_events import PartitionSpecUpdated
 from ledger.evolution.wire.changes import as_table_change, table_change_from_json
+from ledger.model.iceberg.layout import PartitionField
+from tests.evolution.folds import grown
 
 ADD = {"type": "addPartitionField", "source": ["ts"], "transform": "day"}
 
@@ -65,3 +68,22 @@ def test_changes_of_the_schema_pass_through() -> None:
     given = {"type": "addColumn", "fieldNames": ["a"], "dataType": "INT"}
 
     assert as_table_change(given) == AddColumn(("a",), "INT")
+
+
+def test_a_recorded_partition_field_without_an_id_is_rejected() -> None:
+    field = PartitionField("day", "identity", 0)
+    with pytest.raises(InvalidInputError, match="field day of partition spec 1 has no field-id"):
+        grown(PartitionSpecUpdated((), spec_id=1, fields=(field,)))
+
+
+@pytest.mark.parametrize("key", ["sourceId", "of-a-newer-ledger"])
+def test_a_recorded_field_with_an_unknown_key_is_rejected(key: str) -> None:
+    event = msgspec.to_builtins(
+        PartitionSpecUpdated(
+            (), spec_id=1, fields=(PartitionField("day", "identity", 0, field_id=1000),)
+        )
+    )
+    assert msgspec.convert(event, PartitionSpecUpdated).spec_id == 1
+    event["fields"][0][key] = 1
+    with pytest.raises(msgspec.ValidationError, match=f"unknown field `{key}`"):
+        msgspec.convert(event, PartitionSpecUpdated)
