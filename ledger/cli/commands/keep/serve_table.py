@@ -18,18 +18,21 @@ from ledger.log.request import CommitOptions
 from ledger.table import Table
 
 
+_ProtocolOption = Annotated[
+    ServingProtocol | None,
+    Parameter(
+        show_default=False,
+        help="iceberg (Iceberg REST) or paimon (the Paimon REST API); that of the one format "
+        "which the table declares if left out.",
+    ),
+]
+
+
 def serve_table(  # noqa: PLR0913 - one option each
     table: TableName,
     /,
     *,
-    protocol: Annotated[
-        ServingProtocol | None,
-        Parameter(
-            show_default=False,
-            help="iceberg (Iceberg REST) or paimon (the Paimon REST API); that of the one format "
-            "which the table declares if left out.",
-        ),
-    ] = None,
+    protocol: _ProtocolOption = None,
     back: Annotated[
         bool,
         Parameter(negative="", show_default=False, help="Take the table back from engines."),
