@@ -17,7 +17,6 @@ from ledger.ledger import Ledger
 from ledger.log.request import CommitOptions
 from ledger.table import Table
 
-
 _ProtocolOption = Annotated[
     ServingProtocol | None,
     Parameter(
