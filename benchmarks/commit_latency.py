@@ -29,7 +29,7 @@ from benchmarks.measure import (
 from benchmarks.raw_create import durable_create, plain_create
 from benchmarks.rivals import PROMISES, Change, rivals
 from ledger import AddColumn, Ledger, SchemaChange, SetOption, Table, UpdateComment
-from ledger.opening.setting import TableSetting
+from ledger.opening.context import TableSetting
 from ledger.stores.local import Durability, LocalStore
 
 SHORT = 10

@@ -17,8 +17,8 @@ import cyclopts
 
 from benchmarks.measure import WORKDIR, Figure, Output, Report, question_of, show
 from ledger import FileChange, Ledger, Schema, Table
-from ledger.log.travel import head_state
-from ledger.opening.setting import TableSetting
+from ledger.log.time_travel import head_state
+from ledger.opening.context import TableSetting
 from ledger.stores.local import Durability, LocalStore
 from projections.delta.materialise import project
 

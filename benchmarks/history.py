@@ -22,21 +22,21 @@ from msgspec import Raw
 import ledger
 from ledger.events import SchemaEvent, TableEvent
 from ledger.events.commit import FORMAT, Commit, Transaction
-from ledger.events.schema_changes import SetOption
-from ledger.events.schema_events import (
+from ledger.events.schema import (
     ColumnAdded,
     ColumnCommentUpdated,
     ColumnDropped,
     ColumnRenamed,
     ColumnTypeUpdated,
+    SetOption,
 )
-from ledger.events.snapshot_events import SnapshotCommitted
-from ledger.evolution.fold.table_record import TableStream
-from ledger.evolution.state import TableState
-from ledger.log.caches.checkpoint import Head
+from ledger.events.snapshots import SnapshotCommitted
+from ledger.log.checkpoints import Head
 from ledger.log.codec import digest, encode
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.model.file_change import FileChange
+from ledger.state.records import TableStream
+from ledger.state.table import TableState
 
 SEED = 42
 WIDTH = 200

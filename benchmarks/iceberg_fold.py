@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from ledger.events import TableEvent
-from ledger.events.born.iceberg import IcebergBirth, SnapshotsRemoved
 from ledger.events.commit import Commit, Transaction
-from ledger.events.snapshot_events import SnapshotCommitted
-from ledger.events.table_events import SchemaRecord, TableCreated, TableName, TablePromoted
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.model.types.wire import FieldObject
+from ledger.events.iceberg import IcebergBirth, SnapshotsRemoved
+from ledger.events.snapshots import SnapshotCommitted
+from ledger.events.table import SchemaRecord, TableCreated, TableName, TablePromoted
+from ledger.model.type_json import FieldObject
+from ledger.state.table_builder import TableBuilder
 
 RUNS: Final = 5
 

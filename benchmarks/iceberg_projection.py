@@ -29,11 +29,11 @@ from benchmarks.measure import WORKDIR, Figure, Output, Report, Times, once_each
 from benchmarks.rivals import rivals
 from ledger import AddColumn, FileChange, Ledger, Schema, SetOption, SnapshotPlan, Table
 from ledger.log.layout import CHECKPOINT_INTERVAL
-from ledger.log.travel import head_state
-from ledger.opening.setting import TableSetting
+from ledger.log.time_travel import head_state
+from ledger.opening.context import TableSetting
 from ledger.stores.local import Durability, LocalStore
 from projections.iceberg.materialise import project
-from projections.iceberg.names import Names
+from projections.iceberg.position import Names
 
 Part = Literal["columns", "history"]
 PARTS: tuple[Part, ...] = ("columns", "history")

@@ -26,7 +26,7 @@ from attrs import frozen
 
 import ledger
 from benchmarks.measure import Figure, Output, Report, processor_ns, question_of, show
-from projections.iceberg.metadata.table_json import read_metadata
+from projections.iceberg.table_json import read_metadata
 
 SHORT = 50
 _TABLE = UUID(int=7)

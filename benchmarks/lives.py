@@ -30,11 +30,11 @@ from ledger import (
     Table,
     UpdatePartitionSpec,
 )
-from ledger.opening.setting import TableSetting
+from ledger.opening.context import TableSetting
 from ledger.stores import MemoryStore, Store
+from ledger.stores.concurrency import create_one_by_one
 from ledger.stores.local import Durability, LocalStore
-from ledger.stores.several import create_one_by_one
-from ledger.stores.through import Through
+from ledger.stores.wrappers import Through
 
 NAME = "bench.events"
 PARTITIONS = 1000

@@ -33,7 +33,7 @@ from benchmarks.measure import (
 from ledger import Ledger, SetOption
 from ledger import open as open_ledger
 from ledger.log.layout import CHECKPOINT_INTERVAL
-from ledger.opening.setting import TableSetting
+from ledger.opening.context import TableSetting
 from ledger.stores.local import Durability, LocalStore
 
 AT_MOST_MS = 50

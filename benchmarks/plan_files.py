@@ -28,13 +28,12 @@ from benchmarks.measure import (
     question_of,
     show,
 )
-from ledger.files.change_table import from_table, parquet_of, parsed, to_table
+from ledger.files.change_lists import from_table, parquet_of, parsed, to_table
 from ledger.model.file_change import FileChange
-from ledger.model.iceberg.layout import PartitionField, PartitionSpec
+from ledger.model.iceberg_layout import PartitionField, PartitionSpec
 from ledger.model.schema import Schema
-from ledger.model.transforms.calendar import date_text
-from ledger.planning.plan import FilePlan, TableFilter, plan_files
-from ledger.planning.table_plan import plan_tables
+from ledger.model.single_values import date_text
+from ledger.planning.plan import FilePlan, TableFilter, plan_files, plan_tables
 
 SEED = 42
 DAYS = 1000

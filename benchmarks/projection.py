@@ -29,8 +29,8 @@ from ledger import (
     SortColumn,
     Table,
 )
-from ledger.log.travel import head_state
-from ledger.opening.setting import TableSetting
+from ledger.log.time_travel import head_state
+from ledger.opening.context import TableSetting
 from ledger.stores.local import Durability, LocalStore
 from projections.paimon.materialise import project
 

@@ -18,14 +18,14 @@ from benchmarks.history import TABLE, WIDTH, bodies, fingerprint, lake_at
 from benchmarks.measure import WORKDIR, Figure, Output, Report, in_turn, question_of, show
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.state import TableState
+from ledger.history.garbage import unsealed
 from ledger.history.older import TableLog
-from ledger.history.sealing import unsealed
-from ledger.history.verifying.subject import Subject
+from ledger.history.verify_subject import Subject
 from ledger.log.codec import Codec, digest
 from ledger.log.replay import START
-from ledger.log.travel import at_version
+from ledger.log.time_travel import at_version
+from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
 from tests.log.long_logs import Without
 
 COMMITS_A_SECOND = 60_000

@@ -14,7 +14,7 @@ from attrs import frozen
 
 import ledger
 from ledger import AddColumn, Ledger, Schema
-from ledger.opening.setting import TableSetting
+from ledger.opening.context import TableSetting
 from ledger.stores.local import Durability, LocalStore
 
 NAME = "bench.shared"

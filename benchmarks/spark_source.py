@@ -29,14 +29,13 @@ from benchmarks.measure import WORKDIR, Figure, Output, Report, Spent, in_turn, 
 from ledger.log.codec import digest, encode
 from ledger.log.layout import SEGMENT_LENGTH, Layout
 from projections.source import register
-from projections.source.planning.asked import VERSIONS_PER_PARTITION
-from projections.source.span import End
-from projections.source.views.column import spark_ddl
-from projections.source.views.reading import scanned
-from projections.source.views.scan import Scan
-from projections.source.views.view import view_of
+from projections.source.columns import spark_ddl
+from projections.source.data_source import scanned
+from projections.source.options import VERSIONS_PER_PARTITION
+from projections.source.span_reading import End, Scan
+from projections.source.view import view_of
 from projections.source.worker import begin_task
-from projections.statistics.spark.session import spark_session
+from projections.statistics.session import spark_session
 
 if TYPE_CHECKING:
     import pyarrow as pa

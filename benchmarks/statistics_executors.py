@@ -46,10 +46,10 @@ from benchmarks.spark_source import session_on
 from benchmarks.statistics_refresh import NAME, lake_at
 from benchmarks.statistics_spark import counted_anew, jobs_timed
 from projections.statistics import Kept, refresh
-from projections.statistics.keeping.materialise import keep_share
-from projections.statistics.spark.executors import OnSpark, answers, lessening
-from projections.statistics.spark.session import active_session
-from projections.statistics.spark.source import LogSource
+from projections.statistics.materialise import keep_share
+from projections.statistics.session import active_session
+from projections.statistics.spark_executors import OnSpark, answers, lessening
+from projections.statistics.spark_source import LogSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,10 +17,9 @@ import cyclopts
 import ledger
 from benchmarks.measure import WORKDIR, Figure, Output, Report, Spent, in_turn, question_of, show
 from ledger import FileChange, Table
-from projections.statistics import Kept, refresh
-from projections.statistics.shown import query
-from projections.statistics.spark.many import refresh_all
-from projections.statistics.spark.session import cores_of, spark_session
+from projections.statistics import Kept, query, refresh
+from projections.statistics.session import cores_of, spark_session
+from projections.statistics.spark_many import refresh_all
 
 _MANY = 20
 """Of so many tables the first has the most files, and each next one a quarter fewer."""

@@ -37,14 +37,13 @@ from benchmarks.measure import (
 )
 from ledger.events import TableEvent
 from ledger.events.commit import FORMAT, Commit, Transaction
-from ledger.events.snapshot_events import NO_FILES, ChangesReference, SnapshotCommitted
-from ledger.files.change_table import parquet_of, to_table
+from ledger.events.snapshots import NO_FILES, ChangesReference, SnapshotCommitted
+from ledger.files.change_lists import parquet_of, to_table
 from ledger.log.codec import digest, encode
 from ledger.model.file_change import FileChange
-from projections.statistics import Kept, refresh
-from projections.statistics.keeping.materialise import Engine as Keeping
-from projections.statistics.shown import query
-from projections.statistics.spark.engine import Engine, Engines
+from projections.statistics import Kept, query, refresh
+from projections.statistics.engine import Engine, Engines
+from projections.statistics.materialise import Engine as Keeping
 
 SEED = 42
 START_MILLIS = 1_700_000_000_000

@@ -40,11 +40,10 @@ from benchmarks.measure import (
 )
 from benchmarks.spark_source import session_on
 from benchmarks.statistics_refresh import NAME, SUMS, lake_at
-from projections.statistics import Kept, refresh
-from projections.statistics.shown import query
-from projections.statistics.spark import executors
-from projections.statistics.spark.executors import OnSpark, answers
-from projections.statistics.spark.source import LogSource
+from projections.statistics import Kept, query, refresh
+from projections.statistics import spark_executors as executors
+from projections.statistics.spark_executors import OnSpark, answers
+from projections.statistics.spark_source import LogSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -34,7 +34,21 @@ import ledger.stores  # noqa: F401
 
 if TYPE_CHECKING:
     __version__: str
-    from ledger.events.schema_changes import (
+    from ledger.decide.change_json import (
+        schema_change_from_json,
+        schema_change_to_json,
+        schema_from_json,
+    )
+    from ledger.decide.schema_batch import evolve
+    from ledger.events.layout import (
+        AddPartitionField,
+        RemovePartitionField,
+        RenamePartitionField,
+        ReplaceSortOrder,
+        SortColumn,
+        UpdatePartitionSpec,
+    )
+    from ledger.events.schema import (
         AddColumn,
         DropColumn,
         DropPrimaryKey,
@@ -52,21 +66,7 @@ if TYPE_CHECKING:
         UpdateColumnType,
         UpdateComment,
     )
-    from ledger.events.spec_changes import (
-        AddPartitionField,
-        RemovePartitionField,
-        RenamePartitionField,
-        ReplaceSortOrder,
-        SortColumn,
-        UpdatePartitionSpec,
-    )
-    from ledger.evolution.evolve import evolve
-    from ledger.evolution.wire.changes import (
-        schema_change_from_json,
-        schema_change_to_json,
-        schema_from_json,
-    )
-    from ledger.files.registering.like import schema_of_files
+    from ledger.files.parquet_schema import schema_of_files
     from ledger.files.snapshot_plan import SnapshotPlan
     from ledger.ledger import Ledger, open  # noqa: A004 - `ledger.open(url)` is what reads well
     from ledger.model.errors import (
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
         UpgradeRequiredError,
     )
     from ledger.model.file_change import FileChange
-    from ledger.model.identifier import Identifier
+    from ledger.model.names import Identifier
     from ledger.model.schema import Schema, ViewSchema
     from ledger.model.types import DataField
     from ledger.table import Table
@@ -164,7 +164,7 @@ _HOMES = {
         "Ledger",
         "open",
     ),
-    "ledger.events.schema_changes": (
+    "ledger.events.schema": (
         "AddColumn",
         "DropColumn",
         "DropPrimaryKey",
@@ -182,7 +182,7 @@ _HOMES = {
         "UpdateColumnType",
         "UpdateComment",
     ),
-    "ledger.events.spec_changes": (
+    "ledger.events.layout": (
         "AddPartitionField",
         "RemovePartitionField",
         "RenamePartitionField",
@@ -190,12 +190,12 @@ _HOMES = {
         "SortColumn",
         "UpdatePartitionSpec",
     ),
-    "ledger.evolution.wire.changes": (
+    "ledger.decide.change_json": (
         "schema_change_from_json",
         "schema_change_to_json",
         "schema_from_json",
     ),
-    "ledger.evolution.evolve": ("evolve",),
+    "ledger.decide.schema_batch": ("evolve",),
     "ledger.model.errors": (
         "AlreadyExistsError",
         "ColumnExistsError",
@@ -217,9 +217,9 @@ _HOMES = {
         "UnsupportedError",
         "UpgradeRequiredError",
     ),
-    "ledger.files.registering.like": ("schema_of_files",),
+    "ledger.files.parquet_schema": ("schema_of_files",),
     "ledger.model.file_change": ("FileChange",),
-    "ledger.model.identifier": ("Identifier",),
+    "ledger.model.names": ("Identifier",),
     "ledger.model.schema": ("Schema", "ViewSchema"),
     "ledger.model.types": ("DataField",),
     "ledger.files.snapshot_plan": ("SnapshotPlan",),

@@ -7,7 +7,7 @@ by one entry point of its package's metadata:
     delta = "projections.delta.format:DELTA"
 
 To add one, add a folder with an object like `Format` and that line. Its rules are asked whenever a
-change of a table that declares it is decided; see `ledger.evolution.declared.format` for the
+change of a table that declares it is decided; see `ledger.decide.format_rules` for the
 questions and the values that they carry, and `projections.iceberg.rules` for an example. They are
 pure: no clock, no I/O, the same answer everywhere. Importing them should be cheap: a process that
 commits imports those of the tables that it meets. Its other parts are each imported when they are
@@ -21,10 +21,10 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Literal, Protocol
 
-from ledger.evolution.declared.format import FormatRules, Refusal
-from ledger.evolution.declared.rules import DEFAULT_FORMATS
+from ledger.decide.format_rules import FormatRules, Refusal
 from ledger.model.errors import MissingDependencyError
-from ledger.model.installed import Offer, look_anew, missing, offers, unloadable
+from ledger.model.plugins import Offer, look_anew, missing, offers, unloadable
+from ledger.state.declared_formats import DEFAULT_FORMATS
 
 FORMATS = "lakeledger.formats"
 """The group of entry points: by a format's name, an object like `Format`."""
@@ -59,7 +59,7 @@ Part = Literal[
   files that its engines' manifests list, for `TableAt.files` and `TableAt.plan`;
 - `promoter`: what lets the ledger own a table that others owned, for `Ledger.promote`;
 - `engine_manifests`: what its engines' manifest lists and manifests say to the statistics: a
-  `projections.statistics.reading.engine_manifests.EngineManifests`;
+  `projections.statistics.engine_files.EngineManifests`;
 - `publisher`: what lets its readers find statistics: a
   `projections.statistics.publishing.Publisher`, for `lakeledger stats --publish`.
 """

@@ -1,4 +1,4 @@
-"""Ledger: the handle on everything under one root: databases, tables, views."""
+"""Ledger: the handle on one ledger: databases, tables, views."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 from attrs import evolve
 from msgspec.structs import replace
 
-from ledger.events.catalog_events import CatalogEvent, ViewChange, ViewCreated
+from ledger.events.catalog import CatalogEvent, ViewChange, ViewCreated
 from ledger.events.commit import Commit
-from ledger.events.table_events import TableCreated, TableDropped, TableName
-from ledger.evolution.catalog.builder import identifier_of
-from ledger.evolution.catalog.state import EMPTY_CATALOG, CatalogState, TableEntry, ViewEntry
+from ledger.events.table import TableCreated, TableDropped, TableName
 from ledger.locations import Place, is_absolute, place_of
 from ledger.log.append import Appender
-from ledger.log.landing import find_commit, noting, unfinished, unknown
+from ledger.log.commit_queue import EXIT_WAITS_S
+from ledger.log.outcome import find_commit, noting, unfinished, unknown
 from ledger.log.request import (
     Appended,
     CommitOptions,
@@ -37,7 +36,6 @@ from ledger.log.request import (
     request_of,
 )
 from ledger.log.stream_log import StreamLog, wait_for_caches
-from ledger.log.worker import EXIT_WAITS_S
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import (
@@ -50,41 +48,41 @@ from ledger.model.errors import (
     StoreError,
     TableDroppedError,
 )
-from ledger.model.identifier import Identifier
 from ledger.model.instant import millis
-from ledger.model.messages.excerpt import html_table, moment
+from ledger.model.messages import html_table, moment
+from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
-from ledger.observing.notices import is_heard, tell
-from ledger.observing.told import told_commit
-from ledger.opening.place import refuse_location
-from ledger.opening.root import ROOT_KEY, begin_root, read_root
-from ledger.opening.setting import Progress, TableSetting, no_progress
+from ledger.observing.events import is_heard, tell
+from ledger.observing.tracing import told_commit
+from ledger.opening.context import Progress, Settled, TableSetting, no_progress
+from ledger.opening.ledger_file import ROOT_KEY, begin_root, read_root, refuse_location
 from ledger.opening.streams import catalog_stream
-from ledger.opening.whereabouts import Settled
+from ledger.state.catalog import EMPTY_CATALOG, CatalogState, TableEntry, ViewEntry
+from ledger.state.catalog_builder import identifier_of
 from ledger.stores import client_options, open_store
 from ledger.stores.file_access import FileAccess, endpoint_of
-from ledger.stores.log_alone import Trust, trusting
+from ledger.stores.wrappers import Trust, trusting
 from ledger.table import PROTOCOL, WANTED_ENTRIES, Table
 
 # Rooms that only writing needs are entered by the methods that write: to read starts fast.
 if TYPE_CHECKING:
     from ledger.audit.entries import Entry
-    from ledger.audit.tables import Sightings
+    from ledger.audit.listings import Sightings
     from ledger.audit.views import Rows
-    from ledger.events.spec_changes import AddPartitionField, SortColumn
-    from ledger.events.table_events import ServingProtocol
-    from ledger.evolution.catalog.history import PastTable
-    from ledger.evolution.catalog.requests import CatalogRequest
-    from ledger.evolution.declared.commit_rules import Asker
-    from ledger.history.erasing import Erasure, Sought
-    from ledger.history.erasing import Progress as ErasureProgress
+    from ledger.decide.catalog_requests import CatalogRequest
+    from ledger.decide.commit_policies import Asker
+    from ledger.events.layout import AddPartitionField, SortColumn
+    from ledger.events.table import ServingProtocol
+    from ledger.history.erasure import Erasure, Sought
+    from ledger.history.erasure import Progress as ErasureProgress
     from ledger.history.older import TableLog
-    from ledger.history.verifying.births import NamedBirth
+    from ledger.history.verify_surroundings import NamedBirth
     from ledger.model.file_change import PartitionValue
     from ledger.model.schema import FieldIdPolicy
-    from ledger.moving.places import Findings
     from ledger.opening.given_schema import GivenSchema
     from ledger.plan import ClockPlan
+    from ledger.relocation.moving import Findings
+    from ledger.state.catalog_builder import PastTable
     from ledger.transforms import Term
 
 T = TypeVar("T")
@@ -438,7 +436,7 @@ class Ledger:
             >>> [(each.label, each.version) for each in lake.find_everywhere("monday").entries]
             [('shop.orders (dropped)', 3)]
         """
-        from ledger.audit.tables import Searched, sightings
+        from ledger.audit.listings import Searched, sightings
 
         births = self._births()
         tables = [
@@ -470,7 +468,7 @@ class Ledger:
             >>> "shop.orders" in lake.report()
             True
         """
-        from ledger.audit.report.page import ledger_page
+        from ledger.audit.report import ledger_page
 
         names = [f"{each}.{name}" for each in self.databases() for name in self.tables(each)]
         tables = {name: self.table(name) for name in names}
@@ -494,7 +492,7 @@ class Ledger:
             [('shop.orders', 0), ('', 0)]
         """
         from ledger.audit.entries import wanted_of
-        from ledger.audit.tables import whole_log
+        from ledger.audit.listings import whole_log
 
         if database is not None:
             self.state.database(database)
@@ -553,7 +551,7 @@ class Ledger:
             >>> lake.create_database("audit", {"owner": "ann"}, author="ann").version
             2
         """
-        from ledger.evolution.catalog.requests import CreateDatabase
+        from ledger.decide.catalog_requests import CreateDatabase
 
         return self._ask(CreateDatabase(name, options or {}), commit)
 
@@ -573,7 +571,7 @@ class Ledger:
             >>> dict(lake.state.database("shop").options)
             {'owner': 'bob'}
         """
-        from ledger.evolution.catalog.requests import AlterDatabase
+        from ledger.decide.catalog_requests import AlterDatabase
 
         return self._ask(AlterDatabase(name, tuple(removals), updates or {}), commit)
 
@@ -587,7 +585,7 @@ class Ledger:
             >>> lake.databases()
             ['shop']
         """
-        from ledger.evolution.catalog.requests import DropDatabase
+        from ledger.decide.catalog_requests import DropDatabase
 
         return self._ask(DropDatabase(name), commit)
 
@@ -657,8 +655,8 @@ class Ledger:
             >>> visits.at().schema.names
             ('day', 'city')
         """
-        from ledger.evolution.catalog.requests import CreateTable
-        from ledger.opening.birth import born
+        from ledger.decide.catalog_requests import CreateTable
+        from ledger.opening.creation import born
         from ledger.opening.given_schema import as_schema
 
         name = Identifier.parse(identifier)
@@ -970,8 +968,8 @@ class Ledger:
             InvalidInputError: The birth says what no log may hold.
 
         Example:
-            >>> from ledger.events.born.delta import DeltaBirth
-            >>> from ledger.evolution.fold.schema_record import schema_record
+            >>> from ledger.events.imported import DeltaBirth
+            >>> from ledger.state.schema_record import schema_record
             >>> birth = {
             ...     "schema": schema_record(orders.state.schema),
             ...     "field_id_policy": "paimon",
@@ -980,8 +978,8 @@ class Ledger:
             >>> lake.adopt_table("shop.visits", birth).state.origin.source
             '/web/visits'
         """
-        from ledger.evolution.catalog.requests import CreateDatabase, CreateTable
-        from ledger.evolution.in_logs import check_said, parts_of_birth
+        from ledger.decide.catalog_requests import CreateDatabase, CreateTable
+        from ledger.decide.recorded_values import check_said, parts_of_birth
 
         name = Identifier.parse(identifier)
         check_said(parts_of_birth(birth), f"the birth of {name}")
@@ -1054,7 +1052,7 @@ class Ledger:
                 table.log.layout.commit(0),
             )
         if state.dropped:
-            from ledger.opening.birth import finish_drop
+            from ledger.opening.creation import finish_drop
 
             finish_drop(self._appender, table.log, entry)
             raise TableDroppedError(f"table {entry.identifier} was dropped")
@@ -1076,7 +1074,7 @@ class Ledger:
                 "written",
                 table.log.layout.commit(0),
             )
-        from ledger.opening.birth import bear
+        from ledger.opening.creation import bear
 
         bear(self.log, entry, table.log, self._setting.patience)
 
@@ -1087,12 +1085,12 @@ class Ledger:
             DamagedLogError: It was there once.
         """
         self._refuse_lost(entry, table)
-        from ledger.opening.birth import bear
+        from ledger.opening.creation import bear
 
         bear(self.log, entry, table.log, self._setting.patience)
 
     def _refuse_lost(self, entry: TableEntry, table: Table) -> None:
-        from ledger.opening.birth import was_born
+        from ledger.opening.creation import was_born
 
         # The note of a birth comes after the birth, which may be somebody's right now.
         if was_born(self.log, entry.table_id) and table.log.refresh() is None:
@@ -1115,7 +1113,7 @@ class Ledger:
             >>> lake.tables()
             ['shop.sales']
         """
-        from ledger.evolution.catalog.requests import RenameTable
+        from ledger.decide.catalog_requests import RenameTable
 
         names = Identifier.parse(source), Identifier.parse(destination)
         return self._ask(RenameTable(*names), commit)
@@ -1133,7 +1131,7 @@ class Ledger:
             >>> lake.tables()
             []
         """
-        from ledger.opening.birth import drop_asked
+        from ledger.opening.creation import drop_asked
 
         name = Identifier.parse(identifier)
         options: CommitOptions = {**commit}
@@ -1157,7 +1155,7 @@ class Ledger:
                 raise
             return landed
         except (DamagedLogError, StoreError, PermissionError):
-            from ledger.evolution.catalog.requests import DropTable
+            from ledger.decide.catalog_requests import DropTable
 
             gone = self.state.table(name)
             return self._commit(lambda: DropTable(name, gone.table_id), request)
@@ -1178,7 +1176,7 @@ class Ledger:
 
         Another table may have the name since, and is not what was to be dropped.
         """
-        from ledger.opening.birth import finish_drop, may_be_renamed
+        from ledger.opening.creation import finish_drop, may_be_renamed
 
         for entry in [*self.state.tables.values()]:
             if entry.identifier == name or not may_be_renamed(entry):
@@ -1195,7 +1193,7 @@ class Ledger:
         Raises:
             FormatError: A rule does not allow it.
         """
-        from ledger.evolution.declared.commit_rules import refuse_in_catalog
+        from ledger.decide.commit_policies import refuse_in_catalog
 
         if entry is not None:
             named = entry.identifier
@@ -1209,7 +1207,7 @@ class Ledger:
     ) -> Appended[CatalogState]:
         """Let the catalog forget a table that was sealed, and record that this was asked."""
         if entry is not None:
-            from ledger.opening.birth import finish_drop
+            from ledger.opening.creation import finish_drop
 
             # In the name of whoever sealed it, who may have died since.
             finish_drop(self._appender, table.log, entry)
@@ -1256,7 +1254,7 @@ class Ledger:
             >>> lake.views("shop")
             ['ids']
         """
-        from ledger.evolution.catalog.requests import CreateView
+        from ledger.decide.catalog_requests import CreateView
 
         name = Identifier.parse(identifier)
         asked = ["CreateView", str(name), repr(schema)]
@@ -1294,7 +1292,7 @@ class Ledger:
             >>> lake.view("shop.ids").schema.comment
             'all ids'
         """
-        from ledger.evolution.catalog.requests import AlterView
+        from ledger.decide.catalog_requests import AlterView
 
         return self._ask(AlterView(Identifier.parse(identifier), tuple(changes)), commit)
 
@@ -1314,7 +1312,7 @@ class Ledger:
             >>> lake.views("shop")
             ['keys']
         """
-        from ledger.evolution.catalog.requests import RenameView
+        from ledger.decide.catalog_requests import RenameView
 
         names = Identifier.parse(source), Identifier.parse(destination)
         return self._ask(RenameView(*names), commit)
@@ -1332,7 +1330,7 @@ class Ledger:
             >>> lake.views("shop")
             []
         """
-        from ledger.evolution.catalog.requests import DropView
+        from ledger.decide.catalog_requests import DropView
 
         return self._ask(DropView(Identifier.parse(identifier)), commit)
 
@@ -1346,7 +1344,7 @@ class Ledger:
             >>> found.verdict, found.ties
             ('unknown', ())
         """
-        from ledger.moving.places import found
+        from ledger.relocation.moving import found
 
         return found(self)
 
@@ -1367,8 +1365,8 @@ class Ledger:
             >>> lake.record_move().state.place == lake.url
             True
         """
-        from ledger.evolution.catalog.requests import MoveLedger
-        from ledger.moving.places import prepare
+        from ledger.decide.catalog_requests import MoveLedger
+        from ledger.relocation.moving import prepare
 
         was = self.state.place
         request = self._request(["MoveLedger", self.url], commit)
@@ -1389,8 +1387,8 @@ class Ledger:
             >>> lake.record_alias().state.aliases  # it was opened where it is said to be
             ()
         """
-        from ledger.evolution.catalog.requests import AliasLedger
-        from ledger.moving.places import refuse_other_storage
+        from ledger.decide.catalog_requests import AliasLedger
+        from ledger.relocation.moving import refuse_other_storage
 
         was = self.state.place
         request = self._request(["AliasLedger", self.url], commit)
@@ -1417,8 +1415,8 @@ class Ledger:
             >>> lake.record_copy().state.copied_from == before != lake.ledger_id
             True
         """
-        from ledger.evolution.catalog.requests import CopyLedger
-        from ledger.moving.places import prepare, refuse_same_storage
+        from ledger.decide.catalog_requests import CopyLedger
+        from ledger.relocation.moving import prepare, refuse_same_storage
 
         request = self._request(["CopyLedger", self.url], commit)
         landed = self._appender.landings.before(request)
@@ -1468,7 +1466,7 @@ class Ledger:
             >>> plan.values, [(each.stream, each.versions) for each in plan.standing]
             (0, [('catalog', (0, 1)), ('shop.orders', (0, 1, 2))])
         """
-        from ledger.history.erasing import Erasure, found, standing
+        from ledger.history.erasure import Erasure, found, standing
 
         told = on_progress or _tell_nobody
         sought, streams = self._sought(author, text, table, column, value)
@@ -1558,8 +1556,8 @@ class Ledger:
         told: ErasureProgress,
     ) -> Erasure:
         """Record that values go, then take them away."""
-        from ledger.evolution.catalog.requests import EraseValues
-        from ledger.history.erasing import Erasure, erase, found, standing
+        from ledger.decide.catalog_requests import EraseValues
+        from ledger.history.erasure import Erasure, erase, found, standing
 
         personal = self.log.personal
         # Without the text: a digest of it would let anybody try names.
@@ -1590,8 +1588,7 @@ class Ledger:
         value: PartitionValue,
     ) -> tuple[Sought, Iterable[tuple[str, StreamLog[Any, Any]]]]:
         """Return what an erasure is about, and the streams whose lines may hold it."""
-        from ledger.history.erasing import SoughtPerson
-        from ledger.history.erasing_columns import sought_column
+        from ledger.history.erasure import SoughtPerson, sought_column
         from ledger.history.older import schemas_ever
 
         if table is None and column is None and value is None:
@@ -1609,7 +1606,7 @@ class Ledger:
     def _rendered_anew(self, folder: str) -> Iterator[str]:
         """Make files of engines anew that may hold what was erased; yield which cannot be."""
         from ledger.formats import having, part
-        from ledger.log.outside.column_values import folder_of
+        from ledger.log.personal_data import folder_of
 
         for each in self._births():
             own = folder_of(each.table_id)
@@ -1640,7 +1637,7 @@ class Ledger:
 
     def _births(self) -> list[NamedBirth]:
         """Return every table that ever was."""
-        from ledger.history.verifying.births import Births
+        from ledger.history.verify_surroundings import Births
 
         head = self.state.version
         return [*Births.of(read.commit for read in self.log.commits(0, head))]
@@ -1690,9 +1687,9 @@ class Ledger:
     def _commit(
         self, make: Callable[[], CatalogRequest | None], request: Request
     ) -> Appended[CatalogState]:
-        from ledger.evolution.catalog.intent import CatalogIntent
-        from ledger.evolution.catalog.requests import CopyLedger
-        from ledger.opening.birth import NOTHING
+        from ledger.decide.catalog import CatalogIntent
+        from ledger.decide.catalog_requests import CopyLedger
+        from ledger.opening.creation import NOTHING
 
         def land() -> Appended[CatalogState]:
             landed = self._appender.landings.before(request)
@@ -1711,7 +1708,7 @@ class Ledger:
             return told_commit(land, stream=self.log, commit_id=request.commit_id)
 
     def _asker(self, request: Request) -> Asker:
-        from ledger.evolution.declared.commit_rules import Asker
+        from ledger.decide.commit_policies import Asker
 
         return Asker(request.author, request.message, self._setting.now_millis)
 

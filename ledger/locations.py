@@ -1,4 +1,4 @@
-"""Places: which texts mean one file, and what lies in what. Pure functions of the texts.
+"""Locations: canonical forms and containment of paths and URLs. Pure.
 
 A place on this machine is a path: `/lake/a`, `file:///lake/a` and `file:/lake/a` are one, and
 empty, `.` and `..` segments mean what they mean to a file system, but for symbolic links. A place
@@ -17,8 +17,8 @@ from unicodedata import normalize
 from attrs import field, frozen
 from msgspec import Struct
 
+from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import InvalidChangeError, InvalidInputError
-from ledger.model.messages.credentials import advice, carries_credentials
 
 LOCAL: Final = "file"
 """The family of places on this machine."""

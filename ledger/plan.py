@@ -1,4 +1,4 @@
-"""What a change would come to, before it is made; nothing is written.
+"""Plan of a change: its effects, before anything is written.
 
 Of a table's schema and layout: facts, differences, and each format's verdict. Of a stream's times:
 what a correction would say.
@@ -15,22 +15,22 @@ from attrs import frozen
 from msgspec.structs import replace
 
 from ledger.audit.difference import DiffRow, differences
-from ledger.audit.migrating.trial import folded
+from ledger.audit.migration import folded
+from ledger.decide.clock import CorrectClock
+from ledger.decide.commit_policies import Asker, commit_refusals, rules_that_count
+from ledger.decide.format_checks import problems, refuse_unknown
+from ledger.decide.format_rules import Formats, History
+from ledger.decide.operations import in_words
+from ledger.decide.table_decision import Decided, TableWishes
 from ledger.events import SchemaChange, SpecChange, TableEvent
-from ledger.evolution.decide_clock import CorrectClock
-from ledger.evolution.declared.asking import problems, refuse_unknown
-from ledger.evolution.declared.commit_rules import Asker, commit_refusals, rules_that_count
-from ledger.evolution.declared.format import Formats, History
-from ledger.evolution.declared.rules import Rules
-from ledger.evolution.operations import in_words
-from ledger.evolution.state import TableState
-from ledger.evolution.table.decision import Decided, TableWishes
 from ledger.formats import part_if_any
 from ledger.log.stream_log import StreamLog
-from ledger.log.travel import at_timestamp, head_state
+from ledger.log.time_travel import at_timestamp, head_state
 from ledger.model.errors import FormatError, InvalidChangeError, InvalidInputError, NotFoundError
 from ledger.model.instant import TimestampInstant, millis
-from ledger.model.messages.excerpt import first_few, html_table
+from ledger.model.messages import first_few, html_table
+from ledger.state.declared_formats import Rules
+from ledger.state.table import TableState
 
 
 @frozen

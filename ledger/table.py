@@ -14,16 +14,9 @@ from msgspec import UNSET
 
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import (
-    NO_FILES,
-    ChangesReference,
-    ListingEvent,
-    SnapshotCommitted,
-)
-from ledger.events.table_events import OwnerSet, ServingProtocol
-from ledger.evolution.state import TableState
-from ledger.evolution.stream import Landed
-from ledger.files.change_file import (
+from ledger.events.snapshots import NO_FILES, ChangesReference, ListingEvent, SnapshotCommitted
+from ledger.events.table import OwnerSet, ServingProtocol
+from ledger.files.change_lists import (
     INLINE_LIMIT,
     commit_files,
     event_files,
@@ -42,9 +35,9 @@ from ledger.history.older import (
 )
 from ledger.locations import is_absolute
 from ledger.log.append import Appender
-from ledger.log.landing import find_commit, noting
+from ledger.log.outcome import find_commit, noting
 from ledger.log.request import Appended, CommitOptions, Request, fresh_id, request_of
-from ledger.log.travel import at_timestamp, at_version, head_state
+from ledger.log.time_travel import at_timestamp, at_version, head_state
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import (
@@ -56,7 +49,6 @@ from ledger.model.errors import (
     StoreError,
 )
 from ledger.model.file_change import FileChange
-from ledger.model.identifier import Identifier
 from ledger.model.instant import (
     Instant,
     SnapshotInstant,
@@ -66,13 +58,15 @@ from ledger.model.instant import (
     instant_of,
     millis,
 )
-from ledger.model.messages.excerpt import excerpt, html_table
-from ledger.model.path_text import whole_path
+from ledger.model.messages import excerpt, html_table
+from ledger.model.names import Identifier, whole_path
 from ledger.model.schema import Schema, paths_of
 from ledger.model.snapshot import CommitKind
-from ledger.observing.told import told_commit
-from ledger.opening.setting import Plan, Progress, TableSetting, no_progress
+from ledger.observing.tracing import told_commit
+from ledger.opening.context import Plan, Progress, TableSetting, no_progress
 from ledger.opening.streams import OpenedTable, catalog_stream
+from ledger.state.stream import Landed
+from ledger.state.table import TableState
 from ledger.stores.file_access import FileAccess
 from ledger.table_at import TableAt
 from ledger.table_branch import Paths, TableBranch
@@ -82,29 +76,29 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from ledger.audit.column_history import Lives
     from ledger.audit.difference import TableDiff
     from ledger.audit.entries import Entry
-    from ledger.audit.lives import Lives
-    from ledger.audit.migrating.undoing import Undoing
-    from ledger.audit.partitions import RunningSums
+    from ledger.audit.listings import RunningSums
+    from ledger.audit.undo import Undoing
     from ledger.audit.views import Blames, Rows
-    from ledger.evolution.declared.commit_rules import Asker, House
-    from ledger.evolution.declared.personal import Marked
-    from ledger.evolution.table import changes as table_changes
-    from ledger.evolution.table.changes import Isolation, TableChange
-    from ledger.evolution.table.conflicts.touched import RecentlyTouched
-    from ledger.evolution.table.intent import Judged, TableIntent
-    from ledger.evolution.table.owner import Owner
-    from ledger.evolution.tree.past import PastColumns
-    from ledger.evolution.wire.changes import as_table_change
+    from ledger.decide import changes as table_changes
+    from ledger.decide.change_json import as_table_change
+    from ledger.decide.changes import Isolation, TableChange
+    from ledger.decide.commit_policies import Asker, House
+    from ledger.decide.conflicts import RecentlyTouched
+    from ledger.decide.personal_columns import Marked
+    from ledger.decide.table import Judged, TableIntent
     from ledger.files.snapshot_plan import SnapshotPlan
     from ledger.formats import INSTALLED
-    from ledger.log.outside.column_values import Keeping, Writing
+    from ledger.log.personal_data import Keeping, Writing
     from ledger.model.file_change import PartitionValue
-    from ledger.model.iceberg.snapshot import BlobMetadata
-    from ledger.moving.replaying import Replay, Step
+    from ledger.model.iceberg_objects import BlobMetadata
     from ledger.plan import ChangePlan, ClockPlan
     from ledger.planning.filter import Filter
+    from ledger.relocation.replaying import Replay, Step
+    from ledger.state.columns import PastColumns
+    from ledger.state.owner import Owner
     from ledger.updates import ReplaceOrder, UpdateSchema, UpdateSpec
 
 PROTOCOL = its.one_of(*get_args(ServingProtocol))
@@ -452,7 +446,7 @@ class Table:
             >>> _ = orders.replay(lambda step: print(step.version), first=2)
             2
         """
-        from ledger.moving.replaying import Replay
+        from ledger.relocation.replaying import Replay
 
         if isinstance(until, TableAt):
             last = until.state.version
@@ -536,7 +530,7 @@ class Table:
             >>> orders.sql("ALTER TABLE shop.orders ADD COLUMN note STRING").state.schema.names
             ('id', 'note')
         """
-        from ledger.sql.conditional import on_state
+        from ledger.sql.parser import on_state
         from ledger.sql.statement import action_of, asked_of
 
         # It may have landed when the table had another name.
@@ -593,7 +587,7 @@ class Table:
             >>> [(each.format, len(each.refusals)) for each in planned.verdicts if each.is_declared]
             [('paimon', 0), ('iceberg', 0)]
         """
-        from ledger.evolution.declared.commit_rules import Asker
+        from ledger.decide.commit_policies import Asker
         from ledger.formats import INSTALLED
         from ledger.plan import plan_changes
 
@@ -808,8 +802,8 @@ class Table:
             >>> orders.report().startswith("<!doctype html>")
             True
         """
-        from ledger.audit.partitions import RunningSums
-        from ledger.audit.report.page import table_page
+        from ledger.audit.listings import RunningSums
+        from ledger.audit.report import table_page
 
         at = self.at()
         commits, sums = self.events(0, at.version), RunningSums(at.state)
@@ -849,7 +843,7 @@ class Table:
 
     def _lives(self, path: tuple[str, ...] = ()) -> Lives:
         """Return the columns that are there, and what else was ever at a path."""
-        from ledger.audit.lives import AskedLives, lives_of
+        from ledger.audit.column_history import AskedLives, lives_of
 
         head = self.state
         there = dict(paths_of(head.schema))
@@ -866,7 +860,7 @@ class Table:
             >>> [each.new_name for each in orders.plan_undo(3).changes]
             ['addr']
         """
-        from ledger.audit.migrating.undoing import undone
+        from ledger.audit.undo import undone
 
         head = self.state
         before, after, _ = around(self.log, version, transaction)
@@ -892,7 +886,7 @@ class Table:
             >>> orders.undo(3).state.schema.names
             ('id', 'addr')
         """
-        from ledger.audit.migrating.undoing import undone
+        from ledger.audit.undo import undone
 
         self.log.refresh()
         before, after, undone_one = around(self.log, version, transaction)
@@ -913,7 +907,7 @@ class Table:
             >>> len(orders.plan_revert(0).changes)
             1
         """
-        from ledger.audit.migrating.undoing import reverted
+        from ledger.audit.undo import reverted
 
         head = self.state
         return reverted(self._compared(to), head, self._columns(head))
@@ -936,7 +930,7 @@ class Table:
             >>> orders.revert(orders.at(tag="v1")).state.schema.names
             ('id', 'addr')
         """
-        from ledger.audit.migrating.undoing import reverted
+        from ledger.audit.undo import reverted
 
         then = self._compared(to)
         given: CommitOptions = {"message": f"revert to version {then.version}", **options}
@@ -1017,7 +1011,7 @@ class Table:
             >>> [each.record_count for each in orders.data_files([new_file])]
             [2]
         """
-        from ledger.files.registering.register import data_files
+        from ledger.files.register import data_files
 
         return data_files(
             its.path_texts(paths),
@@ -1053,7 +1047,7 @@ class Table:
             >>> orders.new_files(folder)
             []
         """
-        from ledger.files.registering.register import new_files
+        from ledger.files.register import new_files
 
         return new_files(
             its.path_texts(paths),
@@ -1149,7 +1143,7 @@ class Table:
             4
         """
         load_what_commits_need()
-        from ledger.log.outside.column_values import Keeping
+        from ledger.log.personal_data import Keeping
 
         plan = evolve(plan, files=its_files(plan.files))
         keeping = Keeping(self.log.personal.columns)
@@ -1183,7 +1177,7 @@ class Table:
         self, head: TableState, files: Sequence[FileChange], keeping: Keeping
     ) -> Sequence[FileChange]:
         """Keep what is personal of files that come; return them as the log may hold them."""
-        from ledger.evolution.declared.personal import Marked
+        from ledger.decide.personal_columns import Marked
 
         marked = Marked.of(head.schema) if head.keeps_outside else None
         if marked is None:
@@ -1193,7 +1187,7 @@ class Table:
         return keeping.keep(files, marked, head.spec_by_id, self._writing(head))
 
     def _writing(self, head: TableState) -> Writing:
-        from ledger.log.outside.column_values import Writing
+        from ledger.log.personal_data import Writing
 
         return Writing(head.table_id, self._setting.now_millis(), self._setting.patience)
 
@@ -1539,7 +1533,7 @@ class Table:
             NotFoundError: The snapshot does not exist, or was expired.
 
         Example:
-            >>> from ledger.model.iceberg.snapshot import BlobMetadata
+            >>> from ledger.model.iceberg_objects import BlobMetadata
             >>> ndv = BlobMetadata(
             ...     type="apache-datasketches-theta-v1",
             ...     snapshot_id=1,
@@ -1638,14 +1632,14 @@ class Table:
             InvalidInputError: They say what no log may hold.
 
         Example:
-            >>> from ledger.events.born.delta import DeltaFollowed
+            >>> from ledger.events.imported import DeltaFollowed
             >>> _ = lake.import_table("shop.visits", theirs, format_name="delta")
             >>> news = DeltaFollowed(delta_version=1, timestamp_millis=1_700_000_000_000)
             >>> lake.table("shop.visits").take_over((news,), 1).version
             2
         """
-        from ledger.evolution.in_logs import check_said
-        from ledger.evolution.table.origin.iceberg_builder import TakenOver
+        from ledger.decide.recorded_values import check_said
+        from ledger.state.iceberg_builder import TakenOver
 
         state = self.state
         check_said(events, state.origin.source if state.is_mirrored else str(self.identifier))
@@ -1675,14 +1669,14 @@ class Table:
             CommitUnknownError: The store gave no answer.
 
         Example:
-            >>> from ledger.events.schema_changes import SetOption
+            >>> from ledger.events.schema import SetOption
             >>> orders.commit_events(
             ...     ["owner"], lambda state: (SetOption("owner", "ann"),)
             ... ).state.schema.options["owner"]
             'ann'
         """
-        from ledger.evolution.in_logs import check_said
-        from ledger.evolution.table.decision import EventsDecided
+        from ledger.decide.recorded_values import check_said
+        from ledger.decide.table_decision import EventsDecided
 
         request = self._request(list(change), options)
         asker = self._asker(request)
@@ -1776,7 +1770,7 @@ class Table:
             plan: From the newest state that is known to the changes.
 
         Example:
-            >>> from ledger.evolution.table.changes import DeleteTag
+            >>> from ledger.decide.changes import DeleteTag
             >>> orders.commit_planned(["v1"], {}, lambda _: [DeleteTag("v1")]).version
             3
         """
@@ -1884,7 +1878,7 @@ class Table:
         where, here = self._setting.whereabouts, self.ledger_url
         if where.is_recorded_at(here) or self._is_looked_at:
             return
-        from ledger.moving.ties import untold
+        from ledger.relocation.moving import untold
 
         error = untold(self, where.place, where.others(here))
         if error is not None:
@@ -1934,7 +1928,7 @@ class Table:
     @cached_property
     def _touched(self) -> RecentlyTouched:
         """What the last few commits touched, as all intents of this handle ask for it."""
-        from ledger.evolution.table.conflicts.touched import RecentlyTouched
+        from ledger.decide.conflicts import RecentlyTouched
 
         told = partial(_files_told, self.log)
         return RecentlyTouched(told, NamedInLog(self.log, self.live.names))
@@ -1973,7 +1967,7 @@ _RULED: Final = frozenset(get_args(SchemaChange | SpecChange))
 
 def _served(protocol: ServingProtocol | None, state: TableState) -> Sequence[TableChange] | Landed:
     """Return the change that lets engines commit data; or where it landed."""
-    from ledger.evolution.table.owner import chosen_protocol
+    from ledger.state.owner import chosen_protocol
 
     owner = state.owner
     if owner.kind == "served" and protocol in {None, owner.protocol}:
@@ -2001,11 +1995,11 @@ def load_what_commits_need() -> None:
     """Import what deciding takes, which reading does without."""
     global INSTALLED, Asker, TableIntent, as_table_change, table_changes  # noqa: PLW0603
     import ledger.files.snapshot_plan
-    import ledger.log.outside.column_values  # noqa: F401 - the calls that need them import them by name
-    from ledger.evolution.declared.commit_rules import Asker
-    from ledger.evolution.table import changes as table_changes
-    from ledger.evolution.table.intent import TableIntent
-    from ledger.evolution.wire.changes import as_table_change
+    import ledger.log.personal_data  # noqa: F401 - the calls that need them import them by name
+    from ledger.decide import changes as table_changes
+    from ledger.decide.change_json import as_table_change
+    from ledger.decide.commit_policies import Asker
+    from ledger.decide.table import TableIntent
     from ledger.formats import INSTALLED
 
     INSTALLED.load()

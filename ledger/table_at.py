@@ -1,4 +1,4 @@
-"""TableAt: a table as it was at one instant."""
+"""TableAt: a table at one instant."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import frozen
 
-from ledger.evolution.state import TableState
 from ledger.files.live import LiveFiles
 from ledger.history.older import TableLog
 from ledger.history.past import TablePast
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.file_change import FileChange
-from ledger.model.messages.excerpt import html_table
+from ledger.model.messages import html_table
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
+from ledger.state.table import TableState
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,7 +174,7 @@ class TableAt:
             return plan_files(
                 self._files_of_engines(), schema=self.schema, specs=self.state.specs, where=where
             )
-        from ledger.planning.table_plan import plan
+        from ledger.planning.plan import plan
 
         return plan(
             self._origin.log,

@@ -7,23 +7,23 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
-from ledger.events.snapshot_events import ChangesReference
-from ledger.evolution.state import TableState
+from ledger.events.snapshots import ChangesReference
 from ledger.history.older import TableLog, on_branch, state_at_snapshot
 from ledger.log.request import Appended, CommitOptions, fresh_id
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import InvalidChangeError
 from ledger.model.file_change import FileChange
-from ledger.model.identifier import Identifier
 from ledger.model.instant import Instant, instant_of
-from ledger.model.messages.excerpt import html_table
+from ledger.model.messages import html_table
+from ledger.model.names import Identifier
 from ledger.model.snapshot import Branch, CommitKind, branch_number
-from ledger.opening.setting import Plan, Progress, no_progress
+from ledger.opening.context import Plan, Progress, no_progress
+from ledger.state.table import TableState
 from ledger.table_at import TableAt
 
 if TYPE_CHECKING:
-    from ledger.evolution.table.changes import Isolation, TableChange
+    from ledger.decide.changes import Isolation, TableChange
     from ledger.files.live import LiveFiles
     from ledger.files.snapshot_plan import SnapshotPlan
     from ledger.model.file_change import PartitionValue
@@ -218,7 +218,7 @@ class TableBranch:
         kept: tuple[int | None, int | None, int | None] | None,
         options: CommitOptions,
     ) -> Appended[TableState]:
-        from ledger.evolution.table.changes import SetBranch
+        from ledger.decide.changes import SetBranch
 
         instant = instant_of(snapshot=snapshot, tag=tag)
         log = self.table.log
@@ -357,7 +357,7 @@ class TableBranch:
             >>> audit.rollback(snapshot=1).state.branches["audit"].totals.record_count
             2
         """
-        from ledger.evolution.table.changes import MetBranch, Rollback
+        from ledger.decide.changes import MetBranch, Rollback
 
         table = self.table
 
@@ -398,7 +398,7 @@ class TableBranch:
             >>> state.totals.record_count, state.snapshot.id, audit.state.head_id
             (0, 2, 2)
         """
-        from ledger.evolution.table.changes import FastForward, MetBranch
+        from ledger.decide.changes import FastForward, MetBranch
 
         table = self.table
 
@@ -439,7 +439,7 @@ class TableBranch:
             >>> list(audit.state.snapshot_ids)
             [1000000000002]
         """
-        from ledger.evolution.table.changes import ExpireSnapshots
+        from ledger.decide.changes import ExpireSnapshots
 
         def plan(head: TableState) -> list[TableChange]:
             branch = head.branch(self.name)
@@ -460,7 +460,7 @@ class TableBranch:
             >>> dict(orders.branch("audit").delete().state.branches)
             {}
         """
-        from ledger.evolution.table.changes import DeleteBranch
+        from ledger.decide.changes import DeleteBranch
 
         return self.table.commit_planned(
             ["deleteBranch", self.name], options, lambda _: [DeleteBranch(self.name)]

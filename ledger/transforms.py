@@ -18,7 +18,7 @@ from attrs import frozen
 
 from ledger.model import arguments as its
 from ledger.model.errors import InvalidInputError
-from ledger.model.messages.excerpt import excerpt
+from ledger.model.messages import excerpt
 from ledger.model.transforms import transform_of
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The three fluent fronts of a table: its schema Iceberg's way, its partition spec, its sort order.
+"""Fluent updates of a table: schema, partition spec, sort order.
 
 Each notes what is asked and ends with `.apply()`, which writes nothing, or `.commit()`.
 """
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol
 from attrs import evolve, frozen
 from msgspec import UNSET
 
+from ledger.decide.changes import AllowIncompatibleChanges, TableChange
+from ledger.decide.schema_update import SchemaUpdate
+from ledger.decide.table import TableIntent
 from ledger.events import SpecChange
-from ledger.events.schema_events import SchemaEvent
-from ledger.events.spec_changes import (
+from ledger.events.layout import (
     AddPartitionField,
     RemovePartitionField,
     RenamePartitionField,
@@ -24,21 +26,19 @@ from ledger.events.spec_changes import (
     SpecUpdate,
     UpdatePartitionSpec,
 )
-from ledger.evolution.fold.schema_builder import SchemaBuilder
-from ledger.evolution.state import TableState
-from ledger.evolution.stream import Landed
-from ledger.evolution.table.changes import AllowIncompatibleChanges, TableChange
-from ledger.evolution.table.intent import TableIntent
-from ledger.evolution.update.update import SchemaUpdate
+from ledger.events.schema import SchemaEvent
 from ledger.log.request import Appended, CommitOptions
 from ledger.model.errors import InvalidInputError
-from ledger.model.iceberg.layout import Direction, NullOrder, PartitionSpec, SortOrder
-from ledger.model.messages.excerpt import excerpt, first_few
+from ledger.model.iceberg_layout import Direction, NullOrder, PartitionSpec, SortOrder
+from ledger.model.messages import excerpt, first_few
 from ledger.model.schema import Schema
+from ledger.model.type_json import field_to_wire
+from ledger.model.type_text import format_type
 from ledger.model.types import DataType
-from ledger.model.types.text import format_type
-from ledger.model.types.wire import field_to_wire
-from ledger.opening.setting import Plan
+from ledger.opening.context import Plan
+from ledger.state.schema_builder import SchemaBuilder
+from ledger.state.stream import Landed
+from ledger.state.table import TableState
 from ledger.transforms import Column, Term, term_of
 
 if TYPE_CHECKING:

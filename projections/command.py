@@ -1,4 +1,4 @@
-"""`lakeledger project FORMAT`: one command over the formats that keep files.
+"""The command `lakeledger project FORMAT`.
 
 A format joins by its part `command` (see `ledger.formats`): a `FormatCommand`, which gives its
 Materialisation and the flags that are its own.
@@ -16,8 +16,8 @@ from cyclopts import App, Parameter
 from ledger.cli import families
 from ledger.cli.exits import UsageError
 from ledger.cli.options import LedgerFlags, TableName
-from ledger.cli.screen import Screen
-from ledger.cli.stopping import ends_at_once
+from ledger.cli.output import Screen
+from ledger.cli.signals import ends_at_once
 from ledger.formats import having, part
 from ledger.model.errors import DamagedLogError, NotFoundError
 from ledger.table import Table

@@ -1,4 +1,4 @@
-"""What the projections add to the command line; each is imported when it is the one asked for.
+"""Commands that the projections add to the command line.
 
 The functions' docstrings are what `lakeledger --help` lists.
 """

@@ -10,7 +10,7 @@ class LazyFormat:
     """A format of tables, as an entry point of `lakeledger.formats` names it.
 
     Example:
-        >>> PAPER = LazyFormat(rules="projections.paimon.rules.answers:RULES")
+        >>> PAPER = LazyFormat(rules="projections.paimon.rules:RULES")
         >>> "rules" in dir(PAPER), PAPER.rules.name
         (True, 'paimon')
     """

@@ -1,4 +1,4 @@
-"""Leaving: files that nothing names any more stay a while, for readers that came before.
+"""Delayed deletion of files that nothing references any more.
 
 What leaves in one run is noted in one small file beside the log, before the position says that the
 run was. How long it stays is counted in the times of the table's own commits, from the first one
@@ -13,7 +13,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ledger.evolution.state import TableState
+from ledger.state.table import TableState
 from ledger.table import Table
 from projections.position_file import load_position, save_position
 

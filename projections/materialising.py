@@ -1,4 +1,4 @@
-"""Materialising: how a format's files are kept beside a table's log, whatever the format.
+"""Materialisation: a format's files beside a table's log.
 
 One `Materialisation` holds all that does not depend on the format: the lock, the position, going on
 from it, following, what is done about a log that was cut or exchanged, about files that are lost,
@@ -28,18 +28,18 @@ from typing import Generic, Protocol
 
 from attrs import define, evolve, field, frozen
 
+from ledger.decide.format_rules import Refusal, declared_by
 from ledger.events import TableEvent
-from ledger.evolution.declared.format import Refusal, declared_by
-from ledger.evolution.declared.rules import FORMATS_OPTION, reader_grace_millis
-from ledger.evolution.state import TableState
 from ledger.following.files import STEP_COMMITS
-from ledger.log.outside.erasable import confirm_folders
+from ledger.log.personal_data import confirm_folders
 from ledger.log.replay import Read
 from ledger.log.request import now_millis
-from ledger.log.travel import at_version, head_state
+from ledger.log.time_travel import at_version, head_state
 from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedError
-from ledger.observing.notices import warn
-from ledger.observing.told import told_projection
+from ledger.observing.events import warn
+from ledger.observing.tracing import told_projection
+from ledger.state.declared_formats import FORMATS_OPTION, reader_grace_millis
+from ledger.state.table import TableState
 from ledger.stores import Store
 from ledger.table import Table
 from projections.leaving import NOTHING, Gone, Leaving

@@ -1,4 +1,4 @@
-"""Where a projection's files go: a table's folder, or memory to compare with."""
+"""Outputs of a projection: a table's folder, or memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How partition values become text: in paths, in statistics and in partition specs.
+"""Partition values as text.
 
 Source: Paimon's partition paths (`partition.legacy-name`, `partition.default-name`).
 """
@@ -12,10 +12,10 @@ from typing import Any
 
 from attrs import field, frozen
 
-from ledger.files.registering.hive import DEFAULT_NAME, escape
+from ledger.files.partition_values import DEFAULT_NAME, escape
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import PartitionValue, kept_at
-from ledger.model.iceberg.layout import PartitionSpec
+from ledger.model.iceberg_layout import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.types import (
     DataType,
@@ -108,7 +108,7 @@ def key_places(schema: Schema, spec: PartitionSpec) -> tuple[int, ...]:
         UnsupportedError: A key's value is not among them.
 
     Example:
-        >>> from ledger.model.iceberg.layout import PartitionField
+        >>> from ledger.model.iceberg_layout import PartitionField
         >>> schema = Schema.of({"id": "INT", "day": "DATE"}, partition_keys=["day"])
         >>> shard = PartitionField("id_bucket_8", "bucket[8]", 0, field_id=1001)
         >>> day = PartitionField("day", "identity", 1, field_id=1000)

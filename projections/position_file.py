@@ -1,4 +1,4 @@
-"""How far a format's files have come, and the checked file in which that is remembered."""
+"""Position file: the version that a projection reflects."""
 
 from __future__ import annotations
 

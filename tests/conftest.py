@@ -13,7 +13,7 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-from ledger.log.worker import Worker
+from ledger.log.commit_queue import Worker
 from tests.faults import Inline
 from tests.loaded_command import loaded_command
 from tests.programme.figures import FIGURES, lines
@@ -140,7 +140,7 @@ def _loaded_command(request: pytest.FixtureRequest) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One local Spark for the whole run; LAKELEDGER_CLASS_ARCHIVE names a file to start faster."""
-    from projections.statistics.spark.session import spark_session
+    from projections.statistics.session import spark_session
 
     archive = os.environ.get("LAKELEDGER_CLASS_ARCHIVE")
     session = spark_session(class_archive=Path(archive) if archive else None)

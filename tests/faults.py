@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from ledger.stores import Store, Turn
-from ledger.stores.several import create_one_by_one
-from ledger.stores.through import Through
+from ledger.stores.concurrency import create_one_by_one
+from ledger.stores.wrappers import Through
 
 ALWAYS: Final = sys.maxsize
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-from ledger.events.schema_changes import (
+from ledger.decide.schema_batch import evolve
+from ledger.events.schema import (
     AddColumn,
     DropColumn,
     Move,
@@ -21,11 +22,10 @@ from ledger.events.schema_changes import (
     UpdateColumnType,
     UpdateComment,
 )
-from ledger.evolution.evolve import evolve
 from ledger.model.errors import InvalidInputError
 from ledger.model.schema import Schema
+from ledger.model.type_json import TypeJson, type_from_json, type_to_wire
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
-from ledger.model.types.wire import TypeJson, type_from_json, type_to_wire
 
 Path = tuple[str, ...]
 

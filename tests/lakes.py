@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ledger import FileChange, Ledger, Schema, Table
 from ledger.locations import place_of
-from ledger.log.patience import Patience
-from ledger.opening.setting import TableSetting
+from ledger.log.outcome import Patience
+from ledger.opening.context import TableSetting
 from ledger.stores import MemoryStore, Store
 
 _numbers = itertools.count()

@@ -11,7 +11,7 @@ import pytest
 
 from ledger import AddColumn, FileChange, Schema, SetOption, SnapshotPlan, Table, UndropColumn
 from ledger.model.errors import InvalidInputError, LedgerError
-from ledger.model.messages.excerpt import excerpt
+from ledger.model.messages import excerpt
 from tests.lakes import lake_on, memory
 
 DIGITS = "9" * 5_000

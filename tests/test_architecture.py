@@ -26,7 +26,8 @@ ROOMS = [
     "ledger.model",
     "ledger.locations",
     "ledger.events",
-    "ledger.evolution",
+    "ledger.state",
+    "ledger.decide",
     "ledger.transforms",
     "ledger.sql",
     "ledger.stores",
@@ -38,32 +39,38 @@ ROOMS = [
     "ledger.history",
     "ledger.audit",
     "ledger.opening",
-    "ledger.moving",
+    "ledger.relocation",
     "ledger.shell",
     "ledger.cli",
 ]
-PURE = ["ledger.model", "ledger.events", "ledger.evolution", "ledger.transforms", "ledger.sql"]
+PURE = [
+    "ledger.model",
+    "ledger.events",
+    "ledger.state",
+    "ledger.decide",
+    "ledger.transforms",
+    "ledger.sql",
+]
 IMPURE_MODULES = {"os", "io", "time", "random", "uuid", "socket", "fsspec", "structlog"}
 DIALECTS = ["dlf", "paimon", "iceberg", "delta"]
 FORMATS = {"paimon", "iceberg", "delta"}
 _IDS = "who counts field ids, which is Paimon's way or Iceberg's"
 NAMED_FORMATS = {
     "ledger.model.schema": ("paimon iceberg", _IDS),
-    "ledger.evolution.bounds": ("paimon", _IDS),
-    "ledger.evolution.columns.creation": ("paimon iceberg", _IDS),
-    "ledger.evolution.columns.editing": ("paimon", _IDS),
-    "ledger.evolution.columns.iceberg_ids": ("paimon", _IDS),
-    "ledger.evolution.fold.schema_record": ("paimon", _IDS),
-    "ledger.opening.birth": ("paimon", _IDS),
-    "ledger.events.born.delta": ("delta", "the type of an origin"),
-    "ledger.events.born.iceberg": ("iceberg", "the type of an origin"),
-    "ledger.events.born.paimon": ("paimon", "the type of an origin"),
-    "ledger.events.table_events": ("paimon iceberg", "the protocols that engines commit through"),
-    "ledger.evolution.table.origin.delta": ("delta", "a class of origins"),
-    "ledger.evolution.table.origin.iceberg": ("iceberg", "a class of origins"),
-    "ledger.evolution.table.origin.paimon": ("paimon", "a class of origins"),
-    "ledger.evolution.declared.rules": ("paimon iceberg", "what a change means under which"),
-    "ledger.evolution.columns.adding": ("paimon", "whose meaning of a change it is that refuses"),
+    "ledger.decide.bounds": ("paimon", _IDS),
+    "ledger.decide.table_creation": ("paimon iceberg", _IDS),
+    "ledger.decide.column_edits": ("paimon", _IDS),
+    "ledger.decide.column_draft": ("paimon", _IDS),
+    "ledger.state.schema_record": ("paimon", _IDS),
+    "ledger.opening.creation": ("paimon", _IDS),
+    "ledger.events.iceberg": ("iceberg", "the type of an origin"),
+    "ledger.events.imported": ("paimon delta", "the type of an origin"),
+    "ledger.events.table": ("paimon iceberg", "the protocols that engines commit through"),
+    "ledger.state.delta_origin": ("delta", "a class of origins"),
+    "ledger.state.iceberg_origin": ("iceberg", "a class of origins"),
+    "ledger.state.paimon_origin": ("paimon", "a class of origins"),
+    "ledger.state.declared_formats": ("paimon iceberg", "what a change means under which"),
+    "ledger.decide.column_additions": ("paimon", "whose meaning of a change it is that refuses"),
     "ledger.ledger": ("paimon iceberg", "what is imported unless said otherwise; field ids"),
     "ledger.table_at": ("iceberg", "rows are read by PyIceberg"),
 }
@@ -78,13 +85,6 @@ def module_of(path: Path) -> str:
 
 
 KNOWN = {module_of(path) for path in SOURCES}
-UNDIVIDED = ("projections",)
-"""Rooms that no docstring opens: each room in them has a door of its own."""
-DOORS = {
-    module_of(path): ast.get_docstring(ast.parse(path.read_text())) or ""
-    for path in SOURCES
-    if path.stem == "__init__" and module_of(path) not in UNDIVIDED
-}
 STORES = ("LocalStore", "MemoryStore", "ObjectStore")
 
 
@@ -161,7 +161,7 @@ def test_stores_know_bytes_and_not_commits(path: Path) -> None:
             "ledger.stores",
             "ledger.locations",
             "ledger.model.errors",
-            "ledger.model.messages.credentials",
+            "ledger.model.credentials",
         )
         assert all(any(within(each, room) for room in allowed) for each in known), known
 
@@ -253,48 +253,32 @@ def test_the_top_level_is_fixed() -> None:
     assert {each for each in names if not each.startswith(".")} <= allowed
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=module_of)
-def test_rooms_are_entered_by_their_front_doors(path: Path) -> None:
-    module = module_of(path)
-    for imported in modules_imported_by(path):
-        parts = imported.split(".")
-        for depth in range(2, len(parts)):
-            room = ".".join(parts[:depth])
-            if room not in DOORS or within(module, room):
-                continue
-            assert parts[depth] in opened_by(DOORS[room]), (
-                f"{module} imports {imported}, which the docstring of {room} does not open"
-            )
+def children_graph(package: str) -> dict[str, set[str]]:
+    """Return the imports between the modules and packages directly inside of a package."""
+    graph: dict[str, set[str]] = {}
+    depth = package.count(".") + 1
+    for path in SOURCES:
+        module = module_of(path)
+        if not within(module, package) or module == package:
+            continue
+        child = module.split(".")[depth]
+        for imported in modules_imported_by(path):
+            if within(imported, package) and imported != package:
+                other = imported.split(".")[depth]
+                if other != child:
+                    graph.setdefault(child, set()).add(other)
+    return graph
 
 
-@pytest.mark.parametrize("room", [each for each in DOORS if within(each, "projections")])
-def test_a_room_of_the_projections_says_what_others_may_import(room: str) -> None:
-    folder = ROOT / Path(*room.split("."))
-    opened = opened_by(DOORS[room])
-    assert "Others may import:" in DOORS[room]
-    for name in opened:
-        is_there = (folder / name).is_dir() or (folder / f"{name}.py").exists()
-        assert is_there or f'"{name}"' in (folder / "__init__.py").read_text(), name
+PACKAGES = sorted({module_of(path) for path in SOURCES if path.stem == "__init__"})
 
 
-@pytest.mark.parametrize("room", [*DOORS, *UNDIVIDED])
-def test_a_room_names_every_module_and_room_that_it_has(room: str) -> None:
-    folder = ROOT / Path(*room.split("."))
-    door = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
-    named = {word for said in re.findall(r"`([^`]+)`", door) for word in re.findall(r"\w+", said)}
-    there = {path.stem for path in folder.glob("*.py")}
-    there |= {path.parent.name for path in folder.glob("*/__init__.py")}
-    missing = there - named - {"__init__", "__main__"}
-    assert not missing, f"the docstring of {room} does not name {', '.join(sorted(missing))}"
-
-
-@cache
-def opened_by(door: str) -> set[str]:
-    """Return the modules that a room's docstring names, or only those that others may import."""
-    if "Others may import" not in door:
-        return set(re.findall(r"`(\w+)`", door))
-    listed = re.findall(r"^(?:- |    )((?:`\w+`(?:, )?)+)", door, re.MULTILINE)
-    return {name for names in listed for name in re.findall(r"\w+", names)}
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_children_of_a_package_have_no_import_cycle(package: str) -> None:
+    try:
+        tuple(TopologicalSorter(children_graph(package)).static_order())
+    except CycleError as error:
+        pytest.fail(f"an import cycle in {package}: {' <- '.join(error.args[1])}")
 
 
 def test_no_circle_is_imported() -> None:
@@ -334,7 +318,7 @@ def test_only_the_stores_ask_which_class_a_store_is(path: Path) -> None:
             assert not any(each in said for each in STORES), f"{said}: ask the store, not its class"
 
 
-SPELL_PLACES = ("ledger.stores", "ledger.locations", "ledger.evolution.catalog.location")
+SPELL_PLACES = ("ledger.stores", "ledger.locations", "ledger.decide.catalog")
 """What opens places, what knows what texts mean, and what a user may call a new location."""
 
 
@@ -349,20 +333,6 @@ def test_only_locations_know_which_texts_are_absolute_and_on_which_storage(path:
         if isinstance(node, ast.Compare | ast.Call):
             said = ast.unparse(node)
             assert not asked.fullmatch(said), f"{said}: ask `ledger.locations`"
-
-
-def test_the_rooms_of_statistics_know_no_circle() -> None:
-    # A fold and its definition at the bottom; each room knows those before it.
-    order = ("definition", "fold", "reading", "keeping", "shown", "spark", "publishing")
-    for path in SOURCES:
-        parts = module_of(path).split(".")
-        if parts[:2] != ["projections", "statistics"] or len(parts) < 3 or parts[2] not in order:
-            continue
-        for imported in imports_of(path):
-            there = imported.split(".")
-            if there[:2] == parts[:2] and len(there) > 2 and there[2] in order:
-                place, other = order.index(parts[2]), order.index(there[2])
-                assert other <= place, f"{module_of(path)} imports {imported}"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)

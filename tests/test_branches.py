@@ -23,24 +23,23 @@ from ledger import (
     UnsupportedError,
 )
 from ledger.events import TableEvent
-from ledger.events.born.iceberg import BranchBase, SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.commit import Transaction
-from ledger.events.snapshot_events import (
+from ledger.events.iceberg import BranchBase, SnapshotRefRemoved, SnapshotRefSet
+from ledger.events.snapshots import (
     BranchCommitted,
     BranchHead,
     SnapshotCommitted,
     SnapshotsExpired,
     TagCreated,
 )
-from ledger.evolution.fold.table_record import TableStream
-from ledger.evolution.state import TableState
-from ledger.history.verifying.finding import Finding
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
+from ledger.history.verify import Verification
+from ledger.history.verify_subject import Finding, Subject
 from ledger.log.layout import CHECKPOINT_INTERVAL
-from ledger.log.travel import head_state
-from ledger.model.iceberg.snapshot import SnapshotRef
+from ledger.log.time_travel import head_state
+from ledger.model.iceberg_objects import SnapshotRef
 from ledger.model.snapshot import BRANCH_IDS
+from ledger.state.records import TableStream
+from ledger.state.table import TableState
 from ledger.stores import LocalStore
 from tests.branch_lives import file, lived, shown, table_with
 from tests.lakes import lake_on

@@ -19,8 +19,8 @@ from ledger import (
     TableDroppedError,
     ViewSchema,
 )
-from ledger.events.catalog_events import AddDialect
-from ledger.events.schema_changes import UpdateComment
+from ledger.events.catalog import AddDialect
+from ledger.events.schema import UpdateComment
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory, orders
 

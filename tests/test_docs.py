@@ -17,7 +17,7 @@ from attrs import frozen
 
 import ledger
 from ledger import transforms
-from ledger.cli.profiles import find_profile, profile_names
+from ledger.cli.options import find_profile, profile_names
 from ledger.locations import FileNames, Place
 from ledger.table_at import TableAt
 from ledger.table_branch import TableBranch

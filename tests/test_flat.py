@@ -28,7 +28,8 @@ from benchmarks.lives import (
     lake_on,
 )
 from ledger import AddPartitionField, SetOption, Table, UpdatePartitionSpec
-from ledger.evolution.validation import rows, whole
+from ledger.decide import rule_rows as rows
+from ledger.decide import schema_rules as whole
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from tests.lakes import data_file, memory, orders
 from tests.log.long_logs import store_of

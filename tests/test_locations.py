@@ -17,8 +17,7 @@ from pyarrow import parquet
 import ledger
 from ledger import FileChange, Schema, Table
 from ledger.cli import exits, main
-from ledger.evolution.file_facts import check_later_facts
-from ledger.evolution.table.snapshots import check_file_path
+from ledger.decide.snapshots import check_file_path, check_later_facts
 from ledger.locations import (
     FAMILIES,
     FileNames,
@@ -29,10 +28,10 @@ from ledger.locations import (
     place_of,
 )
 from ledger.model.errors import CommitConflictError, InvalidChangeError, InvalidInputError
-from ledger.opening.setting import TableSetting
+from ledger.opening.context import TableSetting
 from ledger.stores import LocalStore
-from ledger.stores.objects.services import SERVICES, service_of
-from projections.importing.files import plain
+from ledger.stores.services import SERVICES, service_of
+from projections.importing.trial import plain
 from tests.faults import RacesBefore
 from tests.lakes import Elsewhere, lake_on
 from tests.projections.iceberg.older_logs import record_file

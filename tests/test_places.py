@@ -21,7 +21,7 @@ from ledger.model.errors import (
     StoreError,
     UnsupportedError,
 )
-from ledger.opening.setting import TableSetting
+from ledger.opening.context import TableSetting
 from ledger.stores import open_store
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory

@@ -7,15 +7,15 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 
 import ledger
 from ledger import FileChange, LedgerError, Schema, transforms
-from ledger.events import schema_changes, spec_changes
-from ledger.events.base import Record
-from ledger.model.messages.excerpt import excerpt
+from ledger.events import SchemaChange, SpecChange
+from ledger.events.layout import SpecUpdate
+from ledger.model.messages import excerpt
 
 
 def nested(deep: int) -> Any:
@@ -245,12 +245,8 @@ def test_what_an_argument_is_not_is_refused_by_its_name(what: str, name: str) ->
 
 KINDS = [
     each
-    for module in (schema_changes, spec_changes)
-    for each in vars(module).values()
-    if isinstance(each, type)
-    and issubclass(each, Record)
-    and each is not Record
-    and each.__struct_fields__
+    for each in (*get_args(SchemaChange), *get_args(SpecChange), *get_args(SpecUpdate))
+    if each.__struct_fields__
 ]
 GOOD: dict[str, Any] = {
     "field_names": ("id",),

@@ -8,23 +8,24 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from attrs import define, field
 from msgspec import UnsetType
 
-from ledger.events.snapshot_events import SnapshotCommitted
-from ledger.evolution.declared.format import Arrival, Batch, Birth, FileForm, History, Refusal
-from ledger.evolution.state import TableState
+from ledger.decide.format_rules import Arrival, Batch, Birth, FileForm, History, Refusal
+from ledger.events.snapshots import SnapshotCommitted
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
+from ledger.state.table import TableState
 from ledger.table import Table
 from ledger.table_at import TableAt
 from projections.statistics import Kept
-from projections.statistics.publishing import Published
-from projections.statistics.reading.engine_manifests import (
+from projections.statistics.engine_files import (
     Asked,
     ListedManifest,
+    ManifestPart,
     ManifestReader,
     NamedList,
+    Row,
 )
-from projections.statistics.reading.manifest_part import ManifestPart, Row
-from projections.statistics.shown.query import totals
+from projections.statistics.publishing import Published
+from projections.statistics.query import totals
 
 
 @define

@@ -1,4 +1,4 @@
-"""Blame: of each thing in a table, the facts that made it what it is, by whom, when and why.
+"""Blame: for each part of a table, the commits that made it as it is.
 
 A fact is to blame where the thing would be another without it. A value that was set again to what
 it was already is nobody's alone: who made it so first is named, and is not to blame.
@@ -11,12 +11,11 @@ from typing import Any
 
 from attrs import frozen
 
-from ledger.audit.lives import Cause, Held, Life, Lives, Path
+from ledger.audit.column_history import Cause, Held, Life, Lives, Path
 from ledger.model.errors import ColumnNotFoundError
-from ledger.model.iceberg.snapshot import SnapshotRef
-from ledger.model.messages.excerpt import first_few, html_table
-from ledger.model.messages.similar import meant
-from ledger.model.path_text import shown_path
+from ledger.model.iceberg_objects import SnapshotRef
+from ledger.model.messages import first_few, html_table, meant
+from ledger.model.names import shown_path
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""What differs between two states of a table, row by row, and the changes that lead across."""
+"""Difference of two table states as rows, and the changes that lead from one to the other."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from attrs import field, frozen
 
-from ledger.audit.migrating.migration import Change, Migration, migrate
+from ledger.audit.migration import Change, Migration, migrate
 from ledger.audit.views import DIFFERENCES, as_rows
-from ledger.evolution.state import TableState
-from ledger.evolution.tree.past import PastColumns
-from ledger.model.iceberg.layout import PartitionSpec, SortOrder
-from ledger.model.messages.excerpt import first_few, html_table
+from ledger.model.iceberg_layout import PartitionSpec, SortOrder
+from ledger.model.messages import first_few, html_table
 from ledger.model.schema import Schema
-from ledger.model.types import DataField, DataType
-from ledger.model.types.text import format_type
-from ledger.model.types.walk import TypePlace, type_places
+from ledger.model.type_text import format_type
+from ledger.model.types import DataField, DataType, TypePlace, type_places
+from ledger.state.columns import PastColumns
+from ledger.state.table import TableState
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""A log's entries, newest first, filtered by time, version, author, kind, column and message."""
+"""Audit entries of a log, newest first, filtered."""
 
 from __future__ import annotations
 
@@ -13,25 +13,19 @@ from typing import Any
 from attrs import field, frozen
 from msgspec import UnsetType
 
+from ledger.decide.operations import in_words
 from ledger.events.base import kind_of
-from ledger.events.born.iceberg import SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.commit import Commit, Transaction
-from ledger.events.snapshot_events import (
-    BranchCommitted,
-    BranchHead,
-    SnapshotCommitted,
-    SnapshotFacts,
-)
-from ledger.evolution.operations import in_words
-from ledger.log.caches.segments.cache import WORTH
-from ledger.log.caches.segments.file import segment_of
+from ledger.events.iceberg import SnapshotRefRemoved, SnapshotRefSet
+from ledger.events.snapshots import BranchCommitted, BranchHead, SnapshotCommitted, SnapshotFacts
 from ledger.log.codec import Sketch, SketchedTransaction
+from ledger.log.segments import WORTH, segment_of
 from ledger.log.stream_log import StreamLog
-from ledger.log.travel import head_state
+from ledger.log.time_travel import head_state
 from ledger.model.arguments import path_texts
 from ledger.model.errors import InvalidInputError
 from ledger.model.instant import millis
-from ledger.model.messages.excerpt import first_few, html_table, moment
+from ledger.model.messages import first_few, html_table, moment
 
 _FIRST_READ = 16
 """So many of the newest commits are read at once; then twice as many, up to a segment."""
@@ -277,7 +271,7 @@ def entries(log: StreamLog[Any, Any], table: str, wanted: WantedEntries) -> Iter
 def _touching(log: StreamLog[Any, Any], column_id: int, last: int) -> dict[int, list[int]]:
     """Return which transactions touched a column, by version, oldest first."""
     # A log that no column is asked of knows nothing of columns, nor of what may be done with them.
-    from ledger.audit.lives import AskedLives, lives_of
+    from ledger.audit.column_history import AskedLives, lives_of
 
     found: dict[int, list[int]] = {}
     for version, place in lives_of(log, last, AskedLives(column=column_id)).touching(column_id):

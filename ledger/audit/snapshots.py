@@ -1,4 +1,4 @@
-"""A table's snapshots as rows: those not expired, and those kept by a tag."""
+"""Snapshots of a table as rows: readable ones, and those kept by a tag."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple
 from attrs import evolve
 
 from ledger.audit.views import Columns, Row, Rows
-from ledger.events.snapshot_events import snapshot_events
-from ledger.evolution.state import TableState
-from ledger.evolution.table.origin.native import OriginSnapshot
-from ledger.evolution.table.snapshot_fold import snapshot_of
+from ledger.events.snapshots import snapshot_events
 from ledger.history.older import TableLog, state_at_snapshot
-from ledger.log.travel import effective_millis
+from ledger.log.time_travel import effective_millis
 from ledger.model.instant import ClockCorrection, true_millis
 from ledger.model.snapshot import Snapshot
+from ledger.state.native_origin import OriginSnapshot
+from ledger.state.snapshots import snapshot_of
+from ledger.state.table import TableState
 
 SNAPSHOTS: Columns = {
     "snapshot": "number",

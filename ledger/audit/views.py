@@ -1,4 +1,4 @@
-"""History as rows: plain dictionaries, Arrow tables, and Arrow's own interface for other engines.
+"""Audit history as dictionaries, Arrow tables and record batches.
 
 DuckDB, Polars and pandas take these as they are. Rows are made when they are asked for.
 """
@@ -16,13 +16,14 @@ from attrs import frozen
 
 from ledger.audit.blame import Blame, flat
 from ledger.audit.entries import Entry
-from ledger.evolution.operations import in_words
-from ledger.model.messages.excerpt import first_few, html_table
-from ledger.model.path_text import shown_path
+from ledger.decide.operations import in_words
+from ledger.model.messages import first_few, html_table
+from ledger.model.names import shown_path
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
 
 Row = Mapping[str, Any]
 Kind = Literal["text", "number", "time"]

@@ -1,20 +1,4 @@
-"""The `lakeledger` command.
-
-- `app`: the command line as a whole: its commands, and what is wrong with a line in our words.
-- `commands`: the commands, in rooms by what people do; imported when they are asked for.
-- `quickstart`: the story on real data.
-- `options`: what many commands take: which ledger, which instant, who commits and why.
-- `exits`: how a command ends: exit codes, and errors as one line or one JSON object.
-- `screen`: results on stdout as tables or one JSON document, everything else on stderr.
-- `stopping`: how a command that goes on for ever is ended.
-- `paths`, `changes`: what users write for columns and changes.
-- `phrases`: what the log says, in words, and what every writing command prints.
-- `families`: commands, and families of them such as `view create`.
-- `completion`: what a shell is told when somebody presses Tab.
-- `profiles`: ledgers that a user gave names to.
-- `plugins`: what the projections bring; the only way to them, since `ledger` never imports them.
-- `version`: which lakeledger this is.
-"""
+"""The `lakeledger` command line."""
 
 from __future__ import annotations
 
@@ -76,7 +60,7 @@ def _run(line: Sequence[str]) -> int:
 
     match about:
         case "overview":
-            from ledger.cli.commands.overview import print_overview
+            from ledger.cli.overview import print_overview
 
             return ended(print_overview, line)
         case "nothing":

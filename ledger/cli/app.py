@@ -1,9 +1,10 @@
-"""The command line as a whole: its commands, and what is wrong with a line in our words."""
+"""The command line application: registration, parsing errors, completion, version."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from cyclopts import (
     App,
@@ -15,12 +16,13 @@ from cyclopts import (
     UnknownOptionError,
     UnusedCliTokensError,
 )
+from cyclopts.completion import ShellDetectionError
 
 from ledger.cli.commands import NAMES, register
 from ledger.cli.exits import UsageError
+from ledger.cli.output import Screen, colours
 from ledger.cli.plugins import command_names, register_plugin
-from ledger.cli.screen import colours
-from ledger.model.messages.similar import similar
+from ledger.model.messages import similar
 
 
 def run(line: Sequence[str]) -> None:
@@ -43,8 +45,6 @@ def complete(argv: Sequence[str]) -> None:
     Raises:
         UsageError: There is no such shell, or none can be made out.
     """
-    from ledger.cli.completion import INSTALL, answer, install
-
     does = install if argv[0] == INSTALL else answer
     does(_bare(), argv[1:])
 
@@ -177,3 +177,54 @@ _OTHER_WORDS = {
     "mv": "rename",
     "own": "promote",
 }
+
+
+INSTALL = "--install-completion"
+ASKED = "__complete"
+"""What an installed script puts before the words that were typed so far."""
+SHELLS = ("bash", "zsh", "fish", "powershell")
+
+
+def answer(app: App, words: Sequence[str]) -> None:
+    """Print what the last word may become, as the installed script reads it."""
+    named = next((each for each in words if not each.startswith("-")), "")
+    _take(app, [named] if named in NAMES else [])
+    command, bound, _ = app.parse_args([ASKED, *words])
+    command(*bound.args, **bound.kwargs)
+
+
+def install(app: App, words: Sequence[str]) -> None:
+    """Write the script for a shell to where the shell looks for it, and tell the shell.
+
+    Args:
+        app: The command line, without commands yet.
+        words: The shell's name; none for the shell that this was started from.
+
+    Raises:
+        UsageError: There is no such shell, or none can be made out.
+    """
+    shell: Any = words[0] if words else None
+    if len(words) > 1 or shell not in {None, *SHELLS}:
+        raise UsageError(f"{' '.join(words)} is no shell that is known; there are: {_known()}")
+    _take(app, NAMES)
+    try:
+        path = app.install_completion(shell=shell)
+    except ShellDetectionError:
+        raise UsageError(
+            f"which shell? write lakeledger {INSTALL} SHELL, one of {_known()}"
+        ) from None
+    screen = Screen("text")
+    screen.line(f"wrote {path}; every shell that begins from now on completes")
+    if path.suffix == "" and path.name.startswith("_"):
+        screen.line("zsh does once ~/.zshrc has, at its end: autoload -Uz compinit && compinit")
+
+
+def _known() -> str:
+    return ", ".join(SHELLS)
+
+
+def _take(app: App, own: Sequence[str]) -> None:
+    for name in own:
+        register(app, name)
+    for name in command_names():
+        register_plugin(app, name)

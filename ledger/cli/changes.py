@@ -1,4 +1,4 @@
-"""Columns and changes as users write them, in the order in which they stand on the command line."""
+"""Parsing of columns, changes, paths and KEY=VALUE pairs given on the command line."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any, get_args
 from attrs import frozen
 
 from ledger.cli.exits import UsageError
-from ledger.cli.paths import key_and_value, leading_path, path_and_value, whole_path
-from ledger.events.schema_changes import (
+from ledger.decide.change_json import table_change_from_json
+from ledger.events.layout import SpecChange
+from ledger.events.schema import (
     AddColumn,
     DropColumn,
     Move,
@@ -29,13 +30,69 @@ from ledger.events.schema_changes import (
     UpdateColumnType,
     UpdateComment,
 )
-from ledger.events.spec_changes import SpecChange
-from ledger.evolution.wire.changes import table_change_from_json
+from ledger.model import names as path_text
 from ledger.model.errors import InvalidInputError, InvalidTypeError
-from ledger.model.types import DataType
-from ledger.model.types.numbers import whole_number
-from ledger.model.types.sql import read_type
-from ledger.model.types.wire import type_to_wire
+from ledger.model.type_json import type_to_wire
+from ledger.model.type_sql import read_type
+from ledger.model.types import DataType, whole_number
+
+
+def leading_path(text: str) -> tuple[tuple[str, ...], str]:
+    """Return the path that a text begins with, and what follows; see `ledger.model.names`.
+
+    Raises:
+        UsageError: The text begins with no path.
+    """
+    try:
+        return path_text.leading_path(text)
+    except InvalidInputError as error:
+        raise UsageError(error.message) from error
+
+
+def whole_path(text: str) -> tuple[str, ...]:
+    """Return the path that a text is.
+
+    Raises:
+        UsageError: Something follows the path.
+    """
+    try:
+        return path_text.whole_path(text)
+    except InvalidInputError as error:
+        raise UsageError(error.message) from error
+
+
+def path_and_value(text: str) -> tuple[tuple[str, ...], str | None]:
+    """Return `PATH=VALUE` in its parts; the value is None where there is no `=`.
+
+    Raises:
+        UsageError: It is neither `PATH` nor `PATH=VALUE`.
+
+    Example:
+        >>> path_and_value("a.b=x=y"), path_and_value("a")
+        ((('a', 'b'), 'x=y'), (('a',), None))
+    """
+    names, rest = leading_path(text)
+    if not rest:
+        return names, None
+    if not rest.startswith("="):
+        raise UsageError(
+            f"{text!r} is not PATH=VALUE: {rest!r} follows the path; a name with blanks, dots or "
+            "'=' in it stands between backticks: '`unit price`=price'"
+        )
+    return names, rest[1:]
+
+
+def key_and_value(text: str) -> tuple[str, str]:
+    """Return `KEY=VALUE` in its parts.
+
+    Raises:
+        UsageError: There is no `=`, or no key.
+    """
+    key, sign, value = text.partition("=")
+    if not sign or not key:
+        raise UsageError(f"{text!r} is not KEY=VALUE")
+    return key, value
+
 
 _PLACE = re.compile(r"\s+(FIRST|LAST|(?:AFTER|BEFORE)\s+(?:`(?:[^`]|``)+`|\S+))\s*$", re.IGNORECASE)
 _DEFAULT = re.compile(r"\s+DEFAULT\s+('(?:[^']|'')*'|\S+)\s*$", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Exit codes, and how an error is told: stable, so that scripts can tell what to do next.
+"""Exit codes, and error messages of commands.
 
 With `--output json` an error is one JSON object on stderr, on one line: `error` (the class's
 name), `kind`, `message`, `exitCode`, and what else the error knows, in camelCase: `commitId`,
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ledger.cli.screen import as_json
+from ledger.cli.output import as_json
 from ledger.model.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -25,7 +25,7 @@ from ledger.model.errors import (
     StoreError,
     UpgradeRequiredError,
 )
-from ledger.model.messages.excerpt import visible
+from ledger.model.messages import visible
 
 OK = 0
 INVALID_INPUT = 1

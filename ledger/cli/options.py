@@ -1,31 +1,130 @@
-"""What many commands take: which ledger, which instant of a table, who commits and why."""
+"""Options shared by commands: ledger, instant, author, message, profiles.
+
+    profile = "work"                        # what is used where nothing else is said
+
+    [work]
+    ledger = "s3://lake/ledger"
+    author = "ada"
+    storage-options = { endpoint_url = "http://localhost:8333" }
+
+    [home]
+    ledger = "~/lake"
+
+The file is `lakeledger.toml` in `$XDG_CONFIG_HOME` or `~/.config`, or what `LAKELEDGER_CONFIG`
+says.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 from cyclopts import Group, Parameter, Token
 
+from ledger.cli.changes import key_and_value
 from ledger.cli.exits import UsageError
-from ledger.cli.paths import key_and_value
-from ledger.cli.profiles import Profile, find_profile, profile_file, profile_names
-from ledger.cli.screen import Output, Screen
+from ledger.cli.output import Output, Screen
 from ledger.ledger import Ledger
 from ledger.ledger import open as open_ledger
-from ledger.locations import LOCAL, family_of
+from ledger.locations import LOCAL, family_of, is_absolute
 from ledger.log.request import CommitOptions
 from ledger.model.errors import NotFoundError
 from ledger.model.instant import iso_moment
-from ledger.model.types import LONG_MAX
-from ledger.model.types.numbers import whole_number
-from ledger.stores.log_alone import Trust
+from ledger.model.messages import meant
+from ledger.model.types import LONG_MAX, whole_number
+from ledger.stores.wrappers import Trust
 from ledger.table import Table
 from ledger.table_at import TableAt
+
+_KEYS = ("ledger", "author", "storage-options")
+
+
+@frozen
+class Profile:
+    """A ledger by name.
+
+    Attributes:
+        name: What the user calls it.
+        ledger: The ledger's root.
+        author: Who commits when a command does not say; None: `user@host`.
+        storage_options: For the store.
+    """
+
+    name: str
+    ledger: str
+    author: str | None = None
+    storage_options: Mapping[str, Any] = field(factory=dict, repr=False)
+
+
+def profile_file() -> Path:
+    """Return where the user's profiles are."""
+    said = os.environ.get("LAKELEDGER_CONFIG")
+    if said:
+        return Path(said)
+    folder = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(folder) if folder else Path.home() / ".config") / "lakeledger.toml"
+
+
+def profile_names() -> list[str]:
+    """Return the names of the user's profiles, sorted; none where there is no file."""
+    return sorted(_tables(_document(profile_file())))
+
+
+def find_profile(name: str | None) -> Profile | None:
+    """Return a profile; the one that the file says is used, when no name is given.
+
+    Raises:
+        UsageError: There is none of that name, or the file cannot be read; the message names the
+            file and what is wrong.
+    """
+    file = profile_file()
+    document = _document(file)
+    wanted = document.get("profile") if name is None else name
+    if wanted is None:
+        return None
+    tables = _tables(document)
+    if not isinstance(wanted, str) or wanted not in tables:
+        there = meant(str(wanted), sorted(tables)) if tables else "there is none yet"
+        raise UsageError(f"{file} has no profile {wanted!r}; {there}")
+    return _profile(file, wanted, tables[wanted])
+
+
+def _document(file: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file} cannot be read: {error}") from error
+
+
+def _tables(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {name: value for name, value in document.items() if isinstance(value, dict)}
+
+
+def _profile(file: Path, name: str, said: Mapping[str, Any]) -> Profile:
+    here = f"profile {name} of {file}"
+    for each in said:
+        if each not in _KEYS:
+            raise UsageError(f"{here} says {each!r}; {meant(each, _KEYS)}")
+    root, author = said.get("ledger"), said.get("author")
+    options = said.get("storage-options", {})
+    if not isinstance(root, str) or not root:
+        raise UsageError(f'{here} does not say where the ledger is: ledger = "FOLDER or URL"')
+    if not isinstance(author, str | None) or not isinstance(options, dict):
+        raise UsageError(f"{here}: author is a text, and storage-options a table")
+    place = os.path.expanduser(root)  # noqa: PTH111 - of a URL, a path would lose a slash
+    if not is_absolute(place):
+        raise UsageError(f"{here}: {root} is relative, and to what nobody knows; write it whole")
+    return Profile(name, place, author, options)
+
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -156,7 +255,7 @@ class LedgerFlags:
         url, options = self.url(), self.storage_options()
         if family_of(url) == LOCAL:
             return open_ledger(url, options, author=author, trust=self.trust)
-        from ledger.stores.objects.first_answer import first_answer
+        from ledger.stores.services import first_answer
 
         return first_answer(
             lambda: open_ledger(url, options, author=author, trust=self.trust), url, options

@@ -1,4 +1,4 @@
-"""What happened, in words: one phrase an event; what every writing command prints."""
+"""One-line descriptions of events, printed by every writing command."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import msgspec
 from msgspec import UnsetType
 
 from ledger.cli.options import CommitFlags
-from ledger.cli.screen import Screen
+from ledger.cli.output import Screen
+from ledger.decide.operations import in_words
 from ledger.events.commit import Commit, Transaction
-from ledger.evolution.operations import in_words
 from ledger.ledger import Ledger
 from ledger.log.request import Appended
 from ledger.table import Table

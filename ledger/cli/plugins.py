@@ -1,4 +1,4 @@
-"""What the projections bring to the command line, by entry points; see `ledger.model.installed`.
+"""What the projections bring to the command line, by entry points; see `ledger.model.plugins`.
 
 - group `lakeledger.commands`: by a command's name, a function that takes the App and adds the
   command to it. Its docstring's first line is the command's summary, so that listing a command
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledger.model.installed import load, load_all, names
+from ledger.model.plugins import load, load_all, names
 
 if TYPE_CHECKING:
     from cyclopts import App

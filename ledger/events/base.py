@@ -1,4 +1,4 @@
-"""The shape that every change and event shares on the wire.
+"""Base of the JSON form that all changes and events share.
 
 JSON keys are camelCase, the discriminator is `type`, absent optional keys are left out, and a key
 that this version does not know is refused: skipping it could lose what a newer writer meant.
@@ -23,7 +23,7 @@ def kind_of(record: type[Struct]) -> str:
     """Return what the log calls a kind of record.
 
     Example:
-        >>> from ledger.events.table_events import TableDropped
+        >>> from ledger.events.table import TableDropped
         >>> kind_of(TableDropped)
         'dropTable'
     """

@@ -1,4 +1,4 @@
-"""Commit and Transaction: the envelope that events travel in.
+"""Commit and Transaction: the envelope of events.
 
 A commit is one atomic append, one file. It holds one or more transactions; a transaction is what
 one writer asked for at once.

@@ -1,4 +1,8 @@
-"""Which files are live after a version: through runs, the key index and the log's tail."""
+"""Live files at a version, and the targets of position deletes.
+
+A file of position deletes names data files by their whole URLs. After a move the names are those of
+the other place, and no reader would apply them: deleted rows would be back.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from itertools import chain
-from typing import Any, get_args
+from typing import Any, Final, Protocol, get_args
 
 from attrs import evolve, frozen
 from msgspec import DecodeError, Struct
@@ -14,24 +18,19 @@ from msgspec.structs import replace
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import (
-    BranchCommitted,
-    ListingEvent,
-    RolledBack,
-    SnapshotEvent,
-)
-from ledger.evolution.state import TableState
-from ledger.files.change_file import event_files
+from ledger.events.snapshots import BranchCommitted, ListingEvent, RolledBack, SnapshotEvent
+from ledger.files.change_lists import event_files
 from ledger.files.runs import Net, Placed, Runs, that_stayed
 from ledger.locations import FileNames
-from ledger.log.caches.lookup import interval, tiles
+from ledger.log.key_index import interval, tiles
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, LedgerError
 from ledger.model.file_change import FileChange
-from ledger.model.snapshot import Branch, branch_number, on_line
-from ledger.model.tiles import parts
-from ledger.observing.notices import warn
+from ledger.model.parquet_limits import bounded_table, opened, python_values
+from ledger.model.snapshot import Branch, branch_number, on_line, parts
+from ledger.observing.events import warn
+from ledger.state.table import TableState
 
 _LOGGER = "ledger.files"
 
@@ -526,3 +525,90 @@ def _listing(commit: Commit[TableEvent], line: _Line | None = None) -> list[List
         event for each in commit.transactions for event in each.events if isinstance(event, kinds)
     ]
     return found if line is None else [each for each in found if line.holds(each.snapshot_id)]
+
+
+_NAMES: Final = "file_path"
+_WHAT: Final = "the file of position deletes"
+
+
+class FilesOfTable(Protocol):
+    """What is asked of a table's handle."""
+
+    live: LiveFiles
+
+    @property
+    def location(self) -> str:
+        """The URL that its files are named by."""
+
+    @property
+    def state(self) -> TableState:
+        """The newest state."""
+
+
+def names_files(file: FileChange) -> bool:
+    """Whether a file of a table is one of position deletes that can be looked into."""
+    return file.content == "position-deletes" and file.format.lower() == "parquet"
+
+
+def named_files(body: bytes, file: str = _WHAT) -> list[str]:
+    """Return the URLs of the data files that a file of position deletes names, sorted.
+
+    Args:
+        body: The file.
+        file: Its name, for errors.
+
+    Raises:
+        TooLargeError: It declares or unpacks to more than a file of its size may.
+    """
+    found: set[str] = set()
+    for batch in opened(body, file, [_NAMES]).batches():
+        found.update(python_values(batch.column(0)))
+    return sorted(found)
+
+
+def lost_names(table: FilesOfTable, names: list[str]) -> list[str]:
+    """Return those of some names that no file of a table ever had, at the place where it is."""
+    prefix = f"{table.location}/"
+    paths = {each: each.removeprefix(prefix) for each in names}
+    known = table.live.newest(sorted(paths.values()), table.state.version)
+    return [each for each, path in paths.items() if path not in known]
+
+
+def renamed(body: bytes, new: Mapping[str, str]) -> bytes:
+    """Return a file of position deletes that names files otherwise.
+
+    Args:
+        body: The file.
+        new: What a file is called instead; others stay as they are.
+
+    Raises:
+        TooLargeError: It declares or unpacks to more than a file of its size may.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows: Any = bounded_table(body, _WHAT)
+    at = rows.schema.get_field_index(_NAMES)
+    field = rows.schema.field(at)
+    names = [new.get(each, each) for each in rows.column(at).to_pylist()]
+    sink = pa.BufferOutputStream()
+    rows = rows.set_column(at, field, pa.array(names, field.type))
+    parquet.write_table(rows.replace_schema_metadata(rows.schema.metadata), sink)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
+def prefix_of(table: FilesOfTable, names: list[str]) -> str | None:
+    """Return what lost names begin with where the table was; None if it cannot be known.
+
+    The rest of each is the path of a file of the table's.
+    """
+    first = names[0]
+    for at in (index for index, char in enumerate(first) if char == "/"):
+        prefix = first[: at + 1]
+        if not all(each.startswith(prefix) for each in names):
+            return None
+        rest = sorted(each.removeprefix(prefix) for each in names)
+        if all(rest) and rest == sorted(table.live.newest(rest, table.state.version)):
+            return prefix
+    return None

@@ -1,4 +1,4 @@
-"""What of a table is live as Arrow tables, for whoever looks at all files and needs few objects."""
+"""Live files of a table as Arrow tables."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ledger.events import TableEvent
-from ledger.evolution.state import TableState
-from ledger.files.change_table import to_table
+from ledger.files.change_lists import to_table
 from ledger.files.live import LiveFiles
 from ledger.files.runs import Net, Placed, Runs
-from ledger.log.caches.lookup import tiles
+from ledger.log.key_index import tiles
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.stream_log import StreamLog
+from ledger.state.table import TableState
 
 if TYPE_CHECKING:
     import pyarrow as pa

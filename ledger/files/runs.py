@@ -1,4 +1,4 @@
-"""Runs: the net file changes of an interval of commits, kept as Parquet.
+"""Runs: net file changes of an interval of commits, as Parquet.
 
 Within an interval, a file that came and went leaves no trace; the DELETE of an older file stays.
 Eight runs merge into one of the next tier, so that live files are read from few files however long
@@ -11,12 +11,12 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from ledger.files.change_table import from_table, lacking, parquet_of, parsed, to_table
+from ledger.files.change_lists import from_table, lacking, parquet_of, parsed, to_table
 from ledger.log.layout import Layout
-from ledger.model.arrow_arrays import numbers
+from ledger.model.arrow_types import numbers
 from ledger.model.errors import UpgradeRequiredError
 from ledger.model.file_change import FileChange
-from ledger.observing.notices import warn
+from ledger.observing.events import warn
 from ledger.stores import Store
 
 if TYPE_CHECKING:

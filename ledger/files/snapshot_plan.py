@@ -1,4 +1,4 @@
-"""SnapshotPlan: from what a user asks of files to the change that says so, looked up."""
+"""SnapshotPlan: from requested files to a snapshot change."""
 
 from __future__ import annotations
 
@@ -8,27 +8,25 @@ from typing import Any
 from attrs import evolve, field, frozen
 from msgspec.structs import replace
 
-from ledger.events.snapshot_events import ChangesReference
-from ledger.evolution.declared.personal import Marked
-from ledger.evolution.layout.partition_filter import PartitionFilter
-from ledger.evolution.state import TableState
-from ledger.evolution.table.changes import CommitSnapshot, Isolation, MetBranch
-from ledger.evolution.table.snapshots import readable_files
+from ledger.decide.changes import CommitSnapshot, Isolation, MetBranch
+from ledger.decide.personal_columns import Marked
+from ledger.decide.snapshots import readable_files
+from ledger.events.snapshots import ChangesReference
 from ledger.files.live import LiveFiles
-from ledger.files.registering.partition_text import typed_value
+from ledger.files.partition_values import typed_value
 from ledger.locations import FileNames
 from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.file_change import FileChange, PartitionValue
-from ledger.model.iceberg.layout import PartitionField
-from ledger.model.messages.excerpt import excerpt
-from ledger.model.messages.similar import meant
+from ledger.model.iceberg_layout import PartitionField
+from ledger.model.messages import excerpt, meant
 from ledger.model.schema import Schema
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, snapshot_key_of
-from ledger.model.transforms import transform_of
-from ledger.model.transforms.paths import field_types
+from ledger.model.transforms import field_types, transform_of
+from ledger.model.type_text import format_type
 from ledger.model.types import DataType
-from ledger.model.types.text import format_type
+from ledger.state.layout import PartitionFilter
+from ledger.state.table import TableState
 
 Seal = Callable[[TableState, Sequence[FileChange]], Sequence[FileChange]]
 """Writes what is personal of files that come, and returns them as the log may hold them."""

@@ -1,4 +1,4 @@
-"""What a source says of its files, as lines may hold it where its table marks columns."""
+"""File metadata of imported tables, without the values of personal columns."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from contextlib import suppress
 import msgspec
 from msgspec import UNSET
 
+from ledger.decide.personal_columns import Marked
+from ledger.decide.snapshots import readable_files
 from ledger.events import TableEvent
 from ledger.events.commit import Outside, Transaction
-from ledger.events.snapshot_events import NO_FILES, SnapshotCommitted
-from ledger.evolution.declared.personal import Marked
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.state import TableState
-from ledger.evolution.table.snapshots import readable_files
+from ledger.events.snapshots import NO_FILES, SnapshotCommitted
 from ledger.model.errors import InvalidChangeError
 from ledger.model.file_change import FileChange
+from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
 
 Keep = Callable[[Sequence[FileChange], Marked, TableState], Sequence[FileChange]]
 """Writes the values of marked columns of files that come; returns them as lines may hold them."""

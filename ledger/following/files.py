@@ -1,4 +1,4 @@
-"""Following: background steps bring the projected files of a table up to date with its commits.
+"""Following: projections are brought up to date by debounced background steps.
 
 The table option `ledger.follow` names the formats. Every commit requests a step of the table's
 follower, of which a process has one per table. The step is debounced: it starts once no commit has
@@ -9,7 +9,7 @@ under the same rule. No commit waits for a step.
 A projection continues from its position file, so whatever a killed process left undone is done by
 the next commit or by `lakeledger follow`. A failure fails no commit: it is logged, and `freshness`
 reports it. `Ledger.close` waits until all steps are done, and a process that exits waits up to
-`EXIT_WAITS_S` (`ledger.log.worker`); meanwhile steps are not debounced.
+`EXIT_WAITS_S` (`ledger.log.commit_queue`); meanwhile steps are not debounced.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from typing import Any, Final, Protocol, Self
 from attrs import frozen
 
 from ledger.events import TableEvent
-from ledger.evolution.declared.rules import FOLLOW_OPTION, followed
-from ledger.evolution.state import TableState
+from ledger.log.commit_queue import EXIT_WAITS_S, Worker
 from ledger.log.request import now_millis
 from ledger.log.stream_log import StreamLog
-from ledger.log.travel import head_state
-from ledger.log.worker import EXIT_WAITS_S, Worker
+from ledger.log.time_travel import head_state
 from ledger.model.errors import LedgerError
-from ledger.model.identifier import Identifier
-from ledger.observing.notices import warn
+from ledger.model.names import Identifier
+from ledger.observing.events import warn
+from ledger.state.declared_formats import FOLLOW_OPTION, followed
+from ledger.state.table import TableState
 
 QUIET_S: Final = 0.25
 """A step starts once no commit of this process has come to the table for so many seconds."""

@@ -1,4 +1,4 @@
-"""Finding older snapshots and schemas of a table: the head keeps only the newest of each."""
+"""Lookup of older snapshots and schemas, which the state does not hold."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from attrs import evolve
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
-from ledger.events.snapshot_events import BranchCommitted, SnapshotEvent
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.state import TableState
+from ledger.events.snapshots import BranchCommitted, SnapshotEvent
 from ledger.log.stream_log import StreamLog
-from ledger.log.travel import at_version, head_state, last_checkpoint_while, last_while, onward
+from ledger.log.time_travel import at_version, head_state, last_checkpoint_while, last_while, onward
 from ledger.model.errors import InvalidInputError, NotFoundError
 from ledger.model.schema import Schema
 from ledger.model.snapshot import branch_number
+from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
 
 TableLog = StreamLog[TableState, TableEvent]
 

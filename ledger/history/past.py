@@ -1,4 +1,4 @@
-"""TablePast: what the formats' rules have to know of a table's older schemas and files.
+"""TablePast: the older schemas and files that format rules need.
 
 What names meant is asked at every change of columns, and by every file that uses an older schema's
 names. So a handle knows it by heart, and one that is new reads it from one file beside the log: a
@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw, Struct
 
+from ledger.decide.format_rules import Binding, BoundNames
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import BranchCommitted, SnapshotEvent, snapshot_events
-from ledger.evolution.declared.names import Binding, BoundNames
-from ledger.evolution.state import TableState
-from ledger.evolution.stream import Postponed
-from ledger.evolution.tree.past import PastColumns
+from ledger.events.snapshots import BranchCommitted, SnapshotEvent, snapshot_events
 from ledger.files.live import LiveFiles
 from ledger.history.older import TableLog, schemas, schemas_by_id, state_at_snapshot
-from ledger.log.caches.checkpoint import Head
+from ledger.log.checkpoints import Head
 from ledger.log.codec import digest
-from ledger.log.travel import head_state
+from ledger.log.time_travel import head_state
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
-from ledger.observing.notices import warn
+from ledger.observing.events import warn
+from ledger.state.columns import PastColumns
+from ledger.state.stream import Postponed
+from ledger.state.table import TableState
 
 _FORMAT = 1
 _MOST_KEPT = 16
@@ -65,7 +65,7 @@ _DECODER = msgspec.json.Decoder(_File)
 _NAMES_DECODER = msgspec.json.Decoder(KeptNames)
 
 if TYPE_CHECKING:
-    from ledger.evolution.declared.format import Reach
+    from ledger.decide.format_rules import Reach
 
 
 class TablePast:
@@ -148,7 +148,7 @@ class TablePast:
         if head is None:
             return
         state, named = head.state, head.state.named_schema_ids
-        from ledger.evolution.declared.asking import binds_names
+        from ledger.decide.format_checks import binds_names
         from ledger.formats import INSTALLED
 
         if len(named) < 2 or not binds_names(state, INSTALLED):  # noqa: PLR2004
@@ -191,8 +191,8 @@ class TablePast:
 
         Reads every file change that is live in one of them.
         """
-        from ledger.evolution.declared.format import Reach
-        from ledger.evolution.table.snapshots import is_named
+        from ledger.decide.format_rules import Reach
+        from ledger.decide.snapshots import is_named
 
         if state.snapshot is None:
             return Reach()

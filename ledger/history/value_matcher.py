@@ -3,31 +3,372 @@
 Neither a bound nor a partition's value says under which type it was written, so each is tried. A
 stored value matches where it is what the sought text names under that type, or where a later type
 of the column makes the same value of both.
+
+Values have the form that `ledger.model.single_values` describes. NaN is a value here, equal to
+itself.
+
+Source: Paimon's cast rules. Times with a local zone are converted in UTC.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, DecimalException
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
 from attrs import field, frozen
 
-from ledger.files.registering.bounds import TRUNCATE_LENGTH
-from ledger.history.value_casts import cast, spellings, text_of, values_of
+from ledger.files.bounds import TRUNCATE_LENGTH
 from ledger.model import types as t
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import PartitionValue
+from ledger.model.single_values import (
+    SECONDS_A_DAY,
+    WHOLE_BITS,
+    Value,
+    date_text,
+    day_number,
+    decimal_text,
+    decode_value,
+    encode_value,
+    has_room,
+    moment_text,
+    parse_moment,
+    parse_text,
+    parse_time,
+    single_precision,
+    time_text,
+    unit_digits,
+)
 from ledger.model.transforms import Identity, Truncate, transform_of
-from ledger.model.transforms.values import WHOLE_BITS, Value, decode_value, encode_value
 from ledger.planning.bound_value import value_from_bytes
+
+_TEXTS: Final = ("CHAR", "VARCHAR")
+_BYTES: Final = ("BINARY", "VARBINARY")
+_FLOATS: Final = ("FLOAT", "DOUBLE")
+_MOMENTS: Final = ("TIMESTAMP", "TIMESTAMP_LTZ")
+_TRUE: Final = frozenset({"t", "true", "y", "yes", "1"})
+_FALSE: Final = frozenset({"f", "false", "n", "no", "0"})
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_NO_NUMBER: Final = r"[+-]?(?:nan|inf|infinity)"
+_FLOAT: Final = re.compile(rf"(?:{_NUMBER.pattern})[fd]?|{_NO_NUMBER}", re.IGNORECASE)
+_DATE: Final = re.compile(r"([0-9]{1,4})-([0-9]{1,2})-([0-9]{1,2})")
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,9}")
+_MOST_DIGITS: Final = 512
+_EXACT: Final = Context(prec=2 * _MOST_DIGITS)
+_INT_BITS, _LONG_BITS = 32, 64
+_MILLIS: Final = 3
+
+
+def values_of(text: str, data_type: t.DataType) -> tuple[Value, ...]:
+    """Return the values of a type that a person may mean by a text; nothing where it names none.
+
+    Numbers may have any spelling, such as `55512`, `55512.00` and `5.5512E4`; a DATE may be its
+    number of days since 1970 or its midnight; bytes may be hex or the text that they encode.
+
+    Example:
+        >>> values_of("55512.00", t.IntType()), values_of("soon", t.DateType())
+        ((55512,), ())
+        >>> values_of("1989-03-02", t.DateType()), values_of("7000", t.DateType())
+        ((7000,), (7000,))
+    """
+    read = _READERS.get(data_type.root)
+    if read is None or (len(text) > _MOST_DIGITS and data_type.root not in (*_TEXTS, *_BYTES)):
+        return ()
+    said = text if data_type.root in (*_TEXTS, *_BYTES) else text.strip()
+    found: dict[Value, None] = {}
+    with suppress(ValueError, OverflowError, DecimalException):
+        for each in read(said, data_type):
+            found[each] = None
+    return tuple(found)
+
+
+def text_of(value: Value, data_type: t.DataType) -> str:
+    """Return a value as the text that a cast makes of it.
+
+    Example:
+        >>> text_of(1420, t.DecimalType(9, 2)), text_of(True, t.BooleanType())
+        ('14.20', 'true')
+    """
+    return spellings(value, data_type)[0]
+
+
+def spellings(value: Value, data_type: t.DataType) -> tuple[str, ...]:
+    """Return the texts that writers make of a value, the one of a cast first.
+
+    Example:
+        >>> spellings(0, t.TimestampType(6))[:2]
+        ('1970-01-01 00:00:00.000000', '1970-01-01T00:00:00.000000')
+    """
+    match value:
+        case bool():
+            return str(value).lower(), str(int(value))
+        case str():
+            return (value,)
+        case bytes():
+            return value.decode(errors="ignore"), value.hex()
+        case float():
+            whole = (f"{value:.0f}",) if value.is_integer() else ()
+            return repr(value), *whole, _with_exponent(value)
+        case int():
+            return tuple(dict.fromkeys(_counted_texts(value, data_type)))
+
+
+def _counted_texts(value: int, data_type: Any) -> Iterator[str]:
+    match data_type.root:
+        case "DECIMAL":
+            said = decimal_text(value, data_type.scale)
+            yield said
+            if data_type.scale:
+                yield said.rstrip("0").rstrip(".")
+        case "DATE":
+            yield date_text(value)
+            yield str(value)
+        case "TIME":
+            yield from _with_fractions(time_text(value, unit_digits(data_type)))
+        case "TIMESTAMP" | "TIMESTAMP_LTZ":
+            said = moment_text(value, unit_digits(data_type))
+            for each in _with_fractions(said):
+                yield each.replace("T", " ")
+                yield each
+        case _:
+            yield str(value)
+
+
+def _with_fractions(said: str) -> Iterator[str]:
+    yield said
+    yield said.rstrip("0").rstrip(".")
+    seconds, _, fraction = said.partition(".")
+    if not fraction[_MILLIS:].strip("0"):
+        yield f"{seconds}.{fraction[:_MILLIS]}"
+
+
+def _with_exponent(number: float) -> str:
+    """Return a number as Java writes great and small ones, such as 5.5512345E7."""
+    if not math.isfinite(number):
+        return "NaN" if math.isnan(number) else f"{'-' if number < 0 else ''}Infinity"
+    exact = Decimal(repr(number))
+    digits = "".join(map(str, exact.as_tuple().digits)).rstrip("0") or "0"
+    sign = "-" if number < 0 else ""
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exact.adjusted()}"
+
+
+def cast(value: Value, source: t.DataType, target: t.DataType) -> Value | None:
+    """Return what a value becomes where its column gets another type; None where that is NULL.
+
+    Example:
+        >>> cast(55512, t.IntType(), t.DecimalType(12, 2)), cast(7000, t.DateType(), t.STRING)
+        (5551200, '1989-03-02')
+        >>> cast(15012, t.DecimalType(10, 2), t.DecimalType(12, 3))
+        150120
+    """
+    with suppress(ValueError, OverflowError, DecimalException):
+        return _cast(value, source, target)
+    return None
+
+
+def _cast(value: Any, source: Any, target: Any) -> Value | None:
+    if target.root in _TEXTS:
+        return _fitted(text_of(value, source), target)
+    if source.root in _TEXTS:
+        return _from_text(value, target)
+    if target.root in _BYTES:
+        return bytes(value[: target.length]) if source.root in _BYTES else None
+    if source.root in _MOMENTS or source.root in ("DATE", "TIME"):
+        return _from_time(value, source, target)
+    number = _number(value, source)
+    return None if number is None else _to(number, target)
+
+
+def _fitted(text: str, target: Any) -> str:
+    cut = text[: target.length]
+    return cut.ljust(target.length) if target.root == "CHAR" else cut
+
+
+def _from_text(text: str, target: Any) -> Value | None:
+    said = text.strip()
+    if target.root in _BYTES:
+        return text.encode()[: target.length]
+    if (target.root in WHOLE_BITS or target.root == "DECIMAL") and _NUMBER.fullmatch(said):
+        return _to(Decimal(said), target)
+    if target.root == "DATE":
+        said = re.split("[ T]", said)[0]
+    found = values_of(said, target)
+    return found[0] if found else None
+
+
+def _number(value: Any, source: Any) -> Decimal | float | None:
+    if isinstance(value, float):
+        return value
+    if isinstance(value, int):
+        scale = source.scale if source.root == "DECIMAL" else 0
+        return Decimal(value).scaleb(-scale, _EXACT)
+    return None
+
+
+def _to(number: Decimal | float, target: Any) -> Value | None:
+    """Return a number as a value of a type that numbers are cast to."""
+    root = target.root
+    if root == "BOOLEAN":
+        return bool(number != 0)
+    if root in _FLOATS:
+        return single_precision(float(number)) if root == "FLOAT" else float(number)
+    if root in WHOLE_BITS:
+        return _narrowed(number, WHOLE_BITS[root])
+    if root == "DECIMAL":
+        exact = Decimal(repr(number)) if isinstance(number, float) else number
+        return _unscaled(exact, target, ROUND_HALF_UP)
+    if root in _MOMENTS and isinstance(number, Decimal):
+        return int(number * 10 ** unit_digits(target))
+    return None
+
+
+def _narrowed(number: Decimal | float, bits: int) -> int:
+    """Return a whole number as Java narrows it: floats saturate, all others wrap."""
+    if isinstance(number, float):
+        if math.isnan(number):
+            return 0
+        wide = _LONG_BITS if bits == _LONG_BITS else _INT_BITS
+        limit = 1 << wide - 1
+        whole = limit if number > limit else -limit if number < -limit else int(number)
+        whole = min(whole, limit - 1)
+    else:
+        whole = int(number.to_integral_value(ROUND_DOWN, _EXACT))
+    half = 1 << bits - 1
+    return (whole + half) % (2 * half) - half
+
+
+def _unscaled(number: Decimal, target: Any, rounding: str) -> int | None:
+    if not number.is_finite() or number.adjusted() > _MOST_DIGITS:
+        return None
+    shifted = number.scaleb(target.scale, _EXACT)
+    unscaled = int(shifted.to_integral_value(rounding, _EXACT))
+    return unscaled if abs(unscaled) < 10**target.precision else None
+
+
+def _from_time(value: int, source: Any, target: Any) -> Value | None:  # noqa: PLR0911 - a table
+    day = SECONDS_A_DAY
+    match source.root, target.root:
+        case "DATE", "TIMESTAMP" | "TIMESTAMP_LTZ":
+            return int(value * day * 10 ** unit_digits(target))
+        case "TIME", "TIME" | "TIMESTAMP" | "TIMESTAMP_LTZ":
+            return _in_unit(value, source, target)
+        case "TIMESTAMP" | "TIMESTAMP_LTZ", "TIMESTAMP" | "TIMESTAMP_LTZ":
+            return _in_unit(value, source, target)
+        case "TIMESTAMP" | "TIMESTAMP_LTZ", "DATE":
+            return int(value // (day * 10 ** unit_digits(source)))
+        case "TIMESTAMP" | "TIMESTAMP_LTZ", "TIME":
+            return _in_unit(value % (day * 10 ** unit_digits(source)), source, target)
+        case "TIMESTAMP" | "TIMESTAMP_LTZ", "INT" | "BIGINT":
+            seconds = Decimal(value // 10 ** unit_digits(source))
+            return _narrowed(seconds, WHOLE_BITS[target.root])
+        case _:
+            # Paimon has no other cast of a time.
+            return None
+
+
+def _in_unit(value: int, source: Any, target: Any) -> int:
+    """Return a count in the unit of another type, cut to the digits that it keeps."""
+    digits = min(target.precision, unit_digits(source))
+    kept = value // 10 ** (unit_digits(source) - digits)
+    return int(kept * 10 ** (unit_digits(target) - digits))
+
+
+def _as_text(text: str, _type: Any) -> Iterator[Value]:
+    yield text
+
+
+def _as_bytes(text: str, _type: Any) -> Iterator[Value]:
+    with suppress(ValueError):
+        yield bytes.fromhex(text)
+    yield text.encode()
+
+
+def _as_boolean(text: str, _type: Any) -> Iterator[Value]:
+    said = text.lower()
+    if said in _TRUE or said in _FALSE:
+        yield said in _TRUE
+
+
+def _as_whole(text: str, data_type: Any) -> Iterator[Value]:
+    number = Decimal(text) if _NUMBER.fullmatch(text) else None
+    if number is None or number.adjusted() > _MOST_DIGITS or number != number.to_integral_value():
+        return
+    if has_room(int(number), data_type):
+        yield int(number)
+
+
+def _as_decimal(text: str, data_type: Any) -> Iterator[Value]:
+    number = Decimal(text) if _NUMBER.fullmatch(text) else Decimal("NaN")
+    unscaled = _unscaled(number, data_type, ROUND_DOWN)
+    if unscaled is not None and Decimal(unscaled).scaleb(-data_type.scale, _EXACT) == number:
+        yield unscaled
+
+
+def _as_float(text: str, data_type: Any) -> Iterator[Value]:
+    if _FLOAT.fullmatch(text):
+        is_name = text.lower().endswith(("f", "d")) and not text.lower().endswith("inf")
+        number = float(text[:-1] if is_name else text)
+        yield single_precision(number) if data_type.root == "FLOAT" else number
+
+
+def _as_date(text: str, _type: Any) -> Iterator[Value]:
+    found = _DATE.fullmatch(text)
+    if found:
+        yield day_number(*map(int, found.groups()))
+    elif _WHOLE.fullmatch(text):
+        yield int(text)
+    else:
+        count, _ = parse_moment(text, 9)
+        days, within = divmod(count, SECONDS_A_DAY * 10**9)
+        if not within:
+            yield days
+
+
+def _as_time(text: str, data_type: Any) -> Iterator[Value]:
+    digits = unit_digits(data_type)
+    if _WHOLE.fullmatch(text):
+        # Paimon's own files count milliseconds.
+        yield int(text) * 10 ** (digits - _MILLIS)
+    else:
+        yield parse_time(text, digits)
+
+
+def _as_moment(text: str, data_type: Any) -> Iterator[Value]:
+    digits = unit_digits(data_type)
+    found = re.fullmatch(rf"({_DATE.pattern})(.*)", text, re.DOTALL)
+    if found:
+        day = date_text(day_number(int(found[2]), int(found[3]), int(found[4])))
+        text = day + re.sub(r"(\.[0-9]*?)0+(?=[^0-9]|$)", r"\1", found[5]).replace(".Z", "Z")
+        text = text.rstrip(".")
+    yield parse_moment(text, digits)[0]
+
+
+def _as_uuid(text: str, data_type: Any) -> Iterator[Value]:
+    yield parse_text(text, data_type)
+
+
+_READERS: Final[dict[str, Callable[[str, Any], Iterator[Value]]]] = {
+    **dict.fromkeys(_TEXTS, _as_text),
+    **dict.fromkeys(_BYTES, _as_bytes),
+    **dict.fromkeys(WHOLE_BITS, _as_whole),
+    **dict.fromkeys(_FLOATS, _as_float),
+    **dict.fromkeys(_MOMENTS, _as_moment),
+    "BOOLEAN": _as_boolean,
+    "DECIMAL": _as_decimal,
+    "DATE": _as_date,
+    "TIME": _as_time,
+    "UUID": _as_uuid,
+}
+
 
 LEAST_CUT: Final = 8
 """A shorter bound is a whole value, or says nothing of one."""
 
-_TEXTS: Final = ("CHAR", "VARCHAR")
-_BYTES: Final = ("BINARY", "VARBINARY")
 _FLOAT_WIDTHS: Final = (4, 8)
 _NAN: Final = "NaN"
 """In the place of a float that is equal to nothing."""

@@ -1,4 +1,4 @@
-"""The time of a commit, and whether this machine's clock may give it."""
+"""Commit times, and the check of this machine's clock."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ledger.log.caches.checkpoint import Head
-from ledger.log.patience import Patience
+from ledger.log.checkpoints import Head
+from ledger.log.outcome import Patience
 from ledger.log.request import NowMillis
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import StoreError
-from ledger.model.messages.excerpt import moment
-from ledger.observing.notices import warn
+from ledger.model.messages import moment
+from ledger.observing.events import warn
 from ledger.stores import Store
 from ledger.stores.clock import Clock
 

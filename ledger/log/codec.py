@@ -1,4 +1,4 @@
-"""Commits to bytes and back. `ledger/FORMAT.md` describes the bytes, field by field.
+"""Codec of commits. `ledger/FORMAT.md` describes the bytes field by field.
 
 What cannot be decoded is sorted into three: written by a newer lakeledger (upgrade), of a format
 that was never released, or damaged. Nothing is skipped.
@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ledger.events import TableEvent
-from ledger.events.catalog_events import CatalogEvent
+from ledger.events.catalog import CatalogEvent
 from ledger.events.commit import FORMAT, Commit, Outside, Transaction
 from ledger.model.errors import (
     DamagedLogError,

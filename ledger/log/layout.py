@@ -1,4 +1,4 @@
-"""Which key holds what, below one stream's `_ledger` folder."""
+"""Paths below a stream's `_ledger` folder."""
 
 from __future__ import annotations
 

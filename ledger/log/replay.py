@@ -1,4 +1,4 @@
-"""Reading commits in order, along the hash chain.
+"""Replay of commits in order, along the hash chain.
 
 Long ways go through sealed segments, short ones and the newest commits through the log's files.
 """
@@ -12,13 +12,12 @@ from typing import Any, Generic, TypeVar
 from msgspec import UNSET, Raw, Struct
 
 from ledger.events.commit import Commit
-from ledger.log.caches.segments.cache import AHEAD, Segments, Vouched
-from ledger.log.caches.segments.file import stretches
 from ledger.log.codec import Codec, Sketch, digest
 from ledger.log.layout import CommitKeys, Layout
+from ledger.log.segments import AHEAD, Segments, Vouched, stretches
 from ledger.model.errors import DamagedLogError
 from ledger.stores import Store
-from ledger.stores.several import answers
+from ledger.stores.concurrency import answers
 
 E = TypeVar("E")
 D = TypeVar("D", Sketch, Commit[Raw], Commit[Any])

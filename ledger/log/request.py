@@ -1,4 +1,4 @@
-"""Who appends, why, under which id and onto what; and what an append came to."""
+"""Append requests and results: author, message, commit id, base version."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from ledger.model import arguments as its
 from ledger.model.errors import InvalidInputError
 from ledger.model.instant import millis
-from ledger.model.messages.excerpt import excerpt, is_storable
-from ledger.model.messages.similar import similar
+from ledger.model.messages import excerpt, is_storable, similar
 
 S = TypeVar("S")
 

@@ -1,4 +1,4 @@
-"""A stream opened: its head in memory, its history on the store."""
+"""An open stream: its head in memory, its history on the store."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from weakref import ref
 from msgspec import Raw
 
 from ledger.events.commit import Commit
-from ledger.evolution.stream import Builder, StateLike, Stream
-from ledger.log.caches.checkpoint import Checkpoints, Head
-from ledger.log.caches.lookup import KeysOf, Lookup, tiles
-from ledger.log.caches.segments.cache import Lines, Segments
-from ledger.log.caches.segments.file import segment_of
+from ledger.log.checkpoints import Checkpoints, Head
 from ledger.log.codec import Codec, Sketch, digest, encode
+from ledger.log.commit_queue import Worker, begin_anew_after_fork
+from ledger.log.key_index import KeysOf, Lookup, tiles
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
-from ledger.log.outside.commit_texts import Personal
+from ledger.log.personal_data import Personal
 from ledger.log.replay import MOST_KEPT, START, Newest, Passes, Position, Read, Reader, nothing
-from ledger.log.worker import Worker, begin_anew_after_fork
+from ledger.log.segments import Lines, Segments, segment_of
 from ledger.model.errors import (
     DamagedLogError,
     InvalidInputError,
     NotFoundError,
 )
-from ledger.observing.notices import warn
+from ledger.observing.events import warn
+from ledger.state.stream import Builder, StateLike, Stream
 from ledger.stores import Store, Turn
-from ledger.stores.through import AskedAhead
+from ledger.stores.wrappers import AskedAhead
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")

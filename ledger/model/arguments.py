@@ -1,4 +1,4 @@
-"""What the public calls take: one look at each argument, and a typed error that names it.
+"""Validation of public arguments, with errors that name them.
 
 What Python would find out later says nothing about the call: a text is taken apart into letters,
 None has no attribute. A check looks at kinds alone, and at nothing inside of long lists.
@@ -16,8 +16,8 @@ from typing import Any, ParamSpec, TypeVar
 from msgspec import Struct
 
 from ledger.model.errors import InvalidInputError
-from ledger.model.messages.excerpt import excerpt
-from ledger.model.types.numbers import TOO_MANY_DIGITS, is_endless
+from ledger.model.messages import excerpt
+from ledger.model.types import TOO_MANY_DIGITS, is_endless
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,4 +1,4 @@
-"""Every error the ledger raises, grouped by what the caller should do about it.
+"""Errors of the library, grouped by the caller's next step.
 
 The class is the reaction, `kind` is the exact cause for programs, the message is for people:
 

@@ -1,4 +1,4 @@
-"""FileChange: one data file that came or went, with all that planning and statistics need."""
+"""FileChange: one data file that a snapshot adds or removes."""
 
 import re
 from collections.abc import Iterable, Sequence

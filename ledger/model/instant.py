@@ -1,4 +1,4 @@
-"""Instants: the points that a table can be read at, and what a wrong clock left of its times."""
+"""Instants: the points in time at which a table can be read."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""A table's schema as people have it at hand: ours, its JSON, names and types, or a library's."""
+"""First schema of a table from the forms that callers have."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ledger.evolution.wire.schema import schema_from_json
+from ledger.decide.change_json import schema_from_json
 from ledger.model.errors import InvalidInputError
-from ledger.model.messages.excerpt import excerpt
+from ledger.model.messages import excerpt
 from ledger.model.schema import Schema
 from ledger.model.types import DataType
 
@@ -62,7 +62,7 @@ def as_schema(given: GivenSchema) -> Schema:
         if given and all(isinstance(each, str | DataType) for each in given.values()):
             return Schema.of(given)
         return schema_from_json(given)
-    from ledger.model.types.arrow import fields_from_arrow
+    from ledger.model.arrow_types import fields_from_arrow
 
     return Schema(fields_from_arrow(_arrow(given)))
 

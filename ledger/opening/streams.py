@@ -1,4 +1,4 @@
-"""The streams of a ledger: the catalog's, and one for each table that it ever named.
+"""Streams of a ledger: the catalog's and the tables'.
 
 The only place that says where they lie, and what is kept beside a table's.
 """
@@ -12,18 +12,17 @@ from weakref import ref
 from attrs import frozen
 
 from ledger.events import TableEvent
-from ledger.events.catalog_events import CatalogEvent
+from ledger.events.catalog import CatalogEvent
 from ledger.events.commit import Commit
-from ledger.evolution.catalog.record import CatalogStream
-from ledger.evolution.catalog.state import CatalogState
-from ledger.evolution.fold.table_record import TableStream
-from ledger.evolution.state import TableState
 from ledger.files.live import LiveFiles
 from ledger.history.past import TablePast
 from ledger.locations import is_absolute
 from ledger.log.layout import STREAM_FOLDER, stream_root
-from ledger.log.outside.commit_texts import Personal
+from ledger.log.personal_data import Personal
 from ledger.log.stream_log import StreamLog
+from ledger.state.catalog import CatalogState
+from ledger.state.records import CatalogStream, TableStream
+from ledger.state.table import TableState
 from ledger.stores import Store
 
 AnyLog = StreamLog[Any, Any]

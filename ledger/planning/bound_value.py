@@ -1,22 +1,24 @@
-"""Single values as the bytes that bounds and partition summaries are kept in.
+"""Single values as bytes of bounds, and comparison with predicates.
 
 Source: the Iceberg specification, appendix D. Values have the form that
-`ledger.model.transforms.values` describes.
+`ledger.model.single_values` describes.
 """
 
 from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any
 
-from ledger.files.registering.bounds import lower_bound
-from ledger.files.registering.facts import ColumnFacts
+from ledger.files.bounds import ColumnFacts, lower_bound
 from ledger.model import types as t
 from ledger.model.errors import UnsupportedError
-from ledger.model.messages.excerpt import excerpt
-from ledger.model.transforms.calendar import SECONDS_A_DAY
-from ledger.model.transforms.values import Value, unit_digits
-from ledger.model.types.text import format_type
+from ledger.model.messages import excerpt
+from ledger.model.single_values import SECONDS_A_DAY, Value, unit_digits
+from ledger.model.type_text import format_type
+from ledger.planning.expression import NEGATIVE, Op, Predicate
 
 _INT, _LONG = 4, 8
 _NANOSECONDS = 9
@@ -119,3 +121,44 @@ def _counted(encoded: bytes, data_type: t.DataType) -> int | None:
             return count * SECONDS_A_DAY * int(10 ** unit_digits(data_type))
         case _:
             return None
+
+
+_COMPARISONS: dict[Op, Callable[[Any, Any], bool]] = {
+    Op.LESS: lt,
+    Op.AT_MOST: le,
+    Op.GREATER: gt,
+    Op.AT_LEAST: ge,
+    Op.EQUAL: eq,
+    Op.NOT_EQUAL: ne,
+    Op.STARTS_WITH: str.startswith,
+    Op.NOT_STARTS_WITH: lambda value, prefix: not value.startswith(prefix),
+}
+
+
+def holds_for(predicate: Predicate, value: Value | None) -> bool | None:
+    """Return whether a predicate holds for a value; None where engines differ.
+
+    Args:
+        predicate: Any.
+        value: A value of its column; None for NULL, of which nobody agrees whether it differs
+            from something.
+
+    Example:
+        >>> from ledger.model import types as t
+        >>> from ledger.planning.expression import BoundColumn
+        >>> five = Predicate(Op.NOT_EQUAL, BoundColumn(1, "id", t.IntType()), (5,))
+        >>> [holds_for(five, each) for each in (4, 5, None)]
+        [True, False, None]
+    """
+    op = predicate.op
+    if value is None:
+        return None if op in NEGATIVE else op is Op.IS_NULL
+    match op:
+        case Op.IS_NULL | Op.NOT_NULL:
+            return op is Op.NOT_NULL
+        case Op.IS_NAN | Op.NOT_NAN:
+            return (value != value) == (op is Op.IS_NAN)  # noqa: PLR0124 - only NaN is not
+        case Op.IN | Op.NOT_IN:
+            return (value in predicate.values) == (op is Op.IN)
+        case _:
+            return _COMPARISONS[op](value, predicate.values[0])

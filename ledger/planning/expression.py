@@ -1,4 +1,4 @@
-"""Filters as values: predicates on columns, joined by and, or, not.
+"""Filter expressions: predicates joined by and, or, not.
 
 A row matches where the filter is true, as in SQL: NULL and NaN match no comparison but `!=` and
 `not in`, which an engine may see either way for NULL, so that no file is left out for it.
@@ -13,7 +13,7 @@ from enum import Enum
 from attrs import frozen
 
 from ledger.model import types as t
-from ledger.model.transforms.values import Value, encode_value
+from ledger.model.single_values import Value, encode_value
 
 
 class Op(Enum):

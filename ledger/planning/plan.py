@@ -1,35 +1,50 @@
-"""Plans: which files a filter has to read, what is left to filter in each, and why not the others.
+"""Scan plans: the files to read, with residual filters and reasons.
 
 Source: the Iceberg specification, scan planning.
+
+A million files are 60 MB so, and gigabytes as objects. Each distinct partition is judged once.
+Files whose partition may match are judged by their bounds a column at a time: the common case of
+`metrics`, whole numbers and moments of the type's own width, for a million files in a second. What
+is left is judged by the metrics of the filter's columns, a batch at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 from attrs import field, frozen
+from msgspec import UNSET
 
+from ledger.events import TableEvent
+from ledger.files.change_lists import from_table, to_table
+from ledger.files.live_tables import change_tables, live_tables
+from ledger.log.stream_log import StreamLog
+from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
-from ledger.model.iceberg.layout import PartitionSpec
-from ledger.model.messages.excerpt import html_table
+from ledger.model.iceberg_layout import PartitionSpec
+from ledger.model.messages import html_table
 from ledger.model.schema import Schema
-from ledger.model.transforms.paths import field_types
-from ledger.model.types.casting import can_promote
-from ledger.model.types.walk import walk_fields
+from ledger.model.transforms import field_types
+from ledger.model.type_casts import can_promote
+from ledger.model.types import walk_fields
+from ledger.planning.bound_value import holds_for
 from ledger.planning.expression import (
     FALSE,
     TRUE,
+    And,
     BoundColumn,
     Expression,
+    Op,
     Predicate,
     reduced,
     text_of,
 )
 from ledger.planning.filter import Filter, parse_filter
-from ledger.planning.metrics import ColumnMetrics, holds_in, metrics_of
 from ledger.planning.spec_plan import (
+    ColumnMetrics,
     EmptyFile,
     NothingMatches,
     OtherValues,
@@ -38,8 +53,14 @@ from ledger.planning.spec_plan import (
     SpecPlan,
     columns_of,
     failed_part,
+    holds_in,
+    metrics_of,
 )
-from ledger.planning.verdict import holds_for
+from ledger.state.table import TableState
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 _NEWEST_FORMAT = 3
 
@@ -274,7 +295,7 @@ def plan_files(
         InvalidInputError: The filter cannot be read, or a file does not fit its spec.
 
     Example:
-        >>> from ledger.model.iceberg.layout import PartitionField
+        >>> from ledger.model.iceberg_layout import PartitionField
         >>> schema = Schema.of({"ts": "TIMESTAMP(6)"})
         >>> spec = PartitionSpec(0, (PartitionField("day", "day", 0, field_id=1000),))
         >>> files = [
@@ -313,3 +334,299 @@ def plan_files(
                 yield PrunedFile(each, table.reason(each))
 
     return FilePlan(tuple(kept), table.by_spec, counts.by_spec(), pruned)
+
+
+_INT, _LONG = 4, 8
+
+
+def outside(rows: pa.Table, expression: Expression, schema_ids: dict[int, list[int]]) -> pa.Array:
+    """Return for each row whether its bounds surely exclude the filter.
+
+    Args:
+        rows: File changes, in the form of `change_table`.
+        expression: The filter, without NOT; only the parts of an AND are looked at.
+        schema_ids: For each column, the schemas whose files have bounds of its type.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = pa.repeat(False, len(rows))  # noqa: FBT003 - a value
+    for each in expression.parts if isinstance(expression, And) else (expression,):
+        if not isinstance(each, Predicate) or each.op not in _BY_BOUNDS:
+            continue
+        width = _width(each.column.type)
+        # A moment of the year 9999 has no nanoseconds of 64 bits.
+        if width is None or not all(-(1 << 63) <= int(one) < 1 << 63 for one in each.values):
+            continue
+        known = pc.is_in(rows["schema_id"], value_set=pa.array(schema_ids[each.column.id], "int64"))
+        excluded = _excluded(rows, each, width)
+        found = pc.or_(found, pc.and_(pc.fill_null(excluded, fill_value=False), known))
+    return pc.and_(found, pc.equal(rows["content"], "data"))
+
+
+_BY_BOUNDS = frozenset({Op.LESS, Op.AT_MOST, Op.GREATER, Op.AT_LEAST, Op.EQUAL, Op.IN})
+
+
+def _width(data_type: t.DataType) -> int | None:
+    match data_type:
+        case t.TinyIntType() | t.SmallIntType() | t.IntType() | t.DateType():
+            return _INT
+        case t.BigIntType() | t.TimestampType() | t.LocalZonedTimestampType():
+            return _LONG
+        case _:
+            return None
+
+
+def _excluded(rows: pa.Table, predicate: Predicate, width: int) -> Any:
+    """Return whether all values lie on the wrong side; NULL where that is not known."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def bound(name: str) -> pa.Array:
+        texts = [value_of(each, predicate.column.id) for each in rows[name].chunks]
+        return _decoded(pa.concat_arrays([pa.array([], pa.string()), *texts]), width)
+
+    least, most = (pa.scalar(each, pa.int64()) for each in _ends(predicate))
+    match predicate.op:
+        case Op.LESS:
+            return pc.greater_equal(bound("lower_bounds"), most)
+        case Op.AT_MOST:
+            return pc.greater(bound("lower_bounds"), most)
+        case Op.GREATER:
+            return pc.less_equal(bound("upper_bounds"), least)
+        case Op.AT_LEAST:
+            return pc.less(bound("upper_bounds"), least)
+        case _:
+            above = pc.greater(bound("lower_bounds"), most)
+            return pc.or_kleene(above, pc.less(bound("upper_bounds"), least))
+
+
+def value_of(maps: pa.MapArray, key: int) -> pa.Array:
+    """Return what each map says of a key; NULL where it says nothing.
+
+    Where all maps have the key, its values stand in their order already, which takes a fifth of
+    the time that looking it up in each map takes.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if len(maps) and not maps.null_count:
+        first, end = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
+        keys = maps.keys.slice(first, end - first)
+        is_meant = pc.equal(keys, key)
+        spans = pa.ListArray.from_arrays(pc.subtract(maps.offsets, first), keys)
+        holders = pc.list_parent_indices(spans).filter(is_meant)
+        if len(holders) == len(maps) == pc.count_distinct(holders).as_py():
+            return maps.items.slice(first, end - first).filter(is_meant)
+    return pc.map_lookup(maps, query_key=key, occurrence="first")
+
+
+def _ends(predicate: Predicate) -> tuple[int, int]:
+    # An expression that somebody built may hold them in any order.
+    numbers = [int(each) for each in predicate.values]
+    return min(numbers), max(numbers)
+
+
+def _decoded(texts: pa.Array, width: int) -> pa.Array:
+    """Return the numbers that texts of hex stand for; NULL for those of another width."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    fits = pc.fill_null(pc.equal(pc.binary_length(texts), 2 * width), fill_value=False)
+    fitting = texts.filter(fits)
+    # All of one width and none of them NULL, they stand side by side.
+    joined = fitting.buffers()[2].slice(0, len(fitting) * 2 * width) if len(fitting) else b""
+    try:
+        decoded = pa.py_buffer(bytes.fromhex(bytes(joined).decode()))
+    except ValueError:
+        # What is no bytes tells nothing, and the file is read.
+        is_hex = pc.match_substring_regex(texts, "^[0-9a-fA-F]*$")
+        return _decoded(pc.if_else(is_hex, texts, None), width)
+    kind = pa.int32() if width == _INT else pa.int64()
+    numbers = pa.Array.from_buffers(kind, len(fitting), [None, decoded]).cast(pa.int64())
+    return pc.replace_with_mask(pa.nulls(len(texts), pa.int64()), fits, numbers)
+
+
+_BATCH = 65_536
+_SEPARATOR = "\x1f"
+"""Stands in no JSON text."""
+
+_MAPS = ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
+
+
+def plan(
+    log: StreamLog[TableState, TableEvent],
+    state: TableState,
+    *,
+    schema: Schema,
+    specs: Iterable[PartitionSpec],
+    where: Filter = None,
+    schemas: Callable[[Collection[int]], Iterable[Schema]] = lambda _: (),
+) -> FilePlan:
+    """Return which files of a table a filter has to read at a state.
+
+    The same as `plan_files` of the live files, in less time and memory.
+
+    Args:
+        log: The table's stream.
+        state: Of the table.
+        schema: As for `plan_files`.
+        specs: As for `plan_files`.
+        where: As for `plan_files`.
+        schemas: Gives the schemas that files were written with, by their ids.
+
+    Raises:
+        InvalidInputError: The filter cannot be read, or a file does not fit its spec.
+        DamagedLogError: A commit or a list of file changes is missing or damaged.
+    """
+    import pyarrow.compute as pc
+
+    tables = [_opened(log, each) for each in change_tables(log, state)]
+    named = {each for table in tables for each in pc.unique(table["schema_id"]).to_pylist()}
+    older = {each.id: each for each in schemas(named - {schema.id})}
+    return plan_tables(lambda: tables, TableFilter(schema, specs, where, older))
+
+
+def _opened(log: StreamLog[TableState, TableEvent], table: pa.Table) -> pa.Table:
+    """Return a table of file changes with the values that are kept of them elsewhere."""
+    if "sidecar" not in table.column_names:
+        return table
+    return to_table(log.personal.columns.opened(from_table(table)))
+
+
+def plan_tables(tables: Callable[[], Iterable[pa.Table]], table_filter: TableFilter) -> FilePlan:
+    """Return which files a filter has to read.
+
+    Args:
+        tables: Gives the net file changes, newest first; called again for what was pruned.
+        table_filter: The filter.
+
+    Raises:
+        InvalidInputError: A file does not fit its spec.
+    """
+    counts = Counts(table_filter.by_spec)
+    newest_first: list[list[PlannedFile]] = []
+    for rows in live_tables(tables()):
+        kept = _by_partition(rows, table_filter, counts)
+        newest_first.append(
+            [
+                each
+                for batch in _batches(kept)
+                for each in _by_metrics(
+                    _by_bounds(batch, table_filter, counts), table_filter, counts
+                )
+            ]
+        )
+    files = tuple(each for batch in reversed(newest_first) for each in batch)
+    kept_paths = {each.file.path for each in files}
+
+    def pruned() -> Iterator[PrunedFile]:
+        for rows in reversed(list(live_tables(tables()))):
+            for batch in _batches(rows):
+                for each in from_table(batch):
+                    if each.path not in kept_paths:
+                        yield PrunedFile(each, table_filter.reason(each))
+
+    return FilePlan(files, table_filter.by_spec, counts.by_spec(), pruned)
+
+
+def _batches(table: pa.Table) -> Iterator[pa.Table]:
+    for start in range(0, len(table), _BATCH):
+        yield table.slice(start, _BATCH)
+
+
+def _by_partition(rows: pa.Table, table_filter: TableFilter, counts: Counts) -> pa.Table:
+    """Return the rows whose partition may match."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not len(rows):
+        return rows
+    keys = pc.binary_join_element_wise(
+        pc.cast(rows["spec_id"], pa.string()),
+        pc.binary_join(rows["partition"], _SEPARATOR),
+        _SEPARATOR,
+    )
+    encoded = keys.combine_chunks().dictionary_encode()
+    sizes = {each["values"]: each["counts"] for each in encoded.indices.value_counts().to_pylist()}
+    decisions = []
+    for position, key in enumerate(encoded.dictionary.to_pylist()):
+        spec_id, partition = _partition_of(key)
+        may_match = table_filter.by_partition(spec_id, partition) != FALSE
+        decisions.append(may_match)
+        if not may_match:
+            counts.by_partition[spec_id] += sizes[position]
+    return rows if all(decisions) else rows.filter(pa.array(decisions).take(encoded.indices))
+
+
+def _by_bounds(rows: pa.Table, table_filter: TableFilter, counts: Counts) -> pa.Table:
+    """Return the rows that are not left out by bounds which Arrow can compare."""
+    import pyarrow.compute as pc
+
+    is_outside = outside(rows, table_filter.filter, table_filter.bounded)
+    for each in rows["spec_id"].filter(is_outside).value_counts().to_pylist():
+        counts.by_metrics[each["values"]] += each["counts"]
+    return rows.filter(pc.invert(is_outside))
+
+
+def _partition_of(key: str) -> tuple[int, tuple[Any, ...]]:
+    spec_id, _, rest = key.partition(_SEPARATOR)
+    texts = rest.split(_SEPARATOR) if rest else []
+    return int(spec_id), tuple(msgspec.json.decode(each) for each in texts)
+
+
+def _by_metrics(rows: pa.Table, table_filter: TableFilter, counts: Counts) -> Iterator[PlannedFile]:
+    """Yield the files whose counts and bounds may match."""
+    import pyarrow as pa
+
+    decisions: list[bool] = []
+    residuals: list[Expression] = []
+    for each in _sketches(rows, table_filter):
+        left = table_filter.by_metrics(
+            each, table_filter.by_partition(each.spec_id, each.partition)
+        )
+        decisions.append(left != FALSE)
+        if left == FALSE:
+            counts.by_metrics[each.spec_id] += 1
+        else:
+            counts.kept[each.spec_id] += 1
+            residuals.append(left)
+    kept = from_table(rows.filter(pa.array(decisions, pa.bool_())))
+    yield from map(PlannedFile, kept, residuals)
+
+
+def _sketches(rows: pa.Table, table_filter: TableFilter) -> Iterator[FileChange]:
+    """Yield files that know no more than the filter asks."""
+    field_ids = table_filter.field_ids
+    maps = [_looked_up(rows[name], field_ids) for name in _MAPS]
+    columns = (rows[name].to_pylist() for name in ("spec_id", "schema_id", "record_count"))
+    partitions = [tuple(map(msgspec.json.decode, each)) for each in rows["partition"].to_pylist()]
+    contents = rows["content"].to_pylist()
+    for spec_id, schema_id, count, content, partition, *known in zip(
+        *columns, contents, partitions, *maps, strict=True
+    ):
+        yield FileChange(
+            path="",
+            spec_id=spec_id,
+            schema_id=schema_id,
+            record_count=count,
+            file_size_in_bytes=0,
+            content=content,
+            partition=partition,
+            **dict(zip(_MAPS, known, strict=True)),
+        )
+
+
+def _looked_up(maps: pa.ChunkedArray, field_ids: tuple[int, ...]) -> list[Any]:
+    """Return what each map says of some keys."""
+    import pyarrow.compute as pc
+
+    if not field_ids:
+        return [UNSET] * len(maps)
+    found = (
+        pc.map_lookup(maps, query_key=each, occurrence="first").to_pylist() for each in field_ids
+    )
+    return [
+        {key: each for key, each in zip(field_ids, row, strict=True) if each is not None}
+        for row in zip(*found, strict=True)
+    ]

@@ -1,31 +1,423 @@
-"""One filter under one partition spec, judged once a distinct partition; why files go unread."""
+"""Pruning under one partition spec: projection, partitions, metrics.
+
+Source: the Iceberg specification, scan planning. Bounds of text and bytes may be cut, so they
+bound the values without being any of them. Nobody counts NaN: any floating-point column may hold
+it, outside of its bounds.
+
+Inclusive: true wherever any row may match; what it excludes need not be read. Strict: true only
+where all rows match; nothing is left to filter there.
+
+Source: the Iceberg specification, scan planning, and Iceberg's own repair for values before 1970:
+older writers rounded them towards zero, so that they may stand one too high.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from attrs import frozen
 
+from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
-from ledger.model.file_change import PartitionValue
-from ledger.model.iceberg.layout import PartitionSpec
+from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.iceberg_layout import PartitionSpec
 from ledger.model.schema import Schema
-from ledger.model.transforms.values import Value, decode_value
+from ledger.model.single_values import Value, decode_value
+from ledger.model.transforms import (
+    Bucket,
+    Identity,
+    Period,
+    Transform,
+    Truncate,
+    field_types,
+    human_text,
+    transform_of,
+)
+from ledger.planning.bound_value import holds_for, value_from_bytes
 from ledger.planning.expression import (
     FALSE,
+    NEGATIVE,
+    OPPOSITE,
+    TRUE,
     And,
     BoundColumn,
     Expression,
+    Op,
     Predicate,
     Verdict,
+    conjunction,
     decided,
+    disjunction,
+    exclusion,
+    is_floating,
+    membership,
     predicates_of,
     reduced,
+    rewritten,
     text_of,
 )
-from ledger.planning.metrics import ColumnMetrics
-from ledger.planning.projection import PartitionColumn, inclusive, partition_columns, strict
-from ledger.planning.verdict import holds_for
+
+
+@frozen
+class ColumnMetrics:
+    """What is known of one column of one file.
+
+    Attributes:
+        rows: The file's.
+        value_count: Values, nulls included; None when nobody counted.
+        null_count: Nulls; None when nobody counted.
+        lower: No value is less; None when that is not known.
+        upper: No value is greater; None when that is not known.
+    """
+
+    rows: int
+    value_count: int | None = None
+    null_count: int | None = None
+    lower: Value | None = None
+    upper: Value | None = None
+
+    @property
+    def is_all_null(self) -> bool:
+        """Whether every row is known to have NULL."""
+        count = self.rows if self.value_count is None else self.value_count
+        return self.null_count is not None and self.null_count >= count
+
+    @property
+    def has_no_null(self) -> bool:
+        """Whether no row has NULL; a member's values may be fewer than the rows, by its ROW's."""
+        return self.null_count == 0 and self.value_count in (None, self.rows)
+
+
+def metrics_of(file: FileChange, column: BoundColumn) -> ColumnMetrics:
+    """Return what a file says of a column, whose type its bounds are read as."""
+    return ColumnMetrics(
+        file.record_count,
+        _of(file.value_counts, column.id),
+        _of(file.null_value_counts, column.id),
+        _bound(_of(file.lower_bounds, column.id), column),
+        _bound(_of(file.upper_bounds, column.id), column),
+    )
+
+
+def _of(values: Any, field_id: int) -> Any:
+    return values.get(field_id) if isinstance(values, dict) else None
+
+
+def _bound(text: str | None, column: BoundColumn) -> Value | None:
+    try:
+        return None if text is None else value_from_bytes(bytes.fromhex(text), column.type)
+    except ValueError:
+        # What is no bytes tells nothing, and the file is read.
+        return None
+
+
+def holds_in(predicate: Predicate, metrics: ColumnMetrics) -> bool | None:
+    """Return whether a predicate holds for all of a file's rows, for none, or (None) for some.
+
+    Example:
+        >>> from ledger.model import types as t
+        >>> column = BoundColumn(1, "id", t.IntType())
+        >>> more = Predicate(Op.GREATER, column, (5,))
+        >>> [holds_in(more, ColumnMetrics(2, 2, 0, *each)) for each in ((1, 5), (4, 9), (6, 9))]
+        [False, None, True]
+    """
+    op = predicate.op
+    if op in (Op.IS_NULL, Op.NOT_NULL):
+        known = True if metrics.is_all_null else False if metrics.has_no_null else None
+        return known if known is None or op is Op.IS_NULL else not known
+    if metrics.is_all_null:
+        return None if op in NEGATIVE else False
+    if op in (Op.IS_NAN, Op.NOT_NAN):
+        return None
+    if op in NEGATIVE:
+        return _negative(predicate, metrics)
+    known = _within(predicate, metrics.lower, metrics.upper)
+    return None if known and not _is_clean(predicate, metrics) else known
+
+
+def _is_clean(predicate: Predicate, metrics: ColumnMetrics) -> bool:
+    """Return whether the bounds speak for every row."""
+    return metrics.has_no_null and not is_floating(predicate.column.type)
+
+
+def _negative(predicate: Predicate, metrics: ColumnMetrics) -> bool | None:
+    positive = Predicate(OPPOSITE[predicate.op], predicate.column, predicate.values)
+    known = _within(positive, metrics.lower, metrics.upper)
+    if known is False:
+        # NaN differs from everything, too.
+        return True if metrics.has_no_null else None
+    return False if known and _is_clean(predicate, metrics) else None
+
+
+def _within(predicate: Predicate, lower: Any, upper: Any) -> bool | None:
+    """Return whether a positive predicate holds for all values between two bounds."""
+    return _RANGES[predicate.op](predicate.values, lower, upper)
+
+
+def _less(values: Any, lower: Any, upper: Any) -> bool | None:
+    if lower is not None and lower >= values[0]:
+        return False
+    return True if upper is not None and upper < values[0] else None
+
+
+def _at_most(values: Any, lower: Any, upper: Any) -> bool | None:
+    if lower is not None and lower > values[0]:
+        return False
+    return True if upper is not None and upper <= values[0] else None
+
+
+def _not(known: bool | None) -> bool | None:  # noqa: FBT001 - what is known, not a switch
+    return None if known is None else not known
+
+
+def _one_of(values: Any, lower: Any, upper: Any) -> bool | None:
+    if not any(
+        (lower is None or lower <= each) and (upper is None or each <= upper) for each in values
+    ):
+        return False
+    return True if lower is not None and lower == upper else None
+
+
+def _starts(values: Any, lower: Any, upper: Any) -> bool | None:
+    prefix = values[0]
+    if upper is not None and upper < prefix:
+        return False
+    if lower is None:
+        return None
+    if lower[: len(prefix)] > prefix:
+        return False
+    is_both = upper is not None and lower.startswith(prefix) and upper.startswith(prefix)
+    return True if is_both else None
+
+
+_RANGES: dict[Op, Callable[[Any, Any, Any], bool | None]] = {
+    Op.LESS: _less,
+    Op.AT_MOST: _at_most,
+    Op.GREATER: lambda values, lower, upper: _not(_at_most(values, lower, upper)),
+    Op.AT_LEAST: lambda values, lower, upper: _not(_less(values, lower, upper)),
+    Op.EQUAL: _one_of,
+    Op.IN: _one_of,
+    Op.STARTS_WITH: _starts,
+}
+
+
+@frozen
+class PartitionColumn(BoundColumn):
+    """One field of a spec; its id is the partition field's.
+
+    Attributes:
+        position: Where its value stands in a file's partition, from 0.
+        source_id: The field id of the column that it derives from.
+        source: That column's type; UNKNOWN when it was dropped.
+        transform: How.
+    """
+
+    position: int
+    source_id: int
+    source: t.DataType
+    transform: Transform
+
+    def value_text(self, value: Value) -> str:
+        """Return one of its values for people: years, months and hours as such."""
+        if isinstance(self.transform, Period):
+            return human_text(value, self.transform, self.source)
+        return super().value_text(value)
+
+
+def partition_columns(spec: PartitionSpec, schema: Schema) -> tuple[PartitionColumn, ...]:
+    """Return a spec's fields as columns, in its order.
+
+    Example:
+        >>> from ledger.model.iceberg_layout import PartitionField
+        >>> spec = PartitionSpec(0, (PartitionField("ts_month", "month", 0, field_id=1000),))
+        >>> partition_columns(spec, Schema.of({"ts": "DATE"}))[0].value_text(575)
+        '2017-12'
+    """
+    types = field_types(schema)
+    found = []
+    for position, each in enumerate(spec.fields):
+        transform = transform_of(each.transform)
+        source = types.get(each.source_id, t.UnknownType())
+        found.append(
+            PartitionColumn(
+                id=each.field_id,
+                name=each.name,
+                type=transform.result_type(source),
+                position=position,
+                source_id=each.source_id,
+                source=source,
+                transform=transform,
+            )
+        )
+    return tuple(found)
+
+
+def inclusive(expression: Expression, columns: Iterable[PartitionColumn]) -> Expression:
+    """Return what the partition of a file must fulfil for any of its rows to match.
+
+    Example:
+        >>> from ledger.model.iceberg_layout import PartitionField, PartitionSpec
+        >>> from ledger.model.schema import Schema
+        >>> from ledger.planning.expression import text_of
+        >>> from ledger.planning.filter import parse_filter
+        >>> from ledger.planning.spec_plan import partition_columns
+        >>> schema = Schema.of({"ts": "TIMESTAMP(6)"})
+        >>> columns = partition_columns(
+        ...     PartitionSpec(0, (PartitionField("ts_day", "day", 0, field_id=1000),)), schema
+        ... )
+        >>> text_of(inclusive(parse_filter([("ts", "<", "2017-12-01")], schema), columns))
+        'ts_day <= 2017-11-30'
+    """
+    known = tuple(columns)
+    return rewritten(
+        expression,
+        lambda each: conjunction(
+            inclusive_predicate(each, column)
+            for column in known
+            if column.source_id == each.column.id
+        ),
+    )
+
+
+def strict(expression: Expression, columns: Iterable[PartitionColumn]) -> Expression:
+    """Return what the partition of a file must fulfil for all of its rows to match."""
+    known = tuple(columns)
+    return rewritten(
+        expression,
+        lambda each: disjunction(
+            strict_predicate(each, column) for column in known if column.source_id == each.column.id
+        ),
+    )
+
+
+def inclusive_predicate(predicate: Predicate, column: PartitionColumn) -> Expression:
+    """Return what a predicate says of one partition field of its column; `TRUE` if nothing."""
+    passed = _passed_through(predicate, column)
+    if passed is not None:
+        return passed
+    match column.transform:
+        case Bucket() if predicate.op in (Op.EQUAL, Op.IN):
+            return membership(column, _results(predicate, column))
+        case Truncate(width=width) if predicate.op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
+            return _prefix(predicate, column, width, too_long=Op.STARTS_WITH) or TRUE
+        case Truncate() | Period():
+            return _repaired(_inclusive_range(predicate, column))
+        case _:
+            return TRUE
+
+
+def strict_predicate(predicate: Predicate, column: PartitionColumn) -> Expression:
+    """Return what makes a predicate true of every row of a partition; `FALSE` if nothing."""
+    passed = _passed_through(predicate, column)
+    if passed is not None:
+        return passed
+    match column.transform:
+        case Bucket() if predicate.op in (Op.NOT_EQUAL, Op.NOT_IN):
+            return exclusion(column, _results(predicate, column))
+        case Truncate(width=width) if predicate.op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
+            return _prefix(predicate, column, width, too_long=Op.NOT_STARTS_WITH) or FALSE
+        case Truncate() | Period():
+            return _tightened(_strict_range(predicate, column))
+        case _:
+            return FALSE
+
+
+def _passed_through(predicate: Predicate, column: PartitionColumn) -> Expression | None:
+    is_about_null = predicate.op in (Op.IS_NULL, Op.NOT_NULL)
+    keeps_null = isinstance(column.transform, Identity | Bucket | Truncate | Period)
+    if isinstance(column.transform, Identity) or (is_about_null and keeps_null):
+        return Predicate(predicate.op, column, predicate.values)
+    return None
+
+
+def _results(predicate: Predicate, column: PartitionColumn, step: int = 0) -> list[Value]:
+    """Return the results for a predicate's values, or for those next to them.
+
+    Text and bytes have none next to them: they stand for themselves.
+    """
+    values = (each if isinstance(each, str | bytes) else each + step for each in predicate.values)
+    found = (column.transform.apply(each, column.source) for each in values)
+    return [each for each in found if each is not None]
+
+
+def _inclusive_range(predicate: Predicate, column: PartitionColumn) -> Expression:
+    match predicate.op:
+        case Op.LESS:
+            return Predicate(Op.AT_MOST, column, tuple(_results(predicate, column, -1)))
+        case Op.AT_MOST:
+            return Predicate(Op.AT_MOST, column, tuple(_results(predicate, column)))
+        case Op.GREATER:
+            return Predicate(Op.AT_LEAST, column, tuple(_results(predicate, column, 1)))
+        case Op.AT_LEAST:
+            return Predicate(Op.AT_LEAST, column, tuple(_results(predicate, column)))
+        case Op.EQUAL | Op.IN:
+            return membership(column, _results(predicate, column))
+        case _:
+            return TRUE
+
+
+def _strict_range(predicate: Predicate, column: PartitionColumn) -> Expression:
+    match predicate.op:
+        case Op.LESS:
+            return Predicate(Op.LESS, column, tuple(_results(predicate, column)))
+        case Op.AT_MOST:
+            return Predicate(Op.LESS, column, tuple(_results(predicate, column, 1)))
+        case Op.GREATER:
+            return Predicate(Op.GREATER, column, tuple(_results(predicate, column)))
+        case Op.AT_LEAST:
+            return Predicate(Op.GREATER, column, tuple(_results(predicate, column, -1)))
+        case Op.NOT_EQUAL | Op.NOT_IN:
+            return exclusion(column, _results(predicate, column))
+        case _:
+            return FALSE
+
+
+def _prefix(
+    predicate: Predicate, column: PartitionColumn, width: int, *, too_long: Op
+) -> Expression | None:
+    """Return what a prefix says of text cut to `width`; for a longer one, of `too_long` only."""
+    prefix = str(predicate.values[0])
+    if len(prefix) < width:
+        return Predicate(predicate.op, column, (prefix,))
+    if len(prefix) == width:
+        same = Op.EQUAL if predicate.op is Op.STARTS_WITH else Op.NOT_EQUAL
+        return Predicate(same, column, (prefix,))
+    return Predicate(too_long, column, (prefix[:width],)) if predicate.op is too_long else None
+
+
+def _may_stand_too_high(predicate: Predicate) -> bool:
+    column = predicate.column
+    if not isinstance(column, PartitionColumn) or not isinstance(column.transform, Period):
+        return False
+    # Days of dates were never rounded.
+    return column.transform.unit != "day" or not isinstance(column.source, t.DateType)
+
+
+def _and_one_higher(values: Iterable[Value]) -> list[Value]:
+    return [each for value in values for each in _both(int(value))]
+
+
+def _both(value: int) -> tuple[int, ...]:
+    return (value, value + 1) if value < 0 else (value,)
+
+
+def _repaired(projected: Expression) -> Expression:
+    if not isinstance(projected, Predicate) or not _may_stand_too_high(projected):
+        return projected
+    values = _and_one_higher(projected.values)
+    if projected.op is Op.AT_MOST:
+        return Predicate(Op.AT_MOST, projected.column, (values[-1],))
+    return projected if projected.op is Op.AT_LEAST else membership(projected.column, values)
+
+
+def _tightened(projected: Expression) -> Expression:
+    if not isinstance(projected, Predicate) or not _may_stand_too_high(projected):
+        return projected
+    values = _and_one_higher(projected.values)
+    if projected.op is Op.GREATER:
+        return Predicate(Op.GREATER, projected.column, (values[-1],))
+    return projected if projected.op is Op.LESS else exclusion(projected.column, values)
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""The clock that a service dates its answers by."""
+"""Clock of a storage service, read from its answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a ledger needs of a store, tried out step by step on a key of its own."""
+"""Examination of a store before its first use."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from ledger.stores.base import Store
-from ledger.stores.key import folder_of
+from ledger.stores.base import Store, folder_of
 
 _FIRST = b"first"
 _SECOND = b"second"

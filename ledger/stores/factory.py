@@ -1,4 +1,4 @@
-"""From a URL to a store: the list of places with a proven put-if-absent."""
+"""Factory of stores by URL."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from ledger.model.credentials import advice, carries_credentials, shown
 from ledger.model.errors import StoreError
-from ledger.model.messages.credentials import advice, carries_credentials, shown
 from ledger.stores.base import Store
 from ledger.stores.local import LocalStore
 from ledger.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from ledger.stores.objects.services import Service
+    from ledger.stores.services import Service
+
 
 _SUPPORTED: Final = (
     "s3://BUCKET/FOLDER, gs://BUCKET/FOLDER, abfs://CONTAINER/FOLDER, a local path, "
@@ -62,8 +63,8 @@ def open_store(url: str, storage_options: Mapping[str, Any] | None = None) -> St
     scheme = "" if match is None else (match[1] or match[2]).lower()
     service = _service_of(scheme)
     if match is not None and service is not None and match[0].endswith("://"):
-        from ledger.stores.objects.object_store import ObjectStore
-        from ledger.stores.objects.services import root_of
+        from ledger.stores.object_store import ObjectStore
+        from ledger.stores.services import root_of
 
         return ObjectStore(root_of(service, url[match.end() :], storage_options or {}))
     if storage_options:
@@ -98,7 +99,7 @@ def client_options(url: str, storage_options: Mapping[str, Any] | None = None) -
     service = _service_of("" if match is None else (match[1] or match[2]).lower())
     if service is None and not storage_options:
         return {}
-    from ledger.stores.objects.storage_options import fsspec_options
+    from ledger.stores.services import fsspec_options
 
     return fsspec_options("" if service is None else service.scheme, storage_options or {})
 
@@ -107,7 +108,7 @@ def _service_of(scheme: str) -> Service | None:
     if scheme in _NO_SERVICE:
         # Who opens a folder needs to know of no bucket.
         return None
-    from ledger.stores.objects.services import service_of
+    from ledger.stores.services import service_of
 
     return service_of(scheme)
 

@@ -19,16 +19,17 @@ from urllib.parse import unquote
 from attrs import evolve, frozen
 
 from ledger.locations import FAMILIES, LOCAL, Place, local_path, place_of
+from ledger.model.credentials import advice, carries_credentials, shown
 from ledger.model.errors import (
     InvalidInputError,
     MissingDependencyError,
     StoreError,
     UnsupportedError,
 )
-from ledger.model.messages.credentials import advice, carries_credentials, shown
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
+
 
 MEMORY: Final = "memory"
 _OTHER_SCHEMES: Final = frozenset(
@@ -128,7 +129,7 @@ def _validate(url: str) -> None:
 
 
 def _object_store(place: Place, storage_options: Mapping[str, Any]) -> AbstractFileSystem:
-    from ledger.stores.objects.services import client_of
+    from ledger.stores.services import client_of
 
     filesystem: AbstractFileSystem = client_of(place.family, place.host, storage_options)
     return filesystem

@@ -1,4 +1,4 @@
-"""A store in this process's memory, for tests and examples: one dictionary.
+"""In-memory store, for tests and examples.
 
 No lock guards it: a signal handler may commit while the thread that it stopped is in here. What
 Python does to a dictionary in one step decides instead.
@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
-from ledger.stores.base import Draft
-from ledger.stores.key import check_body, check_key, check_path, folder_of, folder_prefix
-from ledger.stores.several import create_one_by_one
+from ledger.stores.base import Draft, check_body, check_key, check_path, folder_of, folder_prefix
+from ledger.stores.concurrency import create_one_by_one
 
 
 class _Body(bytes):

@@ -1,4 +1,4 @@
-"""Local files through fsspec, regular files only: devices, pipes and sockets are rejected."""
+"""Local files through fsspec; devices, pipes and sockets are rejected."""
 
 from __future__ import annotations
 

@@ -1,24 +1,27 @@
-"""Keeping a table's Delta log on its store: what Materialisation asks of the format."""
+"""Materialisation of a table's Delta log, and plans for it."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
 
 from attrs import evolve, field, frozen
 
+from ledger.decide.format_rules import declared_by
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.evolution.state import TableState
 from ledger.model.errors import StoreError, UnsupportedError
+from ledger.model.types import type_places
+from ledger.state.table import TableState
 from ledger.table import Table
 from projections.delta import position as positions
-from projections.delta.log.actions import is_own
-from projections.delta.log.checkpoint import is_same
-from projections.delta.log.names import FOLDER, HINT, is_checkpoint, version_of
-from projections.delta.planned import unsaid
+from projections.delta.actions import FOLDER, HINT, is_checkpoint, is_own, version_of
+from projections.delta.checkpoint import is_same
+from projections.delta.columns import renames_or_drops
 from projections.delta.position import RENDERER, DeltaPosition
 from projections.delta.project import Projection
+from projections.delta.rules import widened
 from projections.materialising import (
     Compared,
     Difference,
@@ -31,6 +34,79 @@ from projections.materialising import (
 )
 from projections.outputs import Gathering, MemoryOutputs, Outputs, StoreOutputs
 from projections.position_file import PositionFile
+
+DELTA_PLAN: Final = "delta"
+
+
+@frozen
+class Planned:
+    """What `lakeledger plan` shows of Delta; called, it gives the files of a change."""
+
+    def __call__(self, before: TableState, after: TableState) -> tuple[str, ...]:
+        """Return the files that projecting a change writes, relative to the table's location.
+
+        One commit; which version it is depends on how many there are already.
+
+        Args:
+            before: The table before the change.
+            after: The table after it, with the same snapshots and tags.
+        """
+        return (f"{FOLDER}/*.json",) if after.schema.id != before.schema.id else ()
+
+    def warnings(self, before: TableState, after: TableState) -> tuple[str, ...]:
+        """Return which readers will no longer open the table, and what the log will not say.
+
+        Args:
+            before: The table before the change.
+            after: The table after it.
+        """
+        readers = tuple(_warnings(before, after)) if before.snapshot is not None else ()
+        return (*readers, *_unsaid(before, after))
+
+
+def _warnings(before: TableState, after: TableState) -> Iterator[str]:
+    if renames_or_drops(before.schema, after.schema):
+        yield (
+            "Delta maps columns by name from the first rename or drop on, and neither Polars nor "
+            "delta-rs' to_pyarrow_table opens such a table; delta-rs' QueryBuilder, DuckDB and "
+            "Spark do"
+        )
+    if widened(before.schema, after.schema):
+        yield (
+            "Delta reads wider types by the table feature typeWidening, which neither Polars nor "
+            "delta-rs opens; DuckDB and Spark do"
+        )
+
+
+def _unsaid(before: TableState, after: TableState) -> Iterator[str]:
+    """Yield what a change brings that the log will not say; all of it, where it declares Delta."""
+    is_new = DELTA_PLAN not in declared_by(before.schema.options).formats
+    had = set() if is_new else {*unsaid(before)}
+    yield from (each for each in unsaid(after) if each not in had)
+
+
+def unsaid(state: TableState) -> Iterator[str]:
+    """Yield in a sentence each what a table has that its Delta log does not say."""
+    if state.branches:
+        yield (
+            f"Delta's log has no branches: {', '.join(sorted(state.branches))} cannot be read "
+            "there, until main is fast-forwarded to it"
+        )
+    for name, default in _defaults(state):
+        yield (
+            f"Delta's log says nothing of the default {default} of column {name}, since only "
+            "the ledger's writers write there: who writes new rows takes it from the ledger"
+        )
+
+
+def _defaults(state: TableState) -> Iterator[tuple[str, str]]:
+    for place in type_places(state.schema.fields):
+        if place.field is not None and place.field.default_value is not None:
+            yield place.name, place.field.default_value
+
+
+planned = Planned()
+
 
 __all__ = ["DELTA", "expected", "follow", "project", "rebuild", "verify"]
 

@@ -1,4 +1,4 @@
-"""Projecting a table to a Delta log: incremental, idempotent, and restartable at any point.
+"""Delta projection: incremental, idempotent, restartable.
 
 Every snapshot and every schema step of the ledger is a version of the Delta table, in order, each a
 whole table by itself. Everything is a function of the log, so two projectors at once, or one that
@@ -11,45 +11,40 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import frozen
 
+from ledger.decide.operations import alters
 from ledger.events import TableEvent
-from ledger.events.born.delta import DeltaFollowed
 from ledger.events.commit import Commit, Transaction
-from ledger.events.snapshot_events import (
-    RolledBack,
-    SnapshotCommitted,
-    SnapshotEvent,
-)
-from ledger.events.table_events import TablePromoted
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.operations import alters
-from ledger.evolution.state import Origin, TableState
-from ledger.evolution.table.origin.delta import DeltaOrigin
-from ledger.files.change_file import event_files
+from ledger.events.imported import DeltaFollowed
+from ledger.events.snapshots import RolledBack, SnapshotCommitted, SnapshotEvent
+from ledger.events.table import TablePromoted
+from ledger.files.change_lists import event_files
 from ledger.history.older import schemas_by_id
 from ledger.log.replay import Read
-from ledger.log.travel import at_version, effective_millis
+from ledger.log.time_travel import at_version, effective_millis
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from ledger.state.delta_origin import DeltaOrigin
+from ledger.state.table import Origin, TableState
+from ledger.state.table_builder import TableBuilder
 from ledger.table import Table
-from projections.delta.born import fold_of_owned, followed, versions_of_source
-from projections.delta.log.actions import data_below, line, txn_line
-from projections.delta.log.checkpoint import to_parquet
-from projections.delta.log.commits import (
+from projections.delta.actions import data_below, line, txn_line
+from projections.delta.checkpoint import to_parquet
+from projections.delta.columns import CalledInFiles
+from projections.delta.delta_log import (
+    DeltaLog,
+    Versions,
     commit_info,
     metrics_of,
     snapshot_operation,
     step_operation,
 )
-from projections.delta.log.delta_log import DeltaLog
-from projections.delta.log.versions import Versions
+from projections.delta.imported import fold_of_owned, followed, versions_of_source
 from projections.delta.position import DeltaPosition
-from projections.delta.rules.answers import origin_problems
-from projections.delta.table.columns import CalledInFiles
-from projections.delta.table.files import TableFiles
-from projections.delta.table.fold import TableFold
-from projections.delta.table.metadata import checkpoint_interval
+from projections.delta.rules import origin_problems
+from projections.delta.table_metadata import TableFold, checkpoint_interval
+from projections.delta.values import TableFiles
 from projections.materialising import Progress, new_commits, nobody, refuse
 from projections.outputs import Outputs
 

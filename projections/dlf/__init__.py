@@ -1,20 +1,9 @@
-"""Every object of the DLF metadata API, in the DLF page's spelling and in Paimon's REST spelling.
-
-`get_table_response`, `table_snapshot`, `get_view_response` make views of a state; `render` and
-`read` turn views and the ledger's own values into JSON and back. The page's Schema, ViewSchema,
-Snapshot, Identifier, DataField, DataType, Instant, SchemaChange and Move are the ledger's own;
-all other objects are small attrs classes here, by resource: `tables`, `views`, `snapshots`,
-`partitions`, `refs` (tags, branches, consumers), `databases`, `functions`, `service`.
-
-Others may import:
-    `objects`      the objects of the API, by resource
-    `wire`         their JSON
-    `table_views`  views of a table's state, and of a view's
+"""Objects of the DLF metadata API, in the DLF page's and in Paimon's REST spelling.
 
 Source: the DLF page; Paimon's REST classes.
 
 Example:
-    >>> from ledger.model.identifier import Identifier
+    >>> from ledger.model.names import Identifier
     >>> request = tables.RenameRequest(Identifier("shop", "a"), Identifier("shop", "b"))
     >>> render(request, Style.PAIMON_REST)["destination"]
     {'database': 'shop', 'object': 'b'}
@@ -24,24 +13,25 @@ Example:
 
 from __future__ import annotations
 
+from projections.dlf import objects as databases
+from projections.dlf import objects as functions
+from projections.dlf import objects as partitions
+from projections.dlf import objects as refs
+from projections.dlf import objects as service
+from projections.dlf import objects as snapshots
+from projections.dlf import objects as tables
+from projections.dlf import objects as views
+from projections.dlf.keys import Style
 from projections.dlf.objects import (
-    databases,
-    functions,
-    partitions,
-    refs,
-    service,
-    snapshots,
-    tables,
-    views,
+    ApiInstant,
+    GetTableResponse,
+    GetViewResponse,
+    Partition,
+    TableSnapshot,
 )
-from projections.dlf.objects.partitions import Partition
-from projections.dlf.objects.snapshots import ApiInstant, TableSnapshot
-from projections.dlf.objects.tables import GetTableResponse
-from projections.dlf.objects.views import GetViewResponse
+from projections.dlf.reading import read
+from projections.dlf.rendering import render
 from projections.dlf.table_views import get_table_response, get_view_response, table_snapshot
-from projections.dlf.wire.keys import Style
-from projections.dlf.wire.reading import read
-from projections.dlf.wire.rendering import render
 
 __all__ = [
     "ApiInstant",

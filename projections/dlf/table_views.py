@@ -1,4 +1,4 @@
-"""The views of a table and of a view, as pure functions of their states.
+"""DLF views of tables and views, as pure functions of their states.
 
 Source: the DLF page's GetTableResponse, TableSnapshot and GetViewResponse.
 """
@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from ledger.evolution.catalog.state import ViewEntry
-from ledger.evolution.state import TableState
-from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.locations import below
-from ledger.model.identifier import Identifier
+from ledger.model.names import Identifier
 from ledger.model.snapshot import Snapshot
-from projections.dlf.objects.snapshots import TableSnapshot
-from projections.dlf.objects.tables import GetTableResponse
-from projections.dlf.objects.views import GetViewResponse
+from ledger.state.catalog import ViewEntry
+from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.table import TableState
+from projections.dlf.objects import GetTableResponse, GetViewResponse, TableSnapshot
 from projections.manifest_files.lists import list_names
 
 
@@ -105,7 +103,7 @@ def get_view_response(entry: ViewEntry, *, owner: str | None = None) -> GetViewR
         owner: Who owns it; whoever created it, unless given.
 
     Example:
-        >>> from ledger.evolution.catalog.state import Audit
+        >>> from ledger.state.catalog import Audit
         >>> from ledger.model.schema import ViewSchema
         >>> entry = ViewEntry(
         ...     Identifier("shop", "counts"), "v1", ViewSchema((), "SELECT 1"),

@@ -1,23 +1,4 @@
-"""Iceberg: a table's metadata files, manifest lists and manifests, of format versions 1 to 3.
-
-Others may import:
-    `format`       Iceberg as a format of tables, which the entry point names
-    `materialise`  keeping the files on a store
-    `command`      its flags on the command line
-    `planned`      what a change would write, and what readers get wrong of it
-    `names`        the names of the files
-    `manifests`    manifests and lists
-    `metadata`     the pure model of a metadata file
-    `rows`         reading rows by PyIceberg
-    `statistics`   its part in what `lakeledger stats` counts and publishes
-    `importing`    tables that others made, coming into the ledger with their history
-    `committing`   updates of the REST catalog, committed to tables that the ledger owns
-
-Inside: `project` is one run over the log, on `table` and `snapshots`, or by `born` of a table that
-comes from Iceberg, with `promoted` for the ledger's own snapshots of it; `engines` reads what
-engines' manifests list; `position` says where it stands, `standing` compares what stands;
-`rules` says what Iceberg can hold.
-"""
+"""Iceberg: metadata files, manifest lists and manifests, format versions 1 to 3."""
 
 from __future__ import annotations
 
@@ -25,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Unpack
 
 if TYPE_CHECKING:
-    from ledger.evolution.state import TableState
     from ledger.log.request import Appended, CommitOptions
+    from ledger.state.table import TableState
     from ledger.table import Table
 
 __all__ = ["commit_updates", "expire_snapshots"]
@@ -53,7 +34,7 @@ def commit_updates(
         UnsupportedError: The table is not from Iceberg, or its types cannot say a schema.
         CommitUnknownError: The store gave no answer.
     """
-    from projections.iceberg.committing import commit
+    from projections.iceberg import rest_commit as commit
 
     return commit.commit_updates(table, updates, requirements, **options)
 
@@ -81,7 +62,7 @@ def expire_snapshots(
         UnsupportedError: The table is not from Iceberg.
         CommitUnknownError: The store gave no answer.
     """
-    from projections.iceberg.committing import commit
-    from projections.iceberg.committing.expiry import Retention
+    from projections.iceberg import rest_commit as commit
+    from projections.iceberg.expiry import Retention
 
     return commit.expire_snapshots(table, Retention(older_than_ms, retain_last), now_ms, **options)

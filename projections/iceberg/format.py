@@ -1,21 +1,21 @@
-"""Iceberg as a format of tables: what the entry point of `lakeledger.formats` names."""
+"""Entry point of the Iceberg format."""
 
 from __future__ import annotations
 
 from projections.lazy_format import LazyFormat
 
 ICEBERG = LazyFormat(
-    rules="projections.iceberg.rules.answers:RULES",
+    rules="projections.iceberg.rules:RULES",
     kept="projections.iceberg.materialise:ICEBERG",
     project="projections.iceberg.materialise:project",
     command="projections.iceberg.command:COMMAND",
     planned="projections.iceberg.planned:planned",
     scan="projections.iceberg.rows:scan",
-    importer="projections.iceberg.importing.importing:ICEBERG",
-    promoter="projections.iceberg.importing.promoting:PROMOTE",
-    engine_files="projections.iceberg.engines:engine_files",
-    import_command="projections.iceberg.importing.command:register",
-    engine_manifests="projections.iceberg.statistics.engine_manifests:ICEBERG",
-    publisher="projections.iceberg.statistics.publisher:ICEBERG",
+    importer="projections.iceberg.importing:ICEBERG",
+    promoter="projections.iceberg.promoting:PROMOTE",
+    engine_files="projections.iceberg.engine_files:engine_files",
+    import_command="projections.iceberg.command:register",
+    engine_manifests="projections.iceberg.engine_files:ICEBERG",
+    publisher="projections.iceberg.distinct_statistics:ICEBERG",
 )
 """Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""

@@ -1,4 +1,4 @@
-"""What a change of a table's schema or layout means for Iceberg: its files, and its readers.
+"""Plans of schema and layout changes for Iceberg.
 
 What readers that people use get wrong is one table, which the tests keep true: a plan warns of what
 a change brings that a reader then gets wrong, and the documentation shows the same rows. When a
@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 from attrs import frozen
 
-from ledger.evolution.declared.rules import Rules
-from ledger.evolution.state import TableState
 from ledger.model.types import (
     ArrayType,
     DataType,
@@ -22,9 +20,12 @@ from ledger.model.types import (
     RowType,
     TimestampType,
     TimeType,
+    TypePlace,
+    type_places,
 )
-from ledger.model.types.walk import TypePlace, type_places
-from projections.iceberg.names import Names
+from ledger.state.declared_formats import Rules
+from ledger.state.table import TableState
+from projections.iceberg.position import Names
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""Projecting a table to Iceberg's files: incremental, idempotent, and restartable at any point.
+"""Iceberg projection: incremental, idempotent, restartable.
 
 New files come first and pointers last. Everything is a function of the log, so two projectors at
 once, or one that was killed and begins again, write the same bytes.
@@ -12,37 +12,31 @@ from collections.abc import Callable, Collection, Iterator
 import msgspec
 from attrs import evolve, frozen
 
+from ledger.decide.operations import alters
 from ledger.events import TableEvent
-from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Transaction
-from ledger.events.snapshot_events import (
-    BranchCommitted,
-    RolledBack,
-    SnapshotEvent,
-    SnapshotsExpired,
-)
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.operations import alters
-from ledger.evolution.state import TableState
-from ledger.evolution.table.origin.iceberg import IcebergOrigin
+from ledger.events.snapshots import BranchCommitted, RolledBack, SnapshotEvent, SnapshotsExpired
+from ledger.events.table import ClockCorrected
 from ledger.history.older import state_at_snapshot
 from ledger.log.replay import Read
-from ledger.log.travel import at_version, effective_millis
+from ledger.log.time_travel import at_version, effective_millis
 from ledger.model.errors import DamagedLogError, StoreError
+from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
 from ledger.table import Table
-from projections.iceberg.born import project_born, render_born
-from projections.iceberg.manifests.writing import Manifests
-from projections.iceberg.names import FOLDER, HINT, Names
-from projections.iceberg.position import IcebergPosition
-from projections.iceberg.snapshots.adders import Adders
-from projections.iceberg.snapshots.adding import Snapshots
-from projections.iceberg.snapshots.garbage import Garbage
-from projections.iceberg.snapshots.lines import Line, Lines
-from projections.iceberg.table.facts_fold import FactsFold
-from projections.iceberg.table.file import metadata_file
-from projections.iceberg.table.properties import most_previous_versions
-from projections.iceberg.table.statistics_files import StatisticsFiles
-from projections.iceberg.table.trail import Trail
+from projections.iceberg.branches import Line, Lines
+from projections.iceberg.imported import project_born, render_born
+from projections.iceberg.manifest_writing import Manifests
+from projections.iceberg.position import FOLDER, HINT, IcebergPosition, Names
+from projections.iceberg.snapshots import Adders, Garbage, Snapshots
+from projections.iceberg.table_facts import FactsFold
+from projections.iceberg.table_file import (
+    StatisticsFiles,
+    Trail,
+    metadata_file,
+    most_previous_versions,
+)
 from projections.materialising import Progress, new_commits, nobody
 from projections.outputs import MemoryOutputs, Outputs
 

@@ -1,4 +1,4 @@
-"""What `lakeledger import FORMAT` does: a table that others own comes in, or what is new in it."""
+"""Common part of `lakeledger import FORMAT`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
 from ledger.cli.options import LedgerFlags
-from ledger.cli.screen import Screen, as_json
-from ledger.cli.stopping import Stop, ends_between_rounds
+from ledger.cli.output import Screen, as_json
+from ledger.cli.signals import Stop, ends_between_rounds
 from ledger.ledger import Ledger
 from ledger.model.errors import InvalidInputError, LedgerError
 from projections.importing.importing import Imported

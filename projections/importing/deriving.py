@@ -1,4 +1,4 @@
-"""The SchemaChanges between two schemas of a source, found by field id.
+"""SchemaChanges between two schemas of a source, by field id.
 
 What is derived folds to exactly the later schema, which is tried each time; a step that no
 SchemaChange says becomes one replacement. No rule of the ledger is asked: it has happened.
@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import UNSET
 
-from ledger.events.born.iceberg import SchemaReplaced
-from ledger.events.schema_changes import Move
-from ledger.events.schema_events import (
+from ledger.events.iceberg import SchemaReplaced
+from ledger.events.schema import (
     ColumnAdded,
     ColumnCommentUpdated,
     ColumnDefaultValueUpdated,
@@ -24,13 +23,14 @@ from ledger.events.schema_events import (
     ColumnTypeUpdated,
     ColumnUndropped,
     IdentifierFieldsSet,
+    Move,
     SchemaEvent,
 )
-from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.model.errors import InvalidChangeError, LedgerError
 from ledger.model.schema import Schema, paths_of
+from ledger.model.type_json import FieldObject, field_to_wire, type_to_wire
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
-from ledger.model.types.wire import FieldObject, field_to_wire, type_to_wire
+from ledger.state.schema_builder import SchemaBuilder
 
 Path = tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""Letting a ledger own a table that others owned until now; of any format.
+"""Promotion of a mirrored table, in any format.
 
 First all that is new at the source is taken over, then whatever leads readers there is led here,
 where that can be done, and one commit says that the ledger owns the table. Whoever was interrupted
@@ -13,14 +13,12 @@ from typing import Any, Protocol
 from attrs import frozen
 from msgspec import UNSET, Raw
 
+from ledger.decide.changes import FileSums
+from ledger.decide.recorded_values import check_said
+from ledger.decide.snapshots import readable_files
 from ledger.events import TableEvent
-from ledger.events.snapshot_events import NO_FILES, SnapshotCommitted
-from ledger.events.table_events import OwnerSet, ServingProtocol
-from ledger.evolution.in_logs import check_said
-from ledger.evolution.state import TableState
-from ledger.evolution.table.changes import FileSums
-from ledger.evolution.table.owner import refuse_unservable
-from ledger.evolution.table.snapshots import readable_files
+from ledger.events.snapshots import NO_FILES, SnapshotCommitted
+from ledger.events.table import OwnerSet, ServingProtocol
 from ledger.ledger import Ledger
 from ledger.locations import LOCAL, family_of, is_absolute
 from ledger.log.request import CommitOptions, fresh_id
@@ -31,7 +29,9 @@ from ledger.model.errors import (
     StoreError,
 )
 from ledger.model.file_change import FileChange
-from ledger.model.identifier import Identifier
+from ledger.model.names import Identifier
+from ledger.state.owner import refuse_unservable
+from ledger.state.table import TableState
 from ledger.stores import LocalStore, Store, open_store
 from ledger.stores.file_access import FileAccess
 from ledger.table import Table

@@ -1,25 +1,29 @@
-"""What an import would commit: tried as a whole before anything is written."""
+"""Trial of an import: validated as a whole before anything is written."""
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from attrs import define, field, frozen
 from msgspec import UNSET, UnsetType
 
+from ledger.decide.recorded_values import check_said, parts_of_birth
 from ledger.events import TableEvent
-from ledger.events.born.delta import DeltaBirth
-from ledger.events.born.iceberg import IcebergBirth
-from ledger.events.born.paimon import PaimonBirth
 from ledger.events.commit import Outside, Transaction
-from ledger.events.table_events import SchemaRecord, TableCreated, TableName
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.in_logs import check_said, parts_of_birth
-from ledger.evolution.state import TableState
-from ledger.model.errors import InvalidChangeError, UnsupportedError
-from ledger.model.iceberg.layout import PartitionField, SortField
+from ledger.events.iceberg import IcebergBirth
+from ledger.events.imported import DeltaBirth, PaimonBirth
+from ledger.events.table import SchemaRecord, TableCreated, TableName
+from ledger.locations import is_url, local_path, place_of
+from ledger.model.credentials import advice, carries_credentials
+from ledger.model.errors import InvalidChangeError, InvalidInputError, UnsupportedError
+from ledger.model.iceberg_layout import PartitionField, SortField
 from ledger.model.schema import FieldIdPolicy, Schema
+from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
+from ledger.stores.file_access import FileAccess, absolute
 
 
 @frozen
@@ -177,3 +181,85 @@ class Trial:
     def _moment(self, millis: int) -> int:
         """Return when something takes effect: never before what came earlier, never in future."""
         return min(max(self._now.effective_millis, millis), self.now_millis)
+
+
+@frozen
+class SourceFiles:
+    """Reads files by their URLs.
+
+    Attributes:
+        access: Permission to open them.
+    """
+
+    access: FileAccess
+
+    def read(self, url: str) -> bytes:
+        """Return a file's bytes; errors as of `FileAccess.read`."""
+        return self.access.read(url)
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names of what lies in a folder, sorted.
+
+        Raises:
+            FileNotFoundError: There is no such folder.
+            OSError: It may not be listed.
+            UnsupportedError: It lies outside of the permitted locations.
+            InvalidInputError: It is no URL that files are opened at.
+        """
+        return sorted(self.written(folder))
+
+    def written(self, folder: str) -> dict[str, int]:
+        """Return what lies in a folder: when each was written, Unix milliseconds, by its name.
+
+        A storage that does not say has 0.
+
+        Raises:
+            OSError: As of `names`.
+            UnsupportedError: As of `names`.
+            InvalidInputError: As of `names`.
+        """
+        files, path = self.access.open(folder)
+        # What a mirror looks at changes between two looks.
+        files.invalidate_cache()
+        try:
+            found: list[dict[str, Any]] = files.ls(path, detail=True)
+        except OSError:
+            raise
+        except Exception as error:
+            raise OSError(f"{type(error).__name__}: {error}") from error
+        named = ((posixpath.basename(str(each["name"]).rstrip("/")), each) for each in found)
+        return {name: _millis(each) for name, each in named if name}
+
+
+def place_of_source(source: str) -> str:
+    """Return where a source is: its URL, or its local path from the root, without `..`; links stay.
+
+    Raises:
+        InvalidInputError: It holds a password or a key.
+    """
+    if carries_credentials(source):
+        raise InvalidInputError(f"source {advice(source)}")
+    if is_url(source):
+        return source.rstrip("/")
+    return f"/{place_of(str(absolute(plain(source)))).path}"
+
+
+def plain(url: str) -> str:
+    """Return a URL by which local places compare, however their scheme is written.
+
+    Example:
+        >>> plain("FILE:///lake/t/"), plain("/lake/t"), plain("s3://b/t")
+        ('/lake/t', '/lake/t', 's3://b/t')
+    """
+    return (local_path(url) or url).rstrip("/")
+
+
+_WRITTEN = ("mtime", "LastModified", "last_modified", "updated", "created")
+"""What storages call the time at which a file was written."""
+
+
+def _millis(entry: Mapping[str, Any]) -> int:
+    found = next((entry[each] for each in _WRITTEN if entry.get(each)), 0)
+    if isinstance(found, str):
+        found = datetime.fromisoformat(found)
+    return int((found.timestamp() if isinstance(found, datetime) else found) * 1000)

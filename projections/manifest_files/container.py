@@ -1,27 +1,274 @@
-"""Avro object containers in bytes: written so that equal records give equal bytes, read with care.
+"""Avro object containers: deterministic writing, bounded reading.
 
 The frame is read apart: each block is checked before it is unpacked.
 
 Source: the Avro specification, object container files.
+
+Source: the Avro specification, required and optional codecs; the Snappy and LZ4 block formats.
+
+A container brings its own schema, so a changed one could ask for endless or bottomless values.
 """
 
 from __future__ import annotations
 
+import bz2
 import io
+import lzma
+import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple, TypeVar
+from importlib import import_module
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from attrs import frozen
 
-from ledger.model.errors import (
-    DamagedLogError,
-    LedgerError,
-    MissingDependencyError,
-    TooLargeError,
-)
-from projections.manifest_files.codecs import unpacked
-from projections.manifest_files.schema import readable_schema
+from ledger.model.errors import DamagedLogError, LedgerError, MissingDependencyError, TooLargeError
+
+_RAW_DEFLATE: Final = -15
+_SNAPPY_CHECKSUM: Final = 4
+_LZ4_HEADER: Final = 4
+_XZ_MEMORY_BYTES: Final = 128 << 20
+
+
+class _Decompressor(Protocol):
+    """What bz2, lzma and Zstandard have alike."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int) -> bytes: ...
+
+
+def unpacked(codec: str, block: bytes, most: int) -> bytes:
+    """Return a block's content.
+
+    Args:
+        codec: The container's word for how its blocks are packed.
+        block: As it stands in the file.
+        most: How many bytes may come out of it.
+
+    Raises:
+        ValueError: It is torn, or is packed in a way that Avro does not know.
+        TooLargeError: It holds more.
+        MissingDependencyError: The package for the codec is not installed.
+
+    Example:
+        >>> unpacked("deflate", zlib.compress(b"abc" * 9, wbits=-15), 27)[:6]
+        b'abcabc'
+    """
+    unpack = _UNPACK.get(codec)
+    if unpack is None:
+        raise ValueError(f"no codec of Avro's is called {codec!r}")
+    return unpack(block, most)
+
+
+def _too_long(most: int) -> TooLargeError:
+    return TooLargeError(f"it unpacks to more than {most} bytes, the limit for a file of its size")
+
+
+def _plain(block: bytes, most: int) -> bytes:
+    if len(block) > most:
+        raise _too_long(most)
+    return block
+
+
+def _deflate(block: bytes, most: int) -> bytes:
+    inflater = zlib.decompressobj(_RAW_DEFLATE)
+    # A limit of 0 would be none.
+    found = inflater.decompress(block, most + 1)
+    if len(found) > most:
+        raise _too_long(most)
+    if not inflater.eof:
+        raise ValueError("its deflated bytes end early")
+    return found
+
+
+def _bzip2(block: bytes, most: int) -> bytes:
+    return _streams(bz2.BZ2Decompressor, block, most)
+
+
+def _xz(block: bytes, most: int) -> bytes:
+    return _streams(lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY_BYTES), block, most)
+
+
+def _zstandard(block: bytes, most: int) -> bytes:
+    standard = sys.version_info >= (3, 14)
+    library = _library("compression.zstd" if standard else "backports.zstd", "zstandard")
+    return _streams(library.ZstdDecompressor, block, most)
+
+
+def _snappy(block: bytes, most: int) -> bytes:
+    block = block[:-_SNAPPY_CHECKSUM]
+    snappy = _library("cramjam", "snappy").snappy
+    # It says beforehand how long it will get, and room is made for that.
+    if snappy.decompress_raw_len(block) > most:
+        raise _too_long(most)
+    return bytes(snappy.decompress_raw(block))
+
+
+def _lz4(block: bytes, most: int) -> bytes:
+    lz4 = _library("lz4.block", "lz4")
+    if int.from_bytes(block[:_LZ4_HEADER], "little") > most:
+        raise _too_long(most)
+    return bytes(lz4.decompress(block))
+
+
+def _streams(begin: Callable[[], _Decompressor], block: bytes, most: int) -> bytes:
+    """Return what streams that follow each other hold together."""
+    found = bytearray()
+    while block:
+        stream = begin()
+        found += stream.decompress(block, most - len(found) + 1)
+        if len(found) > most:
+            raise _too_long(most)
+        if not stream.eof:
+            raise ValueError("its packed bytes end early")
+        block = stream.unused_data
+    return bytes(found)
+
+
+def _library(module: str, codec: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.removesuffix(".block")
+        raise MissingDependencyError(
+            f"an Avro file is compressed with {codec}: install {package} to read it"
+        ) from error
+
+
+_UNPACK: Final[dict[str, Callable[[bytes, int], bytes]]] = {
+    "null": _plain,
+    "deflate": _deflate,
+    "bzip2": _bzip2,
+    "xz": _xz,
+    "zstandard": _zstandard,
+    "snappy": _snappy,
+    "lz4": _lz4,
+}
+
+
+_PRIMITIVES = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
+_DEEPEST = 16
+_MOST_TYPES = 100_000
+"""Types in a schema: a manifest's has some 60, and one for each field that partitions its files."""
+_VALUES_A_BYTE = 4
+_SPARE_VALUES = 64
+"""Values that no byte stands for cost memory all the same: an empty record, null. A list may repeat
+each of its elements' as often as it has bytes, and a file each of its records' more seldom."""
+
+
+def readable_schema(schema: Any) -> Any:
+    """Return a file's schema, parsed, with logical types taken as their plain numbers.
+
+    Args:
+        schema: As the file has it, names in full.
+
+    Raises:
+        ValueError: It is no record, contains itself, nests too deep, or has values without bytes
+            in places where any number of them could stand.
+    """
+    import fastavro
+
+    plain = _plain_type(schema, {}, 0)
+    if not isinstance(plain, dict) or plain["type"] != "record" or not _takes_bytes(plain, {}):
+        raise ValueError("its schema is no record with fields")
+    _check_densities(plain)
+    return fastavro.parse_schema(plain)
+
+
+def _plain_type(schema: Any, known: dict[str, Any], depth: int) -> Any:
+    if depth > _DEEPEST:
+        raise ValueError(f"its schema nests more than {_DEEPEST} types")
+    if isinstance(schema, list):
+        return [_plain_type(each, known, depth + 1) for each in schema]
+    if isinstance(schema, str):
+        if schema not in _PRIMITIVES and not _takes_bytes(known.get(schema, "null"), known):
+            raise ValueError(f"its schema uses {schema} before it is complete, or it is empty")
+        return schema
+    return _plain_complex(schema, known, depth)
+
+
+def _plain_complex(schema: dict[str, Any], known: dict[str, Any], depth: int) -> Any:
+    match schema["type"]:
+        case "record":
+            fields = [
+                {"name": each["name"], "type": _plain_type(each["type"], known, depth + 1)}
+                for each in schema["fields"]
+            ]
+            plain = {"type": "record", "name": schema["name"], "fields": fields}
+            known[schema["name"]] = plain
+            return plain
+        case "array":
+            items = _plain_type(schema["items"], known, depth + 1)
+            if not _takes_bytes(items, known):
+                raise ValueError("its schema has an array of values without bytes")
+            return {"type": "array", "items": items}
+        case "map":
+            return {"type": "map", "values": _plain_type(schema["values"], known, depth + 1)}
+        case "enum" | "fixed" as kind:
+            plain = {"type": kind, "name": schema["name"]}
+            plain |= {key: schema[key] for key in ("symbols", "size") if key in schema}
+            known[schema["name"]] = plain
+            return plain
+        case kind:
+            return _plain_type(kind, known, depth + 1)
+
+
+def _check_densities(plain: Any) -> None:
+    """Check that no value has many more values in it than the least bytes that it stands in.
+
+    Raises:
+        ValueError: One has, or there are too many types.
+    """
+    sizes: dict[str, tuple[int, int]] = {}
+    types = 0
+
+    def sizes_of(schema: Any) -> tuple[int, int]:
+        """Return the least bytes of a value, and how many values are in it."""
+        nonlocal types
+        types += 1
+        if types > _MOST_TYPES:
+            raise ValueError(f"its schema has more than {_MOST_TYPES} types")
+        if isinstance(schema, str):
+            return sizes.get(schema, (int(schema != "null"), 1))
+        if isinstance(schema, list):
+            found = [sizes_of(each) for each in schema]
+            return 1, max((values for _, values in found), default=1)
+        if schema["type"] == "record":
+            inside = [sizes_of(each["type"]) for each in schema["fields"]]
+            least, values = (sum(each) for each in zip((0, 1), *inside, strict=True))
+            sizes[schema["name"]] = least, values
+            return least, values
+        if schema["type"] == "fixed":
+            sizes[schema["name"]] = int(schema["size"]), 1
+            return int(schema["size"]), 1
+        if schema["type"] in {"array", "map"}:
+            inner = sizes_of(schema["items" if schema["type"] == "array" else "values"])
+            _refuse_dense(*inner, spare=0)
+        return 1, 1
+
+    _refuse_dense(*sizes_of(plain), spare=_SPARE_VALUES)
+
+
+def _refuse_dense(least: int, values: int, *, spare: int) -> None:
+    if values > _VALUES_A_BYTE * (least + 1) + spare:
+        raise ValueError(f"its schema has {values} values that stand in {least} bytes")
+
+
+def _takes_bytes(schema: Any, known: dict[str, Any]) -> bool:
+    """Return whether every value of a plain schema stands in at least one byte."""
+    if isinstance(schema, str):
+        return schema in known or schema != "null"
+    if isinstance(schema, dict) and schema["type"] == "record":
+        return any(_takes_bytes(each["type"], known) for each in schema["fields"])
+    if isinstance(schema, dict) and schema["type"] == "fixed":
+        return int(schema["size"]) > 0
+    # The branch of a union, the end of an array or map, the symbol of an enum take a byte each.
+    return True
+
 
 _BLOCK_BYTES = 65_536
 

@@ -1,4 +1,4 @@
-"""Where a snapshot says what it did: in the ledger, or in manifest lists of its engine.
+"""Manifest lists of a snapshot: the ledger's or an engine's.
 
 A projection makes manifests from the files that the log lists. Where it lists only some, a reader
 of such manifests would miss the others, so whoever makes them asks `UnlistedFiles` first.
@@ -12,7 +12,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 
 from msgspec import UnsetType
 
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, SnapshotEvent
+from ledger.events.snapshots import RolledBack, SnapshotCommitted, SnapshotEvent
 
 
 def list_names(table_id: str, snapshot_id: int) -> tuple[str, str]:

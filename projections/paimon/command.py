@@ -1,16 +1,22 @@
-"""`lakeledger project paimon`: Paimon's own flags."""
+"""The commands `project paimon` and `import paimon`, and plans for Paimon."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from attrs import frozen
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
+from ledger.cli import families
+from ledger.cli.options import LedgerFlags
+from ledger.decide.format_rules import declared_by
+from ledger.state.table import TableState
 from ledger.table import Table
 from projections.command import FormatCommand, PythonReader
+from projections.importing.command import AskedImport, DryRun, Follow, Interval, Name, import_asked
 from projections.materialising import Progress
-from projections.paimon.materialise import PAIMON
+from projections.paimon.materialise import PAIMON as PAIMON_FILES
+from projections.paimon.paths import schema_path
 
 
 @Parameter(name="*")
@@ -24,11 +30,11 @@ class PaimonFlags:
 
     def project(self, table: Table, on_progress: Progress) -> int:
         """Bring the files up to a version; return the version reached."""
-        return PAIMON.project(table, version=self.version, on_progress=on_progress)
+        return PAIMON_FILES.project(table, version=self.version, on_progress=on_progress)
 
 
 COMMAND = FormatCommand(
-    PAIMON,
+    PAIMON_FILES,
     PaimonFlags,
     "schema, snapshot, tag, manifest",
     PythonReader(
@@ -38,3 +44,73 @@ COMMAND = FormatCommand(
         "read.new_read().to_arrow(read.new_scan().plan().splits())",
     ),
 )
+
+
+def register(imports: App) -> None:
+    """Add the command to the family `import`."""
+    families.add(imports, "paimon", paimon)
+
+
+def paimon(
+    source: Annotated[str, Parameter(help="A Paimon table's folder; for many tables a warehouse.")],
+    name: Name = "",
+    /,
+    *,
+    dry_run: DryRun = False,
+    follow: Follow = False,
+    interval: Interval = 10.0,
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Take over a Paimon table's history; asked again, what is new in it.
+
+    Schemas, snapshots, tags and branches become events at their own times, by their commit users.
+    Nothing is written at the source, and the table takes no commits of its own here. What the
+    ledger cannot hold is refused by name before anything is written. Of many tables, one that
+    cannot come in does not stop the others; the exit code says so.
+
+    Example:
+        lakeledger import paimon ./warehouse/shop.db/orders shop.orders --dry-run
+
+        lakeledger import paimon ./warehouse/shop.db/orders shop.orders
+
+        lakeledger import paimon ./warehouse
+    """
+    import_asked(place, AskedImport("paimon", source, name, dry_run, follow, interval))
+
+
+PAIMON: Final = "paimon"
+
+
+@frozen
+class Planned:
+    """What `lakeledger plan` shows of Paimon; called, it gives the files of a change."""
+
+    def __call__(self, before: TableState, after: TableState) -> tuple[str, ...]:
+        """Return the files that projecting a change writes, relative to the table's location.
+
+        Only a schema file: layouts other than the partition keys are nothing to Paimon.
+
+        Args:
+            before: The table before the change.
+            after: The table after it, with the same snapshots and tags.
+        """
+        return tuple(schema_path(each) for each in range(before.schema.id + 1, after.schema.id + 1))
+
+    def warnings(self, before: TableState, after: TableState) -> tuple[str, ...]:
+        """Return what a table has that its files will not, where a change declares Paimon.
+
+        Args:
+            before: The table before the change.
+            after: The table after it.
+        """
+        if not after.branches or PAIMON in declared_by(before.schema.options).formats:
+            return ()
+        named = ", ".join(sorted(after.branches))
+        said = (
+            f"Paimon's files have no branches of the ledger: {named} cannot be read there, until "
+            "main is fast-forwarded to it"
+        )
+        return (said,)
+
+
+planned = Planned()

@@ -1,20 +1,20 @@
-"""Paimon as a format of tables: what the entry point of `lakeledger.formats` names."""
+"""Entry point of the Paimon format."""
 
 from __future__ import annotations
 
 from projections.lazy_format import LazyFormat
 
 PAIMON = LazyFormat(
-    rules="projections.paimon.rules.answers:RULES",
+    rules="projections.paimon.rules:RULES",
     kept="projections.paimon.materialise:PAIMON",
     project="projections.paimon.materialise:project",
     command="projections.paimon.command:COMMAND",
-    planned="projections.paimon.planned:planned",
-    importer="projections.paimon.importing.importing:PAIMON",
-    engine_files="projections.paimon.engines:engine_files",
-    import_command="projections.paimon.importing.command:register",
-    promoter="projections.paimon.importing.promoting:PROMOTE",
-    engine_manifests="projections.paimon.statistics.engine_manifests:PAIMON",
-    publisher="projections.paimon.statistics.publisher:PAIMON",
+    planned="projections.paimon.command:planned",
+    importer="projections.paimon.importing:PAIMON",
+    engine_files="projections.paimon.engine_files:engine_files",
+    import_command="projections.paimon.command:register",
+    promoter="projections.paimon.promoting:PROMOTE",
+    engine_manifests="projections.paimon.engine_files:PAIMON",
+    publisher="projections.paimon.statistics_file:PAIMON",
 )
 """Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""

@@ -1,4 +1,4 @@
-"""Keeping a table's Paimon files on its store: what Materialisation asks of the format.
+"""Materialisation of a table's Paimon files.
 
 A run that was killed has written files of later versions, and may have taken older ones away; its
 position stands where it began. Somebody else's file may stand where the ledger's next one goes.
@@ -11,8 +11,8 @@ from itertools import count, takewhile
 
 from attrs import evolve, frozen
 
-from ledger.evolution.state import TableState
 from ledger.model.errors import UnsupportedError
+from ledger.state.table import TableState
 from ledger.table import Table
 from projections.materialising import (
     Compared,

@@ -1,24 +1,192 @@
-"""What a Paimon table's files are called and where it keeps them, relative to the table's location.
+"""Paths of a Paimon table's files, and its tiers of manifests.
 
 Names of manifests and lists are made of the table's id and of what they hold, never random.
 
 Source: Paimon's FileStorePathFactory, SchemaManager, SnapshotManager and TagManager.
+
+The changes of each snapshot are one manifest; neighbours merge by the rule of
+`ledger.model.snapshot`. A rollback holds what its target holds, and so reads the target's
+manifests. Whoever comes after it goes on from there: the changes that were rolled back are beside
+its line, and neither they nor their undoing stand in a manifest that it reads.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+import sys
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from uuid import UUID, uuid5
 
 from attrs import frozen
 
 from ledger.model.errors import InvalidNameError
+from ledger.model.snapshot import FAN_OUT, covering
 from projections.manifest_files.lists import list_names
-from projections.paimon.manifests.tiers import Tile
 from projections.partition_text import partition_path
+
+_FIRST = -1
+"""The stretch before the first rollback."""
+
+
+@frozen(order=True)
+class Tile:
+    """Neighbours on a line, from one snapshot to another, whose net changes are one manifest."""
+
+    first: int
+    last: int
+
+
+class Lines:
+    """The line of each snapshot: those whose changes it holds, oldest first.
+
+    Between two rollbacks snapshots follow one another; such a stretch begins at its rollback and
+    goes on where the rollback's target stands. One whose target others made begins a line of its
+    own, and the rollback is the first on it, with all files that it brings back.
+
+    Args:
+        rollbacks: The ids of all rollbacks and of their targets, ascending.
+        before: The last snapshot that is on no line, since others made it; the first one follows.
+
+    Example:
+        >>> lines = Lines([(4, 2)])
+        >>> lines.depth(3), lines.depth(4), lines.depth(5)
+        (3, 2, 3)
+        >>> lines.tiles(5) == [Tile(5, 5), Tile(2, 2), Tile(1, 1)]
+        True
+    """
+
+    def __init__(self, rollbacks: Iterable[tuple[int, int]] = (), before: int = 0) -> None:
+        self._before = before
+        self._ids: list[int] = []
+        self._targets: list[int] = []
+        self._begins: list[int] = []
+        self._depths: list[int] = []
+        self._parents: list[int] = []
+        for each in rollbacks:
+            self.add(*each)
+
+    def add(self, rollback: int, target: int) -> None:
+        """Take in the next rollback."""
+        is_anew = target <= self._before
+        depth, parent = 0 if is_anew else self.depth(target), self._stretch(target)
+        self._ids.append(rollback)
+        self._targets.append(target)
+        self._begins.append(rollback if is_anew else rollback + 1)
+        self._depths.append(depth)
+        self._parents.append(parent)
+
+    @property
+    def rollbacks(self) -> tuple[tuple[int, int], ...]:
+        """The ids of all rollbacks and of their targets, ascending."""
+        return tuple(zip(self._ids, self._targets, strict=True))
+
+    def depth(self, snapshot_id: int) -> int:
+        """Return how many snapshots are on the line of one, itself included, rollbacks not."""
+        stretch = self._stretch(snapshot_id)
+        if stretch == _FIRST:
+            return snapshot_id - self._before
+        return self._depths[stretch] + snapshot_id - self._begins[stretch] + 1
+
+    def is_rollback(self, snapshot_id: int) -> bool:
+        """Whether a snapshot is a rollback to one on a line, and changes nothing itself."""
+        stretch = self._stretch(snapshot_id)
+        return stretch != _FIRST and snapshot_id < self._begins[stretch]
+
+    def begins_anew(self, snapshot_id: int) -> bool:
+        """Whether a snapshot is the first of a line, and a rollback.
+
+        Example:
+            >>> lines = Lines([(8, 3)], before=5)
+            >>> lines.begins_anew(8), lines.tiles(9)
+            (True, [Tile(first=9, last=9), Tile(first=8, last=8)])
+        """
+        stretch = self._stretch(snapshot_id)
+        return stretch != _FIRST and self._begins[stretch] == snapshot_id == self._ids[stretch]
+
+    def tiles(self, snapshot_id: int) -> list[Tile]:
+        """Return the tiles that a snapshot reads, newest first; the first is its last change.
+
+        Example:
+            >>> [(each.first, each.last) for each in Lines().tiles(11)]
+            [(11, 11), (10, 10), (9, 9), (1, 8)]
+            >>> [(each.first, each.last) for each in Lines(before=30).tiles(40)]
+            [(40, 40), (39, 39), (31, 38)]
+        """
+        depth, stretch = self.depth(snapshot_id), self._stretch(snapshot_id)
+        found: list[Tile] = []
+        for start, end in ((depth - 1, depth), *covering(depth - 1)):
+            stretch = self._holding(end, stretch)
+            last = self._at(end, stretch)
+            stretch = self._holding(start + 1, stretch)
+            found.append(Tile(self._at(start + 1, stretch), last))
+        return found
+
+    def runs(self, tile: Tile) -> list[tuple[int, int]]:
+        """Return the snapshots of a tile as runs of neighbouring ids, both ends included.
+
+        Example:
+            >>> Lines([(4, 2)]).runs(Tile(1, 6))
+            [(1, 2), (5, 6)]
+        """
+        found: list[tuple[int, int]] = []
+        last, stretch = tile.last, self._stretch(tile.last)
+        while tile.first < (begin := self._begin(stretch)):
+            if begin <= last:
+                found.append((begin, last))
+            last, stretch = self._targets[stretch], self._parents[stretch]
+        return [(tile.first, last), *reversed(found)]
+
+    def readers(self, tile: Tile) -> Iterator[tuple[int, int]]:
+        """Yield the snapshots that read a tile as runs of ids, both ends included.
+
+        The last run may reach beyond the newest snapshot.
+
+        Example:
+            >>> list(Lines().readers(Tile(9, 9))), list(Lines().readers(Tile(1, 8)))
+            ([(9, 16)], [(9, 64)])
+        """
+        start, end = self.depth(tile.first) - 1, self.depth(tile.last)
+        wider = (end - start) * FAN_OUT
+        # Its own snapshot reads a single one, too; later ones do until its tier is full.
+        least = end if end - start == 1 else end + 1
+        most = (start // wider + 1) * wider
+        home = self._stretch(tile.last)
+        first = tile.last - end
+        yield from self._run(first + least, first + most, home)
+        later = {home}
+        for stretch in range(home + 1, len(self._ids)):
+            parent = self._parents[stretch]
+            if parent in later and (parent != home or self._targets[stretch] >= tile.last):
+                later.add(stretch)
+                first = self._begins[stretch] - 1 - self._depths[stretch]
+                yield from self._run(max(first + least, self._ids[stretch]), first + most, stretch)
+
+    def _run(self, first: int, last: int, stretch: int) -> Iterator[tuple[int, int]]:
+        following = stretch + 1
+        end = self._ids[following] - 1 if following < len(self._ids) else sys.maxsize
+        if first <= min(last, end):
+            yield first, min(last, end)
+
+    def _stretch(self, snapshot_id: int) -> int:
+        return bisect_right(self._ids, snapshot_id) - 1
+
+    def _begin(self, stretch: int) -> int:
+        return self._before + 1 if stretch == _FIRST else self._begins[stretch]
+
+    def _holding(self, place: int, stretch: int) -> int:
+        """Return the stretch, this one or one that it goes on from, that holds a line's place."""
+        while stretch != _FIRST and place <= self._depths[stretch]:
+            stretch = self._parents[stretch]
+        return stretch
+
+    def _at(self, place: int, stretch: int) -> int:
+        if stretch == _FIRST:
+            return place + self._before
+        return self._begins[stretch] + place - self._depths[stretch] - 1
+
 
 FOLDERS = ("schema", "snapshot", "tag", "manifest")
 """The folders whose files the ledger projects."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve, field, frozen
 
-from projections.paimon.manifests.records import ManifestFileMeta
+from projections.paimon.manifest_avro import ManifestFileMeta
 from projections.position_file import PositionFile
 
 RENDERER = 2

@@ -1,4 +1,4 @@
-"""Projecting a table to Paimon's files: incremental, idempotent, and restartable at any point.
+"""Paimon projection: incremental, idempotent, restartable.
 
 New files come first and pointers last. Everything is a function of the log, so two projectors at
 once, or one that was killed and begins again, write the same bytes.
@@ -14,37 +14,38 @@ from attrs import evolve, frozen
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import RolledBack, SnapshotEvent, TagCreated, TagReplaced
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.state import TableState
-from ledger.evolution.table.origin.paimon import PaimonOrigin
-from ledger.evolution.table.snapshot_fold import snapshot_of
+from ledger.events.snapshots import RolledBack, SnapshotEvent, TagCreated, TagReplaced
 from ledger.history.older import state_at_snapshot
 from ledger.log.replay import Read
-from ledger.log.travel import at_version, effective_millis, head_state
+from ledger.log.time_travel import at_version, effective_millis, head_state
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.instant import true_millis
 from ledger.model.snapshot import Snapshot, Tag
+from ledger.state.paimon_origin import PaimonOrigin
+from ledger.state.snapshots import snapshot_of
+from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
 from ledger.table import Table
 from projections.manifest_files.lists import UnlistedFiles
 from projections.materialising import Progress, new_commits, refuse
 from projections.outputs import Outputs
-from projections.paimon.born import project_born
-from projections.paimon.files.schema_file import schema_file
-from projections.paimon.files.snapshot_file import snapshot_file, tag_file, tag_from_json
-from projections.paimon.manifests.tiers import Lines, Tile
-from projections.paimon.manifests.writing import Manifests
+from projections.paimon.imported import project_born
+from projections.paimon.manifest_writing import Manifests
 from projections.paimon.paths import (
     EARLIEST,
     FOLDERS,
     LATEST,
+    Lines,
     Names,
+    Tile,
     schema_path,
     snapshot_path,
     tag_path,
 )
 from projections.paimon.position import PaimonPosition
-from projections.paimon.rules.answers import origin_problems
+from projections.paimon.rules import origin_problems
+from projections.paimon.schema_file import schema_file
+from projections.paimon.snapshot_file import snapshot_file, tag_file, tag_from_json
 
 
 @frozen

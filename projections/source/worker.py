@@ -1,4 +1,4 @@
-"""A Python worker of Spark's, between two tasks."""
+"""State of a Spark Python worker between tasks."""
 
 from __future__ import annotations
 

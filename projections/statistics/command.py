@@ -1,4 +1,4 @@
-"""`lakeledger stats`: what the statistics add to the command line, through entry points."""
+"""The command `lakeledger stats`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal, cast
 from attrs import frozen
 from cyclopts import App, Group, Parameter, validators
 
+from ledger.cli.changes import key_and_value
 from ledger.cli.exits import UsageError
 from ledger.cli.families import help_and_example
 from ledger.cli.options import InstantFlags, LedgerFlags
-from ledger.cli.paths import key_and_value
-from ledger.cli.screen import Screen
+from ledger.cli.output import Screen
 from ledger.ledger import Ledger
 from ledger.log.request import now_millis
-from ledger.log.travel import effective_millis
+from ledger.log.time_travel import effective_millis
 from ledger.model.errors import (
     DamagedLogError,
     InvalidInputError,
@@ -27,20 +27,24 @@ from ledger.model.errors import (
 from ledger.table import Table
 from projections.materialising import Difference
 from projections.partition_text import partition_path
-from projections.statistics.columns.history import columns_at, columns_by_snapshot
-from projections.statistics.keeping import materialise
-from projections.statistics.keeping.kept import Kept
+from projections.statistics import materialise
+from projections.statistics.analyze import Analysis, analyze
+from projections.statistics.column_history import columns_at, columns_by_snapshot
+from projections.statistics.engine import Engine, Engines
 from projections.statistics.publishing import Published, publishers
-from projections.statistics.shown.query import Counted, Instant, Order, growth, totals
-from projections.statistics.shown.questions import (
+from projections.statistics.query import Counted, Instant, Order, growth, totals
+from projections.statistics.questions import (
     TARGET_FILE_SIZE,
     Question,
     Thresholds,
+    View,
     answer,
     asked_of,
     print_answer,
+    print_view,
 )
-from projections.statistics.shown.report import (
+from projections.statistics.questions import document as view_document
+from projections.statistics.report import (
     brought_up_to_date,
     print_columns,
     print_distinct,
@@ -50,12 +54,8 @@ from projections.statistics.shown.report import (
     report_of,
     totals_json,
 )
-from projections.statistics.shown.views import View, print_view
-from projections.statistics.shown.views import document as view_document
-from projections.statistics.spark.analyze import Analysis, analyze
-from projections.statistics.spark.busiest import busiest
-from projections.statistics.spark.engine import Engine, Engines
-from projections.statistics.spark.many import refresh_all
+from projections.statistics.spark_many import busiest, refresh_all
+from projections.statistics.tile_rows import Kept
 
 __all__ = ["busiest", "register", "stats"]
 
@@ -393,7 +393,7 @@ def _answer(
     document = {"table": str(table.identifier), "ask": ask, "answer": found.to_pylist()}
     title = f"{table.identifier}{when}"
     if wanted.plot is not None:
-        from projections.statistics.shown.plot import draw_answer
+        from projections.statistics.report import draw_answer
 
         draw_answer(wanted.plot, ask, title, found)
         document["plot"] = str(wanted.plot)
@@ -434,7 +434,7 @@ def _report(  # noqa: PLR0913 - what a report is made of
         found = growth(kept, at, of_one) if of_one else totals(kept, at)
         document["history"] = [totals_json(each) for each in found]
     if wanted.plot is not None:
-        from projections.statistics.shown.plot import draw
+        from projections.statistics.report import draw
 
         draw(wanted.plot, report, totals(kept, at), lambda version: _time_of(table, version))
         document["plot"] = str(wanted.plot)

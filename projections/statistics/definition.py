@@ -1,4 +1,4 @@
-"""What is counted, as data: both engines read it, so that neither can count anything else.
+"""Definition of the statistics, as data that both engines read.
 
 An entry is a file that came or went; a delta is what one snapshot did to one partition; a sum is
 many deltas of a partition folded. The measures say how.

@@ -1,4 +1,4 @@
-"""Statistics where the readers of a format look for them, by the format's part `publisher`."""
+"""Publication of statistics to a format's readers, and their verification."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ledger.formats import having, part_if_any
 if TYPE_CHECKING:
     from ledger.table import Table
     from ledger.table_at import TableAt
-    from projections.statistics.keeping.kept import Kept
-    from projections.statistics.spark.analyze import Analysis
+    from projections.statistics.analyze import Analysis
+    from projections.statistics.tile_rows import Kept
 
 
 @frozen

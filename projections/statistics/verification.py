@@ -1,11 +1,11 @@
-"""What `lakeledger verify` asks of the statistics; see `ledger.cli.commands.keep.verify`."""
+"""What `lakeledger verify` asks of the statistics; see `ledger.cli.commands.verify`."""
 
 from __future__ import annotations
 
 from ledger.table import Table
 from projections.materialising import Difference, refuse_beyond
-from projections.statistics.keeping import materialise
-from projections.statistics.keeping import position as positions
+from projections.statistics import materialise
+from projections.statistics import tile_rows as positions
 
 
 def verify(table: Table) -> Difference:

@@ -20,10 +20,10 @@ from ledger import (
     UndropColumn,
     UpdatePartitionSpec,
 )
-from ledger.audit.migrating.trial import tried
+from ledger.audit.migration import tried
 from ledger.events import SpecChange
-from ledger.evolution.state import TableState
-from ledger.evolution.tree.past import PastColumns
+from ledger.state.columns import PastColumns
+from ledger.state.table import TableState
 from tests.histories import paths, random_change, start_schema
 from tests.lakes import lake_on, memory, orders
 

@@ -14,11 +14,9 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ledger import InvalidInputError, Schema
-from ledger.events.schema_changes import Move
-from ledger.events.schema_events import ColumnAdded, ColumnMoved, ColumnUndropped
-from ledger.evolution.fold.schema_builder import SchemaBuilder
-from ledger.model.types import DataField
-from ledger.model.types.walk import type_places
+from ledger.events.schema import ColumnAdded, ColumnMoved, ColumnUndropped, Move
+from ledger.model.types import DataField, type_places
+from ledger.state.schema_builder import SchemaBuilder
 
 Path = tuple[str, ...]
 

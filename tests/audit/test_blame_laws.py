@@ -23,16 +23,15 @@ from ledger import (
     UpdateColumnType,
 )
 from ledger.audit.blame import blame_column, blame_columns, blame_settings, flat
-from ledger.audit.lives import AskedLives, Lives
+from ledger.audit.column_history import AskedLives, Lives
 from ledger.events import SchemaEvent, TableEvent
-from ledger.events.schema_events import ColumnAdded, ColumnUndropped
-from ledger.evolution.fold.schema_builder import SchemaBuilder
-from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.events.schema import ColumnAdded, ColumnUndropped
 from ledger.log.codec import Codec
 from ledger.model.schema import paths_of as paths_of_schema
-from ledger.model.types import ArrayType, DataField, IntType, RowType
-from ledger.model.types.walk import walk_fields, walk_ids
-from ledger.model.types.wire import type_from_wire, type_to_wire
+from ledger.model.type_json import type_from_wire, type_to_wire
+from ledger.model.types import ArrayType, DataField, IntType, RowType, walk_fields, walk_ids
+from ledger.state.schema_builder import SchemaBuilder
+from ledger.state.table_builder import TableBuilder
 from tests.audit.lives import random_changes
 from tests.audit.removal import ContradictionError, Step, paths_of, without
 from tests.histories import start_schema

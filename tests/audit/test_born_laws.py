@@ -30,16 +30,14 @@ from pyiceberg.types import (
 import ledger
 from ledger import Table
 from ledger.audit.blame import blame_columns, flat
+from ledger.audit.column_history import AskedLives, lives_of
 from ledger.audit.entries import WantedEntries, entries
-from ledger.audit.lives import AskedLives, lives_of
-from ledger.audit.migrating.migration import Migration, migrate
-from ledger.audit.migrating.trial import tried
-from ledger.audit.migrating.undoing import reverted, undone
-from ledger.evolution.state import TableState
-from ledger.evolution.tree.past import PastColumns
-from ledger.evolution.wire.changes import as_table_change
-from ledger.model.types import DataField
-from ledger.model.types.walk import walk_fields
+from ledger.audit.migration import Migration, migrate, tried
+from ledger.audit.undo import reverted, undone
+from ledger.decide.change_json import as_table_change
+from ledger.model.types import DataField, walk_fields
+from ledger.state.columns import PastColumns
+from ledger.state.table import TableState
 from tests.audit.lives import past_of
 from tests.projections.iceberg.importing.writing import created
 

@@ -10,8 +10,8 @@ import pytest
 
 import ledger
 from ledger import RenameColumn, Table
-from ledger.evolution.fold.table_record import TableStream
-from ledger.moving.replaying import Step
+from ledger.relocation.replaying import Step
+from ledger.state.records import TableStream
 from tests.branch_lives import file, lived, table_with
 
 OWN, OTHER = 1_000_000_000_001, 2_000_000_000_001

@@ -24,11 +24,11 @@ from ledger import (
     Table,
     UpdateColumnComment,
 )
-from ledger.evolution.catalog.record import CatalogStream
 from ledger.log.stream_log import StreamLog
+from ledger.model.type_text import parse_type
 from ledger.model.types import DataField, RowType
-from ledger.model.types.text import parse_type
-from ledger.opening.houses import Houses
+from ledger.opening.context import Houses
+from ledger.state.records import CatalogStream
 from ledger.stores import Store
 from tests.faults import Wrapped
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking

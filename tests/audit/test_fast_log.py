@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import SetOption, Table, UpdateColumnComment
+from ledger.audit.column_history import AskedLives, Lives, lives_of
 from ledger.audit.entries import Entry
-from ledger.audit.lives import AskedLives, Lives, lives_of
 from ledger.stores import Store
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders

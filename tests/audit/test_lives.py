@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from ledger.audit.lives import _RULES
+from ledger.audit.column_history import _RULES
 from ledger.events import TableEvent
 
 

@@ -24,12 +24,11 @@ from ledger import (
     evolve,
 )
 from ledger.audit.difference import TableDiff
-from ledger.audit.migrating.migration import Migration, migrate
-from ledger.audit.migrating.trial import tried
-from ledger.evolution.state import TableState
-from ledger.evolution.tree.past import PastColumns
-from ledger.evolution.wire.changes import as_table_change
-from ledger.model.types.wire import type_from_json, type_to_wire
+from ledger.audit.migration import Migration, migrate, tried
+from ledger.decide.change_json import as_table_change
+from ledger.model.type_json import type_from_json, type_to_wire
+from ledger.state.columns import PastColumns
+from ledger.state.table import TableState
 from tests.audit.lives import first_state, past_of, random_life
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.thorough import examples

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 
 from ledger import AddColumn, DropColumn, RenameColumn, Schema, SetOption, Table
-from ledger.audit.partitions import RunningSums, partition_sums
-from ledger.audit.report.facts import (
+from ledger.audit.listings import RunningSums, partition_sums
+from ledger.audit.report import (
     MOST_COLUMNS,
     MOST_PARTITIONS,
     MOST_POINTS,
     MOST_SCHEMAS,
     curves_of,
+    table_page,
 )
-from ledger.audit.report.page import table_page
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.schema_events import ColumnAdded
+from ledger.events.schema import ColumnAdded
 from tests.evolution.folds import commit
 from tests.lakes import data_file, lake_on, memory, orders
 

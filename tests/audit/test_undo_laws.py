@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import AddColumn, DropColumn, InvalidInputError, RenameColumn, UpdateColumnComment
-from ledger.audit.migrating.migration import migrate
-from ledger.audit.migrating.trial import tried
-from ledger.audit.migrating.undoing import reverted, undone
-from ledger.evolution.state import TableState
+from ledger.audit.migration import migrate, tried
+from ledger.audit.undo import reverted, undone
+from ledger.state.table import TableState
 from tests.audit.lives import first_state, past_of, random_life
 from tests.histories import paths
 from tests.lakes import data_file, lake_on, memory, orders

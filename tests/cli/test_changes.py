@@ -7,7 +7,7 @@ import pytest
 
 from ledger.cli.changes import CHANGE_OPTIONS, changes_of
 from ledger.cli.exits import UsageError
-from ledger.events.schema_changes import (
+from ledger.events.schema import (
     AddColumn,
     DropColumn,
     Move,

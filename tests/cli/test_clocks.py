@@ -10,7 +10,7 @@ import pytest
 from ledger import Table
 from ledger import open as open_ledger
 from ledger.cli import exits
-from ledger.events.schema_changes import SetOption
+from ledger.events.schema import SetOption
 from ledger.log.request import now_millis
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 
 from ledger.cli.app import app_for
 from ledger.cli.commands import NAMES
-from ledger.cli.commands.overview import families
 from ledger.cli.exits import MEANINGS
+from ledger.cli.overview import families
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run

@@ -123,7 +123,7 @@ def test_a_log_goes_on_with_what_is_committed_until_ctrl_c(
             table.alter([ledger.SetOption("k", each + "!")], author="bob")
 
     # That module alone sleeps so: what works behind commits goes on.
-    monkeypatch.setattr("ledger.cli.commands.look.log.time", SimpleNamespace(sleep=meanwhile))
+    monkeypatch.setattr("ledger.cli.commands.log.time", SimpleNamespace(sleep=meanwhile))
 
     ran = changed(
         *("log", TABLE, "--follow", "--by", "ann", "--limit", "1", "--output", "jsonl"),
@@ -150,7 +150,7 @@ def test_who_follows_all_tables_is_told_of_those_that_come_and_are_renamed_meanw
         rounds.pop(0)()
 
     # That module alone sleeps so: what works behind commits goes on.
-    monkeypatch.setattr("ledger.cli.commands.look.log.time", SimpleNamespace(sleep=meanwhile))
+    monkeypatch.setattr("ledger.cli.commands.log.time", SimpleNamespace(sleep=meanwhile))
     old = len(changed("log", "--all", "--output", "jsonl").out.splitlines())
 
     ran = changed("log", "--all", "--follow", "--output", "jsonl")

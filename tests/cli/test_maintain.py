@@ -8,7 +8,7 @@ import pytest
 
 from ledger import FileChange, SetOption, Table
 from ledger import open as open_ledger
-from ledger.files.change_file import store_changes
+from ledger.files.change_lists import store_changes
 from ledger.log.request import now_millis
 
 if TYPE_CHECKING:

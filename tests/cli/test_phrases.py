@@ -5,25 +5,23 @@ from typing import Any, get_args
 import pytest
 
 from ledger.cli.phrases import phrases
+from ledger.decide.operations import in_words
 from ledger.events import CatalogEvent, TableEvent
-from ledger.events import catalog_events as c
-from ledger.events import schema_changes as s
-from ledger.events import schema_events as e
-from ledger.events import snapshot_events as n
-from ledger.events import spec_events as p
-from ledger.events import table_events as t
-from ledger.events.born import iceberg as i
-from ledger.events.born.paimon import PaimonBranchUpdated
-from ledger.events.catalog_events import LedgerCopied, LedgerMoved, PlaceAliased
-from ledger.events.clock_events import ClockCorrected
+from ledger.events import catalog as c
+from ledger.events import iceberg as i
+from ledger.events import layout as p
+from ledger.events import schema as e
+from ledger.events import schema as s
+from ledger.events import snapshots as n
+from ledger.events import table as t
+from ledger.events.catalog import LedgerCopied, LedgerMoved, PlaceAliased
 from ledger.events.commit import Transaction
-from ledger.events.rules_events import FormatRulesRaised
-from ledger.events.snapshot_events import PartitionStatisticsSet
-from ledger.events.spec_changes import SortColumn
-from ledger.events.table_events import OwnerSet
-from ledger.evolution.operations import in_words
-from ledger.model.iceberg.layout import PartitionField
-from ledger.model.iceberg.snapshot import BlobMetadata, PartitionStatisticsFile, StatisticsFile
+from ledger.events.imported import PaimonBranchUpdated
+from ledger.events.layout import SortColumn
+from ledger.events.snapshots import PartitionStatisticsSet
+from ledger.events.table import ClockCorrected, FormatRulesRaised, OwnerSet
+from ledger.model.iceberg_layout import PartitionField
+from ledger.model.iceberg_objects import BlobMetadata, PartitionStatisticsFile, StatisticsFile
 from tests.evolution.born import DELTA_LIFE, PROMOTED_LIFE, commits, snapshot
 
 A = t.TableName("shop", "a")

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ledger import open as open_ledger
 from ledger.cli.quickstart import IDENTIFIER, Story, tell
-from ledger.cli.quickstart.flights import by_day, sample
+from ledger.cli.quickstart.steps import by_day, sample
 from ledger.model.errors import MissingDependencyError
 from ledger.table import Table
 from ledger.table_at import TableAt

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ledger.cli.screen import Cell, Screen
+from ledger.cli.output import Cell, Screen
 from tests.cli.conftest import Run
 
 WIDE = [f"measure_{number:02}" for number in range(19)]

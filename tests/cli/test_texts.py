@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.cli.changes import read_column
+from ledger.cli.changes import key_and_value, leading_path, path_and_value, read_column, whole_path
 from ledger.cli.exits import UsageError
 from ledger.cli.options import read_instant
-from ledger.cli.paths import key_and_value, leading_path, path_and_value, whole_path
 from ledger.model.errors import InvalidTypeError
-from ledger.model.messages.excerpt import visible
-from ledger.model.path_text import shown_path
-from ledger.model.types.sql import read_type
-from ledger.model.types.text import format_type
+from ledger.model.messages import visible
+from ledger.model.names import shown_path
+from ledger.model.type_sql import read_type
+from ledger.model.type_text import format_type
 
 NAMES = st.text(min_size=1, max_size=8)
 

@@ -10,10 +10,10 @@ import pytest
 
 from ledger import SetOption, Table
 from ledger import open as open_ledger
-from ledger.cli.commands.keep.verify import differences
-from ledger.evolution.fold.table_record import FOLD_VERSION
-from ledger.history.verifying.finding import Finding
+from ledger.cli.commands.verify import differences
+from ledger.history.verify_subject import Finding
 from ledger.log.codec import digest
+from ledger.state.records import FOLD_VERSION
 from tests.lakes import data_file
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from ledger import FileChange, LedgerError, RenameColumn, Schema, Table
-from ledger.model.bounded.parquet import arrow_owned
+from ledger.model.parquet_limits import arrow_owned
 from ledger.stores import Store
 from tests.erasing.lives import holding, secret, spellings
 from tests.lakes import START_MILLIS, lake_on

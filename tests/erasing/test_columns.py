@@ -27,15 +27,14 @@ from ledger import (
     StoreError,
     Table,
 )
-from ledger.log.outside.commit_texts import FOLDER
-from ledger.moving.bring import bring
-from ledger.moving.export import export
+from ledger.log.personal_data import FOLDER
+from ledger.relocation.exporting import export
+from ledger.relocation.importing import bring
 from ledger.stores import Durability, LocalStore, Store
-from projections.source.span import End
-from projections.source.views.file_rows import file_rows
-from projections.source.views.scan import Scan
+from projections.source.file_rows import file_rows
+from projections.source.span_reading import End, Scan
 from projections.statistics import Kept, refresh
-from projections.statistics.shown.query import partitions
+from projections.statistics.query import partitions
 from tests.erasing.column_lives import COLUMNS, ColumnLife, bound, holding_deep
 from tests.erasing.lives import findings
 from tests.faults import DeliversTwice, Died, DiesAfter, LosesRequests, SometimesFaulty, Wrapped

@@ -21,19 +21,18 @@ from ledger import (
     Schema,
     SetOption,
 )
-from ledger.events.catalog_events import CatalogEvent
+from ledger.events.catalog import CatalogEvent
 from ledger.events.commit import Outside, Transaction
-from ledger.evolution.catalog.builder import CatalogBuilder
-from ledger.history.orphans import KEPT_MILLIS, orphaned_values, remove
-from ledger.log.outside.commit_texts import FOLDER
+from ledger.history.garbage import KEPT_MILLIS, orphaned_values, remove
+from ledger.log.personal_data import FOLDER
 from ledger.log.request import Request
 from ledger.log.stream_log import StreamLog
-from ledger.moving.bring import bring
-from ledger.moving.export import export
+from ledger.relocation.exporting import export
+from ledger.relocation.importing import bring
+from ledger.state.catalog_builder import CatalogBuilder
 from ledger.stores import Durability, LocalStore, Store
-from projections.source.span import End
-from projections.source.views.log_rows import commit_rows
-from projections.source.views.scan import Scan
+from projections.source.event_rows import commit_rows
+from projections.source.span_reading import End, Scan
 from tests.erasing.lives import Life, findings, holding, read_all
 from tests.faults import Died, DiesAfter, LosesAnswers
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, no_time, orders

@@ -24,13 +24,12 @@ from ledger import (
     UpdateColumnDefaultValue,
     UpdateColumnType,
 )
-from ledger.history.value_casts import cast, spellings, text_of, values_of
-from ledger.history.value_matcher import ValueMatcher
+from ledger.history.value_matcher import ValueMatcher, cast, spellings, text_of, values_of
 from ledger.model import types as t
-from ledger.model.transforms.values import Value
-from ledger.model.types.arrow import element_id
-from ledger.model.types.casting import can_alter, can_promote
-from ledger.model.types.text import parse_type
+from ledger.model.arrow_types import element_id
+from ledger.model.single_values import Value
+from ledger.model.type_casts import can_alter, can_promote
+from ledger.model.type_text import parse_type
 from ledger.planning.bound_value import value_to_bytes
 from tests.lakes import lake_on, memory
 from tests.thorough import examples

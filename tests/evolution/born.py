@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ledger.events import TableEvent
-from ledger.events.born import iceberg as e
-from ledger.events.born.delta import DeltaBirth, DeltaFollowed
-from ledger.events.born.paimon import PaimonBirth, PaimonBranchUpdated
+from ledger.events import iceberg as e
 from ledger.events.commit import Commit, Transaction
-from ledger.events.schema_changes import SetOption
-from ledger.events.schema_events import ColumnAdded
-from ledger.events.snapshot_events import (
+from ledger.events.imported import DeltaBirth, DeltaFollowed, PaimonBirth, PaimonBranchUpdated
+from ledger.events.layout import PartitionSpecUpdated, SortColumn, SortOrderReplaced
+from ledger.events.schema import ColumnAdded, SetOption
+from ledger.events.snapshots import (
     PartitionStatisticsSet,
     RolledBack,
     SnapshotCommitted,
@@ -20,16 +19,11 @@ from ledger.events.snapshot_events import (
     TagDeleted,
     TagReplaced,
 )
-from ledger.events.spec_changes import SortColumn
-from ledger.events.spec_events import (
-    PartitionSpecUpdated,
-    SortOrderReplaced,
-)
-from ledger.events.table_events import SchemaRecord, TableCreated, TablePromoted
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.model.iceberg import snapshot as s
-from ledger.model.iceberg.layout import PartitionField, SortField
-from ledger.model.types.wire import FieldObject
+from ledger.events.table import SchemaRecord, TableCreated, TablePromoted
+from ledger.model import iceberg_objects as s
+from ledger.model.iceberg_layout import PartitionField, SortField
+from ledger.model.type_json import FieldObject
+from ledger.state.table_builder import TableBuilder
 from tests.evolution import folds
 from tests.evolution.folds import NAME
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.events.catalog_events import CatalogEvent
+from ledger.decide.catalog import CatalogIntent
+from ledger.decide.catalog_requests import CatalogRequest, CreateDatabase, CreateTable
+from ledger.events.catalog import CatalogEvent
 from ledger.events.commit import Commit, Transaction
-from ledger.events.table_events import SchemaRecord
-from ledger.evolution.catalog.builder import CatalogBuilder
-from ledger.evolution.catalog.intent import CatalogIntent
-from ledger.evolution.catalog.requests import (
-    CatalogRequest,
-    CreateDatabase,
-    CreateTable,
-)
-from ledger.evolution.catalog.state import CatalogState
+from ledger.events.table import SchemaRecord
 from ledger.model.errors import CommitConflictError, LedgerError
-from ledger.model.identifier import Identifier
+from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
+from ledger.state.catalog import CatalogState
+from ledger.state.catalog_builder import CatalogBuilder
 
 SCHEMA = SchemaRecord(fields=(), highest_field_id=-1)
 ORDERS = Identifier("shop", "orders")

@@ -6,15 +6,12 @@ from typing import Any
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
-from ledger.events.snapshot_events import SnapshotCommitted
-from ledger.events.spec_events import (
-    PartitionSpecUpdated,
-    SortOrderReplaced,
-)
-from ledger.events.table_events import SchemaRecord, TableCreated, TableName
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.model.iceberg.layout import PartitionField, SortField
-from ledger.model.types.wire import FieldObject
+from ledger.events.layout import PartitionSpecUpdated, SortOrderReplaced
+from ledger.events.snapshots import SnapshotCommitted
+from ledger.events.table import SchemaRecord, TableCreated, TableName
+from ledger.model.iceberg_layout import PartitionField, SortField
+from ledger.model.type_json import FieldObject
+from ledger.state.table_builder import TableBuilder
 
 NAME = TableName("db", "t")
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.events.born.iceberg import MetadataLogUpdated
-from ledger.events.schema_changes import SetOption
-from ledger.events.snapshot_events import TagDeleted
-from ledger.evolution.table.origin.delta import DeltaOrigin
-from ledger.evolution.table.origin.iceberg import (
+from ledger.events.iceberg import MetadataLogUpdated
+from ledger.events.schema import SetOption
+from ledger.events.snapshots import TagDeleted
+from ledger.model.iceberg_objects import MetadataLogEntry
+from ledger.model.snapshot import Totals
+from ledger.state.delta_origin import DeltaOrigin
+from ledger.state.iceberg_origin import (
     IcebergOrigin,
     iceberg_changes,
     iceberg_snapshot,
     iceberg_totals,
 )
-from ledger.evolution.table.origin.paimon import PaimonOrigin
-from ledger.model.iceberg.snapshot import MetadataLogEntry
-from ledger.model.snapshot import Totals
+from ledger.state.paimon_origin import PaimonOrigin
 from tests.evolution.born import (
     FIRST,
     ID,

@@ -10,16 +10,15 @@ from typing import Any, get_args
 import pytest
 
 from ledger.events import TableEvent
-from ledger.events import snapshot_events as n
-from ledger.events.born import iceberg as e
-from ledger.events.born.delta import DeltaFollowed
-from ledger.events.born.iceberg import IcebergEvent
-from ledger.events.born.paimon import PaimonBranchUpdated
-from ledger.events.table_events import TablePromoted
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.fold.table_record import TableStream
+from ledger.events import iceberg as e
+from ledger.events import snapshots as n
+from ledger.events.iceberg import IcebergEvent
+from ledger.events.imported import DeltaFollowed, PaimonBranchUpdated
+from ledger.events.table import TablePromoted
 from ledger.log.codec import Codec, encode
 from ledger.model.errors import DamagedLogError, InvalidChangeError, UpgradeRequiredError
+from ledger.state.records import TableStream
+from ledger.state.table_builder import TableBuilder
 from tests.evolution import folds
 from tests.evolution.born import DAY, FIRST, LIVES, SECOND, born, commit, commits, ref, snapshot
 

@@ -15,13 +15,9 @@ from hypothesis import strategies as st
 
 import ledger
 from ledger import AddColumn, DropColumn, FileChange, InvalidInputError, LedgerError, Schema, Table
-from ledger.events.snapshot_events import CommittedFacts, SnapshotCommitted, SnapshotFacts
-from ledger.evolution import bounds
-from ledger.evolution.bounds import COUNTS_BY_FIELD, FACTS, NUMBERS, TEXT_FACTS, Bound
-from ledger.evolution.columns.creation import create_schema
-from ledger.evolution.decide_clock import CorrectClock
-from ledger.evolution.fold.table_record import TableStream
-from ledger.evolution.table.changes import (
+from ledger.decide import bounds
+from ledger.decide.bounds import COUNTS_BY_FIELD, FACTS, NUMBERS, TEXT_FACTS, Bound
+from ledger.decide.changes import (
     CommitSnapshot,
     CreateTag,
     ExpireSnapshots,
@@ -32,15 +28,18 @@ from ledger.evolution.table.changes import (
     SetBranch,
     SetPartitionStatistics,
 )
+from ledger.decide.clock import CorrectClock
+from ledger.decide.table_creation import create_schema
+from ledger.events.snapshots import CommittedFacts, SnapshotCommitted, SnapshotFacts
 from ledger.files.snapshot_plan import SnapshotPlan
+from ledger.model.arrow_types import element_id, key_id
 from ledger.model.errors import InvalidChangeError
-from ledger.model.iceberg.snapshot import BlobMetadata, StatisticsFile
+from ledger.model.iceberg_objects import BlobMetadata, StatisticsFile
 from ledger.model.schema import ViewSchema
-from ledger.model.types import STRING, ArrayType, DataField, DataType, MapType, RowType
-from ledger.model.types.arrow import element_id, key_id
-from ledger.model.types.text import parse_type
-from ledger.model.types.walk import walk_ids
-from ledger.model.types.wire import type_to_wire
+from ledger.model.type_json import type_to_wire
+from ledger.model.type_text import parse_type
+from ledger.model.types import STRING, ArrayType, DataField, DataType, MapType, RowType, walk_ids
+from ledger.state.records import TableStream
 from tests.thorough import examples
 
 INT = parse_type("INT")

@@ -10,10 +10,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from ledger.events import CatalogEvent, TableEvent
-from ledger.events.commit import Transaction
-from ledger.events.snapshot_events import SnapshotsExpired
-from ledger.evolution.bounds import (
+from ledger.decide.bounds import (
     BUCKET,
     IN_LOGS,
     IN_LOGS_BY_KEY,
@@ -26,10 +23,13 @@ from ledger.evolution.bounds import (
     UNBOUNDED,
     Bound,
 )
-from ledger.evolution.in_logs import check_said, number_problems
+from ledger.decide.recorded_values import check_said, number_problems
+from ledger.events import CatalogEvent, TableEvent
+from ledger.events.commit import Transaction
+from ledger.events.snapshots import SnapshotsExpired
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
-from ledger.model.iceberg.layout import PartitionField, SortField
+from ledger.model.iceberg_layout import PartitionField, SortField
 
 
 def parts(annotation: Any) -> Iterator[Any]:

@@ -8,7 +8,8 @@ from attrs import evolve
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from ledger.events.catalog_events import (
+from ledger.decide.catalog_facts import first_commit
+from ledger.events.catalog import (
     AddDialect,
     CatalogEvent,
     DatabaseAltered,
@@ -23,22 +24,15 @@ from ledger.events.catalog_events import (
     ViewRenamed,
 )
 from ledger.events.commit import Commit, Transaction
-from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
-from ledger.events.table_events import (
-    SchemaRecord,
-    TableCreated,
-    TableDropped,
-    TableName,
-    TableRenamed,
-)
-from ledger.evolution.catalog.birth import first_commit
-from ledger.evolution.catalog.builder import CatalogBuilder
-from ledger.evolution.catalog.record import CatalogStream
-from ledger.evolution.catalog.state import Audit, CatalogState, TableEntry
-from ledger.evolution.stream import Builder, Stream
+from ledger.events.schema import RemoveOption, SetOption, UpdateComment
+from ledger.events.table import SchemaRecord, TableCreated, TableDropped, TableName, TableRenamed
 from ledger.model.errors import InvalidChangeError, NotFoundError
-from ledger.model.identifier import Identifier
-from ledger.model.types.wire import FieldObject
+from ledger.model.names import Identifier
+from ledger.model.type_json import FieldObject
+from ledger.state.catalog import Audit, CatalogState, TableEntry
+from ledger.state.catalog_builder import CatalogBuilder
+from ledger.state.records import CatalogStream
+from ledger.state.stream import Builder, Stream
 
 if TYPE_CHECKING:
     from _collections_abc import dict_values

@@ -8,20 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.events.catalog_events import (
-    AddDialect,
-    CatalogEvent,
-    DropDialect,
-    UpdateDialect,
-    ViewChange,
-)
-from ledger.events.commit import Commit, Transaction
-from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
-from ledger.events.table_events import SchemaRecord
-from ledger.evolution.catalog.builder import CatalogBuilder
-from ledger.evolution.catalog.intent import CatalogIntent
-from ledger.evolution.catalog.record import CatalogStream
-from ledger.evolution.catalog.requests import (
+from ledger.decide.catalog import CatalogIntent
+from ledger.decide.catalog_requests import (
     AlterDatabase,
     AlterView,
     CatalogRequest,
@@ -34,11 +22,17 @@ from ledger.evolution.catalog.requests import (
     RenameTable,
     RenameView,
 )
-from ledger.evolution.catalog.state import CatalogState
+from ledger.events.catalog import AddDialect, CatalogEvent, DropDialect, UpdateDialect, ViewChange
+from ledger.events.commit import Commit, Transaction
+from ledger.events.schema import RemoveOption, SetOption, UpdateComment
+from ledger.events.table import SchemaRecord
 from ledger.model.errors import LedgerError
-from ledger.model.identifier import Identifier
+from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
 from ledger.model.types import DataField, IntType
+from ledger.state.catalog import CatalogState
+from ledger.state.catalog_builder import CatalogBuilder
+from ledger.state.records import CatalogStream
 
 Commits: TypeAlias = list[Commit[CatalogEvent]]
 

@@ -7,22 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from ledger.events.catalog_events import (
-    AddDialect,
-    CatalogEvent,
-    DatabaseAltered,
-    DatabaseCreated,
-    DatabaseDropped,
-    DropDialect,
-    UpdateDialect,
-    ViewAltered,
-    ViewChange,
-    ViewDropped,
-)
-from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
-from ledger.events.table_events import TableCreated, TableDropped, TableRenamed
-from ledger.evolution.catalog.intent import CatalogIntent
-from ledger.evolution.catalog.requests import (
+from ledger.decide.catalog import CatalogIntent
+from ledger.decide.catalog_requests import (
     AlterDatabase,
     AlterView,
     CatalogRequest,
@@ -34,9 +20,23 @@ from ledger.evolution.catalog.requests import (
     RenameTable,
     RenameView,
 )
-from ledger.evolution.catalog.state import EMPTY_CATALOG
+from ledger.events.catalog import (
+    AddDialect,
+    CatalogEvent,
+    DatabaseAltered,
+    DatabaseCreated,
+    DatabaseDropped,
+    DropDialect,
+    UpdateDialect,
+    ViewAltered,
+    ViewChange,
+    ViewDropped,
+)
+from ledger.events.schema import RemoveOption, SetOption, UpdateComment
+from ledger.events.table import TableCreated, TableDropped, TableRenamed
 from ledger.model.errors import CommitConflictError
-from ledger.model.identifier import Identifier
+from ledger.model.names import Identifier
+from ledger.state.catalog import EMPTY_CATALOG
 from tests.evolution.catalogs import (
     ORDERS,
     RECENT,

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.events.catalog_events import (
-    AddDialect,
-    DatabaseDropped,
-    DropDialect,
-    UpdateDialect,
-    ViewAltered,
-)
-from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
-from ledger.evolution.catalog.requests import (
+from ledger.decide.catalog_requests import (
     AlterDatabase,
     AlterView,
     CatalogRequest,
@@ -24,6 +16,14 @@ from ledger.evolution.catalog.requests import (
     RenameTable,
     RenameView,
 )
+from ledger.events.catalog import (
+    AddDialect,
+    DatabaseDropped,
+    DropDialect,
+    UpdateDialect,
+    ViewAltered,
+)
+from ledger.events.schema import RemoveOption, SetOption, UpdateComment
 from ledger.model.errors import (
     AlreadyExistsError,
     InvalidChangeError,
@@ -32,7 +32,7 @@ from ledger.model.errors import (
     NotFoundError,
     TableDroppedError,
 )
-from ledger.model.identifier import Identifier
+from ledger.model.names import Identifier
 from tests.evolution.catalogs import (
     ORDERS,
     RECENT,

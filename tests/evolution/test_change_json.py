@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.events.schema_changes import (
+from ledger.decide.change_json import (
+    schema_change_from_json,
+    schema_change_to_json,
+    schema_from_json,
+    well_formed,
+)
+from ledger.events.layout import ReplaceSortOrder, UpdatePartitionSpec
+from ledger.events.schema import (
     AddColumn,
     Move,
     RenameColumn,
@@ -18,15 +25,8 @@ from ledger.events.schema_changes import (
     UpdateColumnPosition,
     UpdateComment,
 )
-from ledger.events.spec_changes import ReplaceSortOrder, UpdatePartitionSpec
-from ledger.evolution.wire.changes import (
-    schema_change_from_json,
-    schema_change_to_json,
-    schema_from_json,
-    well_formed,
-)
 from ledger.model.errors import InvalidChangeError, UnsupportedError
-from ledger.model.types.text import parse_type
+from ledger.model.type_text import parse_type
 from tests.histories import random_change, start_schema
 
 

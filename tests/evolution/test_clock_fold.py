@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ledger.events import CatalogEvent, TableEvent
-from ledger.events.catalog_events import DatabaseCreated
-from ledger.events.clock_events import ClockCorrected
+from ledger.events.catalog import DatabaseCreated
 from ledger.events.commit import Commit, Transaction
-from ledger.evolution.catalog.builder import CatalogBuilder
-from ledger.evolution.catalog.record import CatalogStream
-from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.events.table import ClockCorrected
 from ledger.model.errors import InvalidChangeError
+from ledger.state.catalog_builder import CatalogBuilder
+from ledger.state.records import CatalogStream
+from ledger.state.table_builder import TableBuilder
 from tests.evolution.born import LIVES
 from tests.evolution.folds import grown
 

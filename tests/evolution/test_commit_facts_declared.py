@@ -8,14 +8,13 @@ import pytest
 from attrs import frozen
 
 from ledger import FileChange, FormatError, Schema
-from ledger.evolution.declared.asking import problems
-from ledger.evolution.declared.format import Batch, Reach
-from ledger.evolution.declared.names import BoundNames
-from ledger.evolution.declared.rules import Rules
-from ledger.evolution.layout.fold import LayoutTrail
-from ledger.evolution.state import TableState
-from ledger.evolution.tree.past import PastColumns
+from ledger.decide.format_checks import problems
+from ledger.decide.format_rules import Batch, BoundNames, Reach
 from ledger.formats import INSTALLED
+from ledger.state.columns import PastColumns
+from ledger.state.declared_formats import Rules
+from ledger.state.layout import LayoutTrail
+from ledger.state.table import TableState
 from projections.iceberg.materialise import project
 from tests.evolution.test_commit_facts import BOTH, PAIMON, file, table_of
 

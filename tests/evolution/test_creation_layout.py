@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ledger import Ledger, Schema
-from ledger.events.spec_changes import AddPartitionField, SortColumn
+from ledger.events.layout import AddPartitionField, SortColumn
 from ledger.model.errors import ColumnNotFoundError, FormatError, InvalidInputError
-from ledger.model.iceberg.layout import PartitionField, SortField, SortOrder
-from ledger.model.types.sql import read_type
+from ledger.model.iceberg_layout import PartitionField, SortField, SortOrder
+from ledger.model.type_sql import read_type
 from ledger.transforms import bucket, day
 from tests.lakes import lake_on, memory
 

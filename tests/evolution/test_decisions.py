@@ -6,8 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from ledger.events.schema_changes import (
+from ledger.decide.schema_batch import decide_schema, evolve
+from ledger.events.schema import (
     AddColumn,
+    ColumnAdded,
+    ColumnDropped,
+    ColumnNullabilityUpdated,
+    ColumnRenamed,
     DropColumn,
     DropPrimaryKey,
     Move,
@@ -20,21 +25,13 @@ from ledger.events.schema_changes import (
     UpdateColumnNullability,
     UpdateColumnPosition,
     UpdateColumnType,
-)
-from ledger.events.schema_events import (
-    ColumnAdded,
-    ColumnDropped,
-    ColumnNullabilityUpdated,
-    ColumnRenamed,
     UpdateKeys,
 )
-from ledger.evolution.columns.batch import decide_schema
-from ledger.evolution.evolve import evolve
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
+from ledger.model.type_json import TypeObject, type_from_json
+from ledger.model.type_text import parse_type
 from ledger.model.types import DataField
-from ledger.model.types.text import parse_type
-from ledger.model.types.wire import TypeObject, type_from_json
 
 ROW = type_from_json(
     {"type": "ROW", "fields": [{"name": "x", "type": "INT"}, {"name": "y", "type": "INT"}]}

@@ -13,11 +13,11 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from ledger.decide.operations import in_words
 from ledger.events import CatalogEvent, TableEvent
 from ledger.events.commit import Commit, Transaction
-from ledger.events.snapshot_events import ChangesReference, ListingEvent
-from ledger.evolution.operations import in_words
-from ledger.files.change_file import event_files
+from ledger.events.snapshots import ChangesReference, ListingEvent
+from ledger.files.change_lists import event_files
 from ledger.log.codec import Codec, encode
 from ledger.log.layout import Layout
 from ledger.model.errors import DamagedLogError, UpgradeRequiredError

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from ledger.events.schema_changes import (
+from ledger.decide.schema_batch import Decision, decide_schema, evolve
+from ledger.events.schema import (
     AddColumn,
     DropColumn,
     Move,
@@ -17,11 +18,9 @@ from ledger.events.schema_changes import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.evolution.columns.batch import Decision, decide_schema
-from ledger.evolution.evolve import evolve
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError
 from ledger.model.schema import Schema
-from ledger.model.types.wire import type_from_json
+from ledger.model.type_json import type_from_json
 
 ROW = type_from_json({"type": "ROW", "fields": [{"name": "x", "type": "INT"}]})
 BASE = Schema.of({"a": "INT", "b": "INT", "v": ROW})

@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 
 from ledger.events import TableEvent
 from ledger.events.commit import Transaction
-from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
-from ledger.events.schema_events import UpdateKeys
-from ledger.events.snapshot_events import SnapshotCommitted
-from ledger.events.table_events import SchemaRecord, TableCreated, TableName
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.state import TableState
-from ledger.model.types.wire import FieldObject
+from ledger.events.schema import RemoveOption, SetOption, UpdateComment, UpdateKeys
+from ledger.events.snapshots import SnapshotCommitted
+from ledger.events.table import SchemaRecord, TableCreated, TableName
+from ledger.model.type_json import FieldObject
+from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
 
 DAY = FieldObject(id=0, name="day", type="DATE")
 CREATED = TableCreated(

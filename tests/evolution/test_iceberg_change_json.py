@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ledger.events.schema_changes import AddColumn, SchemaChange, SetIdentifierFields
-from ledger.evolution.wire.changes import schema_change_from_json, schema_change_to_json
+from ledger.decide.change_json import schema_change_from_json, schema_change_to_json
+from ledger.events.schema import AddColumn, SchemaChange, SetIdentifierFields
 from ledger.model.errors import InvalidChangeError, UnsupportedError
 
 WITH_DEFAULT = AddColumn(("s", "x"), "INT", default_value="7")

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from ledger import Table
-from ledger.events.spec_changes import AddPartitionField, SortColumn
-from ledger.evolution.state import TableState
+from ledger.events.layout import AddPartitionField, SortColumn
 from ledger.model.errors import ColumnNotFoundError, FormatError, InvalidChangeError
+from ledger.state.table import TableState
 from ledger.transforms import Term
 from ledger.updates import ReplaceOrder, UpdateSpec
 from tests.evolution.iceberg_json import schema_of, type_of

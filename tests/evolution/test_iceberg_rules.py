@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from ledger.events.schema_changes import (
+from ledger.decide.schema_batch import decide_schema
+from ledger.decide.table_creation import create_schema, with_policy
+from ledger.events.schema import (
     AddColumn,
     DropColumn,
     DropPrimaryKey,
@@ -17,15 +19,12 @@ from ledger.events.schema_changes import (
     UpdateColumnNullability,
     UpdateColumnType,
 )
-from ledger.evolution.columns.batch import decide_schema
-from ledger.evolution.columns.creation import create_schema, with_policy
-from ledger.evolution.declared.rules import PAIMON_RULES, Rules
 from ledger.model.errors import FormatError, InvalidChangeError, InvalidTypeError
 from ledger.model.schema import Schema
-from ledger.model.types import ArrayType, DataField
-from ledger.model.types.sql import read_type
-from ledger.model.types.walk import walk_ids
-from ledger.model.types.wire import type_to_wire
+from ledger.model.type_json import type_to_wire
+from ledger.model.type_sql import read_type
+from ledger.model.types import ArrayType, DataField, walk_ids
+from ledger.state.declared_formats import PAIMON_RULES, Rules
 
 ICEBERG = Rules(frozenset({"iceberg"}))
 INCOMPATIBLE = Rules(frozenset({"iceberg"}), allow_incompatible=True)

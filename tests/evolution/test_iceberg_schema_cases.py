@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from ledger import Table
-from ledger.evolution.columns.batch import decide_schema
-from ledger.evolution.columns.creation import create_schema, with_policy
-from ledger.evolution.declared.rules import Rules
-from ledger.evolution.update.update import SchemaUpdate
+from ledger.decide.schema_batch import decide_schema
+from ledger.decide.schema_update import SchemaUpdate
+from ledger.decide.table_creation import create_schema, with_policy
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, InvalidInputError
 from ledger.model.schema import Schema
 from ledger.model.types import DataType
+from ledger.state.declared_formats import Rules
 from ledger.updates import UpdateSchema
 from tests.evolution.iceberg_json import json_of, schema_of, text_of, type_of
 from tests.lakes import lake_on, memory

@@ -9,14 +9,14 @@ from attrs import frozen
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ledger.evolution.columns.batch import decide_schema
-from ledger.evolution.columns.creation import with_policy
-from ledger.evolution.declared.rules import Rules
-from ledger.evolution.fold.schema_builder import SchemaBuilder
-from ledger.evolution.update.update import SchemaUpdate
+from ledger.decide.schema_batch import decide_schema
+from ledger.decide.schema_update import SchemaUpdate
+from ledger.decide.table_creation import with_policy
 from ledger.model.errors import InvalidInputError
 from ledger.model.schema import Schema, paths_of
-from ledger.model.types.sql import read_type
+from ledger.model.type_sql import read_type
+from ledger.state.declared_formats import Rules
+from ledger.state.schema_builder import SchemaBuilder
 from tests.evolution.iceberg_json import json_of
 from tests.evolution.iceberg_model import Leaf, Model, RefusedError, leaves
 from tests.thorough import examples

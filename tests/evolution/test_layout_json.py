@@ -6,10 +6,9 @@ import msgspec
 import pytest
 
 from ledger import AddColumn, InvalidChangeError, InvalidInputError
-from ledger.events.spec_changes import ReplaceSortOrder, UpdatePartitionSpec
-from ledger.events.spec_events import PartitionSpecUpdated
-from ledger.evolution.wire.changes import as_table_change, table_change_from_json
-from ledger.model.iceberg.layout import PartitionField
+from ledger.decide.change_json import as_table_change, table_change_from_json
+from ledger.events.layout import PartitionSpecUpdated, ReplaceSortOrder, UpdatePartitionSpec
+from ledger.model.iceberg_layout import PartitionField
 from tests.evolution.folds import grown
 
 ADD = {"type": "addPartitionField", "source": ["ts"], "transform": "day"}

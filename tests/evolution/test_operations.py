@@ -9,19 +9,19 @@ from typing import get_args
 import pytest
 
 from ledger import InvalidInputError, Schema
+from ledger.decide.catalog import DECIDED
+from ledger.decide.catalog_facts import CATALOG_FACTS
+from ledger.decide.catalog_requests import CatalogRequest
+from ledger.decide.changes import AllowIncompatibleChanges, OtherChange, TableChange
+from ledger.decide.clock import CorrectClock
+from ledger.decide.operation import LayoutOperation, SchemaOperation, StateOperation
+from ledger.decide.operations import BY_ASKED, BY_FACT, OPERATIONS, operation
+from ledger.decide.schema_batch import evolve
 from ledger.events import CatalogEvent, TableEvent
-from ledger.events.catalog_events import ViewChange
-from ledger.events.clock_events import ClockCorrected
-from ledger.events.schema_changes import SchemaChange
-from ledger.events.spec_changes import SpecChange
-from ledger.evolution.catalog.facts import CATALOG_FACTS
-from ledger.evolution.catalog.intent import DECIDED
-from ledger.evolution.catalog.requests import CatalogRequest
-from ledger.evolution.decide_clock import CorrectClock
-from ledger.evolution.evolve import evolve
-from ledger.evolution.operation import LayoutOperation, SchemaOperation, StateOperation
-from ledger.evolution.operations import BY_ASKED, BY_FACT, OPERATIONS, operation
-from ledger.evolution.table.changes import AllowIncompatibleChanges, OtherChange, TableChange
+from ledger.events.catalog import ViewChange
+from ledger.events.layout import SpecChange
+from ledger.events.schema import SchemaChange
+from ledger.events.table import ClockCorrected
 from tests.lakes import lake_on, memory, orders
 
 ROOM = Path(__file__).parents[2] / "ledger/evolution"

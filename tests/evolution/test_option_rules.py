@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.evolution.validation.whole import validate
+from ledger.decide.schema_rules import validate
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
 from ledger.model.types import (

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from ledger.evolution.fold.table_record import TableStream
-from ledger.evolution.state import TableState
-from ledger.evolution.table.origin.delta import DeltaOrigin
-from ledger.evolution.table.origin.iceberg import IcebergOrigin
-from ledger.evolution.table.origin.native import NativeOrigin
-from ledger.evolution.table.origin.paimon import PaimonOrigin
 from ledger.model.errors import InvalidInputError, NotFoundError, UnsupportedError
 from ledger.model.snapshot import BRANCH_IDS
+from ledger.state.delta_origin import DeltaOrigin
+from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.native_origin import NativeOrigin
+from ledger.state.paimon_origin import PaimonOrigin
+from ledger.state.records import TableStream
+from ledger.state.table import TableState
 from tests.evolution import folds
 from tests.evolution.born import FIRST, OWN, SECOND, born
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from ledger import InvalidChangeError, InvalidInputError, NotFoundError, Table
-from ledger.events.born.iceberg import StatisticsSet
 from ledger.events.commit import Commit, Transaction
-from ledger.events.snapshot_events import PartitionStatisticsSet
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.fold.table_record import TableStream
+from ledger.events.iceberg import StatisticsSet
+from ledger.events.snapshots import PartitionStatisticsSet
 from ledger.log.codec import encode
 from ledger.model.errors import CommitConflictError
-from ledger.model.iceberg.snapshot import BlobMetadata, PartitionStatisticsFile, StatisticsFile
+from ledger.model.iceberg_objects import BlobMetadata, PartitionStatisticsFile, StatisticsFile
+from ledger.state.records import TableStream
+from ledger.state.table_builder import TableBuilder
 from ledger.stores import Store
 from tests.lakes import data_file, lake_on, memory, orders
 

@@ -9,15 +9,14 @@ from attrs import evolve
 from msgspec.structs import replace
 
 from ledger.events import TableEvent
-from ledger.events import snapshot_events as n
-from ledger.events.born.delta import DeltaFollowed
-from ledger.events.born.iceberg import IcebergBirth, SchemaNamed, SnapshotsRemoved
-from ledger.events.born.paimon import PaimonBranchUpdated
-from ledger.events.table_events import TablePromoted
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.table.origin.delta import DeltaOrigin
-from ledger.evolution.table.origin.iceberg import IcebergOrigin
+from ledger.events import snapshots as n
+from ledger.events.iceberg import IcebergBirth, SchemaNamed, SnapshotsRemoved
+from ledger.events.imported import DeltaFollowed, PaimonBranchUpdated
+from ledger.events.table import TablePromoted
 from ledger.model.errors import InvalidChangeError
+from ledger.state.delta_origin import DeltaOrigin
+from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.table_builder import TableBuilder
 from tests.evolution import folds
 from tests.evolution.born import CREATED, FIRST, OWN, PROMOTED, born, commit, own
 

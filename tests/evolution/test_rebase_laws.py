@@ -25,14 +25,13 @@ from ledger import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.evolution.columns.batch import Decision, decide_schema
-from ledger.evolution.declared.rules import Rules
-from ledger.evolution.options.naming import COLUMN_OPTIONS, ColumnNames, option_text
+from ledger.decide.schema_batch import Decision, decide_schema
+from ledger.decide.table_options import COLUMN_OPTIONS, ColumnNames, option_text
 from ledger.model import types as t
-from ledger.model.types import ArrayType, DataField, DataType, RowType
-from ledger.model.types.text import parse_type
-from ledger.model.types.walk import walk_fields
-from ledger.model.types.wire import type_to_wire
+from ledger.model.type_json import type_to_wire
+from ledger.model.type_text import parse_type
+from ledger.model.types import ArrayType, DataField, DataType, RowType, walk_fields
+from ledger.state.declared_formats import Rules
 from tests.lakes import lake_on, memory, orders
 from tests.thorough import examples
 

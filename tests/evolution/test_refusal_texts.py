@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from ledger.events.schema_changes import (
+from ledger.decide.schema_batch import decide_schema
+from ledger.events.schema import (
     AddColumn,
     DropColumn,
     DropPrimaryKey,
@@ -21,13 +22,12 @@ from ledger.events.schema_changes import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.evolution.columns.batch import decide_schema
-from ledger.evolution.declared.rules import Rules
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
+from ledger.model.type_json import TypeObject, type_from_json
+from ledger.model.type_text import parse_type
 from ledger.model.types import ArrayType
-from ledger.model.types.text import parse_type
-from ledger.model.types.wire import TypeObject, type_from_json
+from ledger.state.declared_formats import Rules
 
 ROW = type_from_json({"type": "ROW", "fields": [{"name": "x", "type": "INT"}]})
 PLAIN = Schema.of({"a": "INT", "s": "STRING", "v": ROW, "arr": ArrayType(parse_type("INT"))})

@@ -2,23 +2,23 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.events.schema_changes import Move
-from ledger.events.schema_events import (
+from ledger.events.schema import (
     ColumnAdded,
     ColumnCommentUpdated,
     ColumnDropped,
     ColumnMoved,
     ColumnRenamed,
     ColumnTypeUpdated,
+    Move,
     SchemaEvent,
     UpdateKeys,
 )
-from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
+from ledger.model.type_json import FieldObject, TypeObject
+from ledger.model.type_text import parse_type
 from ledger.model.types import ArrayType, DataField, RowType
-from ledger.model.types.text import parse_type
-from ledger.model.types.wire import FieldObject, TypeObject
+from ledger.state.schema_builder import SchemaBuilder
 
 ROW = RowType((DataField(0, "x", parse_type("INT")), DataField(1, "y", parse_type("INT"))))
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.events.schema_changes import DropPrimaryKey, Move
-from ledger.events.schema_events import (
+from ledger.events.schema import (
     ColumnAdded,
     ColumnCommentUpdated,
     ColumnDefaultValueUpdated,
@@ -14,16 +13,18 @@ from ledger.events.schema_events import (
     ColumnNullabilityUpdated,
     ColumnRenamed,
     ColumnTypeUpdated,
+    DropPrimaryKey,
     IdentifierFieldsSet,
+    Move,
     SchemaEvent,
     UpdateKeys,
 )
-from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
+from ledger.model.type_json import FieldObject, TypeObject
+from ledger.model.type_text import format_type, parse_type
 from ledger.model.types import ArrayType, DataField, DataType, RowType
-from ledger.model.types.text import format_type, parse_type
-from ledger.model.types.wire import FieldObject, TypeObject
+from ledger.state.schema_builder import SchemaBuilder
 
 ROW = RowType((DataField(0, "x", parse_type("INT")), DataField(1, "y", parse_type("INT"))))
 

@@ -6,21 +6,19 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.events.schema_changes import (
+from ledger.decide.schema_batch import decide_schema, evolve
+from ledger.events.schema import (
     AddColumn,
     DropColumn,
     RenameColumn,
     SchemaChange,
+    SchemaEvent,
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.events.schema_events import SchemaEvent
-from ledger.evolution.columns.batch import decide_schema
-from ledger.evolution.evolve import evolve
-from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.model.schema import Schema
-from ledger.model.types import DataField
-from ledger.model.types.walk import walk_fields
+from ledger.model.types import DataField, walk_fields
+from ledger.state.schema_builder import SchemaBuilder
 from tests.histories import random_changes, start_schema
 
 seeds = st.integers(0, 2**32 - 1)

@@ -16,8 +16,12 @@ from ledger import (
     SetOption,
     Table,
 )
-from ledger.events.spec_changes import RemovePartitionField, UpdatePartitionSpec
-from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
+from ledger.events.layout import (
+    PartitionSpecUpdated,
+    RemovePartitionField,
+    SortOrderReplaced,
+    UpdatePartitionSpec,
+)
 from ledger.model.errors import FormatError
 from ledger.transforms import bucket, day, hour, identity, month, truncate, void, year
 from tests.lakes import data_file, lake_on, memory

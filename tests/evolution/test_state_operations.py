@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from msgspec.structs import fields
 
-from ledger.evolution.operation import StateOperation
-from ledger.evolution.operations import OPERATIONS
-from ledger.evolution.table.changes import MetBranch
-from ledger.evolution.table.conflicts.touched import RecentlyTouched
-from ledger.evolution.table.intent import TableIntent
+from ledger.decide.changes import MetBranch
+from ledger.decide.conflicts import RecentlyTouched
+from ledger.decide.operation import StateOperation
+from ledger.decide.operations import OPERATIONS
+from ledger.decide.table import TableIntent
 from ledger.files.live import LiveFiles
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
 from ledger.model.errors import InvalidInputError, LedgerError
-from ledger.model.iceberg.snapshot import StatisticsFile
+from ledger.model.iceberg_objects import StatisticsFile
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Totals
 from tests.evolution.born import born

@@ -8,11 +8,11 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ledger.evolution.table.changes import CommitSnapshot, Rollback
-from ledger.evolution.table.origin.iceberg import IcebergOrigin
-from ledger.evolution.table.origin.summary import RESERVED, TOTALS, FileTotals
+from ledger.decide.changes import CommitSnapshot, Rollback
 from ledger.model.file_change import FileChange
-from ledger.model.iceberg.snapshot import MAIN
+from ledger.model.iceberg_objects import MAIN
+from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.iceberg_summary import RESERVED, TOTALS, FileTotals
 from tests.evolution.born import born
 
 _COUNTS = (

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ledger.events import TableEvent
-from ledger.events.schema_changes import SetOption
-from ledger.events.schema_events import ColumnDropped
-from ledger.events.snapshot_events import SnapshotsExpired, TagCreated, TagDeleted, TagReplaced
-from ledger.events.table_events import SchemaRecord, TableCreated, TableDropped
+from ledger.events.schema import ColumnDropped, SetOption
+from ledger.events.snapshots import SnapshotsExpired, TagCreated, TagDeleted, TagReplaced
+from ledger.events.table import SchemaRecord, TableCreated, TableDropped
 from ledger.model.errors import InvalidChangeError, TableDroppedError
 from tests.evolution.folds import NAME, commit, grown, order, snapshot, spec
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec import UNSET
 
-from ledger.events.schema_changes import SetOption
-from ledger.events.snapshot_events import RolledBack
-from ledger.events.table_events import SchemaRecord, TableCreated
-from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.events.schema import SetOption
+from ledger.events.snapshots import RolledBack
+from ledger.events.table import SchemaRecord, TableCreated
 from ledger.model.snapshot import Totals
-from ledger.model.types.wire import FieldObject
+from ledger.model.type_json import FieldObject
+from ledger.state.table_builder import TableBuilder
 from tests.evolution.folds import NAME, commit, grown, order, snapshot, spec
 
 FACTS: dict[str, Any] = {

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from ledger import InvalidInputError, NotFoundError, Table
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.fold.table_record import TableStream
 from ledger.log.codec import encode
+from ledger.state.records import TableStream
+from ledger.state.table_builder import TableBuilder
 from tests.histories import random_changes, start_schema
 from tests.lakes import data_file, lake_on, memory
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from ledger import RenameColumn
-from ledger.evolution.fold import table_record
-from ledger.evolution.fold.table_record import TableStream
-from ledger.evolution.state import TableState
 from ledger.model.errors import DamagedLogError, InvalidTypeError
 from ledger.model.snapshot import Tag
+from ledger.state import records as table_record
+from ledger.state.records import TableStream
+from ledger.state.table import TableState
 from tests.lakes import lake_on, memory, orders
 
 STREAM = TableStream()

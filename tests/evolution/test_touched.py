@@ -11,24 +11,22 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ledger import FileChange, Schema
+from ledger.decide.conflicts import Cell, FileWish, RecentlyTouched, Touched, sets
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
-from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
-from ledger.events.schema_events import ColumnRenamed
-from ledger.events.snapshot_events import (
+from ledger.events.schema import ColumnRenamed, RemoveOption, SetOption, UpdateComment
+from ledger.events.snapshots import (
     BranchCommitted,
     ListingEvent,
     RolledBack,
     SnapshotCommitted,
     TagDeleted,
 )
-from ledger.evolution.layout.partition_filter import PartitionFilter
-from ledger.evolution.state import TableState
-from ledger.evolution.table.conflicts.cells import Cell, sets
-from ledger.evolution.table.conflicts.touched import FileWish, RecentlyTouched, Touched
 from ledger.model.file_change import inline_files, placeholder
-from ledger.model.iceberg.layout import PartitionField, PartitionSpec
+from ledger.model.iceberg_layout import PartitionField, PartitionSpec
 from ledger.model.snapshot import BRANCH_IDS, branch_number
+from ledger.state.layout import PartitionFilter
+from ledger.state.table import TableState
 
 NAMES = st.sampled_from(["a", "b", "c"])
 NUMBERS = st.integers(0, 3)

@@ -10,15 +10,12 @@ import pyarrow as pa
 from attrs import frozen
 from pyarrow import parquet
 
+from ledger.decide.changes import CommitSnapshot
+from ledger.decide.snapshots import decide_snapshot
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.table_events import SchemaRecord, TableCreated, TableName
-from ledger.evolution.fold.table_record import TableStream
-from ledger.evolution.layout.fold import identity_spec
-from ledger.evolution.state import TableState
-from ledger.evolution.table.changes import CommitSnapshot
-from ledger.evolution.table.snapshots import decide_snapshot
-from ledger.files.change_file import INLINE_LIMIT, store_changes
+from ledger.events.table import SchemaRecord, TableCreated, TableName
+from ledger.files.change_lists import INLINE_LIMIT, store_changes
 from ledger.files.live import LiveFiles
 from ledger.formats import INSTALLED
 from ledger.log.append import Appender
@@ -26,6 +23,9 @@ from ledger.log.request import Request
 from ledger.log.stream_log import StreamLog
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
+from ledger.state.layout import identity_spec
+from ledger.state.records import TableStream
+from ledger.state.table import TableState
 from ledger.stores import Store, open_store
 
 _numbers = count()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sys
 
-from ledger.model.bounded.parquet import arrow_owned
+from ledger.model.parquet_limits import arrow_owned
 
 
 def test_arrow_holds_no_bytes_of_pythons() -> None:

@@ -10,8 +10,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 from pyarrow import parquet
 
-from ledger.events.snapshot_events import ChangesReference
-from ledger.files.change_file import load_changes, read_changes, store_changes, write_changes
+from ledger.events.snapshots import ChangesReference
+from ledger.files.change_lists import load_changes, read_changes, store_changes, write_changes
 from ledger.log.layout import Layout
 from ledger.model.errors import DamagedLogError, UpgradeRequiredError
 from ledger.model.file_change import FileChange

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
-from ledger.files.registering.facts import ColumnFacts, FooterColumn
-from ledger.files.registering.footers import read_footer, read_footers
+from ledger.files.bounds import ColumnFacts, FooterColumn
+from ledger.files.footers import read_footer, read_footers
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, NotFoundError
 from ledger.model.schema import Schema

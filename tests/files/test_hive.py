@@ -9,22 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from ledger.files.registering.hive import (
+from ledger.files.partition_values import (
     escape,
     partition_path,
     partition_values,
     path_keys,
     unescape,
+    value_of,
 )
-from ledger.files.registering.partition_text import value_of
 from ledger.model import types as t
 from ledger.model.errors import InvalidChangeError, UnsupportedError
-from ledger.model.iceberg.layout import PartitionField, PartitionSpec
+from ledger.model.iceberg_layout import PartitionField, PartitionSpec
 from ledger.model.schema import Schema
+from ledger.model.single_values import decode_value
+from ledger.model.transforms import partition_path as iceberg_path
 from ledger.model.transforms import transform_of
-from ledger.model.transforms.paths import partition_path as iceberg_path
-from ledger.model.transforms.values import decode_value
-from ledger.model.types.text import parse_type
+from ledger.model.type_text import parse_type
 
 CASES = json.loads((Path(__file__).parents[1] / "data/paimon/partition_paths.json").read_text())
 

@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 import ledger
 from ledger import InvalidInputError, Schema
-from ledger.model.bounded.parquet import bounded_table, read_metadata
+from ledger.model.parquet_limits import bounded_table, read_metadata
 
 INT16, INT32, INT64, BINARY, LIST, STRUCT = 4, 5, 6, 8, 9, 12
 """Kinds of values in Thrift's compact protocol."""

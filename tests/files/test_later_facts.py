@@ -22,12 +22,11 @@ from ledger import (
     Table,
 )
 from ledger.cli import exits, main
-from ledger.evolution.fold.table_record import TableStream
 from ledger.model.types import STRING, ArrayType, DataType
+from ledger.state.records import TableStream
 from ledger.stores import Durability, LocalStore, Store
-from projections.iceberg.statistics.partition_file import partition_statistics_table
-from projections.statistics import Kept
-from projections.statistics.shown import query
+from projections.iceberg.partition_statistics import partition_statistics_table
+from projections.statistics import Kept, query
 from tests.history.ledgers import Place
 from tests.history.test_contradictions import forge, snapshot
 from tests.lakes import START_MILLIS, lake_on, memory, ticking

@@ -5,11 +5,11 @@ import random
 import pytest
 import structlog
 
-from ledger.events.snapshot_events import SnapshotCommitted
-from ledger.files.change_table import parquet_of, parsed
+from ledger.events.snapshots import SnapshotCommitted
+from ledger.files.change_lists import parquet_of, parsed
 from ledger.files.live import LiveFiles, file_key
 from ledger.files.runs import Net, Placed, check_of, table_of, that_stayed
-from ledger.log.travel import at_version
+from ledger.log.time_travel import at_version
 from ledger.model.errors import DamagedLogError
 from ledger.model.file_change import FileChange
 from tests.files.building import Table, add, delete

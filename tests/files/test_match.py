@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from ledger.files.registering.facts import FooterColumn
-from ledger.files.registering.match import pairs, schema_id_of
+from ledger.files.bounds import FooterColumn
+from ledger.files.register import pairs, schema_id_of
 from ledger.model import types as t
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
-from ledger.model.types.text import parse_type
+from ledger.model.type_text import parse_type
 
 
 def column(

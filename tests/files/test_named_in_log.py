@@ -12,16 +12,16 @@ from msgspec.structs import replace
 
 import ledger
 from ledger import FileChange, Schema, Table
+from ledger.decide.changes import CommitSnapshot
+from ledger.decide.conflicts import FileWish, RecentlyTouched
+from ledger.decide.table import TableIntent
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
-from ledger.evolution.layout.partition_filter import PartitionFilter
-from ledger.evolution.table.changes import CommitSnapshot
-from ledger.evolution.table.conflicts.touched import FileWish, RecentlyTouched
-from ledger.evolution.table.intent import TableIntent
 from ledger.files.live import NamedInLog
 from ledger.formats import INSTALLED
 from ledger.log.request import Request
 from ledger.model.errors import CommitConflictError
+from ledger.state.layout import PartitionFilter
 
 NAMES = ["a", "b", "d/a", "day=1/b"]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from attrs import evolve
 
-from ledger.files.registering.register import data_files
+from ledger.files.register import data_files
 from ledger.model import types as t
 from ledger.model.errors import InvalidChangeError, InvalidInputError, NotFoundError
 from ledger.model.file_change import FileChange

@@ -25,7 +25,7 @@ import ledger
 from ledger import InvalidChangeError, Ledger, Schema, SetOption, Table
 from ledger.following import files as followed
 from ledger.following.files import Follower, advance, wait
-from ledger.log import worker
+from ledger.log import commit_queue as worker
 from ledger.model.errors import StoreError
 from ledger.stores import LocalStore, Store
 from projections.delta.materialise import DELTA
@@ -486,7 +486,7 @@ def test_a_kill_at_any_write_of_a_follower_is_healed_by_the_next(tmp_path: Path)
 
 HANGS = """
 import sys, threading, ledger
-from ledger.log import worker
+from ledger.log import commit_queue as worker
 from ledger.stores import LocalStore
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on

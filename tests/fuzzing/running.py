@@ -25,8 +25,8 @@ import pytest
 from attrs import define, field, frozen
 
 from ledger import Ledger, LedgerError, Table
-from ledger.moving.bring import bring
-from ledger.opening.root import ROOT_KEY
+from ledger.opening.ledger_file import ROOT_KEY
+from ledger.relocation.importing import bring
 from ledger.stores import MemoryStore
 from tests.faults import Inline
 from tests.fuzzing.cases import LOCATION, Case, laid_out

@@ -19,8 +19,8 @@ from pyiceberg.transforms import IdentityTransform
 
 import ledger
 from ledger import AddColumn, FileChange, RenameColumn, Schema, ViewSchema
-from ledger.evolution.wire.schema import schema_from_json
-from ledger.moving.export import export
+from ledger.decide.change_json import schema_from_json
+from ledger.relocation.exporting import export
 from ledger.stores import MemoryStore
 from tests.fuzzing.cases import LOCATION, SEEDS, source_folder
 from tests.lakes import lake_on

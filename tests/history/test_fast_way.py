@@ -12,15 +12,14 @@ import pytest
 
 from ledger import SetOption
 from ledger.events import TableEvent
-from ledger.evolution.fold.table_record import TableStream
-from ledger.history.verifying.finding import Expected, Finding
-from ledger.history.verifying.spans import span
-from ledger.history.verifying.spans.chain import Chain
-from ledger.history.verifying.subject import CommitColumns, Listed, Subject
-from ledger.history.verifying.verify import Verification
+from ledger.history import verify_spans as span
+from ledger.history.verify import Verification
+from ledger.history.verify_commits import Chain
+from ledger.history.verify_subject import CommitColumns, Expected, Finding, Listed, Subject
 from ledger.log.codec import Codec, digest, encode
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, LedgerError
+from ledger.state.records import TableStream
 from ledger.stores import MemoryStore
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.thorough import some

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from ledger.evolution.fold.table_record import TableStream
-from ledger.history.verifying.finding import Finding
-from ledger.history.verifying.given_back import given_back
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
-from ledger.log.caches.segments.file import read_segment, write_segment
+from ledger.history.verify import Verification
+from ledger.history.verify_subject import Finding, Subject
+from ledger.history.verify_surroundings import given_back
+from ledger.log.segments import read_segment, write_segment
 from ledger.log.stream_log import StreamLog
+from ledger.state.records import TableStream
 from ledger.stores import Store
 from tests.faults import Died, Mortal
 from tests.lakes import memory, no_time

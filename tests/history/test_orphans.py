@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ledger import FileChange, SetOption, StoreError, Table
-from ledger.files.change_file import store_changes
-from ledger.history.orphans import (
+from ledger.files.change_lists import store_changes
+from ledger.history.garbage import (
     KEPT_MILLIS,
     Orphan,
     orphaned_caches,
@@ -20,8 +20,8 @@ from ledger.history.orphans import (
     orphaned_drafts,
     remove,
 )
-from ledger.history.verifying.births import Births
-from ledger.history.verifying.subject import Subject, references
+from ledger.history.verify_subject import Subject, references
+from ledger.history.verify_surroundings import Births
 from ledger.model.errors import DamagedLogError
 from ledger.stores import Durability, LocalStore, Store
 from tests.faults import Died, DiesAfter, RacesBefore, Wrapped

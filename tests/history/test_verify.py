@@ -14,17 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ledger import InvalidInputError, SetOption, Table
-from ledger.evolution.fold.table_record import FOLD_VERSION
 from ledger.files.runs import NO_ROWS, check_of
-from ledger.history.verifying.caches.compared import Caches
-from ledger.history.verifying.caches.filters import filter_findings
-from ledger.history.verifying.finding import Expected, Finding
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import MOST_DAMAGES, Verification, repair
-from ledger.log.caches.filters import KeyFilter
+from ledger.history.verify import MOST_DAMAGES, Verification, repair
+from ledger.history.verify_caches import Caches, filter_findings
+from ledger.history.verify_subject import Expected, Finding, Subject
 from ledger.log.codec import digest
+from ledger.log.key_index import KeyFilter
 from ledger.log.layout import Layout, cut_of
 from ledger.log.request import now_millis
+from ledger.state.records import FOLD_VERSION
 from ledger.stores import Durability, LocalStore
 from tests.history.ledgers import Place, contents, files_in, flip
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking

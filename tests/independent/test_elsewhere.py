@@ -10,9 +10,9 @@ import pytest
 
 from ledger import AddColumn, FileChange, Ledger
 from ledger.events import TableEvent
-from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.log.codec import Codec
 from ledger.model.errors import InvalidChangeError
+from ledger.state.table_builder import TableBuilder
 from ledger.stores import LocalStore
 from tests.independent.agreeing import agrees, compared
 from tests.independent.elsewhere import born

@@ -15,26 +15,29 @@ import pytest
 import ledger
 from ledger import SetOption
 from ledger.events import CatalogEvent, TableEvent
-from ledger.events import catalog_events as c
-from ledger.events import snapshot_events as n
-from ledger.events.born.iceberg import BranchBase, SnapshotRefRemoved, SnapshotRefSet, StatisticsSet
-from ledger.events.clock_events import ClockCorrected
+from ledger.events import catalog as c
+from ledger.events import snapshots as n
 from ledger.events.commit import Commit, Transaction
-from ledger.events.rules_events import FormatRulesRaised
-from ledger.events.schema_events import ColumnAdded, ColumnDropped, ColumnUndropped
-from ledger.events.table_events import SchemaRecord, TableCreated, TableName
-from ledger.evolution.catalog.record import CatalogStream
-from ledger.evolution.catalog.record import _State as CatalogRecord
-from ledger.evolution.fold.table_record import TableStream
-from ledger.evolution.fold.table_record import _State as TableRecord
-from ledger.evolution.table.origin.delta import DeltaOrigin
-from ledger.evolution.table.origin.iceberg import IcebergOrigin
-from ledger.evolution.table.origin.paimon import PaimonOrigin
+from ledger.events.iceberg import BranchBase, SnapshotRefRemoved, SnapshotRefSet, StatisticsSet
+from ledger.events.schema import ColumnAdded, ColumnDropped, ColumnUndropped
+from ledger.events.table import (
+    ClockCorrected,
+    FormatRulesRaised,
+    SchemaRecord,
+    TableCreated,
+    TableName,
+)
 from ledger.log.codec import encode
-from ledger.model.iceberg.snapshot import SnapshotRef, StatisticsFile
+from ledger.model.iceberg_objects import SnapshotRef, StatisticsFile
 from ledger.model.instant import ClockCorrection
 from ledger.model.snapshot import Branch, Snapshot, Tag, Totals
-from ledger.model.types.wire import FieldObject
+from ledger.model.type_json import FieldObject
+from ledger.state.delta_origin import DeltaOrigin
+from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.paimon_origin import PaimonOrigin
+from ledger.state.records import CatalogStream, TableStream
+from ledger.state.records import _CatalogRecord as CatalogRecord
+from ledger.state.records import _State as TableRecord
 from ledger.stores import LocalStore
 from tests.evolution.born import LIVES, PROMOTED_LIFE
 from tests.evolution.folds import NAME, snapshot

@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from benchmarks.history import Author, commit_of
 from ledger import Table
-from ledger.log.caches.segments.file import segment_of, stretches
 from ledger.log.codec import digest, encode
+from ledger.log.segments import segment_of, stretches
 from ledger.stores import MemoryStore, Store
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders, ticking

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from ledger.evolution.fold.table_record import FOLD_VERSION, TableStream
-from ledger.evolution.state import TableState
-from ledger.log.caches.checkpoint import Checkpoints, Head
+from ledger.log.checkpoints import Checkpoints, Head
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
+from ledger.state.records import FOLD_VERSION, TableStream
+from ledger.state.table import TableState
 from ledger.stores import MemoryStore
 from tests.evolution.folds import grown
 from tests.lakes import memory

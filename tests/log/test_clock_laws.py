@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import NotFoundError, SetOption, Table
-from ledger.evolution.fold.table_record import TableStream
-from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidChangeError, InvalidInputError
+from ledger.state.records import TableStream
+from ledger.state.table import TableState
 from tests.lakes import START_MILLIS, lake_on, memory, no_time, orders
 from tests.thorough import examples
 

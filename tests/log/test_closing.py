@@ -12,8 +12,8 @@ import pytest
 
 import ledger
 from ledger import SetOption
+from ledger.log.commit_queue import EXIT_WAITS_S
 from ledger.log.layout import CHECKPOINT_INTERVAL
-from ledger.log.worker import EXIT_WAITS_S
 from ledger.stores import MemoryStore
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
@@ -96,7 +96,7 @@ def test_a_place_that_was_closed_stays_as_it_is(tmp_path: Path) -> None:
 
 ENDS = """
 import sys, time
-from ledger.log.worker import Worker
+from ledger.log.commit_queue import Worker
 
 done = []
 

@@ -5,21 +5,15 @@ import hashlib
 import pytest
 
 from ledger.events import CatalogEvent, TableEvent
-from ledger.events.born.iceberg import BranchBase, SnapshotRefRemoved, SnapshotRefSet
-from ledger.events.catalog_events import (
-    LedgerCopied,
-    LedgerMoved,
-    PlaceAliased,
-    ValuesErased,
-)
-from ledger.events.clock_events import ClockCorrected
+from ledger.events.catalog import LedgerCopied, LedgerMoved, PlaceAliased, ValuesErased
 from ledger.events.commit import Commit, Outside, Transaction
-from ledger.events.schema_changes import Move
-from ledger.events.schema_events import ColumnAdded, ColumnRenamed, ColumnUndropped
-from ledger.events.snapshot_events import BranchCommitted, BranchHead, SnapshotCommitted
+from ledger.events.iceberg import BranchBase, SnapshotRefRemoved, SnapshotRefSet
+from ledger.events.schema import ColumnAdded, ColumnRenamed, ColumnUndropped, Move
+from ledger.events.snapshots import BranchCommitted, BranchHead, SnapshotCommitted
+from ledger.events.table import ClockCorrected
 from ledger.log.codec import Codec, digest, encode
 from ledger.model.errors import DamagedLogError, UnsupportedError, UpgradeRequiredError
-from ledger.model.iceberg.snapshot import SnapshotRef
+from ledger.model.iceberg_objects import SnapshotRef
 
 CODEC: Codec[TableEvent] = Codec(TableEvent)
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from ledger import DamagedLogError, FileChange, InvalidChangeError, SetOption, Table
 from ledger.files.live import file_key
-from ledger.log.caches.filters import KeyFilter, joined, layers
-from ledger.log.caches.lookup import tiles
+from ledger.log.key_index import KeyFilter, joined, layers, tiles
 from ledger.stores import MemoryStore
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders

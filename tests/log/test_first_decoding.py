@@ -19,7 +19,7 @@ body = b'{"format":3,"version":0,"timeMillis":1,"transactions":[{"id":"x","reque
 def first(is_table):
     together.wait()
     from ledger.events import TableEvent
-    from ledger.events.catalog_events import CatalogEvent
+    from ledger.events.catalog import CatalogEvent
     from ledger.log.codec import Codec
     for _ in range(20):
         assert Codec(TableEvent if is_table else CatalogEvent).decode(body, "file").version == 0

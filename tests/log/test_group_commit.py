@@ -23,11 +23,11 @@ from ledger import (
     Table,
     UpdateColumnType,
 )
-from ledger.evolution.declared.rules import Rules
-from ledger.evolution.validation.whole import validate
+from ledger.decide.schema_rules import validate
+from ledger.state.declared_formats import Rules
 from ledger.stores import MemoryStore, Store
 from projections.iceberg import materialise as iceberg
-from projections.iceberg.metadata.table_json import read_metadata
+from projections.iceberg.table_json import read_metadata
 from projections.paimon.materialise import project, verify
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, no_time
@@ -307,7 +307,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[Schema]:
         judged.append(schema)
         validate(schema, rules)
 
-    monkeypatch.setattr("ledger.evolution.columns.batch.validate", judge)
+    monkeypatch.setattr("ledger.decide.schema_batch.validate", judge)
     return judged
 
 

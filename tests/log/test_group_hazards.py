@@ -14,16 +14,16 @@ from ledger import (
     Table,
     UpdateColumnComment,
 )
+from ledger.decide.conflicts import RecentlyTouched
+from ledger.decide.table import TableIntent
 from ledger.events import TableEvent
-from ledger.evolution.state import TableState
-from ledger.evolution.table.conflicts.touched import RecentlyTouched
-from ledger.evolution.table.intent import TableIntent
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
-from ledger.log.group.commit_queue import PendingCommit, twin
-from ledger.log.landing import fate
+from ledger.log.commit_queue import PendingCommit, twin
+from ledger.log.outcome import fate
 from ledger.log.request import Request
 from ledger.model.errors import TableDroppedError
+from ledger.state.table import TableState
 from ledger.stores import Store
 from tests.faults import Wrapped
 from tests.lakes import lake_on

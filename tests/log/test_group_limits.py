@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from ledger import CommitConflictError, InvalidInputError, SetOption, Table
-from ledger.events.catalog_events import DatabaseCreated
-from ledger.evolution.table.changes import CommitSnapshot, TableChange
-from ledger.evolution.table.intent import TableIntent
+from ledger.decide.changes import CommitSnapshot, TableChange
+from ledger.decide.table import TableIntent
+from ledger.events.catalog import DatabaseCreated
+from ledger.log.append import MOST_BYTES, OpenCommit
 from ledger.log.clock import Moment
 from ledger.log.codec import encode_transaction
-from ledger.log.group.open_commit import MOST_BYTES, OpenCommit
 from ledger.log.request import Appended, Request
 from tests.lakes import START_MILLIS, lake_on, memory, ticking
 from tests.log.test_group_commit import Crowd, adds, appends, reopened
@@ -126,7 +126,7 @@ def test_a_commit_is_full_once_its_transactions_are_more_than_it_may_hold(
     size = sum(len(encode_transaction(each)) for each in commit.commit().transactions)
 
     for most, is_full in ((size, False), (size - 1, True)):
-        monkeypatch.setattr("ledger.log.group.open_commit.MOST_BYTES", most)
+        monkeypatch.setattr("ledger.log.append.MOST_BYTES", most)
         assert commit.is_full == is_full
 
 

@@ -11,7 +11,7 @@ from ledger import Table, UpdateComment
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
 from ledger.files.live import file_key
-from ledger.log.caches.lookup import KeyIndex, Lookup, Tail, hashed, tiles
+from ledger.log.key_index import KeyIndex, Lookup, Tail, hashed, tiles
 from ledger.log.layout import CHECKPOINT_INTERVAL, cut_of
 from ledger.log.replay import Reader
 from ledger.stores import MemoryStore

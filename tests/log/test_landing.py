@@ -8,10 +8,11 @@ import random
 import pytest
 
 from ledger import CommitUnknownError, DamagedLogError, StoreError
-from ledger.log.landing import (
+from ledger.log.outcome import (
     Committed,
     LogFile,
     Lost,
+    Patience,
     Unknown,
     after_loss,
     fate,
@@ -22,7 +23,6 @@ from ledger.log.landing import (
     make_sure,
     unknown,
 )
-from ledger.log.patience import Patience
 from ledger.log.request import Request
 from ledger.stores import Store
 from tests.faults import LosesAnswers, LosesRequests, Wrapped

@@ -18,14 +18,12 @@ from ledger import (
     RemovePartitionField,
     UpdatePartitionSpec,
 )
-from ledger.events.spec_events import PartitionSpecUpdated
-from ledger.evolution.fold.table_record import TableStream
-from ledger.evolution.layout import operations
-from ledger.evolution.layout.fold import LayoutTrail
-from ledger.log.caches import lookup
-from ledger.log.caches.checkpoint import Checkpoints, Head
-from ledger.model.iceberg import layout
-from ledger.model.iceberg.layout import (
+from ledger.decide import layout as operations
+from ledger.events.layout import PartitionSpecUpdated
+from ledger.log import key_index as lookup
+from ledger.log.checkpoints import Checkpoints, Head
+from ledger.model import iceberg_layout as layout
+from ledger.model.iceberg_layout import (
     PartitionField,
     PartitionSpec,
     SomeSpecs,
@@ -34,7 +32,9 @@ from ledger.model.iceberg.layout import (
     spec_of_id,
 )
 from ledger.model.snapshot import Tag
-from ledger.stores import posix
+from ledger.state.layout import LayoutTrail
+from ledger.state.records import TableStream
+from ledger.stores import local as posix
 from tests.lakes import data_file, lake_on, memory, orders
 
 LAYOUTS = 300

@@ -24,10 +24,10 @@ from ledger import (
     SetOption,
     Table,
 )
-from ledger.evolution.state import TableState
-from ledger.evolution.table.intent import TableIntent
-from ledger.log.group.commit_queue import PendingCommit
+from ledger.decide.table import TableIntent
+from ledger.log.commit_queue import PendingCommit
 from ledger.log.request import Request
+from ledger.state.table import TableState
 from ledger.stores import Store
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
@@ -320,7 +320,7 @@ from ledger.stores import LocalStore
 from tests.faults import Wrapped
 from tests.lakes import lake_on
 
-from ledger.log import worker
+from ledger.log import commit_queue as worker
 
 class Slow(Wrapped):
     def create(self, key, body):

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from ledger.log.caches.segments.file import (
+from ledger.log.codec import digest
+from ledger.log.segments import (
     MOST_BYTES,
     is_same_segment,
     read_segment,
@@ -20,7 +21,6 @@ from ledger.log.caches.segments.file import (
     stretches,
     write_segment,
 )
-from ledger.log.codec import digest
 from tests.log.long_logs import ROOT, long_log
 from tests.thorough import examples
 
@@ -125,11 +125,9 @@ def test_a_segment_may_be_as_long_as_it_is_said_and_no_longer(
     lines = lines_of(0, 800)
     body = write_segment(lines)
 
-    monkeypatch.setattr("ledger.log.caches.segments.file.MOST_BYTES", sum(map(len, lines)))
+    monkeypatch.setattr("ledger.log.segments.MOST_BYTES", sum(map(len, lines)))
     assert read_segment(body, 0, 800) == lines
-    monkeypatch.setattr(
-        "ledger.log.caches.segments.file.MOST_BYTES", sum(map(len, lines)) * 9 // 10
-    )
+    monkeypatch.setattr("ledger.log.segments.MOST_BYTES", sum(map(len, lines)) * 9 // 10)
     with pytest.raises(ValueError, match="too long"):
         read_segment(body, 0, 800)
 

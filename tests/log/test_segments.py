@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import DamagedLogError, SetOption
-from ledger.log.caches.checkpoint import Head
-from ledger.log.caches.segments.file import read_segment, write_segment
+from ledger.log.checkpoints import Head
 from ledger.log.codec import digest
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.replay import START, Position
+from ledger.log.segments import read_segment, write_segment
 from ledger.stores import LocalStore, MemoryStore, Store
 from tests.faults import Died, DiesAfter, RacesBefore, Wrapped
 from tests.lakes import lake_on, memory, ticking
@@ -285,8 +285,8 @@ def test_the_catalog_is_sealed_too() -> None:
 
 
 def test_commits_too_long_for_a_segment_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ledger.log.caches.segments.cache.MOST_BYTES", 100_000)
-    monkeypatch.setattr("ledger.log.caches.segments.cache.MOST_BYTES", 100_000)
+    monkeypatch.setattr("ledger.log.segments.MOST_BYTES", 100_000)
+    monkeypatch.setattr("ledger.log.segments.MOST_BYTES", 100_000)
     store = memory()
     table = long_table(store, 799)
 

@@ -4,9 +4,9 @@ import pytest
 
 from ledger import UpgradeRequiredError
 from ledger.audit.entries import Entry
-from ledger.evolution.fold.table_record import TableStream
 from ledger.log.codec import Codec
 from ledger.model.errors import DamagedLogError
+from ledger.state.records import TableStream
 from ledger.stores import MemoryStore
 from tests.log.long_logs import ROOT, long_log, store_of, table_on
 

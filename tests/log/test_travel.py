@@ -17,11 +17,11 @@ from ledger import (
 )
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.fold.table_record import TableStream
-from ledger.evolution.state import TableState
-from ledger.log.caches.checkpoint import Checkpoints
-from ledger.log.travel import at_version
+from ledger.log.checkpoints import Checkpoints
+from ledger.log.time_travel import at_version
+from ledger.state.records import TableStream
+from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
 from tests.evolution.test_table_laws import random_table
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
 

@@ -14,7 +14,7 @@ import ledger
 from ledger import FileChange, Ledger, SetOption, Table, UpdateComment
 from ledger.cli import exits, main
 from ledger.stores import LocalStore, Store
-from ledger.stores.log_alone import LogAlone
+from ledger.stores.wrappers import LogAlone
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory
 

@@ -26,16 +26,15 @@ from ledger import (
     TableBranch,
 )
 from ledger.cli import exits, main
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
+from ledger.history.verify import Verification
+from ledger.history.verify_subject import Subject
 from ledger.model.schema import ViewSchema
 from ledger.stores import LocalStore
-from projections.source.planning.asked import Asked
-from projections.source.planning.bounds import Bounds
-from projections.source.planning.spans import columns_of, spans
-from projections.source.views.reading import read
-from projections.source.views.view import VIEWS
-from projections.statistics.spark.source import LogSource
+from projections.source.data_source import read
+from projections.source.options import Asked
+from projections.source.spans import Bounds, columns_of, spans
+from projections.source.view import VIEWS
+from projections.statistics.spark_source import LogSource
 
 CACHE = re.compile(
     r"(^|/)_ledger/(caches|checkpoints|names|segments|statistics|projections|leaving)/"

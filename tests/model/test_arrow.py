@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from ledger.model import types as t
-from ledger.model.errors import InvalidTypeError, UnsupportedError
-from ledger.model.types.arrow import (
+from ledger.model.arrow_types import (
     FIELD_ID_KEY,
     fields_from_arrow,
     fields_to_arrow,
     from_arrow_type,
     to_arrow_type,
 )
-from ledger.model.types.text import parse_type
-from ledger.model.types.walk import assign_field_ids
+from ledger.model.errors import InvalidTypeError, UnsupportedError
+from ledger.model.type_text import parse_type
+from ledger.model.types import assign_field_ids
 
 # What Arrow holds without loss.
 exact_types = st.one_of(
@@ -184,7 +184,7 @@ def test_a_uuid_comes_back_as_a_uuid() -> None:
 
 
 def test_the_types_are_imported_without_arrow() -> None:
-    program = "import sys, ledger.model.types.arrow; sys.exit('pyarrow' in sys.modules)"
+    program = "import sys, ledger.model.arrow_types; sys.exit('pyarrow' in sys.modules)"
     root = Path(__file__).parents[2]
     finished = subprocess.run([sys.executable, "-c", program], check=False, cwd=root)
     assert finished.returncode == 0

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.files.change_table import from_table, to_table
-from ledger.model.arrow_arrays import flags, numbers, texts, texts_of
+from ledger.files.change_lists import from_table, to_table
+from ledger.model.arrow_types import flags, numbers, texts, texts_of
 from ledger.model.file_change import FileChange
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))

@@ -10,10 +10,17 @@ from hypothesis import strategies as st
 
 import ledger
 from ledger import AddColumn, Schema
-from ledger.model.types import ArrayType, DataField, DataType, IntType, MapType, VarCharType
-from ledger.model.types.columns import indexed, shared
-from ledger.model.types.walk import walk_ids
-from ledger.model.types.wire import type_to_wire
+from ledger.model.schema import indexed, shared
+from ledger.model.type_json import type_to_wire
+from ledger.model.types import (
+    ArrayType,
+    DataField,
+    DataType,
+    IntType,
+    MapType,
+    VarCharType,
+    walk_ids,
+)
 
 TYPES: tuple[DataType, ...] = (IntType(), IntType(nullable=False), ArrayType(IntType()))
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger.evolution.declared.format import Batch
-from ledger.model.late import once
+from ledger.decide.format_rules import Batch
+from ledger.model.lazy_values import once
 
 
 class Meeting(Struct, frozen=True, dict=True):

@@ -6,7 +6,7 @@ import string
 import pytest
 
 from ledger.cli.commands import NAMES
-from ledger.model.messages.similar import listed, meant, similar
+from ledger.model.messages import listed, meant, similar
 
 
 @pytest.mark.parametrize(

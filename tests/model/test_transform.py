@@ -10,17 +10,21 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ledger.files.registering.partition_text import value_of as path_value
+from ledger.files.partition_values import value_of as path_value
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.iceberg.layout import PartitionField, PartitionSpec
+from ledger.model.iceberg_layout import PartitionField, PartitionSpec
+from ledger.model.iceberg_types import value_from_json, value_to_json
 from ledger.model.schema import Schema
-from ledger.model.transforms import bucket_hash, transform_of
-from ledger.model.transforms.calendar import calendar_day, day_number
-from ledger.model.transforms.paths import human_text, partition_path, partition_type
-from ledger.model.transforms.values import decode_value, encode_value
-from ledger.model.types.single_value import value_from_json, value_to_json
-from ledger.model.types.text import format_type, parse_type
+from ledger.model.single_values import calendar_day, day_number, decode_value, encode_value
+from ledger.model.transforms import (
+    bucket_hash,
+    human_text,
+    partition_path,
+    partition_type,
+    transform_of,
+)
+from ledger.model.type_text import format_type, parse_type
 from tests.planning.iceberg_cases import (
     NAMES,
     as_case,

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import Ledger, LedgerError, Schema, SetOption
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
+from ledger.history.verify import Verification
+from ledger.history.verify_subject import Subject
 from ledger.model.errors import (
     AlreadyExistsError,
     DamagedLogError,
@@ -25,11 +25,10 @@ from ledger.model.errors import (
     UnsupportedError,
     UpgradeRequiredError,
 )
-from ledger.model.identifier import Identifier
-from ledger.moving.bring import Brought, bring
-from ledger.moving.export import export
-from ledger.moving.lines import read
-from ledger.opening.setting import TableSetting
+from ledger.model.names import Identifier
+from ledger.opening.context import TableSetting
+from ledger.relocation.exporting import export, read
+from ledger.relocation.importing import Brought, bring
 from ledger.stores import MemoryStore, Store
 from tests.faults import Died, DiesAfter, Mortal
 from tests.histories import random_change, start_schema

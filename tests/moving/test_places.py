@@ -21,25 +21,25 @@ from ledger import (
     SetOption,
     Table,
 )
-from ledger.events.catalog_events import LedgerMoved
+from ledger.decide.catalog import CatalogIntent
+from ledger.decide.catalog_requests import AliasLedger, CopyLedger, MoveLedger
+from ledger.events.catalog import LedgerMoved
 from ledger.events.commit import Commit, Transaction
-from ledger.evolution.catalog.intent import CatalogIntent
-from ledger.evolution.catalog.record import CatalogStream
-from ledger.evolution.catalog.requests import AliasLedger, CopyLedger, MoveLedger
-from ledger.evolution.catalog.state import EMPTY_CATALOG
-from ledger.evolution.state import TableState
-from ledger.history.verifying.births import Births
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
+from ledger.history.verify import Verification
+from ledger.history.verify_subject import Subject
+from ledger.history.verify_surroundings import Births
 from ledger.ledger import Ledger
 from ledger.model.errors import CommitConflictError
-from ledger.model.identifier import Identifier
-from ledger.moving.ties import ties_of
-from ledger.opening.setting import TableSetting
+from ledger.model.names import Identifier
+from ledger.opening.context import TableSetting
+from ledger.relocation.moving import ties_of
+from ledger.state.catalog import EMPTY_CATALOG
+from ledger.state.records import CatalogStream
+from ledger.state.table import TableState
 from ledger.stores import LocalStore
 from projections.iceberg.materialise import verify
-from projections.source.planning.asked import Asked
-from projections.source.planning.feed import Feed
+from projections.source.options import Asked
+from projections.source.spans import Feed
 from tests.evolution.born import born
 from tests.faults import Died, Mortal
 from tests.lakes import lake_on, memory, orders

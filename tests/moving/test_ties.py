@@ -15,8 +15,8 @@ from ledger import SetOption, Table
 from ledger.files import live_tables
 from ledger.locations import is_absolute
 from ledger.log.layout import CHECKPOINT_INTERVAL
-from ledger.moving import ties
-from ledger.moving.ties import ties_of
+from ledger.relocation import moving as ties
+from ledger.relocation.moving import ties_of
 from tests.lakes import data_file, lake_on, memory, orders
 
 PLACE = "file:///lake"

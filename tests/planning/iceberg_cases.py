@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from ledger.model import types as t
-from ledger.model.iceberg.layout import PartitionSpec, SortOrder
+from ledger.model.iceberg_layout import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
-from ledger.model.transforms.values import Value, encode_value, parse_text
+from ledger.model.single_values import Value, encode_value, parse_text
 
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "data" / "iceberg" / "planning_cases.json").read_text()

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from ledger.model import types as t
 from ledger.model.errors import ColumnNotFoundError, InvalidInputError
-from ledger.model.messages.excerpt import excerpt
+from ledger.model.messages import excerpt
 from ledger.model.schema import Schema
+from ledger.planning.bound_value import holds_for
 from ledger.planning.expression import (
     FALSE,
     TRUE,
@@ -31,7 +32,6 @@ from ledger.planning.expression import (
     text_of,
 )
 from ledger.planning.filter import parse_filter
-from ledger.planning.verdict import holds_for
 from tests.thorough import examples
 
 INFO = t.RowType(

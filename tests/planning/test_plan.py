@@ -7,19 +7,18 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.files.registering.bounds import lower_bound, upper_bound
-from ledger.files.registering.facts import ColumnFacts
+from ledger.files.bounds import ColumnFacts, lower_bound, upper_bound
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
-from ledger.model.iceberg.layout import PartitionField, PartitionSpec
+from ledger.model.iceberg_layout import PartitionField, PartitionSpec
 from ledger.model.schema import Schema
+from ledger.model.single_values import Value, encode_value
 from ledger.model.transforms import transform_of
-from ledger.model.transforms.values import Value, encode_value
+from ledger.planning.bound_value import holds_for
 from ledger.planning.expression import TRUE, Verdict, decided, text_of
 from ledger.planning.filter import parse_filter
 from ledger.planning.plan import FilePlan, SpecCounts, plan_files
-from ledger.planning.verdict import holds_for
 from tests.thorough import examples
 
 SCHEMA = Schema.of({"id": "BIGINT", "ts": "TIMESTAMP(6)", "category": "STRING"})

@@ -9,13 +9,13 @@ from attrs import evolve
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ledger.evolution.layout.fold import recorded_spec
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
-from ledger.model.iceberg.layout import PartitionField, PartitionSpec
+from ledger.model.iceberg_layout import PartitionField, PartitionSpec
 from ledger.model.schema import Schema
+from ledger.model.single_values import Value
 from ledger.model.transforms import Transform, transform_of
-from ledger.model.transforms.values import Value
+from ledger.planning.bound_value import holds_for
 from ledger.planning.expression import (
     UNARY,
     Always,
@@ -31,8 +31,8 @@ from ledger.planning.expression import (
     without_not,
 )
 from ledger.planning.filter import predicate_on
-from ledger.planning.projection import PartitionColumn, inclusive, partition_columns, strict
-from ledger.planning.verdict import holds_for
+from ledger.planning.spec_plan import PartitionColumn, inclusive, partition_columns, strict
+from ledger.state.layout import recorded_spec
 from tests.planning.iceberg_cases import cases, schema_of, spec_of
 from tests.planning.values import comparable_types, values_of
 from tests.thorough import examples

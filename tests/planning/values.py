@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ledger.model import types as t
-from ledger.model.transforms.values import WHOLE_BITS, single_precision
+from ledger.model.single_values import WHOLE_BITS, single_precision
 
 _CLOSE = st.integers(-40, 40)
 _TEXT = st.text("ab\u00e4\U0001f4b0\uffff", max_size=20)

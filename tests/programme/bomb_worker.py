@@ -22,10 +22,9 @@ import fsspec
 import pyarrow as pa
 from pyarrow import parquet
 
-from ledger.events.snapshot_events import ChangesReference
-from ledger.files.change_file import load_changes
-from ledger.files.change_table import to_table
-from ledger.files.registering.footers import read_footer
+from ledger.events.snapshots import ChangesReference
+from ledger.files.change_lists import load_changes, to_table
+from ledger.files.footers import read_footer
 from ledger.log.layout import Layout
 from ledger.stores import MemoryStore
 from projections.manifest_files.container import read_container

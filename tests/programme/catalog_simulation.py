@@ -10,11 +10,11 @@ from typing import Any
 from attrs import field, frozen
 
 from ledger import Identifier, Ledger, NotFoundError, ViewSchema
-from ledger.evolution.catalog.record import CatalogStream
-from ledger.evolution.catalog.state import TableEntry
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
+from ledger.history.verify import Verification
+from ledger.history.verify_subject import Subject
 from ledger.log.codec import Codec
+from ledger.state.catalog import TableEntry
+from ledger.state.records import CatalogStream
 from tests.lakes import lake_on, memory, ticking
 from tests.programme.catalog_workload import (
     DATABASES,

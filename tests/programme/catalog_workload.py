@@ -28,9 +28,9 @@ from ledger import (
     UpgradeRequiredError,
     ViewSchema,
 )
-from ledger.evolution.catalog.record import CatalogStream
-from ledger.evolution.catalog.state import EMPTY_CATALOG, CatalogState
 from ledger.log.request import CommitOptions
+from ledger.state.catalog import EMPTY_CATALOG, CatalogState
+from ledger.state.records import CatalogStream
 from tests.faults import Died
 from tests.programme.records import Attempt, History, Sighting
 from tests.programme.scheduler import Scheduler, Task

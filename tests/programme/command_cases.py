@@ -20,7 +20,7 @@ from pyiceberg.types import LongType
 import ledger
 from ledger import AddColumn, DropColumn, FileChange, Ledger, Schema, SetOption, Table
 from ledger.cli import main
-from ledger.moving.export import export
+from ledger.relocation.exporting import export
 from tests.projections.iceberg.importing.writing import appended, created
 from tests.projections.paimon.importing.paimon_source import PaimonSource
 from tests.readers.engines import duckdb_connection

@@ -15,44 +15,35 @@ from attrs import frozen
 from hypothesis import strategies as st
 
 from ledger import Identifier, schema_change_from_json, schema_from_json
-from ledger.events.snapshot_events import ChangesReference
-from ledger.evolution.catalog.record import CatalogStream
-from ledger.evolution.fold.table_record import FOLD_VERSION, TableStream
-from ledger.files.change_file import load_changes, write_changes
-from ledger.files.registering.footers import read_footer
-from ledger.files.registering.hive import path_keys
+from ledger.events.snapshots import ChangesReference
+from ledger.files.change_lists import load_changes, write_changes
+from ledger.files.footers import read_footer
+from ledger.files.partition_values import path_keys
 from ledger.files.runs import Runs
-from ledger.log.caches.checkpoint import Checkpoints
-from ledger.log.caches.filters import KeyFilter
-from ledger.log.caches.lookup import KeyIndex
-from ledger.log.caches.segments.cache import Segments
-from ledger.log.caches.segments.file import is_same_segment, write_segment
+from ledger.log.checkpoints import Checkpoints
 from ledger.log.codec import Codec
+from ledger.log.key_index import KeyFilter, KeyIndex
 from ledger.log.layout import Layout
-from ledger.model.path_text import whole_path
+from ledger.log.segments import Segments, is_same_segment, write_segment
+from ledger.model.names import whole_path
 from ledger.model.transforms import transform_of
-from ledger.model.types.sql import read_type
-from ledger.model.types.text import parse_type
-from ledger.model.types.wire import type_from_json
-from ledger.sql.columns import spark_type
-from ledger.sql.statement import parse
+from ledger.model.type_json import type_from_json
+from ledger.model.type_sql import read_type
+from ledger.model.type_text import parse_type
+from ledger.sql.statement import parse, spark_type
+from ledger.state.records import FOLD_VERSION, CatalogStream, TableStream
 from ledger.stores import MemoryStore, open_store
-from projections.dlf.objects.tables import GetTableResponse
-from projections.dlf.wire.reading import read
-from projections.iceberg.committing.requirements import requirement_from_json
-from projections.iceberg.committing.updates import table_update_from_json
-from projections.iceberg.metadata.schema_json import schema_from_json as iceberg_schema
-from projections.iceberg.metadata.table_json import read_metadata
-from projections.iceberg.metadata.types import primitive_type
+from projections.dlf.objects import GetTableResponse
+from projections.dlf.reading import read
+from projections.iceberg.metadata_schema import primitive_type
+from projections.iceberg.rest_updates import requirement_from_json, table_update_from_json
+from projections.iceberg.schema_json import schema_from_json as iceberg_schema
+from projections.iceberg.table_json import read_metadata
 from projections.manifest_files.container import read_container
-from projections.paimon.files.schema_file import schema_from_json as paimon_schema
-from projections.paimon.files.snapshot_file import (
-    consumer_from_json,
-    snapshot_from_json,
-    tag_from_json,
-)
-from projections.paimon.files.statistics_file import statistics_from_json
-from projections.paimon.manifests.avro import read_index_manifest, read_manifest, read_manifest_list
+from projections.paimon.manifest_avro import read_index_manifest, read_manifest, read_manifest_list
+from projections.paimon.schema_file import schema_from_json as paimon_schema
+from projections.paimon.snapshot_file import consumer_from_json, snapshot_from_json, tag_from_json
+from projections.paimon.statistics_file import statistics_from_json
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.programme.mutations import documents, files, texts
 

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 import pytest
 from attrs import define, field, frozen
 
-from ledger.stores.key import is_key
+from ledger.stores.base import is_key
 
 Kind = Literal["mkdir", "name", "rename", "unname", "write", "sync", "sync folder", "ack"]
 MOST_SUBSETS: Final = 16

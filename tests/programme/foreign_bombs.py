@@ -27,9 +27,9 @@ from pyarrow import parquet
 import ledger
 from ledger.cli import main as main_of_cli
 from ledger.events.commit import FORMAT
-from ledger.files.change_table import to_table
-from ledger.files.deletes import named_files
-from ledger.moving.bring import bring
+from ledger.files.change_lists import to_table
+from ledger.files.live import named_files
+from ledger.relocation.importing import bring
 
 MANY: Final = 3_000_000
 SYNC: Final = b"0123456789abcdef"

@@ -29,7 +29,7 @@ from attrs import frozen
 from ledger.cli import main as run_command_line
 from ledger.cli.exits import INTERRUPTED, UNKNOWN
 from ledger.stores import LocalStore
-from ledger.stores.several import create_one_by_one
+from ledger.stores.concurrency import create_one_by_one
 from tests.programme.command_cases import CASES, OUTPUT, Case
 
 
@@ -46,11 +46,11 @@ class Interruption(enum.Enum):
 KILLS: Final = frozenset({Interruption.KILLED_BEFORE, Interruption.KILLED_AFTER})
 PRELOADED: Final = (
     *("cyclopts", "rich.progress", "rich.table", "ledger.cli.app", "ledger.cli.options"),
-    *("ledger.cli.commands.keep.verify", "ledger.cli.commands.keep.move"),
+    *("ledger.cli.commands.verify", "ledger.cli.commands.ledgers"),
     *("projections.delta.materialise", "projections.paimon.materialise"),
     *("projections.iceberg.materialise", "projections.statistics.verification"),
-    *("projections.iceberg.importing.promoting", "projections.delta.importing.promoting"),
-    *("projections.paimon.importing.promoting", "projections.dlf"),
+    *("projections.iceberg.promoting", "projections.delta.promoting"),
+    *("projections.paimon.promoting", "projections.dlf"),
     *("pyarrow.parquet", "pyarrow.compute", "pyiceberg.io.pyarrow", "pypaimon", "duckdb"),
 )
 """Imported before the forks: each process would load them again."""

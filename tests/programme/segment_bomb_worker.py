@@ -16,9 +16,8 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from ledger.log.caches.segments.cache import Segments
-from ledger.log.caches.segments.file import is_same_segment, write_segment
 from ledger.log.layout import Layout
+from ledger.log.segments import Segments, is_same_segment, write_segment
 from ledger.stores import MemoryStore
 
 LIMIT_BYTES: Final = 6 << 30

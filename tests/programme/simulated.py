@@ -13,9 +13,8 @@ from typing import Final, NoReturn, TypeVar
 
 from attrs import define, field
 
-from ledger.stores.base import Draft
-from ledger.stores.key import check_body, check_key, folder_of, folder_prefix
-from ledger.stores.several import create_one_by_one
+from ledger.stores.base import Draft, check_body, check_key, folder_of, folder_prefix
+from ledger.stores.concurrency import create_one_by_one
 from tests.faults import Died
 from tests.programme.cooperative import CooperativeLock
 from tests.programme.scheduler import Process, Scheduler

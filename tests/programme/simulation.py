@@ -12,11 +12,11 @@ from typing import Any
 from attrs import frozen
 
 from ledger import Identifier, SetOption, Table
-from ledger.evolution.fold.table_record import TableStream
-from ledger.evolution.state import TableState
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
+from ledger.history.verify import Verification
+from ledger.history.verify_subject import Subject
 from ledger.log.codec import Codec
+from ledger.state.records import TableStream
+from ledger.state.table import TableState
 from tests.lakes import lake_on, memory, orders
 from tests.programme.checker import Log, check_log, check_sightings, read_log
 from tests.programme.cooperative import cooperative

@@ -16,18 +16,18 @@ from typing import Any
 import pytest
 
 from ledger import Ledger, LedgerError, Schema, SetOption, Table, ViewSchema
-from ledger.cli.commands.keep.verify import differences
-from ledger.evolution.fold.table_record import FOLD_VERSION
-from ledger.history.verifying.births import Births, disagreements
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
+from ledger.cli.commands.verify import differences
+from ledger.history.verify import Verification
+from ledger.history.verify_subject import Subject
+from ledger.history.verify_surroundings import Births, disagreements
+from ledger.model.type_sql import read_type
 from ledger.model.types import DataType
-from ledger.model.types.sql import read_type
+from ledger.state.records import FOLD_VERSION
 from ledger.stores import MemoryStore
 from projections.iceberg.materialise import project as project_iceberg
 from projections.paimon.materialise import project as project_paimon
-from projections.source.views.view import VIEWS
-from projections.statistics.keeping.materialise import refresh
+from projections.source.view import VIEWS
+from projections.statistics.materialise import refresh
 from tests.lakes import data_file, lake_on, memory
 from tests.log.long_logs import store_of
 from tests.programme.mutations import DEEP, HOSTILE_VALUES

@@ -16,7 +16,7 @@ import pytest
 
 from ledger import Schema
 from ledger.ledger import Ledger
-from ledger.opening.setting import TableSetting
+from ledger.opening.context import TableSetting
 from ledger.stores import LocalStore
 from tests.faults import Died, DiesAfter
 from tests.programme.command_cases import (

@@ -145,7 +145,7 @@ def test_a_checkpoint_of_many_files_is_within_the_limits(
     delta_table(tmp_path, *make(files))
     name = tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet"
 
-    from projections.delta.importing.reading import read_parquet
+    from projections.delta.log_reading import read_parquet
 
     assert len(read_parquet(name.read_bytes(), name.name).added) == files
 

@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 
 import ledger
 from ledger import FileChange, Schema
-from ledger.opening.setting import TableSetting
+from ledger.opening.context import TableSetting
 from ledger.stores import LocalStore, open_store
-from ledger.stores.objects.services import SERVICES, root_of
+from ledger.stores.services import SERVICES, root_of
 from tests.lakes import orders
 
 SECRET = "s3cr3t-VALUE-0192837465"  # noqa: S105 - of nothing

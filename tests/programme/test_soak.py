@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 import ledger
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
+from ledger.history.verify import Verification
+from ledger.history.verify_subject import Subject
 from ledger.stores import LocalStore
 from projections.iceberg import materialise as iceberg
 from projections.paimon import materialise as paimon
-from projections.statistics.keeping import materialise as statistics
+from projections.statistics import materialise as statistics
 from tests.lakes import lake_on
 from tests.programme.checker import check_log, check_sightings, read_log
 from tests.programme.crew import Crew

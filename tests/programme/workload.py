@@ -27,11 +27,11 @@ from ledger import (
     UpdateComment,
     UpgradeRequiredError,
 )
-from ledger.evolution.fold.table_record import TableStream
-from ledger.evolution.state import TableState
-from ledger.log.patience import Patience
+from ledger.log.outcome import Patience
 from ledger.log.request import CommitOptions
-from ledger.opening.setting import TableSetting
+from ledger.opening.context import TableSetting
+from ledger.state.records import TableStream
+from ledger.state.table import TableState
 from tests.faults import Died
 from tests.lakes import START_MILLIS
 from tests.programme.records import Attempt, History, Sighting

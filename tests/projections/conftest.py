@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from projections.iceberg.manifests import avro, layout
+from projections.iceberg import manifest_avro as avro
+from projections.iceberg import manifest_writing as layout
 from tests.projections.formats import DELTA, ICEBERG, PAIMON, Format
 
 

@@ -18,15 +18,15 @@ from ledger import (
     SetOption,
     UpdateColumnType,
 )
+from ledger.decide.conflicts import RecentlyTouched
+from ledger.decide.table import TableIntent
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
-from ledger.events.schema_events import ColumnTypeUpdated
-from ledger.events.spec_changes import RemovePartitionField, UpdatePartitionSpec
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.table.conflicts.touched import RecentlyTouched
-from ledger.evolution.table.intent import TableIntent
+from ledger.events.layout import RemovePartitionField, UpdatePartitionSpec
+from ledger.events.schema import ColumnTypeUpdated
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
+from ledger.model.iceberg_types import iceberg_type
 from ledger.model.types import (
     STRING,
     ArrayType,
@@ -36,9 +36,9 @@ from ledger.model.types import (
     RowType,
     UuidType,
     VectorType,
+    type_places,
 )
-from ledger.model.types.iceberg import iceberg_type
-from ledger.model.types.walk import type_places
+from ledger.state.table_builder import TableBuilder
 from tests.evolution.declared import (
     BOTH,
     REUSED,

@@ -14,21 +14,20 @@ from ledger import (
     UpdateColumnNullability,
     UpdateColumnType,
 )
-from ledger.events.schema_changes import RemoveOption
-from ledger.events.spec_changes import (
+from ledger.decide.format_checks import birth_problems, problems
+from ledger.decide.format_rules import Batch, Birth
+from ledger.events.layout import (
     AddPartitionField,
     RemovePartitionField,
     ReplaceSortOrder,
     SortColumn,
     UpdatePartitionSpec,
 )
-from ledger.evolution.declared.asking import birth_problems, problems
-from ledger.evolution.declared.format import Batch, Birth
-from ledger.evolution.declared.rules import Rules
-from ledger.evolution.layout.fold import LayoutTrail, identity_spec
+from ledger.events.schema import RemoveOption
 from ledger.formats import INSTALLED
 from ledger.model.errors import FormatError
-from ledger.model.iceberg.layout import SortOrder
+from ledger.model.iceberg_layout import SortOrder
+from ledger.model.type_json import type_to_wire
 from ledger.model.types import (
     STRING,
     ArrayType,
@@ -47,7 +46,8 @@ from ledger.model.types import (
     VariantType,
     VectorType,
 )
-from ledger.model.types.wire import type_to_wire
+from ledger.state.declared_formats import Rules
+from ledger.state.layout import LayoutTrail, identity_spec
 from tests.evolution.declared import (
     BOTH,
     Change,

@@ -21,12 +21,12 @@ from ledger import (
     Table,
     UpdateColumnType,
 )
-from ledger.events.schema_changes import DropPrimaryKey
-from ledger.evolution.declared.format import Batch
-from ledger.evolution.declared.rules import Rules
-from ledger.evolution.layout.fold import LayoutTrail
+from ledger.decide.format_rules import Batch
+from ledger.events.schema import DropPrimaryKey
 from ledger.model.errors import FormatError
 from ledger.model.types import DataField, IntType
+from ledger.state.declared_formats import Rules
+from ledger.state.layout import LayoutTrail
 from ledger.transforms import day
 from ledger.updates import UpdateSchema
 from tests.lakes import data_file, lake_on, memory

@@ -27,19 +27,19 @@ from ledger import (
     formats,
 )
 from ledger.cli import main
+from ledger.decide.format_rules import FileForm
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
-from ledger.events.rules_events import FormatRulesRaised
-from ledger.events.schema_changes import RemoveOption, UpdateComment
-from ledger.evolution.declared.format import FileForm
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.fold.table_record import TableStream
-from ledger.model.iceberg.snapshot import BlobMetadata
-from ledger.model.installed import Offer
+from ledger.events.schema import RemoveOption, UpdateComment
+from ledger.events.table import FormatRulesRaised
+from ledger.model.iceberg_objects import BlobMetadata
+from ledger.model.plugins import Offer
+from ledger.state.records import TableStream
+from ledger.state.table_builder import TableBuilder
 from ledger.stores import LocalStore
 from projections.statistics import Kept
-from projections.statistics.reading.engine_files import EngineFiles
-from projections.statistics.shown.query import totals
+from projections.statistics.engine_files import EngineFiles
+from projections.statistics.query import totals
 from tests.lakes import lake_on, memory
 from tests.toy_format import ToyRules
 

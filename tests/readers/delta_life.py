@@ -30,12 +30,12 @@ from ledger import (
     Table,
     UpdateColumnType,
 )
-from ledger.files.registering.register import data_files
+from ledger.files.register import data_files
 from ledger.history.older import schemas, schemas_by_id
 from ledger.model import types as t
 from ledger.model.file_change import FileChange
-from ledger.model.iceberg.layout import PartitionSpec
-from ledger.model.transforms.values import encode_value
+from ledger.model.iceberg_layout import PartitionSpec
+from ledger.model.single_values import encode_value
 
 Row = tuple[Any, ...]
 

@@ -18,9 +18,9 @@ from attrs import define
 import ledger
 from ledger import Ledger, SnapshotPlan, Table
 from ledger.stores.file_access import FileAccess
-from projections.iceberg.importing.metadata import disagreements, metadata_of
-from projections.iceberg.importing.sources import open_source
+from projections.iceberg.imported_metadata import disagreements, metadata_of
 from projections.iceberg.materialise import project, verify
+from projections.iceberg.sources import open_source
 from tests.readers.iceberg_runtime import catalog_of, hadoop_catalog
 from tests.thorough import some
 

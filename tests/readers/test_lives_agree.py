@@ -27,7 +27,7 @@ from ledger import (
 )
 from ledger.table_at import TableAt
 from projections.iceberg.materialise import verify
-from projections.iceberg.names import Names
+from projections.iceberg.position import Names
 from tests.readers.engines import HAS_CHDB, chdb_rows, duckdb_rows
 from tests.readers.lakehouse import Rows, add_rows, by_id, folder_of
 

@@ -17,8 +17,8 @@ from attrs import define, field
 import ledger
 from ledger import FileChange, SetOption, Table
 from ledger.events import TableEvent
-from ledger.events.snapshot_events import SnapshotCommitted
-from ledger.files.change_file import event_files
+from ledger.events.snapshots import SnapshotCommitted
+from ledger.files.change_lists import event_files
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
 from tests.readers.iceberg_life import LOSING, LongLife
 from tests.readers.test_long_history_reader import Reader

@@ -18,11 +18,11 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.types import StructType
 
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.state import TableState
 from ledger.model.types import DataField
+from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
 from projections.iceberg.materialise import project
-from projections.iceberg.names import Names
+from projections.iceberg.position import Names
 from tests.readers.iceberg_life import LongLife
 from tests.readers.lakehouse import by_id
 from tests.readers.logical_columns import ordered

@@ -15,16 +15,16 @@ from pyiceberg.table import StaticTable
 
 import ledger
 from ledger import FileChange, Ledger, Schema, Table
-from ledger.events.spec_changes import (
+from ledger.events.layout import (
     AddPartitionField,
     RemovePartitionField,
     ReplaceSortOrder,
     SortColumn,
     UpdatePartitionSpec,
 )
-from ledger.evolution.state import TableState
+from ledger.state.table import TableState
 from projections.iceberg.materialise import project
-from projections.iceberg.names import Names
+from projections.iceberg.position import Names
 from tests.readers.book import Book, Rows
 from tests.readers.iceberg_life import CASES, life
 from tests.readers.partitions import LAYOUTS

@@ -31,16 +31,16 @@ from ledger import (
     UpdateColumnType,
 )
 from ledger.cli import main
-from ledger.events.spec_changes import (
+from ledger.events.layout import (
     AddPartitionField,
     RemovePartitionField,
     SpecChange,
     UpdatePartitionSpec,
 )
-from ledger.model.types.sql import read_type
-from ledger.model.types.wire import type_to_wire
-from projections.iceberg.names import Names
+from ledger.model.type_json import type_to_wire
+from ledger.model.type_sql import read_type
 from projections.iceberg.planned import LIMITS
+from projections.iceberg.position import Names
 from tests.readers.engines import HAS_CHDB, chdb_rows, duckdb_rows
 from tests.readers.lakehouse import add_rows, folder_of
 

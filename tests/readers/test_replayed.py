@@ -25,8 +25,8 @@ from ledger import (
     StoreError,
     Table,
 )
-from ledger.evolution.fold.table_record import TableStream
-from ledger.moving.replaying import Step
+from ledger.relocation.replaying import Step
+from ledger.state.records import TableStream
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.engines import duckdb_connection
 from tests.readers.lakehouse import add_rows

@@ -31,8 +31,8 @@ from ledger import (
     UpdateColumnType,
 )
 from projections.iceberg.materialise import project
-from projections.iceberg.names import Names
-from projections.iceberg.rows.reading import scan
+from projections.iceberg.position import Names
+from projections.iceberg.rows import scan
 from tests.readers.lakehouse import Rows, add_rows, by_id, folder_of
 from tests.readers.typed_rows import mixed_table, row_of
 
@@ -276,9 +276,7 @@ def test_without_pyiceberg_the_message_says_what_to_install(
 
 
 def test_ledger_starts_without_pyiceberg() -> None:
-    program = (
-        "import sys, ledger, projections.iceberg.rows.reading; print('pyiceberg' in sys.modules)"
-    )
+    program = "import sys, ledger, projections.iceberg.rows; print('pyiceberg' in sys.modules)"
     ran = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
@@ -349,5 +347,5 @@ def test_rows_are_read_where_nothing_may_be_written(
     def refuse(_table: Table) -> int:
         raise ledger.StoreError("read-only", "READ_ONLY")
 
-    monkeypatch.setattr("projections.iceberg.rows.reading.advance", refuse)
+    monkeypatch.setattr("projections.iceberg.rows.advance", refuse)
     assert table.at().to_arrow()["id"].to_pylist() == [1, 2, 3]

@@ -20,12 +20,12 @@ from pyiceberg.table import StaticTable
 
 from benchmarks import partition_statistics
 from ledger import Ledger, Schema
-from ledger.events.snapshot_events import RolledBack
+from ledger.events.snapshots import RolledBack
+from projections.iceberg import distinct_statistics as publish_distinct
+from projections.iceberg import partition_statistics as publish_iceberg
 from projections.iceberg.materialise import project
-from projections.iceberg.names import Names
-from projections.iceberg.statistics import distinct as publish_distinct
-from projections.iceberg.statistics import partitions as publish_iceberg
-from projections.statistics.spark.analyze import analyze
+from projections.iceberg.position import Names
+from projections.statistics.analyze import analyze
 from tests.readers.iceberg_runtime import catalog_of
 from tests.readers.partition_lives import Course, Lived, a_lake, lived
 

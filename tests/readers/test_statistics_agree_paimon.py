@@ -14,9 +14,9 @@ import duckdb
 import pytest
 
 from ledger import Ledger, Schema, Table
+from projections.paimon import statistics_file as publish_paimon
 from projections.paimon.materialise import project
-from projections.paimon.statistics import analysis as publish_paimon
-from projections.statistics.spark.analyze import analyze
+from projections.statistics.analyze import analyze
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.java_core import JavaPaimon
 from tests.readers.lakehouse import add_rows, folder_of

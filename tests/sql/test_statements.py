@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from ledger import InvalidInputError
-from ledger.events.schema_changes import (
+from ledger.decide.changes import CreateTag, DeleteTag, ReplaceTag
+from ledger.events.layout import (
+    AddPartitionField,
+    RemovePartitionField,
+    RenamePartitionField,
+    ReplaceSortOrder,
+    SortColumn,
+)
+from ledger.events.schema import (
     AddColumn,
     DropColumn,
     Move,
@@ -23,25 +31,10 @@ from ledger.events.schema_changes import (
     UpdateColumnType,
     UpdateComment,
 )
-from ledger.events.spec_changes import (
-    AddPartitionField,
-    RemovePartitionField,
-    RenamePartitionField,
-    ReplaceSortOrder,
-    SortColumn,
-)
-from ledger.evolution.table.changes import CreateTag, DeleteTag, ReplaceTag
-from ledger.model.types.text import format_type
-from ledger.model.types.wire import type_to_wire
-from ledger.sql.columns import spark_type
-from ledger.sql.conditional import (
-    DropIdentifierFields,
-    IfColumn,
-    IfTag,
-    RemoveTerm,
-    SpecClause,
-)
-from ledger.sql.statement import AlterTable, RenameStatement, parse
+from ledger.model.type_json import type_to_wire
+from ledger.model.type_text import format_type
+from ledger.sql.parser import DropIdentifierFields, IfColumn, IfTag, RemoveTerm, SpecClause
+from ledger.sql.statement import AlterTable, RenameStatement, parse, spark_type
 
 
 def wire(text: str) -> Any:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ledger.stores.objects.answers import Answer, answer_of, refusal
-from ledger.stores.objects.services import SERVICES, root_of
+from ledger.stores.object_errors import Answer, answer_of, refusal
+from ledger.stores.services import SERVICES, root_of
 
 
 def boto(status: int, code: str) -> Exception:

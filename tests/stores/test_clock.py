@@ -15,14 +15,13 @@ from attrs import evolve
 import ledger
 from ledger.cli import exits, main
 from ledger.log.clock import millis_ahead
-from ledger.log.patience import Patience
+from ledger.log.outcome import Patience
 from ledger.log.request import now_millis
 from ledger.model.errors import StoreError
-from ledger.stores import MemoryStore, ObjectStore, open_store
+from ledger.stores import MemoryStore, ObjectStore, object_store, open_store
 from ledger.stores.clock import Clock, clock_of
 from ledger.stores.local import LocalStore
-from ledger.stores.objects import object_store
-from ledger.stores.objects.services import root_of, service_of
+from ledger.stores.services import root_of, service_of
 from tests.lakes import lake_on, no_time
 from tests.stores.servers.buckets import S3Server, Server, root
 from tests.stores.servers.proxy import losing_proxy
@@ -155,7 +154,7 @@ def test_doctor_tells_how_far_the_clock_is_off(
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", moto.key)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", moto.secret)
-    module = import_module("ledger.cli.commands.keep.ledgers")
+    module = import_module("ledger.cli.commands.ledgers")
     command = ["doctor", fresh(moto), f"--storage-option=endpoint_url={moto.endpoint}"]
     assert main([*command, "--output", "json"]) == exits.OK
     assert abs(json.loads(capsys.readouterr().out)["clock_millis_ahead"]) < 5_000

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ledger.cli import exits, main
-from ledger.cli.commands.keep import ledgers
+from ledger.cli.commands import ledgers
 from ledger.model.errors import StoreError
 from ledger.stores import MemoryStore
 from ledger.stores.examination import examine

@@ -13,8 +13,7 @@ from ledger.model.errors import (
     StoreError,
 )
 from ledger.stores import LocalStore, MemoryStore, client_options, open_store
-from ledger.stores.objects.services import SERVICES, Service, root_of, service_of
-from ledger.stores.objects.storage_options import ALWAYS
+from ledger.stores.services import ALWAYS, SERVICES, Service, root_of, service_of
 
 
 def test_a_plain_path_and_its_url_open_the_same_store(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import ledger
 from ledger.model.errors import NotFoundError, StoreError
-from ledger.stores.objects.first_answer import first_answer
+from ledger.stores.services import first_answer
 
 KEY = "c2VjcmV0LWtleS1vZi1ub2JvZHk="
 

@@ -11,7 +11,7 @@ import pytest
 
 import ledger
 from ledger import AddColumn, FileChange, InvalidChangeError, Ledger, Schema, SetOption, Table
-from ledger.opening.setting import TableSetting
+from ledger.opening.context import TableSetting
 from ledger.stores import Store, open_store
 from projections.iceberg.materialise import ICEBERG
 from tests.faults import Wrapped

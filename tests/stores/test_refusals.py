@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 
 from ledger import SetOption
-from ledger.log.patience import Patience
+from ledger.log.outcome import Patience
 from ledger.model.errors import StoreError
-from ledger.stores import LocalStore, posix
+from ledger.stores import LocalStore
+from ledger.stores import local as posix
 from tests.lakes import lake_on, orders
 
 _SILENCE = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENETDOWN, errno.EREMOTEIO, None)
@@ -189,8 +190,8 @@ _ON_A_SMALL_DISK = """
 import os, subprocess, sys
 import ledger
 from ledger.model.errors import StoreError
-from ledger.stores import LocalStore, posix
-from ledger.log.patience import Patience
+from ledger.stores import LocalStore; from ledger.stores import local as posix
+from ledger.log.outcome import Patience
 
 def remount(how):
     subprocess.run(["mount", "-o", f"remount,{how}", "tmpfs", sys.argv[1]], check=True)

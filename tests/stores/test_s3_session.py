@@ -6,8 +6,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from ledger.stores.objects.bucket import BucketObjects
-from ledger.stores.objects.services import SERVICES, root_of
+from ledger.stores.object_store import BucketObjects
+from ledger.stores.services import SERVICES, root_of
 
 
 class Listening(ThreadingHTTPServer):

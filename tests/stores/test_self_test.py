@@ -9,7 +9,7 @@ from attrs import evolve
 import ledger
 from ledger.model.errors import StoreError
 from ledger.stores import ObjectStore, open_store
-from ledger.stores.objects.object_store import PROBE
+from ledger.stores.object_store import PROBE
 from tests.stores.servers.buckets import BUCKET, S3Server, Server, root
 from tests.stores.servers.proxy import losing_proxy
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ledger.model.errors import StoreError
-from ledger.stores.objects.storage_options import fsspec_options
+from ledger.stores.services import fsspec_options
 
 ALWAYS = {"use_listings_cache": False, "version_aware": False}
 

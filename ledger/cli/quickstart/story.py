@@ -1,4 +1,4 @@
-"""What the ledger says about the story: every number here is read from it."""
+"""Text of the quickstart; every number in it is read from the ledger."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from ledger.cli.phrases import plain
-from ledger.cli.quickstart.formats import Reading, delays_in_every_format
-from ledger.cli.quickstart.steps import REFUSED, TAG, happen
+from ledger.cli.quickstart.steps import REFUSED, TAG, Reading, delays_in_every_format, happen
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.schema_events import ColumnMoved
-from ledger.events.snapshot_events import RolledBack
+from ledger.events.schema import ColumnMoved
+from ledger.events.snapshots import RolledBack
 from ledger.ledger import Ledger
 from ledger.model.errors import MissingDependencyError
 from ledger.model.schema import Schema
+from ledger.model.type_text import format_type
 from ledger.model.types import DataField, RowType
-from ledger.model.types.text import format_type
-from ledger.opening.setting import Progress, no_progress
+from ledger.opening.context import Progress, no_progress
 from ledger.table import Table
 from ledger.table_at import TableAt
 

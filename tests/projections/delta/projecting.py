@@ -11,16 +11,16 @@ from attrs import frozen
 from ledger import InvalidInputError, NotFoundError, Schema, Table
 from ledger.model.errors import AlreadyExistsError
 from ledger.stores import Store
-from projections.delta.log.actions import Reconciled
-from projections.delta.log.checkpoint import from_parquet
-from projections.delta.log.names import (
+from projections.delta.actions import (
     FOLDER,
     HINT,
+    Reconciled,
     checkpoint_path,
     commit_path,
     is_checkpoint,
     version_of,
 )
+from projections.delta.checkpoint import from_parquet
 from projections.materialising import outputs_of
 from tests.lakes import lake_on, orders, reader_grace
 from tests.projections.paimon.projecting import new_files, step

@@ -16,10 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import FileChange, Schema
-from projections.delta.log import checkpoint
-from projections.delta.log.actions import Add, Reconciled, Remove, Txn
-from projections.delta.log.checkpoint import from_parquet, to_parquet
-from projections.delta.log.names import HINT, checkpoint_path
+from projections.delta import checkpoint
+from projections.delta.actions import HINT, Add, Reconciled, Remove, Txn, checkpoint_path
+from projections.delta.checkpoint import from_parquet, to_parquet
 from projections.delta.materialise import project
 from projections.materialising import outputs_of
 from tests.faults import Wrapped

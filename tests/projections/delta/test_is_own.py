@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from projections.delta.log.actions import is_own
+from projections.delta.actions import is_own
 
 
 @pytest.mark.parametrize("body", [b"\xb0", b'{"commitInfo":{"engineInfo":"\xb0"}}', b"{", b""])

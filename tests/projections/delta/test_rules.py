@@ -21,7 +21,7 @@ from ledger import (
     UpdateColumnDefaultValue,
     UpdateColumnType,
 )
-from ledger.model.transforms.values import WHOLE_BITS
+from ledger.model.single_values import WHOLE_BITS
 from tests.lakes import lake_on, memory
 
 DELTA = {"ledger.formats": "delta"}

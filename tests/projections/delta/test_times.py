@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ledger.model.errors import DamagedLogError
-from projections.delta.log.delta_log import DeltaLog
-from projections.delta.log.names import commit_path
+from projections.delta.actions import commit_path
+from projections.delta.delta_log import DeltaLog
 from projections.delta.position import DeltaPosition
 from projections.outputs import MemoryOutputs
 

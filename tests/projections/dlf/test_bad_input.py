@@ -14,17 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.events.catalog_events import ViewChange
-from ledger.events.schema_changes import Move, SchemaChange
+from ledger.events.catalog import ViewChange
+from ledger.events.schema import Move, SchemaChange
 from ledger.model.errors import InvalidInputError, LedgerError
-from ledger.model.identifier import Identifier
+from ledger.model.names import Identifier
 from ledger.model.schema import Schema, ViewSchema
 from ledger.model.snapshot import Snapshot
 from ledger.model.types import DataField, DataType
 from projections.dlf import ApiInstant, GetTableResponse, Style, read, render
-from projections.dlf.objects.functions import FunctionChange, FunctionDefinition
-from projections.dlf.objects.tables import RenameRequest
-from projections.dlf.wire.keys import VIEWS
+from projections.dlf.keys import VIEWS
+from projections.dlf.objects import FunctionChange, FunctionDefinition, RenameRequest
 from tests.thorough import examples
 
 JAVA: dict[str, Any] = json.loads(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.events.schema_changes import AddColumn, SchemaChange, SetIdentifierFields
+from ledger.events.schema import AddColumn, SchemaChange, SetIdentifierFields
 from ledger.model.errors import UnsupportedError
 from projections.dlf import Style, render
 

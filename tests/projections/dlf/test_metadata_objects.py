@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger import FileChange
-from ledger.evolution.catalog.state import Audit, ViewEntry
-from ledger.evolution.layout.fold import identity_spec
-from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.identifier import Identifier
 from ledger.model.instant import SnapshotInstant, TagInstant, VersionInstant
+from ledger.model.names import Identifier
 from ledger.model.schema import Schema, ViewSchema
 from ledger.model.snapshot import Snapshot, Totals
 from ledger.model.types import DataField
+from ledger.state.catalog import Audit, ViewEntry
+from ledger.state.layout import identity_spec
+from ledger.state.table import TableState
 from projections.dlf import (
     GetTableResponse,
     GetViewResponse,

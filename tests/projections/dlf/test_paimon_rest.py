@@ -8,46 +8,40 @@ from typing import Any
 
 import pytest
 
-from ledger.model.identifier import Identifier
 from ledger.model.instant import SnapshotInstant
+from ledger.model.names import Identifier
 from projections.dlf import Style, read, render
-from projections.dlf.objects.databases import (
+from projections.dlf.keys import VIEWS
+from projections.dlf.objects import (
     AlterDatabaseRequest,
-    CreateDatabaseRequest,
-    GetDatabaseResponse,
-    ListDatabasesResponse,
-)
-from projections.dlf.objects.partitions import (
-    CreatePartitionsRequest,
-    ListPartitionsByFilterRequest,
-    ListPartitionsResponse,
-)
-from projections.dlf.objects.refs import (
+    AlterTableRequest,
+    CommitTableRequest,
+    CommitTableResponse,
+    ConfigResponse,
     CreateBranchRequest,
+    CreateDatabaseRequest,
+    CreatePartitionsRequest,
+    CreateTableRequest,
     CreateTagRequest,
+    ErrorResponse,
+    GetDatabaseResponse,
+    GetTableResponse,
+    GetTableSnapshotResponse,
+    GetTableTokenResponse,
     GetTagResponse,
     ListBranchesResponse,
     ListConsumersResponse,
-    ListTagsResponse,
-    RenameBranchRequest,
-)
-from projections.dlf.objects.service import ConfigResponse, ErrorResponse, GetTableTokenResponse
-from projections.dlf.objects.snapshots import (
-    CommitTableRequest,
-    CommitTableResponse,
-    GetTableSnapshotResponse,
-    RollbackTableRequest,
-)
-from projections.dlf.objects.tables import (
-    AlterTableRequest,
-    CreateTableRequest,
-    GetTableResponse,
+    ListDatabasesResponse,
+    ListPartitionsByFilterRequest,
+    ListPartitionsResponse,
     ListTableDetailsResponse,
     ListTablesGloballyResponse,
     ListTablesResponse,
+    ListTagsResponse,
+    RenameBranchRequest,
     RenameRequest,
+    RollbackTableRequest,
 )
-from projections.dlf.wire.keys import VIEWS
 
 DATA = Path(__file__).parents[2] / "data/paimon"
 JAVA: dict[str, Any] = json.loads((DATA / "rest_objects.json").read_text(encoding="utf-8"))

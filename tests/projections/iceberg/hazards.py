@@ -15,7 +15,7 @@ from ledger import (
     SnapshotPlan,
     Table,
 )
-from ledger.events.spec_changes import (
+from ledger.events.layout import (
     AddPartitionField,
     RemovePartitionField,
     RenamePartitionField,
@@ -23,11 +23,10 @@ from ledger.events.spec_changes import (
     SortColumn,
     UpdatePartitionSpec,
 )
-from ledger.evolution.state import TableState
 from ledger.model.errors import AlreadyExistsError
 from ledger.model.file_change import PartitionValue
-from ledger.model.transforms import transform_of
-from ledger.model.transforms.paths import field_types
+from ledger.model.transforms import field_types, transform_of
+from ledger.state.table import TableState
 from tests.histories import random_changes
 from tests.log.test_group_commit import Crowd
 

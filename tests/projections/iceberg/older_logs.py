@@ -8,12 +8,12 @@ from attrs import evolve
 from msgspec.structs import replace
 
 from ledger import FileChange, Table
-from ledger.evolution.declared.format import FormatRules, Refusal
-from ledger.evolution.state import TableState
-from ledger.evolution.table.changes import CommitSnapshot, TableChange
-from ledger.evolution.table.intent import TableIntent
+from ledger.decide.changes import CommitSnapshot, TableChange
+from ledger.decide.format_rules import FormatRules, Refusal
+from ledger.decide.table import TableIntent
 from ledger.formats import INSTALLED
 from ledger.log.request import Request
+from ledger.state.table import TableState
 from tests.toy_format import Indifferent
 
 

@@ -16,7 +16,7 @@ from ledger.model.errors import AlreadyExistsError
 from ledger.stores import Store
 from projections.iceberg import position
 from projections.iceberg.materialise import expected
-from projections.iceberg.names import FOLDER, HINT, Names
+from projections.iceberg.position import FOLDER, HINT, Names
 from projections.leaving import Leaving
 from projections.materialising import outputs_of
 from tests.lakes import lake_on, orders, reader_grace

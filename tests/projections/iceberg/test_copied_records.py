@@ -8,7 +8,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from projections.iceberg.manifests.avro import manifest_schema
+from projections.iceberg.manifest_avro import manifest_schema
 from projections.manifest_files.container import fits, read_written, write_container
 
 MARK = b"0123456789abcdef"

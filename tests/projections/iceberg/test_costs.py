@@ -11,7 +11,7 @@ import pytest
 from ledger import AddColumn, FileChange, Schema, Table
 from ledger.stores import Store
 from projections.iceberg.materialise import project
-from projections.iceberg.names import Names
+from projections.iceberg.position import Names
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
 from tests.projections.formats import Saved

@@ -9,7 +9,7 @@ import fastavro
 import pytest
 
 from ledger import FileChange, Schema, SetOption, SnapshotPlan, Table
-from projections.iceberg.manifests.avro import manifest_list_schema, manifest_schema
+from projections.iceberg.manifest_avro import manifest_list_schema, manifest_schema
 from tests.lakes import lake_on, memory, orders
 from tests.projections.iceberg.projecting import Left
 

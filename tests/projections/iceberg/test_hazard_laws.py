@@ -16,9 +16,9 @@ from ledger import (
     Schema,
     Table,
 )
-from projections.iceberg.manifests import layout
+from projections.iceberg import manifest_writing as layout
 from projections.iceberg.materialise import IcebergFiles, advance, expected, project, verify
-from projections.iceberg.metadata.table_json import read_metadata
+from projections.iceberg.table_json import read_metadata
 from projections.materialising import Materialisation
 from tests.lakes import orders
 from tests.projections.iceberg.hazards import COLUMNS, hard_life, try_step

@@ -19,7 +19,7 @@ from ledger import (
     Table,
     UpdateColumnDefaultValue,
 )
-from ledger.events.spec_changes import (
+from ledger.events.layout import (
     AddPartitionField,
     RemovePartitionField,
     ReplaceSortOrder,
@@ -29,8 +29,8 @@ from ledger.events.spec_changes import (
 from ledger.model.errors import UnsupportedError
 from ledger.model.types import IntType, MultisetType
 from projections.iceberg.materialise import expected, project, verify
-from projections.iceberg.metadata.table import TableMetadata
-from projections.iceberg.metadata.table_json import read_metadata
+from projections.iceberg.table_json import read_metadata
+from projections.iceberg.table_metadata import TableMetadata
 from projections.leaving import Leaving
 from projections.materialising import Difference
 from tests.lakes import lake_on, memory, orders

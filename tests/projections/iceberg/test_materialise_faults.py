@@ -17,7 +17,7 @@ from ledger import (
 )
 from projections.iceberg import position
 from projections.iceberg.materialise import expected, project, rebuild, verify
-from projections.iceberg.names import HINT, Names
+from projections.iceberg.position import HINT, Names
 from tests.lakes import lake_on, memory, orders
 from tests.projections.formats import ICEBERG
 from tests.projections.iceberg.older_logs import record_file

@@ -11,7 +11,8 @@ import fastavro
 import pytest
 
 from ledger import FileChange, Schema, SetOption, Table
-from projections.iceberg.manifests import avro, layout
+from projections.iceberg import manifest_avro as avro
+from projections.iceberg import manifest_writing as layout
 from projections.iceberg.materialise import expected, project
 from projections.manifest_files.container import WrittenBlock
 from tests.lakes import lake_on, memory, orders, reader_grace

@@ -5,10 +5,10 @@ from __future__ import annotations
 from attrs import evolve
 
 from ledger import Table
-from ledger.opening.setting import TableSetting
+from ledger.opening.context import TableSetting
 from projections.iceberg import position as positions
-from projections.iceberg.names import Names
-from projections.iceberg.rows.reading import _stands
+from projections.iceberg.position import Names
+from projections.iceberg.rows import _stands
 from projections.materialising import outputs_of
 from tests.lakes import data_file, lake_on, memory, orders
 

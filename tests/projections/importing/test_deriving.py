@@ -10,15 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import Schema
-from ledger.events.born.iceberg import SchemaReplaced
-from ledger.events.schema_changes import SchemaChange
-from ledger.events.schema_events import ColumnUndropped
-from ledger.evolution.evolve import evolve
-from ledger.evolution.fold.schema_builder import SchemaBuilder
-from ledger.model.identifier import Identifier
+from ledger.decide.schema_batch import evolve
+from ledger.events.iceberg import SchemaReplaced
+from ledger.events.schema import ColumnUndropped, SchemaChange
+from ledger.model.names import Identifier
+from ledger.model.type_json import field_from_wire, field_to_wire
 from ledger.model.types import ArrayType, DataField, IntType, RowType
-from ledger.model.types.wire import field_from_wire, field_to_wire
 from ledger.sql.statement import asked_of
+from ledger.state.schema_builder import SchemaBuilder
 from projections.importing.deriving import derived
 from tests.histories import random_changes, start_schema
 from tests.thorough import examples

@@ -20,8 +20,8 @@ from attrs import frozen
 import ledger
 from ledger import AddColumn, FileChange, InvalidInputError, LedgerError, SetOption
 from ledger.cli import main
-from ledger.evolution.declared.rules import FORMATS_OPTION
-from ledger.evolution.wire.schema import schema_from_json
+from ledger.decide.change_json import schema_from_json
+from ledger.state.declared_formats import FORMATS_OPTION
 from tests.thorough import some
 
 HOSTILE = (-1, 0, 2**31, 2**63, -(2**63) - 1, 10**30, 10**400)

@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 
 from ledger import AddColumn, FileChange, Ledger, Schema, SetOption, Table
 from ledger.events import TableEvent
-from ledger.events.table_events import ServingProtocol
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.fold.table_record import TableStream
-from ledger.evolution.table.owner import Owner
+from ledger.events.table import ServingProtocol
 from ledger.log.codec import Codec
 from ledger.model.errors import (
     AlreadyExistsError,
@@ -28,6 +25,9 @@ from ledger.model.errors import (
     UnsupportedError,
     UpgradeRequiredError,
 )
+from ledger.state.owner import Owner
+from ledger.state.records import TableStream
+from ledger.state.table_builder import TableBuilder
 from ledger.stores import LocalStore
 from tests.lakes import lake_on, memory
 from tests.projections.delta.importing.test_following import written

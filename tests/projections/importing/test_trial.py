@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 import ledger
 from ledger import InvalidInputError, SetOption
-from ledger.events.born.delta import DeltaBirth, DeltaFollowed
-from ledger.events.snapshot_events import SnapshotsExpired
-from ledger.events.table_events import SchemaRecord
-from ledger.model.types.wire import FieldObject
+from ledger.events.imported import DeltaBirth, DeltaFollowed
+from ledger.events.snapshots import SnapshotsExpired
+from ledger.events.table import SchemaRecord
+from ledger.model.type_json import FieldObject
 from projections.importing.trial import Trial
 from tests.lakes import lake_on, memory, orders
 

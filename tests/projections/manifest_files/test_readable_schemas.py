@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from projections.manifest_files.schema import readable_schema
+from projections.manifest_files.container import readable_schema
 
 DEEPEST = 16
 """How many types stand below the record's own, at most."""

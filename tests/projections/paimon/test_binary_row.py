@@ -13,15 +13,9 @@ from hypothesis import strategies as st
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.types.text import parse_type
-from projections.paimon.rows.binary_row import (
-    EMPTY_ROW,
-    bucket_of,
-    decode_row,
-    encode_row,
-    row_hash,
-)
-from projections.paimon.rows.values import native
+from ledger.model.type_text import parse_type
+from projections.paimon.binary_row import EMPTY_ROW, bucket_of, decode_row, encode_row, row_hash
+from projections.paimon.row_values import native
 
 VECTORS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[2] / "data/paimon/binaryrow_vectors.json").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ledger import DamagedLogError, InvalidInputError, StoreError, Table
-from ledger.cli.commands.keep.verify import differences
+from ledger.cli.commands.verify import differences
 from ledger.stores import MemoryStore, Store
 from projections.paimon.materialise import expected, follow, project, rebuild, verify
 from projections.paimon.paths import set_aside_path

@@ -14,17 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ledger.model.errors import DamagedLogError, MissingDependencyError, UnsupportedError
-from projections.manifest_files.codecs import unpacked
-from projections.paimon.manifests import avro
-from projections.paimon.manifests.avro import (
-    read_index_manifest,
-    read_manifest,
-    read_manifest_list,
-    write_index_manifest,
-    write_manifest,
-    write_manifest_list,
-)
-from projections.paimon.manifests.records import (
+from projections.manifest_files.container import unpacked
+from projections.paimon import manifest_avro as avro
+from projections.paimon.manifest_avro import (
     DataFileMeta,
     DeletionVectorRange,
     GlobalIndex,
@@ -32,6 +24,12 @@ from projections.paimon.manifests.records import (
     ManifestEntry,
     ManifestFileMeta,
     SimpleStats,
+    read_index_manifest,
+    read_manifest,
+    read_manifest_list,
+    write_index_manifest,
+    write_manifest,
+    write_manifest_list,
 )
 from tests.thorough import examples
 

@@ -15,19 +15,23 @@ from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
-from ledger.model.types.text import parse_type
+from ledger.model.type_text import parse_type
 from projections.paimon import schema_from_json
-from projections.paimon.manifests.avro import read_manifest, read_manifest_list
-from projections.paimon.manifests.entries import (
+from projections.paimon.binary_row import decode_row, encode_row
+from projections.paimon.manifest_avro import (
+    ManifestEntry,
+    ManifestFileMeta,
+    read_manifest,
+    read_manifest_list,
+)
+from projections.paimon.manifest_entries import (
     file_change,
     manifest_entry,
     manifest_file_meta,
     value_stats,
 )
-from projections.paimon.manifests.records import ManifestEntry, ManifestFileMeta
 from projections.paimon.paths import bucket_path, manifest_path
-from projections.paimon.rows.binary_row import decode_row, encode_row
-from projections.paimon.rows.values import to_bound
+from projections.paimon.row_values import to_bound
 from projections.partition_text import PartitionText
 
 ROOT = Path(__file__).parents[2] / "data/paimon"

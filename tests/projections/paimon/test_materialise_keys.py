@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ledger import Schema, SnapshotPlan, Table, UnsupportedError
-from projections.paimon.files.snapshot_file import snapshot_from_json
 from projections.paimon.materialise import expected, project, verify
+from projections.paimon.snapshot_file import snapshot_from_json
 from tests.lakes import lake_on, memory, orders
 
 LISTS = {

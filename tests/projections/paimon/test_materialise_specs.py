@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from ledger import Schema, SetOption, Table, UnsupportedError
 from ledger.transforms import bucket
 from projections.materialising import files_of
-from projections.paimon.manifests.records import ManifestEntry
+from projections.paimon.binary_row import decode_row
+from projections.paimon.manifest_avro import ManifestEntry
 from projections.paimon.materialise import PAIMON, project, verify
-from projections.paimon.rows.binary_row import decode_row
-from projections.paimon.rows.values import scalar
+from projections.paimon.row_values import scalar
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.projections.paimon.projecting import Left
 

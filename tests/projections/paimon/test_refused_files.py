@@ -12,9 +12,9 @@ from pyarrow import parquet
 
 import ledger
 from ledger import FileChange, FormatError, InvalidInputError, Schema, SetOption, SnapshotPlan
-from ledger.log.travel import head_state
+from ledger.log.time_travel import head_state
 from projections.paimon.materialise import project, verify
-from projections.paimon.rules.files import FileRules
+from projections.paimon.rules import FileRules
 from tests.lakes import lake_on, memory
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.thorough import some

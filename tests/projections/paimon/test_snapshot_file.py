@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ledger.model.errors import InvalidInputError
 from ledger.model.snapshot import Snapshot
 from projections.paimon import schema_file, schema_from_json
-from projections.paimon.files.snapshot_file import (
+from projections.paimon.snapshot_file import (
     NO_WATERMARK,
     consumer_file,
     consumer_from_json,
@@ -19,7 +19,7 @@ from projections.paimon.files.snapshot_file import (
     snapshot_from_json,
     snapshot_to_json,
 )
-from projections.paimon.files.statistics_file import statistics_file, statistics_from_json
+from projections.paimon.statistics_file import statistics_file, statistics_from_json
 
 ROOT = Path(__file__).parents[2] / "data/paimon"
 JAVA = sorted((ROOT / "java_wh").glob("**/snapshot/snapshot-*"))

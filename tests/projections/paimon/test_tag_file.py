@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ledger.model.errors import InvalidInputError, InvalidNameError
 from ledger.model.snapshot import Snapshot
-from projections.paimon.files.snapshot_file import TagFile, tag_file, tag_from_json
 from projections.paimon.paths import bucket_path, tag_path
+from projections.paimon.snapshot_file import TagFile, tag_file, tag_from_json
 
 ROOT = Path(__file__).parents[2] / "data/paimon"
 TAGS = [*ROOT.glob("*_wh/**/tag/tag-*"), *(ROOT / "extracted").glob("tag_*")]

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from projections.paimon.manifests.tiers import Lines, Tile
+from projections.paimon.paths import Lines, Tile
 from tests.thorough import some
 
 

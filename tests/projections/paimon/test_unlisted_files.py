@@ -8,14 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from ledger import FileChange, SnapshotPlan, Table, UnsupportedError
-from ledger.cli.commands.keep.verify import differences
-from ledger.events.snapshot_events import snapshot_events
-from projections.delta.log.versions import Versions
+from ledger.cli.commands.verify import differences
+from ledger.events.snapshots import snapshot_events
+from projections.delta.delta_log import Versions
 from projections.manifest_files.lists import UnlistedFiles
 from projections.materialising import outputs_of
 from projections.paimon import position as positions
+from projections.paimon import statistics_file as publish_paimon
 from projections.paimon.materialise import expected, project, rebuild, verify
-from projections.paimon.statistics import analysis as publish_paimon
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.projections.statistics.paimon_writer import PaimonWriter, a_ledger_table, rows
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ledger.table import Table
-from projections.source.span import End, ranges
-from projections.source.views.reading import scanned
-from projections.source.views.scan import Scan
-from projections.source.views.view import view_of
+from projections.source.data_source import scanned
+from projections.source.span_reading import End, Scan, ranges
+from projections.source.view import view_of
 
 Rows = list[dict[str, Any]]
 

@@ -13,13 +13,18 @@ import pytest
 
 import ledger
 from ledger import InvalidInputError, Schema, Table
-from ledger.model.iceberg.layout import PartitionSpec
+from ledger.model.iceberg_layout import PartitionSpec
+from ledger.model.type_text import parse_type
 from ledger.model.types import ArrayType, DataField, MapType, RowType
-from ledger.model.types.text import parse_type
 from ledger.stores.file_access import FileAccess
 from ledger.transforms import bucket, hour, identity, month, truncate, year
-from projections.source.writing.batch_files import BatchFiles, refuse_unfit
-from projections.source.writing.sink import attempt_folder, commit_batch, has_landed
+from projections.source.sink import (
+    BatchFiles,
+    attempt_folder,
+    commit_batch,
+    has_landed,
+    refuse_unfit,
+)
 
 COLUMNS = {
     "id": "BIGINT",

@@ -9,7 +9,7 @@ import pytest
 
 from ledger import Ledger, RenameColumn, SetOption
 from projections.source import register
-from projections.source.views.view import VIEWS
+from projections.source.view import VIEWS
 from tests.lakes import data_file
 from tests.projections.source.folders import a_table_of, lake_in, options
 from tests.projections.source.reading_all import rows_of

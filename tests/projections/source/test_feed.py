@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from ledger import InvalidInputError
-from projections.source.planning.asked import Asked
-from projections.source.planning.feed import Feed, Offset
-from projections.source.views.reading import read
+from projections.source.data_source import read
+from projections.source.options import Asked
+from projections.source.spans import Feed, Offset
 from tests.projections.source.folders import a_table_of, lake_in, options
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ledger.stores import LocalStore
-from projections.source.planning.bounds import Bounds
-from projections.source.planning.spans import spans
+from projections.source.spans import Bounds, spans
 from tests.log.long_logs import ROOT, long_log
 from tests.projections.source.test_planning import asked
 

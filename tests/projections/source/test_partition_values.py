@@ -6,9 +6,8 @@ from decimal import Decimal
 import pytest
 
 from ledger import InvalidInputError, Schema
-from ledger.model.iceberg.layout import PartitionField, PartitionSpec
-from projections.source.views.column import Column, arrow_type
-from projections.source.views.partition_values import as_text, names_of, typed, typed_column
+from ledger.model.iceberg_layout import PartitionField, PartitionSpec
+from projections.source.columns import Column, arrow_type, as_text, names_of, typed, typed_column
 
 SCHEMA = Schema.of(
     {

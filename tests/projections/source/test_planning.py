@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from ledger import NotFoundError, Schema
-from projections.source.planning.asked import Asked
-from projections.source.planning.bounds import Bounds
-from projections.source.planning.spans import columns_of, spans
-from projections.source.views.reading import read
+from projections.source.data_source import read
+from projections.source.options import Asked
+from projections.source.spans import Bounds, columns_of, spans
 from tests.lakes import data_file
 from tests.projections.source.folders import a_table_of, lake_in, options
 

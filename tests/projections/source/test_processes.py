@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[3]
 FOLLOW = """
 import sys
 from projections.source import register
-from projections.statistics.spark.session import spark_session
+from projections.statistics.session import spark_session
 lake, out = sys.argv[1:]
 spark = spark_session()
 register(spark)

@@ -12,7 +12,7 @@ import pytest
 from ledger import DataField, InvalidInputError, Ledger, Schema, Table
 from ledger.model.types import DataType, LocalZonedTimestampType, RowType, TimestampType
 from projections.source import ledger_sink
-from projections.source.writing.sink import WriteFiles, write_parquet
+from projections.source.sink import WriteFiles, write_parquet
 from tests.projections.source.folders import lake_in
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from ledger import InvalidInputError
-from projections.source.writing.sink import _user_of
+from projections.source.sink import _user_of
 
 
 def batch(*, java: str | None = None, active: tuple[str, ...] | None = None) -> Any:

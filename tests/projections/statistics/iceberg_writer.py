@@ -23,7 +23,7 @@ from pyiceberg.types import DateType, LongType, NestedField, StringType
 
 import ledger
 from ledger import Schema, SnapshotPlan, Table
-from ledger.files.registering.hive import DEFAULT_NAME
+from ledger.files.partition_values import DEFAULT_NAME
 from ledger.model.snapshot import CommitKind
 from tests.projections.statistics.paimon_writer import Partitions, Row
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from ledger import FileChange, LedgerError, RenameColumn, Schema, SnapshotPlan, Table
 from ledger.model.file_change import PartitionValue
-from ledger.model.iceberg.layout import PartitionField
+from ledger.model.iceberg_layout import PartitionField
 from ledger.stores import Store
 from ledger.transforms import bucket
 from tests.lakes import lake_on, memory, no_time

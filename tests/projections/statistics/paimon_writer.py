@@ -11,7 +11,7 @@ import pyarrow as pa
 
 import ledger
 from ledger import Schema, SnapshotPlan, Table
-from ledger.files.registering.hive import DEFAULT_NAME
+from ledger.files.partition_values import DEFAULT_NAME
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.pypaimon_or_skip import Schema as PaimonSchema
 

@@ -14,11 +14,11 @@ from pyarrow import parquet
 import ledger
 from ledger import AddColumn, RenameColumn, Schema, UnsupportedError, UpdateColumnType
 from ledger.model import types as t
-from ledger.model.transforms.values import Value
+from ledger.model.single_values import Value
 from ledger.planning.bound_value import value_to_bytes
-from projections.paimon.statistics import analysis as publish_paimon
-from projections.statistics.columns.values import encoded
-from projections.statistics.spark.analyze import analyze, require_sketches
+from projections.paimon import statistics_file as publish_paimon
+from projections.statistics.analyze import analyze, require_sketches
+from projections.statistics.column_values import encoded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

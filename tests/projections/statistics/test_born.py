@@ -17,21 +17,26 @@ from pyiceberg.transforms import IdentityTransform
 
 import ledger
 from ledger import FileChange, Ledger, Table, UnsupportedError
-from ledger.evolution.table.origin.iceberg import IcebergOrigin
+from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.table_at import TableAt
 from projections.dlf.table_views import table_snapshot
+from projections.iceberg import distinct_statistics as publish_distinct
+from projections.iceberg import partition_statistics as publish_iceberg
 from projections.iceberg.materialise import verify
-from projections.iceberg.names import Names
-from projections.iceberg.statistics import distinct as publish_distinct
-from projections.iceberg.statistics import partitions as publish_iceberg
+from projections.iceberg.position import Names
 from projections.statistics import Kept
-from projections.statistics.columns.history import columns_at, columns_by_snapshot
-from projections.statistics.keeping.engine_listed import line_of
-from projections.statistics.keeping.materialise import Local, refresh
-from projections.statistics.shown.query import Counted, growth, totals
-from projections.statistics.shown.questions import Question, Thresholds, answer, asked_of
-from projections.statistics.shown.report import brought_up_to_date, report_of
-from projections.statistics.shown.views import snapshot_statistics
+from projections.statistics.column_history import columns_at, columns_by_snapshot
+from projections.statistics.engine_listed import line_of
+from projections.statistics.materialise import Local, refresh
+from projections.statistics.query import Counted, growth, totals
+from projections.statistics.questions import (
+    Question,
+    Thresholds,
+    answer,
+    asked_of,
+    snapshot_statistics,
+)
+from projections.statistics.report import brought_up_to_date, report_of
 from tests.projections.delta.importing.writing import Life
 from tests.projections.iceberg.importing.writing import COLUMNS, created
 from tests.projections.paimon.importing.paimon_source import PaimonSource

@@ -31,8 +31,8 @@ spark = (SparkSession.builder.master("local-cluster[2,1,1024]")
          .getOrCreate())
 from ledger.stores import LocalStore
 from projections.statistics import refresh, verify
-from projections.statistics.spark.executors import OnSpark
-from projections.statistics.spark.source import LogSource
+from projections.statistics.spark_executors import OnSpark
+from projections.statistics.spark_source import LogSource
 from tests.lakes import lake_on
 from tests.projections.statistics.lives import NAME, Life, a_table
 

@@ -14,7 +14,7 @@ import ledger
 from ledger import AddColumn, FileChange, Schema, Table, UpdateColumnType
 from ledger.model import types as t
 from ledger.planning.bound_value import value_to_bytes
-from projections.statistics.columns.history import columns_at, columns_by_snapshot
+from projections.statistics.column_history import columns_at, columns_by_snapshot
 from tests.thorough import some
 
 NUMBERS = itertools.count()

@@ -21,9 +21,9 @@ spark = (SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "fal
 from ledger.stores import LocalStore
 from projections.source import ledger_sink, register
 from projections.statistics import compute, refresh, spark_session, verify
-from projections.statistics.spark.executors import OnSpark
-from projections.statistics.spark.many import refresh_all
-from projections.statistics.spark.source import LogSource
+from projections.statistics.spark_executors import OnSpark
+from projections.statistics.spark_many import refresh_all
+from projections.statistics.spark_source import LogSource
 from tests.lakes import lake_on
 from tests.projections.statistics.lives import NAME, Life, a_table
 

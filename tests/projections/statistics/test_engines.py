@@ -13,22 +13,21 @@ import pytest
 from attrs import evolve
 
 from ledger import DamagedLogError, FileChange, InvalidInputError, MissingDependencyError, Table
-from ledger.evolution.layout.fold import identity_spec
 from ledger.model.schema import Schema
+from ledger.state.layout import identity_spec
 from ledger.stores import LocalStore
 from projections.materialising import Difference
-from projections.statistics import Kept, compute, fold, refresh, verify
+from projections.statistics import Kept, compute, fold, query, refresh, session, verify
+from projections.statistics import engine as engines
+from projections.statistics import spark_reader as reader
 from projections.statistics.definition import ENTRIES, MEASURES, ROWS, SHOWN, arrow_schema
+from projections.statistics.engine import Engines, new_entries
 from projections.statistics.fold import deltas
-from projections.statistics.keeping.materialise import Local, Share
-from projections.statistics.shown import query
-from projections.statistics.shown.rendering import Rendering
-from projections.statistics.spark import engine as engines
-from projections.statistics.spark import reader, session
-from projections.statistics.spark.engine import Engines, new_entries
-from projections.statistics.spark.executors import OnSpark
-from projections.statistics.spark.job import compute_from
-from projections.statistics.spark.source import LogSource
+from projections.statistics.materialise import Local, Share
+from projections.statistics.query import Rendering
+from projections.statistics.spark_executors import OnSpark
+from projections.statistics.spark_job import compute_from
+from projections.statistics.spark_source import LogSource
 from tests.lakes import lake_on
 from tests.projections.statistics.lives import NAME, Life, a_table
 

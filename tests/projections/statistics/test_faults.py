@@ -11,12 +11,9 @@ import pytest
 
 from ledger import DamagedLogError, FileChange, Schema, SnapshotPlan, Table
 from ledger.stores import LocalStore, MemoryStore, Store
-from projections.statistics import Kept, rebuild, refresh, verification, verify
-from projections.statistics.keeping.materialise import BLOCKS_A_STEP
-from projections.statistics.keeping.position import START, folder
-from projections.statistics.keeping.tile_file import body_of, rows_of
-from projections.statistics.keeping.tiling import BLOCK, Tile, cover
-from projections.statistics.shown import query
+from projections.statistics import Kept, query, rebuild, refresh, verification, verify
+from projections.statistics.materialise import BLOCKS_A_STEP
+from projections.statistics.tile_rows import BLOCK, START, Tile, body_of, cover, folder, rows_of
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
 from tests.projections.statistics.lives import NAME, Life, a_table

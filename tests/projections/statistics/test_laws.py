@@ -14,14 +14,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ledger import Schema, Table
-from ledger.evolution.state import TableState
 from ledger.history.older import state_at_snapshot
+from ledger.state.table import TableState
 from ledger.stores import MemoryStore
-from projections.statistics.keeping.kept import Kept, local_scan
-from projections.statistics.keeping.materialise import Local, refresh, verify
-from projections.statistics.keeping.tiling import BLOCK, NARROWEST_SUMS, Tile, block_of, covered
-from projections.statistics.shown import query
-from projections.statistics.spark.executors import lessening, runs
+from projections.statistics import query
+from projections.statistics.materialise import Local, refresh, verify
+from projections.statistics.spark_executors import lessening, runs
+from projections.statistics.tile_rows import (
+    BLOCK,
+    NARROWEST_SUMS,
+    Kept,
+    Tile,
+    block_of,
+    covered,
+    local_scan,
+)
 from tests.lakes import memory
 from tests.projections.statistics.lives import Life, a_table, reopened
 from tests.thorough import examples

@@ -15,14 +15,13 @@ from attrs import evolve
 from ledger import DamagedLogError, FileChange, Table, UnsupportedError
 from ledger.locations import is_absolute
 from projections.paimon.materialise import project
-from projections.statistics import Kept, fold, rebuild, refresh, verify
-from projections.statistics.reading.engine_files import EngineFiles
-from projections.statistics.reading.opening import Opening
-from projections.statistics.shown import query
-from projections.statistics.spark import reader
-from projections.statistics.spark.engine import LISTS_AS_ENTRIES, new_entries
-from projections.statistics.spark.executors import OnSpark
-from projections.statistics.spark.source import LogSource
+from projections.statistics import Kept, fold, query, rebuild, refresh, verify
+from projections.statistics import spark_reader as reader
+from projections.statistics.engine import LISTS_AS_ENTRIES, new_entries
+from projections.statistics.engine_files import EngineFiles
+from projections.statistics.entries import Opening
+from projections.statistics.spark_executors import OnSpark
+from projections.statistics.spark_source import LogSource
 from tests.lakes import Elsewhere, memory
 from tests.projections.statistics.paimon_writer import (
     PaimonWriter,

@@ -11,11 +11,10 @@ import pyarrow as pa
 import pytest
 
 from ledger import DamagedLogError, SnapshotPlan, UnsupportedError
-from projections.statistics import Kept, fold, rebuild, refresh, verify
-from projections.statistics.shown import query
-from projections.statistics.spark import reader
-from projections.statistics.spark.executors import OnSpark
-from projections.statistics.spark.source import LogSource
+from projections.statistics import Kept, fold, query, rebuild, refresh, verify
+from projections.statistics import spark_reader as reader
+from projections.statistics.spark_executors import OnSpark
+from projections.statistics.spark_source import LogSource
 from tests.projections.statistics.iceberg_writer import COLUMNS, IcebergWriter
 from tests.projections.statistics.paimon_writer import rows
 from tests.projections.statistics.test_manifest_lists import counted, version_of

@@ -19,13 +19,12 @@ import ledger
 from ledger import FileChange, LedgerError, Schema, SnapshotPlan, Table
 from ledger.model.file_change import PartitionValue
 from ledger.transforms import bucket, hour, month, truncate
+from projections.iceberg import engine_files as of_iceberg
 from projections.iceberg.materialise import project
-from projections.iceberg.statistics import engine_manifests as of_iceberg
-from projections.paimon.files.schema_file import schema_from_json
-from projections.paimon.statistics import engine_manifests as of_paimon
-from projections.statistics import Kept, refresh, verify
-from projections.statistics.reading.manifest_part import ManifestPart
-from projections.statistics.shown import query
+from projections.paimon import engine_files as of_paimon
+from projections.paimon.schema_file import schema_from_json
+from projections.statistics import Kept, query, refresh, verify
+from projections.statistics.engine_files import ManifestPart
 from tests.projections.statistics.paimon_writer import FACTS
 
 DATA = Path(__file__).parents[2] / "data/paimon"

@@ -10,11 +10,10 @@ from attrs import frozen
 
 import ledger
 from ledger import FileChange, InvalidInputError, Schema
-from projections.statistics import Kept, verify
-from projections.statistics.shown import query
-from projections.statistics.spark import many
-from projections.statistics.spark.many import Refreshed, refresh_all
-from projections.statistics.spark.source import LogSource
+from projections.statistics import Kept, query, verify
+from projections.statistics import spark_many as many
+from projections.statistics.spark_many import Refreshed, refresh_all
+from projections.statistics.spark_source import LogSource
 from tests.projections.statistics.lives import a_table
 
 if TYPE_CHECKING:

@@ -12,19 +12,17 @@ import pytest
 from pyarrow import parquet
 
 from ledger import FileChange, MissingDependencyError, NotFoundError, Schema, SetOption, Table
-from ledger.model.iceberg.layout import PartitionField, PartitionSpec
+from ledger.model.iceberg_layout import PartitionField, PartitionSpec
 from ledger.transforms import bucket
 from projections.dlf import Style, render
-from projections.iceberg.statistics.partition_file import (
+from projections.iceberg.partition_statistics import (
     partition_statistics_file,
     partition_statistics_table,
 )
-from projections.statistics import Kept
-from projections.statistics.columns.sums import ColumnSums, column_sums
+from projections.statistics import Kept, query
+from projections.statistics.column_history import ColumnSums, column_sums
 from projections.statistics.definition import ROWS, arrow_schema
-from projections.statistics.shown import query
-from projections.statistics.shown.plot import draw
-from projections.statistics.shown.report import report_of
+from projections.statistics.report import draw, report_of
 from tests.projections.iceberg.older_logs import record_file
 from tests.projections.statistics.lives import Life, a_table
 

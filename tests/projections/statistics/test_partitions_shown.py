@@ -7,7 +7,7 @@ import pytest
 from ledger import AddColumn, DropColumn, RenameColumn, Schema
 from ledger.events import SchemaChange
 from ledger.transforms import day, identity
-from projections.statistics.shown.rendering import Rendering
+from projections.statistics.query import Rendering
 from tests.lakes import lake_on, memory
 
 WAS = {

@@ -16,7 +16,7 @@ from ledger import (
 from ledger.model.errors import NotFoundError
 from ledger.transforms import bucket
 from projections.iceberg import materialise as iceberg
-from projections.iceberg.names import Names
+from projections.iceberg.position import Names
 from projections.leaving import Leaving
 from projections.materialising import outputs_of
 from tests.projections.statistics import lives as tables

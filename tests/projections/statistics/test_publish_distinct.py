@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from ledger import InvalidInputError, SnapshotPlan, Table
-from ledger.events.born.iceberg import StatisticsSet
+from ledger.events.iceberg import StatisticsSet
+from projections.iceberg import distinct_statistics as publish_distinct
 from projections.iceberg.materialise import verify
-from projections.iceberg.statistics import distinct as publish_distinct
 from projections.materialising import outputs_of
-from projections.statistics.columns.theta import plain
+from projections.statistics.column_history import plain
 from projections.statistics.publishing import Published
 from tests.projections.statistics.publishing import a_file, a_table, metadata
 

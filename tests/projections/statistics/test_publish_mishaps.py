@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from ledger import Schema, SnapshotPlan, Table, UnsupportedError
+from projections.iceberg import partition_statistics as publish_iceberg
 from projections.iceberg import position
-from projections.iceberg.statistics import partitions as publish_iceberg
 from projections.materialising import outputs_of
 from projections.paimon import materialise as paimon
-from projections.paimon.statistics import analysis as publish_paimon
+from projections.paimon import statistics_file as publish_paimon
 from projections.statistics import Kept
 from projections.statistics.publishing import Published
 from tests.lakes import data_file, lake_on, memory, orders

@@ -18,12 +18,11 @@ from ledger import (
 )
 from projections.materialising import outputs_of
 from projections.paimon import materialise as paimon
-from projections.paimon.files.statistics_file import statistics_from_json
-from projections.paimon.statistics import analysis as publish_paimon
-from projections.paimon.statistics.publisher import PAIMON
+from projections.paimon import statistics_file as publish_paimon
+from projections.paimon.statistics_file import PAIMON, statistics_from_json
 from projections.statistics import Kept
-from projections.statistics.shown.views import document, every_snapshot, snapshot_statistics
-from projections.statistics.spark.analyze import Analysis
+from projections.statistics.analyze import Analysis
+from projections.statistics.questions import document, every_snapshot, snapshot_statistics
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg.older_logs import record_file
 from tests.projections.statistics.publishing import a_file, a_table

@@ -13,7 +13,7 @@ from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.stores import LocalStore
 from ledger.transforms import day, hour, month, year
 from projections.statistics import Kept
-from projections.statistics.shown.questions import Question, Thresholds, answer
+from projections.statistics.questions import Question, Thresholds, answer
 from tests.lakes import lake_on, memory
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ def test_files_of_no_size_are_refused_as_a_target() -> None:
 
 
 def test_an_answer_is_a_dataframe_of_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
-    from projections.statistics.spark.job import asked as asked_of_spark
+    from projections.statistics.spark_job import asked as asked_of_spark
 
     table = a_table(LocalStore(tmp_path))
     bounds = Thresholds(now_millis=(FIRST_DAY + 10) * DAY)
@@ -254,7 +254,7 @@ def test_an_answer_is_a_dataframe_of_the_same_rows(spark: SparkSession, tmp_path
 @pytest.mark.parametrize("question", get_args(Question))
 def test_every_question_has_a_picture(question: Question, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from projections.statistics.shown.plot import draw_answer
+    from projections.statistics.report import draw_answer
 
     table = a_table()
     given = Thresholds(now_millis=(FIRST_DAY + 10) * DAY, untouched_days=0, retained_days=0)

@@ -17,7 +17,7 @@ from msgspec import UnsetType
 
 import ledger
 from ledger import AddColumn, Ledger, SetOption, Table
-from projections.delta.log.names import HINT
+from projections.delta.actions import HINT
 from projections.delta.materialise import DELTA
 from tests.lakes import lake_on, memory
 from tests.projections.delta.importing.checkpoints import FORMS, Form, classic, lose_beginning

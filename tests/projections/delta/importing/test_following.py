@@ -21,7 +21,7 @@ from ledger import (
     Schema,
     UnsupportedError,
 )
-from ledger.events.schema_events import ColumnUndropped
+from ledger.events.schema import ColumnUndropped
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import inline_files
 from tests.faults import Died, DiesAfter

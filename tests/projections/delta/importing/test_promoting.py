@@ -27,12 +27,12 @@ from ledger import (
     Table,
     UnsupportedError,
 )
-from ledger.events.table_events import TablePromoted
+from ledger.events.table import TablePromoted
 from ledger.model.errors import DamagedLogError, LedgerError, StoreError
 from ledger.stores import LocalStore, MemoryStore, Store
 from ledger.stores.file_access import FileAccess
-from projections.delta.importing import promoting
-from projections.delta.log.names import FOLDER, commit_path
+from projections.delta import promoting
+from projections.delta.actions import FOLDER, commit_path
 from projections.delta.materialise import DELTA
 from projections.importing.promoting import conditional_store
 from tests.faults import Died, DiesAfter

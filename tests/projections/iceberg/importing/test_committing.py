@@ -9,10 +9,10 @@ import pytest
 
 import ledger
 from ledger import InvalidChangeError, Table
-from ledger.evolution.table.origin.iceberg import IcebergOrigin
 from ledger.model.errors import LedgerError
+from ledger.state.iceberg_origin import IcebergOrigin
 from projections.iceberg import commit_updates, expire_snapshots
-from projections.iceberg.committing.requirements import StaleBaseError
+from projections.iceberg.rest_updates import StaleBaseError
 from tests.projections.iceberg.importing.writing import appended, created
 
 ADDED = {

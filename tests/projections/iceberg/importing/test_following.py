@@ -24,8 +24,8 @@ from ledger import (
     StoreError,
     UnsupportedError,
 )
-from ledger.events.born.iceberg import SourceFollowed
-from ledger.events.spec_events import PartitionSpecUpdated
+from ledger.events.iceberg import SourceFollowed
+from ledger.events.layout import PartitionSpecUpdated
 from ledger.stores import MemoryStore
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory

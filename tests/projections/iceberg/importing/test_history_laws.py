@@ -15,18 +15,18 @@ from msgspec import UNSET
 
 from ledger import Ledger, Table
 from ledger.audit.blame import Blame, flat
-from ledger.events import schema_changes as c
-from ledger.events import schema_events as s
-from ledger.events.born import iceberg as e
-from ledger.events.snapshot_events import PartitionStatisticsSet
-from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.state import TableState
-from ledger.evolution.table.origin.iceberg import IcebergOrigin
-from ledger.model.types.walk import type_places
+from ledger.events import iceberg as e
+from ledger.events import schema as c
+from ledger.events import schema as s
+from ledger.events.layout import PartitionSpecUpdated, SortOrderReplaced
+from ledger.events.snapshots import PartitionStatisticsSet
+from ledger.model.types import type_places
+from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
 from ledger.stores import LocalStore
-from projections.iceberg.importing.metadata import metadata_of
-from projections.iceberg.metadata.table_json import write_metadata
+from projections.iceberg.imported_metadata import metadata_of
+from projections.iceberg.table_json import write_metadata
 from tests.independent.agreeing import agrees
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg.importing.lived import (

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from ledger import InvalidInputError, Ledger, UpgradeRequiredError
-from ledger.events.born.iceberg import SourceFollowed
-from ledger.evolution.fold.table_record import TableStream
+from ledger.events.iceberg import SourceFollowed
+from ledger.state.records import TableStream
 from ledger.stores.file_access import FileAccess
-from projections.iceberg.importing.metadata import disagreements, metadata_of
-from projections.iceberg.importing.sources import open_source
-from projections.iceberg.metadata.table import TableMetadata
+from projections.iceberg.imported_metadata import disagreements, metadata_of
+from projections.iceberg.sources import open_source
+from projections.iceberg.table_metadata import TableMetadata
 from tests.lakes import lake_on, memory
 from tests.projections.importing.what_came import now
 

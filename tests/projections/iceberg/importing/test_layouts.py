@@ -11,8 +11,8 @@ import pytest
 import ledger
 from ledger import Ledger
 from ledger.model.errors import LedgerError
-from projections.iceberg.importing.metadata import metadata_of
-from projections.iceberg.metadata.table_json import write_metadata
+from projections.iceberg.imported_metadata import metadata_of
+from projections.iceberg.table_json import write_metadata
 from tests.projections.iceberg.importing.lived import Source
 
 SPEC = {

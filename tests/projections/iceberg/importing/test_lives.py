@@ -16,9 +16,9 @@ from pyiceberg.types import IntegerType, StringType
 import ledger
 from ledger import Ledger
 from ledger.stores.file_access import FileAccess
-from projections.iceberg.importing.metadata import disagreements, metadata_of
-from projections.iceberg.importing.sources import open_source
+from projections.iceberg.imported_metadata import disagreements, metadata_of
 from projections.iceberg.materialise import project, rebuild, verify
+from projections.iceberg.sources import open_source
 from tests.projections.iceberg.importing.writing import appended, created, rows
 from tests.readers.engines import duckdb_rows
 from tests.thorough import some

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from ledger.model.errors import LedgerError
+from ledger.model.type_json import field_from_wire
 from ledger.model.types import BYTES, BinaryType, DataType
-from ledger.model.types.wire import field_from_wire
-from projections.iceberg.importing import sources
-from projections.iceberg.importing.schemas import ledger_schema
-from projections.iceberg.metadata.table_json import read_after, read_metadata
-from projections.importing.files import SourceFiles
+from projections.iceberg import sources
+from projections.iceberg.imported_metadata import ledger_schema
+from projections.iceberg.table_json import read_after, read_metadata
+from projections.importing.trial import SourceFiles
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg.importing.writing import appended, created
 from tests.projections.importing.what_came import now, told

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.importing import metadata_files
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.state import TableState
-from projections.iceberg.importing.plan import birth_of, planned
-from projections.iceberg.importing.sources import MetadataFile
-from projections.iceberg.metadata.table_json import read_after
+from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
+from projections.iceberg.importing import birth_of, planned
+from projections.iceberg.sources import MetadataFile
+from projections.iceberg.table_json import read_after
 from projections.importing.trial import Trial
 
 

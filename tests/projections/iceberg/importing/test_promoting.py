@@ -30,14 +30,14 @@ from ledger import (
     Table,
 )
 from ledger.cli import main
-from ledger.events.table_events import TablePromoted
-from ledger.evolution.table.origin.summary import RESERVED
+from ledger.events.table import TablePromoted
 from ledger.log.request import fresh_id
+from ledger.state.iceberg_summary import RESERVED
 from ledger.stores import LocalStore
 from projections.iceberg import position
-from projections.iceberg.importing import catalogs
+from projections.iceberg import sources as catalogs
 from projections.iceberg.materialise import rebuild, verify
-from projections.iceberg.names import Names
+from projections.iceberg.position import Names
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on
 from tests.projections.iceberg.importing.writing import COLUMNS, appended, created, rows

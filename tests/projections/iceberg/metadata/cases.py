@@ -21,13 +21,13 @@ from ledger.model.errors import (
     NotFoundError,
     UnsupportedError,
 )
-from ledger.model.iceberg.layout import PartitionSpec, SortOrder
-from ledger.model.iceberg.snapshot import SnapshotRef
-from projections.iceberg.committing import updates as rest
-from projections.iceberg.committing.expiry import Retention, expiring
-from projections.iceberg.committing.fold import apply_updates
-from projections.iceberg.committing.heads import (
+from ledger.model.iceberg_layout import PartitionSpec, SortOrder
+from ledger.model.iceberg_objects import SnapshotRef
+from projections.iceberg import rest_updates as rest
+from projections.iceberg.expiry import (
+    Retention,
     create_ref,
+    expiring,
     fast_forward,
     remove_ref,
     rollback_to,
@@ -35,16 +35,18 @@ from projections.iceberg.committing.heads import (
     set_current_snapshot,
     set_ref,
 )
-from projections.iceberg.committing.requirements import (
+from projections.iceberg.metadata_schema import Schema
+from projections.iceberg.rest_commit import apply_updates
+from projections.iceberg.rest_updates import (
     StaleBaseError,
+    TableUpdate,
     check_requirements,
     requirement_from_json,
+    table_update_from_json,
 )
-from projections.iceberg.committing.updates import TableUpdate, table_update_from_json
-from projections.iceberg.metadata.schema import Schema
-from projections.iceberg.metadata.schema_json import schema_from_json
-from projections.iceberg.metadata.table import TableMetadata
-from projections.iceberg.metadata.table_json import read_metadata, write_metadata
+from projections.iceberg.schema_json import schema_from_json
+from projections.iceberg.table_json import read_metadata, write_metadata
+from projections.iceberg.table_metadata import TableMetadata
 from tests.projections.iceberg.metadata.creation import NewTable, creating
 
 DATA = Path(__file__).parents[3] / "data/iceberg"

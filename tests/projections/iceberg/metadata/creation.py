@@ -13,7 +13,7 @@ import msgspec
 from attrs import evolve, field, frozen
 
 from ledger.model.errors import InvalidInputError
-from ledger.model.iceberg.layout import (
+from ledger.model.iceberg_layout import (
     NO_ID,
     UNSORTED_ID,
     PartitionField,
@@ -22,14 +22,8 @@ from ledger.model.iceberg.layout import (
     SortOrder,
     numbered,
 )
-from projections.iceberg.committing import updates
-from projections.iceberg.metadata.schema import Schema
-from projections.iceberg.metadata.types import (
-    ListType,
-    MapType,
-    StructType,
-    Type,
-)
+from projections.iceberg import rest_updates as updates
+from projections.iceberg.metadata_schema import ListType, MapType, Schema, StructType, Type
 
 _Field = TypeVar("_Field", PartitionField, SortField)
 
@@ -53,7 +47,7 @@ def with_fresh_ids(schema: Schema, first_id: int = 1) -> Schema:
     The fields of one struct get consecutive ids before anything inside of them.
 
     Example:
-        >>> from projections.iceberg.metadata.schema_json import schema_from_json
+        >>> from projections.iceberg.schema_json import schema_from_json
         >>> inner = {"type": "struct", "fields": [
         ...     {"id": 9, "name": "x", "type": "int", "required": True}]}
         >>> schema = schema_from_json({"type": "struct", "fields": [

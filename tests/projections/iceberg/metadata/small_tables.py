@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from projections.iceberg.committing.fold import apply_updates
-from projections.iceberg.committing.updates import table_update_from_json
-from projections.iceberg.metadata.schema import Schema
-from projections.iceberg.metadata.table import TableMetadata
-from projections.iceberg.metadata.types import NestedField, PlainType
+from projections.iceberg.metadata_schema import NestedField, PlainType, Schema
+from projections.iceberg.rest_commit import apply_updates
+from projections.iceberg.rest_updates import table_update_from_json
+from projections.iceberg.table_metadata import TableMetadata
 from tests.projections.iceberg.metadata.cases import UUID
 from tests.projections.iceberg.metadata.creation import NewTable, creating
 

@@ -8,21 +8,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from ledger.model.iceberg.layout import PartitionSpec
-from projections.iceberg.committing.fold_layouts import partition_type
-from projections.iceberg.committing.heads import ancestors, snapshot_id_as_of
-from projections.iceberg.committing.requirements import (
+from ledger.model.iceberg_layout import PartitionSpec
+from projections.iceberg.expiry import ancestors, snapshot_id_as_of
+from projections.iceberg.metadata_schema import check_features, type_name
+from projections.iceberg.rest_layouts import partition_type
+from projections.iceberg.rest_updates import (
     check_requirements,
     requirement_from_json,
     requirement_to_json,
     requirements_of,
+    table_update_from_json,
 )
-from projections.iceberg.committing.updates import table_update_from_json
-from projections.iceberg.metadata.schema import check_features
-from projections.iceberg.metadata.schema_json import schema_from_json, schema_to_json
-from projections.iceberg.metadata.table_json import read_metadata, write_metadata
-from projections.iceberg.metadata.types import type_name
-from projections.iceberg.metadata.wire import converted, encoded
+from projections.iceberg.schema_json import converted, encoded, schema_from_json, schema_to_json
+from projections.iceberg.table_json import read_metadata, write_metadata
 from tests.projections.iceberg.metadata.cases import (
     CASES,
     OPERATIONS,

@@ -11,19 +11,17 @@ import pytest
 from attrs import evolve
 
 from ledger.model.errors import InvalidInputError, LedgerError, UpgradeRequiredError
-from projections.iceberg.committing.fold import apply_updates
-from projections.iceberg.committing.requirements import (
+from projections.iceberg.rest_commit import apply_updates
+from projections.iceberg.rest_updates import (
     check_requirements,
     requirement_to_json,
     requirements_of,
-)
-from projections.iceberg.committing.updates import (
     table_update_from_json,
     update_to_json,
 )
-from projections.iceberg.metadata.table import TableMetadata, check_same_table
-from projections.iceberg.metadata.table_json import read_metadata, write_metadata
-from projections.iceberg.metadata.wire import encoded
+from projections.iceberg.schema_json import encoded
+from projections.iceberg.table_json import read_metadata, write_metadata
+from projections.iceberg.table_metadata import TableMetadata, check_same_table
 from tests.projections.iceberg.metadata.cases import DATA
 
 REFUSED: dict[str, type[LedgerError]] = {

@@ -10,15 +10,14 @@ import pytest
 from attrs import evolve
 
 from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.iceberg.layout import PartitionField, PartitionSpec, SortField, SortOrder
-from ledger.model.iceberg.snapshot import MetadataLogEntry, SnapshotLogEntry
-from projections.iceberg.committing.batch import nothing
-from projections.iceberg.committing.fold import apply_updates
-from projections.iceberg.committing.fold_layouts import partition_type
-from projections.iceberg.committing.requirements import StaleBaseError
-from projections.iceberg.metadata.table import TableMetadata, check_clocks
-from projections.iceberg.metadata.table_json import read_metadata, write_metadata
-from projections.iceberg.metadata.types import PlainType
+from ledger.model.iceberg_layout import PartitionField, PartitionSpec, SortField, SortOrder
+from ledger.model.iceberg_objects import MetadataLogEntry, SnapshotLogEntry
+from projections.iceberg.metadata_schema import PlainType
+from projections.iceberg.rest_commit import apply_updates
+from projections.iceberg.rest_layouts import nothing, partition_type
+from projections.iceberg.rest_updates import StaleBaseError
+from projections.iceberg.table_json import read_metadata, write_metadata
+from projections.iceberg.table_metadata import TableMetadata, check_clocks
 from tests.projections.iceberg.metadata.cases import UUID
 from tests.projections.iceberg.metadata.creation import NewTable, creating
 from tests.projections.iceberg.metadata.small_tables import (

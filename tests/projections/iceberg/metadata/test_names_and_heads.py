@@ -8,19 +8,24 @@ import pytest
 from attrs import evolve
 
 from ledger.model.errors import InvalidInputError
-from projections.iceberg.committing.expiry import Retention, expiring
-from projections.iceberg.committing.fold import apply_updates
-from projections.iceberg.committing.heads import remove_ref, rollback_to, set_current_snapshot
-from projections.iceberg.committing.requirements import (
+from projections.iceberg.expiry import (
+    Retention,
+    expiring,
+    remove_ref,
+    rollback_to,
+    set_current_snapshot,
+)
+from projections.iceberg.rest_commit import apply_updates
+from projections.iceberg.rest_updates import (
     AssertTableUuid,
     StaleBaseError,
     check_requirements,
     requirement_from_json,
     requirements_of,
     requirements_of_replacement,
+    table_update_from_json,
 )
-from projections.iceberg.committing.updates import table_update_from_json
-from projections.iceberg.metadata.schema_json import schema_from_json
+from projections.iceberg.schema_json import schema_from_json
 from tests.projections.iceberg.metadata.cases import UUID
 from tests.projections.iceberg.metadata.small_tables import (
     START_MS,

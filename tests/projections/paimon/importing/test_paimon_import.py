@@ -24,12 +24,12 @@ from ledger import (
     Schema,
     Table,
 )
-from ledger.events.born.iceberg import SchemaNamed, TableFactsSet
-from ledger.events.schema_events import UpdateKeys
-from ledger.evolution.fold.table_record import TableStream
+from ledger.events.iceberg import SchemaNamed, TableFactsSet
+from ledger.events.schema import UpdateKeys
+from ledger.state.records import TableStream
 from projections.leaving import Leaving
 from projections.paimon import schema_from_json
-from projections.paimon.importing.plan import schema_events
+from projections.paimon.importing import schema_events
 from projections.paimon.materialise import verify
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory

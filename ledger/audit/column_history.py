@@ -1,0 +1,771 @@
+"""Column history: every column a table ever had, by field id, with its changes.
+
+One pass over a log, oldest commit first, keeps of each thing that can be set its value and the fact
+that made it so. How much is kept goes with the number of things that there are and that are asked
+for, not with the number of commits: a column that goes is forgotten unless it is asked for.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from attrs import define, field, frozen
+from msgspec import Struct, UnsetType
+
+from ledger.decide.operations import BY_FACT
+from ledger.decide.schema_operations import COLUMN_OPERATIONS
+from ledger.events import TableEvent
+from ledger.events import iceberg as born
+from ledger.events.base import kind_of
+from ledger.events.commit import Commit, Transaction
+from ledger.events.layout import PartitionSpecUpdated, SortOrderReplaced
+from ledger.events.schema import (
+    ColumnAdded,
+    ColumnCommentUpdated,
+    ColumnDefaultValueUpdated,
+    ColumnDropped,
+    ColumnMoved,
+    ColumnNullabilityUpdated,
+    ColumnRenamed,
+    ColumnTypeUpdated,
+    ColumnUndropped,
+    IdentifierFieldsSet,
+    UpdateKeys,
+)
+from ledger.events.snapshots import BranchCommitted, RolledBack, SnapshotCommitted, SnapshotsExpired
+from ledger.events.table import TableCreated
+from ledger.log.stream_log import StreamLog
+from ledger.model.type_json import type_from_wire
+from ledger.model.type_text import bare_text, format_type
+from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger.state.schema_record import first_schema
+from ledger.state.table_builder import TableBuilder
+
+Path = tuple[str, ...]
+Aspect = tuple[str, ...]
+"""What can be set of a column: `("name",)`, `("type", "element")`, ..."""
+
+
+class Cause(Struct, frozen=True, gc=False):
+    """A fact, and who made it.
+
+    There are as many as facts, so that the garbage collector is spared: none refers to another.
+
+    Attributes:
+        version: The commit.
+        transaction: Its transaction's id.
+        author: Who.
+        message: Why.
+        time_millis: When it took effect, Unix milliseconds.
+        fact: What.
+    """
+
+    version: int
+    transaction: str
+    author: str
+    message: str
+    time_millis: int
+    fact: TableEvent
+
+    def __hash__(self) -> int:
+        # Some facts hold mappings.
+        return hash((self.version, self.transaction))
+
+
+class Held(Struct, gc=False):
+    """A value, and the fact that made it so.
+
+    Attributes:
+        value: As it is now.
+        cause: The first of the facts since it was another value.
+        repeats: How many facts set the same value again; where there are any, no single fact's
+            removal would change it.
+    """
+
+    value: Any
+    cause: Cause
+    repeats: int = 0
+
+    def sets(self, value: Any, cause: Cause) -> bool:
+        """Take a new value; return whether it is another one."""
+        if value == self.value:
+            self.repeats += 1
+            return False
+        self.value, self.cause, self.repeats = value, cause, 0
+        return True
+
+
+MOST_NAMES: Final = 20
+"""Of a column's names the newest so many are known."""
+
+
+@define(eq=False)
+class Life:
+    """One column's life.
+
+    Attributes:
+        field_id: What it is.
+        parent: The nearest named field around it; None on top.
+        hops: `element` and `value` between the two.
+        depth: How many names its path has.
+        born: What made it.
+        back: What brought it back last; None where nothing had to.
+        died: What dropped it, or what it was in; None while it lives.
+        aspects: What is set of it.
+        first_name: What it was called first.
+        names: What it was called last, and since which cause; no more than `MOST_NAMES`.
+        lost: What dropped members of it, by their ids.
+        is_meant: Whether its name ever was the one at its place in the path that is asked for.
+        touched: What touched it or what is in it, oldest first, where that is asked for: a commit's
+            version times `_MOST_PLACES`, plus the place of the transaction in it.
+    """
+
+    field_id: int
+    parent: Life | None
+    hops: Path
+    depth: int
+    born: Cause
+    back: Cause | None = None
+    died: Cause | None = None
+    aspects: dict[Aspect, Held] = field(factory=dict, repr=False)
+    first_name: str = ""
+    names: deque[tuple[str, Cause]] = field(factory=partial(deque, maxlen=MOST_NAMES), repr=False)
+    lost: dict[int, Cause] = field(factory=dict, repr=False)
+    is_meant: bool = False
+    touched: array[int] = field(factory=partial(array, "q"), repr=False)
+
+    @property
+    def name(self) -> str:
+        """What it is called now, or was last."""
+        return self.names[-1][0]
+
+    @property
+    def path(self) -> Path:
+        """Where it stands, or stood last."""
+        around = () if self.parent is None else self.parent.path
+        return (*around, *self.hops, self.name)
+
+    def was_at(self, path: Path) -> bool:
+        """Whether the path that is asked for could be read so, by names that there ever were."""
+        if len(path) != self.depth or not self.is_meant:
+            return False
+        around = path[: len(path) - 1 - len(self.hops)]
+        if path[len(around) : -1] != self.hops:
+            return False
+        return self.parent is None or self.parent.was_at(around)
+
+
+_MOST_PLACES: Final = 1 << 24
+"""More transactions than any commit holds."""
+
+Cell = tuple[Any, ...]
+
+# What files and snapshots say is the snapshots' own history; counters are nobody's.
+_NO_SETTINGS = frozenset(
+    {
+        *("column", "name", "columns", "table", "clock", "schema", "currentSchema"),
+        *("snapshot", "snapshots", "earliestSnapshot", "partitionStatistics", "statistics"),
+        *("snapshotLog", "metadataLog", "source", "tableFact"),
+    }
+)
+
+
+@frozen
+class AskedLives:
+    """Which columns are kept although they are gone; those that are there always are.
+
+    Attributes:
+        ids: Those of these ids, such as all that are there in the end: they may come back.
+        path: What was ever read at this path, all in it, and what touched it.
+        column: The column of this id, all in it, and what touched it.
+        newest: So many of those that went last.
+    """
+
+    ids: frozenset[int] = frozenset()
+    path: Path = ()
+    column: int | None = None
+    newest: int = 0
+
+
+class Lives:
+    """A table's columns and settings while facts go in, oldest first.
+
+    Args:
+        asked: What of its columns is asked for.
+
+    Attributes:
+        by_id: The columns that are there, and those that are kept.
+        settings: What is set, and by what.
+        orders: Of each struct, the order of its members.
+        count: How many columns there ever were.
+    """
+
+    def __init__(self, asked: AskedLives) -> None:
+        self.count = 0
+        self.by_id: dict[int, Life] = {}
+        self.settings: dict[Cell, Held] = {}
+        self.orders: dict[tuple[int | None, Path], Order] = {}
+        self._asked = asked
+        self._gone: dict[int, None] = {}
+        self._highest = self._highest_before = -1
+        self._place = 0
+        self._builder: TableBuilder | None = None
+
+    def take(self, commits: Iterable[Commit[TableEvent]]) -> None:
+        """Take commits, from version 0 on."""
+        for commit in commits:
+            if commit.version == 0 and _is_born_elsewhere(commit):
+                self._builder = TableBuilder()
+            if self._builder is not None:
+                self._builder.begin(commit.version, commit.time_millis)
+            self._highest_before = self._highest
+            for self._place, transaction in enumerate(commit.transactions):
+                if self._builder is not None:
+                    self._builder.add(transaction)
+                for fact in transaction.events:
+                    kind = type(fact)
+                    if kind not in _SILENT:
+                        _RULES[kind](self, fact, _cause(commit, transaction, fact))
+
+    def living(self) -> Iterator[Life]:
+        """Yield the columns that are there, each before those inside it."""
+        return (each for each in self.by_id.values() if each.died is None)
+
+    def find(self, path: Path) -> Life | None:
+        """Return the column at a path: one that is there, or the last one that was.
+
+        One that is gone, or has another name by now, is only found at the path asked for.
+        """
+        found = [each for each in self.by_id.values() if each.name == path[-1]]
+        found = [each for each in found if each.path == path]
+        found = [each for each in found if each.died is None] or found
+        if not found and path == self._asked.path:
+            # What it and those around it were called before counts, too; the newest first.
+            found = [each for each in self.by_id.values() if each.was_at(path)]
+        return max(found, key=lambda each: each.field_id, default=None)
+
+    def answers(self, asked: AskedLives) -> bool:
+        """Return whether what is asked for was kept here."""
+        life = None if asked.column is None else self.by_id.get(asked.column)
+        is_followed = life is not None and self._is_followed(life)
+        return asked == self._asked or (is_followed and asked == AskedLives(column=asked.column))
+
+    # Settings: options, comment, keys, layout, tags.
+
+    def _set(self, fact: TableEvent, cause: Cause) -> None:
+        for cell, value in BY_FACT[type(fact)].sets(fact):
+            if cell[0] not in _NO_SETTINGS:
+                self._hold(cell, value, cause)
+
+    def _lay_out(self, fact: PartitionSpecUpdated | SortOrderReplaced, cause: Cause) -> None:
+        if fact.set_default:
+            self._set(fact, cause)
+            return
+        # One beside the default does not change how files are laid out.
+        number = fact.spec_id if isinstance(fact, PartitionSpecUpdated) else fact.order_id
+        for cell, value in BY_FACT[type(fact)].sets(fact):
+            self._hold((*cell, number), value, cause)
+
+    def _hold(self, cell: Cell, value: Any, cause: Cause) -> None:
+        there = self.settings.get(cell)
+        if value is None:
+            # Tags come and go by the thousand.
+            self.settings.pop(cell, None)
+        elif there is None:
+            self.settings[cell] = Held(value, cause)
+        else:
+            there.sets(value, cause)
+
+    # Columns.
+
+    def touching(self, field_id: int) -> list[tuple[int, int]]:
+        """Return what touched a column asked for, or what was in it: versions and places.
+
+        Oldest first.
+        """
+        life = self.by_id.get(field_id)
+        return [] if life is None else [divmod(each, _MOST_PLACES) for each in life.touched]
+
+    def _note(self, life: Life, cause: Cause) -> None:
+        moment = cause.version * _MOST_PLACES + self._place
+        around: Life | None = life
+        while around is not None:
+            touched = around.touched
+            if self._is_followed(around) and (not touched or touched[-1] != moment):
+                touched.append(moment)
+            around = around.parent
+
+    def _is_followed(self, life: Life) -> bool:
+        return life.is_meant or life.field_id == self._asked.column
+
+    def _is_in_followed(self, life: Life | None) -> bool:
+        # What is inside is told with it, and may come back.
+        while life is not None and not self._is_followed(life):
+            life = life.parent
+        return life is not None
+
+    def _call(self, life: Life, name: str, cause: Cause) -> None:
+        life.names.append((name, cause))
+        path = self._asked.path
+        life.is_meant = life.is_meant or path[life.depth - 1 : life.depth] == (name,)
+
+    def _count(self, field_id: int) -> None:
+        """Count a column of which nothing is known, unless it is back: ids only ever grow."""
+        self.count += field_id > self._highest_before
+        self._highest = max(self._highest, field_id)
+
+    def _bear(self, column: DataField, parent: Life | None, hops: Path, cause: Cause) -> Life:
+        """Let a column begin, and all that is inside it."""
+        depth = len(hops) + 1 + (0 if parent is None else parent.depth)
+        life = self.by_id.get(column.id)
+        if life is None or life.died is None:
+            self._count(column.id)
+            life = Life(column.id, parent, hops, depth, cause, first_name=column.name)
+        else:
+            # What comes back is what is said of it now, whatever it was and lost before.
+            life.back, life.died = cause, None
+            life.parent, life.hops, life.depth = parent, hops, depth
+            self._gone.pop(column.id, None)
+            life.aspects.clear()
+            life.lost.clear()
+        self.by_id[column.id] = life
+        self._call(life, column.name, cause)
+        aspects = life.aspects
+        aspects[("name",)] = Held(column.name, cause)
+        aspects[("comment",)] = Held(column.description, cause)
+        aspects[("default",)] = Held(column.default_value, cause)
+        self._shape(life, (), column.type, cause)
+        self._order(parent, hops).add(column.id)
+        self._note(life, cause)
+        return life
+
+    def _shape(self, life: Life, rest: Path, data_type: DataType, cause: Cause) -> None:
+        """Hold the types from a place of a column inwards, and bear the columns inside."""
+        life.aspects[("type", *rest)] = Held(_text(data_type), cause)
+        life.aspects[("nullability", *rest)] = Held(data_type.nullable, cause)
+        match data_type:
+            case RowType(fields=fields):
+                for each in fields:
+                    self._bear(each, life, rest, cause)
+            case ArrayType(element=inner):
+                self._shape(life, (*rest, "element"), inner, cause)
+            case MapType(value=inner):
+                self._shape(life, (*rest, "value"), inner, cause)
+            case _:
+                return
+
+    def _order(self, parent: Life | None, hops: Path) -> Order:
+        key = None if parent is None else parent.field_id, hops
+        return self.orders.setdefault(key, Order())
+
+    def _members(self, parent: Life | None, hops: Path) -> Iterator[Life]:
+        key = None if parent is None else parent.field_id, hops
+        found = self.orders.get(key)
+        return (self.by_id[each] for each in found.ids) if found is not None else iter(())
+
+    def _create(self, fact: TableCreated, cause: Cause) -> None:
+        schema = first_schema(fact)
+        for each in schema.fields:
+            self._bear(each, None, (), cause)
+        for key, value in schema.options.items():
+            self.settings["option", key] = Held(value, cause)
+        self.settings["comment",] = Held(schema.comment, cause)
+        self.settings["primaryKey",] = Held(schema.primary_keys, cause)
+        self.settings["partitionKeys",] = Held(schema.partition_keys, cause)
+
+    def _add(self, fact: ColumnAdded | ColumnUndropped, cause: Cause) -> None:
+        *around, name = fact.field_names
+        parent, hops = self._owner(tuple(around))
+        column = DataField(
+            fact.field_id,
+            name,
+            type_from_wire(fact.data_type),
+            fact.comment,
+            fact.default_value,
+        )
+        self._bear(column, parent, hops, cause)
+        move = fact.move
+        if move is not None and move.type != "LAST":
+            named = {each.name: each.field_id for each in self._members(parent, hops)}
+            reference = named.get(move.reference_field_name or "")
+            self._order(parent, hops).place_newest(move.type, reference)
+
+    def _undrop(self, fact: ColumnUndropped, cause: Cause) -> None:
+        parent, _ = self._owner(tuple(fact.field_names[:-1]))
+        if parent is not None:
+            # What it was in has lost nothing then.
+            parent.lost.pop(fact.field_id, None)
+        self._add(fact, cause)
+
+    def _owner(self, around: Path) -> tuple[Life | None, Path]:
+        """Return the nearest named column at or around a path, and what follows it."""
+        if not around:
+            return None, ()
+        members: Iterator[Life] = self._members(None, ())
+        owner = next(each for each in members if each.name == around[0])
+        rest = around[1:]
+        hops: Path = ()
+        for step in rest:
+            inner = next((each for each in self._members(owner, hops) if each.name == step), None)
+            if inner is None:
+                hops = (*hops, step)
+            else:
+                owner, hops = inner, ()
+        return owner, hops
+
+    def _rename(self, fact: ColumnRenamed, cause: Cause) -> None:
+        life = self.by_id[fact.field_id]
+        if life.aspects["name",].sets(fact.new_name, cause):
+            self._call(life, fact.new_name, cause)
+            self._note(life, cause)
+
+    def _drop(self, fact: ColumnDropped, cause: Cause) -> None:
+        life = self.by_id[fact.field_id]
+        self._die(life, cause)
+        if life.parent is not None:
+            life.parent.lost[life.field_id] = cause
+        self._order(life.parent, life.hops).remove(life.field_id)
+
+    def _die(self, life: Life, cause: Cause) -> None:
+        self._note(life, cause)
+        life.died = cause
+        for (owner, _), order in list(self.orders.items()):
+            if owner == life.field_id:
+                for each in order.ids:
+                    self._die(self.by_id[each], cause)
+                del self.orders[owner, _]
+        if life.field_id not in self._asked.ids and not self._is_in_followed(life):
+            self._gone[life.field_id] = None
+        if len(self._gone) > self._asked.newest:
+            forgotten = next(iter(self._gone))
+            del self._gone[forgotten], self.by_id[forgotten]
+
+    def _retype(self, fact: ColumnTypeUpdated, cause: Cause) -> None:
+        life = self.by_id[fact.field_id]
+        rest = fact.field_names[life.depth :]
+        wanted = type_from_wire(fact.new_data_type)
+        nullable = life.aspects["nullability", *rest]
+        if wanted.depth or (life.field_id, rest) in self.orders or _inner(life, rest):
+            self._lose_inside(life, rest, cause)
+            held = nullable
+            self._shape(life, rest, wanted, cause)
+            life.aspects["nullability", *rest] = held
+            self._note(life, cause)
+        elif life.aspects["type", *rest].sets(_text(wanted), cause):
+            self._note(life, cause)
+        if not fact.keep_nullability and nullable.sets(wanted.nullable, cause):
+            self._note(life, cause)
+
+    def _lose_inside(self, life: Life, rest: Path, cause: Cause) -> None:
+        for owner, hops in list(self.orders):
+            if owner == life.field_id and hops[: len(rest)] == rest:
+                for each in self.orders.pop((owner, hops)).ids:
+                    self._die(self.by_id[each], cause)
+        for aspect in _inner(life, rest):
+            del life.aspects[aspect]
+        # Of what is there no more it does not matter what it lost before.
+        for key in [k for k, e in life.lost.items() if _inside(e, life)[: len(rest)] == rest]:
+            del life.lost[key]
+
+    def _allow_null(self, fact: ColumnNullabilityUpdated, cause: Cause) -> None:
+        life = self.by_id[fact.field_id]
+        rest = fact.field_names[life.depth :]
+        if life.aspects["nullability", *rest].sets(fact.new_nullability, cause):
+            self._note(life, cause)
+
+    def _comment(self, fact: ColumnCommentUpdated, cause: Cause) -> None:
+        life = self.by_id[fact.field_id]
+        if life.aspects["comment",].sets(fact.new_comment, cause):
+            self._note(life, cause)
+
+    def _default(self, fact: ColumnDefaultValueUpdated, cause: Cause) -> None:
+        life = self.by_id[fact.field_id]
+        if life.aspects["default",].sets(fact.new_default_value, cause):
+            self._note(life, cause)
+
+    def _move(self, fact: ColumnMoved, cause: Cause) -> None:
+        life = self.by_id[fact.field_id]
+        reference = None if isinstance(fact.reference_id, UnsetType) else fact.reference_id
+        order = self._order(life.parent, life.hops)
+        if order.move(life.field_id, fact.move.type, reference, cause):
+            # Where it stands is its own; what is inside a column is the column's, too.
+            self._note(life, cause)
+
+    def _key(self, fact: UpdateKeys, cause: Cause) -> None:
+        self._hold(("primaryKey",), fact.primary_keys, cause)
+        self._hold(("partitionKeys",), fact.partition_keys, cause)
+
+    # Whole schemas, of tables that were born elsewhere.
+
+    def _replace(self, _fact: object, cause: Cause) -> None:
+        if self._builder is not None:
+            schema = self._builder.freeze().schema
+            self._become(None, (), schema.fields, cause)
+            self._hold(("identifierFields",), schema.identifier_field_ids, cause)
+
+    def _become(
+        self, parent: Life | None, hops: Path, fields: Sequence[DataField], cause: Cause
+    ) -> None:
+        wanted = {each.id for each in fields}
+        order = self._order(parent, hops)
+        for each in [self.by_id[key] for key in order.ids if key not in wanted]:
+            self._die(each, cause)
+            order.remove(each.field_id)
+            if parent is not None:
+                parent.lost[each.field_id] = cause
+        for column in fields:
+            life = self.by_id.get(column.id)
+            if life is None or life.died is not None:
+                self._bear(column, parent, hops, cause)
+                continue
+            if life.aspects["name",].sets(column.name, cause):
+                self._call(life, column.name, cause)
+                self._note(life, cause)
+            for aspect, value in (
+                ("comment", column.description),
+                ("default", column.default_value),
+            ):
+                if life.aspects[aspect,].sets(value, cause):
+                    self._note(life, cause)
+            self._become_type(life, (), column.type, cause)
+        order.become([each.id for each in fields], cause)
+
+    def _become_type(self, life: Life, rest: Path, data_type: DataType, cause: Cause) -> None:
+        held = life.aspects["type", *rest]
+        if held.value != _text(data_type):
+            self._lose_inside(life, rest, cause)
+            self._shape(life, rest, data_type, cause)
+            self._note(life, cause)
+            return
+        if life.aspects["nullability", *rest].sets(data_type.nullable, cause):
+            self._note(life, cause)
+        match data_type:
+            case RowType(fields=fields):
+                self._become(life, rest, fields, cause)
+            case ArrayType(element=inner):
+                self._become_type(life, (*rest, "element"), inner, cause)
+            case MapType(value=inner):
+                self._become_type(life, (*rest, "value"), inner, cause)
+            case _:
+                return
+
+
+def _is_born_elsewhere(commit: Commit[TableEvent]) -> bool:
+    facts = (each for transaction in commit.transactions for each in transaction.events)
+    return any(isinstance(each, TableCreated) and each.is_born_elsewhere for each in facts)
+
+
+def _inner(life: Life, rest: Path) -> list[Aspect]:
+    """Return the aspects of what is inside a place of a column."""
+    count = len(rest)
+    return [
+        each
+        for each in life.aspects
+        if each[0] in {"type", "nullability"} and len(each) > count + 1 and each[1:][:count] == rest
+    ]
+
+
+def _inside(cause: Cause, life: Life) -> Path:
+    """Return where inside a column a fact was about."""
+    names: Path = getattr(cause.fact, "field_names", ())
+    return names[life.depth :]
+
+
+def _text(data_type: DataType) -> str:
+    """Return a type's text without what is said of its members by themselves."""
+    match data_type:
+        case RowType() | ArrayType():
+            return data_type.root
+        case MapType(key=key):
+            return f"MAP by {format_type(key)}"
+        case _:
+            return bare_text(data_type)
+
+
+def lives_of(log: StreamLog[Any, Any], last: int, asked: AskedLives) -> Lives:
+    """Return a table's columns and settings at a version, from its log's beginning on.
+
+    Those that were asked for last are kept as long as the stream is open: whoever asks for a column
+    by an older name, then for what touched it, reads the log once.
+
+    Args:
+        log: The table's stream.
+        last: The version.
+        asked: What of its columns is asked for.
+    """
+    kept = _KEPT.get(log)
+    if kept is not None and kept[0] == last and kept[1].answers(asked):
+        return kept[1]
+    found = _read(log, last, asked)
+    _KEPT[log] = last, found
+    return found
+
+
+_KEPT: Final[WeakKeyDictionary[StreamLog[Any, Any], tuple[int, Lives]]] = WeakKeyDictionary()
+
+
+def _read(log: StreamLog[Any, Any], last: int, asked: AskedLives) -> Lives:
+    lives = Lives(asked)
+    birth = log.commit_at(0)
+    if _is_born_elsewhere(birth):
+        lives.take(log.personal.each_told(read.commit for read in log.commits(0, last)))
+    else:
+        lives.take(log.personal.told([birth]))
+        lives.take(log.personal.each_told(log.reader.wanted(1, last, _sets_nothing)))
+    return lives
+
+
+def _sets_nothing(_version: int, body: bytes) -> bool:
+    """Whether a commit holds nothing but events that set nothing that is looked at here.
+
+    Every event, and every type inside of one, begins with its kind; in a text that would stand
+    with its quotes escaped.
+    """
+    if not body.startswith(_SILENT_KINDS, body.find(_EVENTS) + len(_EVENTS)):
+        return False
+    left = body.count(_NAMED)
+    for kind in _SILENT_KINDS:
+        left -= body.count(kind)
+        if not left:
+            return True
+    return False
+
+
+def _cause(
+    commit: Commit[TableEvent], transaction: Transaction[TableEvent], fact: TableEvent
+) -> Cause:
+    effective = transaction.effective_time_millis
+    return Cause(
+        commit.version,
+        transaction.id,
+        transaction.author,
+        transaction.message,
+        commit.time_millis if isinstance(effective, UnsetType) else effective,
+        fact,
+    )
+
+
+@define
+class Order:
+    """The order of one struct's members, and the moves that made it so."""
+
+    ids: list[int] = field(factory=list)
+    _base: list[int] = field(factory=list)
+    _steps: list[_Step] = field(factory=list)
+
+    def add(self, member: int) -> None:
+        """Take a new member, at the end."""
+        self._do(_Step("ADD", member))
+
+    def place_newest(self, kind: str, reference: int | None) -> None:
+        """Put the newest member elsewhere; that is a part of its coming."""
+        member = self._steps.pop().member
+        self.ids.pop()
+        self._do(_Step(kind, member, reference))
+
+    def remove(self, member: int) -> None:
+        """Let a member go."""
+        self._do(_Step("REMOVE", member))
+
+    def move(self, member: int, kind: str, reference: int | None, cause: Cause) -> bool:
+        """Put a member elsewhere; return whether it stood elsewhere before."""
+        before = list(self.ids)
+        self._do(_Step(kind, member, reference, cause))
+        return self.ids != before
+
+    def become(self, ids: list[int], cause: Cause) -> None:
+        """Have another order altogether."""
+        for index, each in enumerate(ids):
+            if self.ids[index] != each:
+                behind = ids[index - 1] if index else None
+                self.move(each, "AFTER" if index else "FIRST", behind, cause)
+
+    def _do(self, step: _Step) -> None:
+        step.on(self.ids)
+        self._steps.append(step)
+        if len(self._steps) > 2 * MOST_STEPS:
+            for each in self._steps[:MOST_STEPS]:
+                each.on(self._base)
+            del self._steps[:MOST_STEPS]
+
+    def causes(self) -> Iterator[Cause]:
+        """Yield the moves without which the order would be another one, oldest first."""
+        order = list(self._base)
+        for index, step in enumerate(self._steps):
+            if step.cause is not None and self._matters(index, order):
+                yield step.cause
+            step.on(order)
+
+    def _matters(self, index: int, before: list[int]) -> bool:
+        """Return whether the order would end otherwise without one step."""
+        one, two = list(before), list(before)
+        self._steps[index].on(one)
+        for step in self._steps[index + 1 :]:
+            if one == two:
+                return False
+            step.on(one)
+            step.on(two)
+        return one != two
+
+
+MOST_STEPS: Final = 2_000
+"""Of a struct's older moves it is only known what they came to."""
+
+
+class _Step(Struct, frozen=True, gc=False):
+    kind: str
+    member: int
+    reference: int | None = None
+    cause: Cause | None = None
+
+    def on(self, ids: list[int]) -> None:
+        """Do it to an order."""
+        if self.member in ids:
+            ids.remove(self.member)
+        if self.kind == "REMOVE":
+            return
+        if self.kind == "FIRST":
+            ids.insert(0, self.member)
+        elif self.kind in {"AFTER", "BEFORE"} and self.reference in ids:
+            ids.insert(ids.index(self.reference) + (self.kind == "AFTER"), self.member)
+        else:
+            ids.append(self.member)
+
+
+_OF_COLUMNS: Final = frozenset(kind for row in COLUMN_OPERATIONS for kind in row.facts)
+_RULES: Final[Mapping[type, Callable[[Lives, Any, Cause], None]]] = {
+    # What a fact does to a column has a rule of its own; any other sets what its row says.
+    **dict.fromkeys(BY_FACT.keys() - _OF_COLUMNS, Lives._set),  # noqa: SLF001
+    IdentifierFieldsSet: Lives._set,  # noqa: SLF001
+    TableCreated: Lives._create,  # noqa: SLF001 - the table of its rules
+    ColumnAdded: Lives._add,  # noqa: SLF001
+    ColumnRenamed: Lives._rename,  # noqa: SLF001
+    ColumnDropped: Lives._drop,  # noqa: SLF001
+    ColumnUndropped: Lives._undrop,  # noqa: SLF001
+    ColumnTypeUpdated: Lives._retype,  # noqa: SLF001
+    ColumnNullabilityUpdated: Lives._allow_null,  # noqa: SLF001
+    ColumnCommentUpdated: Lives._comment,  # noqa: SLF001
+    ColumnDefaultValueUpdated: Lives._default,  # noqa: SLF001
+    ColumnMoved: Lives._move,  # noqa: SLF001
+    UpdateKeys: Lives._key,  # noqa: SLF001
+    PartitionSpecUpdated: Lives._lay_out,  # noqa: SLF001
+    SortOrderReplaced: Lives._lay_out,  # noqa: SLF001
+    born.SchemaReplaced: Lives._replace,
+    born.CurrentSchemaSet: Lives._replace,
+}
+
+_SILENT: Final = (
+    *(SnapshotCommitted, BranchCommitted, born.SnapshotAdded),
+    *(RolledBack, SnapshotsExpired),
+)
+"""Facts that come by the thousand and set nothing that is looked at here; the commonest first."""
+
+_EVENTS: Final = b'"events":['
+_KIND: Final = b'{"type":"'
+_NAMED: Final = b'"type"'
+_SILENT_KINDS: Final = tuple(b'%s%s"' % (_KIND, kind_of(each).encode()) for each in _SILENT)

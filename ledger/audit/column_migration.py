@@ -1,0 +1,641 @@
+"""Column migration: the ordered changes that turn one schema's columns into another's.
+
+What is planned is folded at once, by the fold that replays it later, so that every change is
+written in the names of its own moment.
+
+Two instants of one table are compared by field id. Ids of two different tables do not mean the same
+columns, so those are compared by name, and what is left by id where the type is equal, too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+from attrs import define, field, frozen
+from msgspec import UNSET
+
+from ledger.decide.column_draft import numbered
+from ledger.events.schema import (
+    AddColumn,
+    ColumnAdded,
+    ColumnDropped,
+    ColumnMoved,
+    ColumnRenamed,
+    ColumnUndropped,
+    DropColumn,
+    Move,
+    RenameColumn,
+    SchemaChange,
+    SchemaEvent,
+    UndropColumn,
+    UpdateColumnComment,
+    UpdateColumnDefaultValue,
+    UpdateColumnNullability,
+    UpdateColumnPosition,
+    UpdateColumnType,
+)
+from ledger.model.errors import InvalidChangeError
+from ledger.model.schema import FieldIdPolicy, Schema
+from ledger.model.type_casts import can_alter
+from ledger.model.type_json import type_to_wire
+from ledger.model.types import (
+    ArrayType,
+    DataField,
+    DataType,
+    MapType,
+    RowType,
+    TypePlace,
+    type_places,
+    walk_fields,
+    walk_ids,
+)
+from ledger.state.columns import PastColumns, locate
+from ledger.state.schema_builder import SchemaBuilder
+
+Path = tuple[str, ...]
+Level = tuple[int | str | None, ...]
+"""A struct: the id of the named field around it, and `element` or `value` since; (None,) on top."""
+
+
+@define
+class ColumnSteps:
+    """The changes of columns that lead from one schema to another.
+
+    Attributes:
+        drops: Columns that go.
+        renames: Those that get another name, each in the names that the ones before leave.
+        rest: Columns that come back, new ones, moves, types, comments, defaults, and what can only
+            go after them.
+    """
+
+    drops: list[SchemaChange] = field(factory=list)
+    renames: list[SchemaChange] = field(factory=list)
+    rest: list[SchemaChange] = field(factory=list)
+
+
+def column_steps(
+    before: Schema, after: Schema, past: PastColumns, *, renames_first: bool
+) -> ColumnSteps:
+    """Return the changes of columns that lead from `before` to `after`.
+
+    Args:
+        before: The earlier schema, without primary key where the later one has none.
+        after: The later one, in the earlier one's ids.
+        past: The columns that the table had; what they were last they are again.
+        renames_first: Whether columns are renamed before any goes, so that each rename can be a
+            transaction of its own.
+
+    Raises:
+        InvalidChangeError: The ids of `after` cannot be given out in any order.
+    """
+    planner = _Planner(before, after, past)
+    phases = [planner.drop, planner.rename]
+    for phase in reversed(phases) if renames_first else phases:
+        phase()
+    planner.come_back()
+    planner.add()
+    planner.move()
+    planner.give_aspects()
+    return planner.steps
+
+
+class _Planner:
+    def __init__(self, before: Schema, after: Schema, past: PastColumns) -> None:
+        self.steps = ColumnSteps()
+        self._before, self._after, self._past = before, after, past
+        self._builder = SchemaBuilder(before)
+        self._target = dict(_named(after.fields))
+        self._wanted = dict(_structs(after.fields))
+        self._paths: dict[int, Path] | None = None
+
+    # What stands now.
+
+    @property
+    def _standing(self) -> set[int]:
+        return {each.id for each in walk_fields(self._fields)}
+
+    @property
+    def _fields(self) -> tuple[DataField, ...]:
+        return tuple(self._builder.columns.values())
+
+    def _path(self, field_id: int) -> Path:
+        if self._paths is None:
+            self._paths = {key: each.path for key, (_, each) in _named(self._fields)}
+        return self._paths[field_id]
+
+    def _structs(self) -> dict[Level, tuple[DataField, ...]]:
+        # What is inside a column that goes, or is no struct any more, goes with it.
+        return {
+            level: members for level, members in _structs(self._fields) if level in self._wanted
+        }
+
+    def _do(self, change: SchemaChange, fact: SchemaEvent, into: list[SchemaChange]) -> None:
+        into.append(change)
+        self._builder.apply(fact)
+        self._paths = None
+
+    def _column(self, field_id: int) -> DataField | None:
+        found = self._target.get(field_id)
+        return None if found is None else found[0]
+
+    # Columns that go, and the names of those that stay.
+
+    def _gone(self, members: Sequence[DataField]) -> list[DataField]:
+        return [each for each in members if each.id not in self._target]
+
+    def drop(self, into: list[SchemaChange] | None = None) -> None:
+        """Drop what is not wanted, but for structs of which nothing would be left."""
+        for members in self._structs().values():
+            gone = self._gone(members)
+            if len(gone) < len(members):
+                self._drop(gone, self.steps.drops if into is None else into)
+
+    def _drop(self, gone: Sequence[DataField], into: list[SchemaChange]) -> None:
+        standing = self._standing
+        for each in gone:
+            if each.id in standing:
+                path = self._path(each.id)
+                fact = ColumnDropped(field_names=path, field_id=each.id)
+                self._do(DropColumn(path), fact, into)
+
+    def rename(self, into: list[SchemaChange] | None = None) -> None:
+        """Give every column the name that is wanted; names in the way step aside."""
+        steps = self.steps.renames if into is None else into
+        for level, members in self._structs().items():
+            names = {each.id: each.name for each in members}
+            pending = {
+                each.id: wanted.name
+                for each in members
+                if (wanted := self._column(each.id)) is not None and wanted.name != each.name
+            }
+            # Who goes later than the newcomers come makes room for their names.
+            blockers = [each.id for each in self._gone(members)]
+            taken = {each.name for each in self._wanted.get(level, ())}
+            aside = [each for each in blockers if names[each] in taken]
+            for each in aside:
+                self._rename(each, self._free(names.values(), taken, names[each]), names, steps)
+            waiting: set[int] = set()
+            while pending:
+                held = set(names.values())
+                ready = next((key for key, name in pending.items() if name not in held), None)
+                if ready is None:
+                    first = next((each for each in pending if each not in waiting), None)
+                    if first is None:
+                        raise InvalidChangeError(
+                            f"two columns cannot both be called {next(iter(pending.values()))}"
+                        )
+                    waiting.add(first)
+                    self._rename(first, self._free(held, taken, names[first]), names, steps)
+                else:
+                    self._rename(ready, pending.pop(ready), names, steps)
+
+    def _rename(
+        self, field_id: int, name: str, names: dict[int, str], into: list[SchemaChange]
+    ) -> None:
+        path = self._path(field_id)
+        fact = ColumnRenamed(field_names=path, new_name=name, field_id=field_id)
+        self._do(RenameColumn(path, name), fact, into)
+        names[field_id] = name
+
+    @staticmethod
+    def _free(held: Iterable[str], wanted: Iterable[str], name: str) -> str:
+        taken = {*held, *wanted}
+        return next(
+            found for number in range(len(taken) + 1) if (found := f"{name}__{number}") not in taken
+        )
+
+    # Columns that come back.
+
+    def come_back(self) -> None:
+        """Bring back what was dropped, outer ones first; what they hold becomes as it is wanted."""
+        comes = False
+        for field_id, (column, place) in self._target.items():
+            # What is new has no past, and to look for it would read all that there is.
+            if field_id in self._standing or field_id > self._before.highest_field_id:
+                continue
+            past = self._past.by_id(field_id)
+            if past is None:
+                continue
+            path, back = (*self._around(place.level), column.name), past.returned
+            move = self._place_among(column, place.level) or Move(column.name, "LAST")
+            fact = ColumnUndropped(
+                field_names=path,
+                data_type=type_to_wire(back.type),
+                comment=back.description,
+                move=move,
+                default_value=back.default_value,
+                initial_default=back.initial_default,
+                field_id=field_id,
+            )
+            self._do(UndropColumn(path, field_id, move), fact, self.steps.rest)
+            comes = True
+        if comes:
+            self.drop(self.steps.rest)
+            self.rename(self.steps.rest)
+
+    # New columns.
+
+    def add(self) -> None:
+        """Add what is new, in the order of the ids; then drop what could not go before."""
+        standing = self._standing
+        new = {key: each for key, (each, _) in self._target.items() if key not in standing}
+        inside = {each.id for column in new.values() for each in _inside(column)}
+        roots = sorted(new.keys() - inside)
+        while roots:
+            field_id = roots.pop(0)
+            typed, late = _without_later(new[field_id].type, roots[0] if roots else None)
+            roots = sorted([*roots, *late])
+            self._add(*self._target[field_id], typed)
+        for members in self._structs().values():
+            self._drop(self._gone(members), self.steps.rest)
+
+    def _add(self, column: DataField, place: TypePlace, typed: DataType) -> None:
+        default = column.initial_default
+        if default is None:
+            # Older rows have no value for it; it becomes NOT NULL where rules let it.
+            typed = typed.with_nullability(nullable=True)
+        wire, natural_id = type_to_wire(typed), self._builder.highest_field_id + 1
+        natural, _ = numbered(typed, natural_id, self._builder.field_id_policy)
+        is_natural = (column.id, *walk_ids(typed)) == (natural_id, *walk_ids(natural))
+        change = AddColumn(
+            (*self._around(place.level), column.name),
+            wire,
+            column.description,
+            self._place_among(column, place.level),
+            default,
+            None if is_natural else column.id,
+        )
+        fact = ColumnAdded(
+            field_names=change.field_names,
+            data_type=wire,
+            comment=change.comment,
+            move=change.move,
+            default_value=default,
+            field_id=column.id,
+        )
+        self._do(change, fact, self.steps.rest)
+
+    def _around(self, level: Level) -> Path:
+        owner, *hops = level
+        return (*self._path(int(owner)), *map(str, hops)) if owner is not None else ()
+
+    def _place_among(self, column: DataField, level: Level) -> Move | None:
+        """Return where a new member goes: behind the nearest before it that stands already."""
+        siblings = _members_at(self._fields, self._around(level))
+        standing = {each.id: each for each in siblings}
+        wanted = [each.id for each in self._wanted[level]]
+        before = [each for each in wanted[: wanted.index(column.id)] if each in standing]
+        if not before:
+            return Move(column.name, "FIRST")
+        nearest = standing[before[-1]]
+        if siblings[-1] is nearest:
+            return None
+        return Move(column.name, "AFTER", nearest.name)
+
+    # The order, and what is said of each column.
+
+    def move(self) -> None:
+        """Put members in their order, moving as few as can be."""
+        for level, members in self._structs().items():
+            wanted = [each.id for each in self._wanted[level]]
+            place = {each: index for index, each in enumerate(wanted)}
+            staying = longest_rising([place[each.id] for each in members])
+            around = self._around(level)
+            for index, field_id in enumerate(wanted):
+                if index not in staying:
+                    self._move(field_id, wanted[index - 1] if index else None, around)
+
+    def _move(self, field_id: int, behind: int | None, around: Path) -> None:
+        name = self._target[field_id][0].name
+        if behind is None:
+            move = Move(name, "FIRST")
+        else:
+            move = Move(name, "AFTER", self._target[behind][0].name)
+        path = (*around, name) if around else ()
+        fact = ColumnMoved(
+            move=move,
+            field_names=path,
+            field_id=field_id,
+            reference_id=UNSET if behind is None else behind,
+        )
+        self._do(UpdateColumnPosition(move, path), fact, self.steps.rest)
+
+    def give_aspects(self) -> None:
+        """Give every place its type, nullability, comment and default."""
+        now = dict(_places(self._fields))
+        derived = set()
+        if self._before.primary_keys != self._after.primary_keys:
+            # That key columns are NOT NULL follows from the key.
+            derived = set(self._after.primary_keys)
+        for key, place in _places(self._after.fields):
+            there = now[key]
+            is_derived = len(place.path) == 1 and place.path[0] in derived
+            self.steps.rest.extend(_aspects(there, place, is_derived=is_derived))
+
+
+def _aspects(now: TypePlace, wanted: TypePlace, *, is_derived: bool) -> Iterator[SchemaChange]:
+    path = wanted.path
+    old, new = now.field, wanted.field
+    before = None if old is None else old.default_value
+    after = None if new is None else new.default_value
+    bare = wanted.type.with_nullability(nullable=now.type.nullable)
+    if not wanted.type.depth and bare != now.type:
+        if before is not None and before != after:
+            yield UpdateColumnDefaultValue(path, None)
+            before = None
+        yield UpdateColumnType(path, type_to_wire(bare), keep_nullability=True)
+    if now.type.nullable != wanted.type.nullable and not is_derived:
+        yield UpdateColumnNullability(path, wanted.type.nullable)
+    if old is not None and new is not None and old.description != new.description:
+        yield UpdateColumnComment(path, new.description)
+    if before != after:
+        yield UpdateColumnDefaultValue(path, after)
+
+
+def _named(fields: Iterable[DataField]) -> Iterator[tuple[int, tuple[DataField, TypePlace]]]:
+    """Yield every named field that changes can reach, by id."""
+    for place in type_places(fields):
+        if place.field is not None and _is_reached(place):
+            yield place.field.id, (place.field, place)
+
+
+def _places(fields: Iterable[DataField]) -> Iterator[tuple[Level, TypePlace]]:
+    """Yield every place that changes can reach, by its nearest field and what comes since."""
+    for place in type_places(fields):
+        if _is_reached(place):
+            if place.field is not None:
+                yield (place.field.id,), place
+            else:
+                yield (*place.level, place.path[-1]), place
+
+
+def _is_reached(place: TypePlace) -> bool:
+    """Whether a path can lead there: through no map's key and no multiset."""
+    steps = zip(place.around, place.path[1:], strict=True)
+    return all(
+        isinstance(around, RowType | ArrayType) or (isinstance(around, MapType) and step == "value")
+        for around, step in steps
+    )
+
+
+def _structs(fields: tuple[DataField, ...]) -> Iterator[tuple[Level, tuple[DataField, ...]]]:
+    """Yield the members of every struct by where it is, outer ones first."""
+    yield (None,), fields
+    for level, place in _places(fields):
+        if isinstance(place.type, RowType):
+            yield level, place.type.fields
+
+
+def _members_at(fields: tuple[DataField, ...], around: Path) -> tuple[DataField, ...]:
+    if not around:
+        return fields
+    column = next(each for each in fields if each.name == around[0])
+    found = locate(column, around).type
+    return found.fields if isinstance(found, RowType) else ()
+
+
+def _inside(column: DataField) -> Iterator[DataField]:
+    return (each for each in walk_fields([column]) if each is not column)
+
+
+def _without_later(data_type: DataType, limit: int | None) -> tuple[DataType, list[int]]:
+    """Return a type without the members that came after `limit` was given out, and their ids.
+
+    Ids are given out in order, so that these can only come back one by one.
+    """
+    if limit is None:
+        return data_type, []
+    match data_type:
+        case RowType(fields=fields):
+            late = [each.id for each in fields if each.id > limit]
+            if len(late) == len(fields):
+                # A struct cannot be empty, so that its first member's id is another now.
+                late = late[1:]
+            kept, inner = [], []
+            for each in fields:
+                if each.id not in late:
+                    typed, more = _without_later(each.type, limit)
+                    kept.append(attrs.evolve(each, type=typed))
+                    inner += more
+            return attrs.evolve(data_type, fields=kept), [*late, *inner]
+        case ArrayType(element=element):
+            typed, late = _without_later(element, limit)
+            return attrs.evolve(data_type, element=typed), late
+        case MapType(value=value):
+            typed, late = _without_later(value, limit)
+            return attrs.evolve(data_type, value=typed), late
+        case _:
+            return data_type, []
+
+
+def longest_rising(numbers: Sequence[int]) -> set[int]:
+    """Return the longest run of numbers, not necessarily neighbours, that rises.
+
+    Example:
+        >>> sorted(longest_rising([3, 0, 1, 2]))
+        [0, 1, 2]
+    """
+    tails: list[int] = []
+    before: dict[int, int | None] = {}
+    for each in numbers:
+        at = bisect_left(tails, each)
+        before[each] = tails[at - 1] if at else None
+        tails[at : at + 1] = [each]
+    found: set[int] = set()
+    last = tails[-1] if tails else None
+    while last is not None:
+        found.add(last)
+        last = before[last]
+    return found
+
+
+@frozen
+class Aligned:
+    """The later schema, as the earlier one can come to it.
+
+    Attributes:
+        schema: It, with the earlier one's ids where a column is the same, and new ids elsewhere.
+        lost: Later id to the id that stands for it, where its own cannot be had: it was given out
+            before, and cannot come back, or belongs to another table.
+    """
+
+    schema: Schema
+    lost: dict[int, int]
+
+
+def align(before: Schema, after: Schema, past: PastColumns, *, is_one_table: bool) -> Aligned:
+    """Return `after` in the ids of `before`.
+
+    Args:
+        before: The earlier schema.
+        after: The later one.
+        past: The columns that the table had up to the earlier one; those can come back.
+        is_one_table: Whether both are of one table.
+
+    Example:
+        >>> one, two = Schema.of({"a": "INT", "b": "INT"}), Schema.of({"b": "INT", "c": "INT"})
+        >>> [each.id for each in align(one, two, PastColumns(), is_one_table=False).schema.fields]
+        [1, 2]
+    """
+    standing = frozenset(
+        found for each in before.fields for found in (each.id, *walk_ids(each.type))
+    )
+    aligner = _Aligner(
+        before.highest_field_id, before.field_id_policy, past, standing, is_one_table=is_one_table
+    )
+    fields = aligner.members(before.fields, after.fields)
+    fields = aligner.number(fields)
+    highest = max(
+        [before.highest_field_id, *(each.id for each in walk_fields(fields))]
+        + [each for member in fields for each in walk_ids(member.type)]
+    )
+    schema = attrs.evolve(
+        after,
+        fields=fields,
+        highest_field_id=highest,
+        field_id_policy=before.field_id_policy,
+        identifier_field_ids=tuple(
+            sorted(aligner.ids.get(each, each) for each in after.identifier_field_ids)
+        ),
+    )
+    return Aligned(schema, {old: new for old, new in aligner.ids.items() if old != new})
+
+
+@define
+class _Aligner:
+    highest: int
+    policy: FieldIdPolicy
+    past: PastColumns
+    standing: frozenset[int]
+    is_one_table: bool = field(kw_only=True)
+    ids: dict[int, int] = field(factory=dict)
+    """What became of the later ids."""
+    _next: int = 0
+
+    def members(
+        self, before: Sequence[DataField], after: Sequence[DataField]
+    ) -> tuple[DataField, ...]:
+        """Return a struct's members with the ids of those that they continue."""
+        pairs = self._pairs(before, after)
+        return tuple(self._member(pairs.get(each.id), each) for each in after)
+
+    def _pairs(
+        self, before: Sequence[DataField], after: Sequence[DataField]
+    ) -> dict[int, DataField]:
+        if self.is_one_table:
+            old = {each.id: each for each in before}
+            return {
+                each.id: old[each.id]
+                for each in after
+                if each.id in old and continues(old[each.id].type, each.type)
+            }
+        named = {each.name: each for each in before}
+        pairs = {
+            each.id: named[each.name]
+            for each in after
+            if each.name in named and continues(named[each.name].type, each.type)
+        }
+        taken = {each.id for each in pairs.values()}
+        left = {each.id: each for each in before if each.id not in taken}
+        for each in after:
+            twin = left.get(each.id)
+            if each.id not in pairs and twin is not None and twin.type == each.type:
+                pairs[each.id] = twin
+        return pairs
+
+    def _member(self, old: DataField | None, new: DataField) -> DataField:
+        if old is not None:
+            self.ids[new.id] = old.id
+            return attrs.evolve(new, id=old.id, type=self._type(old.type, new.type))
+        own = [new.id, *walk_ids(new.type)]
+        if self.is_one_table and all(each > self.highest for each in own):
+            self.ids |= {each.id: each.id for each in walk_fields([new])}
+            return new
+        gone = self._gone(new)
+        if gone is not None:
+            self.ids[new.id] = new.id
+            return attrs.evolve(new, type=self._type(gone.type, new.type))
+        return attrs.evolve(new, id=_waiting(new.id))
+
+    def _gone(self, column: DataField) -> DataField | None:
+        """Return the dropped column that one is, as it comes back; None where it cannot."""
+        if not self.is_one_table or column.id > self.highest:
+            return None
+        found = self.past.by_id(column.id)
+        if found is None or not continues(found.field.type, column.type):
+            return None
+        back = found.returned
+        own = {back.id, *walk_ids(back.type)}
+        return back if self.standing.isdisjoint(own) else None
+
+    def _type(self, old: DataType, new: DataType) -> DataType:
+        match old, new:
+            case RowType(fields=before), RowType(fields=after):
+                return attrs.evolve(new, fields=self.members(before, after))
+            case ArrayType(element=before), ArrayType(element=after):
+                element = self._type(before, after)
+                return attrs.evolve(new, element=element, element_id=old.element_id)
+            case MapType(value=before), MapType(value=after):
+                return attrs.evolve(old, nullable=new.nullable, value=self._type(before, after))
+            case _:
+                return new
+
+    def number(self, fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
+        """Return columns where those have new ids that could not have their own."""
+        kept = (each for member in fields for each in (member.id, *walk_ids(member.type)))
+        self._next = max(self.highest, *kept, 0) + 1 if self.is_one_table else self.highest + 1
+        return self._numbered(fields)
+
+    def _numbered(self, fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
+        return tuple(map(self._numbered_one, fields))
+
+    def _numbered_one(self, member: DataField) -> DataField:
+        if member.id >= 0:
+            return attrs.evolve(member, type=self._numbered_type(member.type))
+        typed, highest = numbered(member.type, self._next, self.policy)
+        fresh = attrs.evolve(member, id=self._next, type=typed)
+        self._next = max(highest, self._next) + 1
+        own = attrs.evolve(member, id=_waiting(member.id))
+        for old, new in zip(walk_fields([own]), walk_fields([fresh]), strict=True):
+            self.ids[old.id] = new.id
+        return fresh
+
+    def _numbered_type(self, data_type: DataType) -> DataType:
+        match data_type:
+            case RowType(fields=fields):
+                return attrs.evolve(data_type, fields=self._numbered(fields))
+            case ArrayType(element=element):
+                return attrs.evolve(data_type, element=self._numbered_type(element))
+            case MapType(value=value):
+                return attrs.evolve(data_type, value=self._numbered_type(value))
+            case _:
+                return data_type
+
+
+def _waiting(field_id: int) -> int:
+    """Return the mark of a column whose own id cannot be had; of the mark, the id."""
+    return -field_id - 1
+
+
+def continues(before: DataType, after: DataType) -> bool:
+    """Return whether changes can lead from one type to the other, as far as their shape goes.
+
+    Example:
+        >>> from ledger.model.types import STRING, IntType
+        >>> continues(IntType(), STRING), continues(IntType(), ArrayType(IntType()))
+        (True, False)
+    """
+    match before, after:
+        case RowType(), RowType():
+            return True
+        case ArrayType(element=old), ArrayType(element=new):
+            return continues(old, new)
+        case MapType(key=same, value=old), MapType(key=key, value=new):
+            return same == key and continues(old, new)
+        case _:
+            bare = before.with_nullability(nullable=after.nullable)
+            if before.depth and not after.depth:
+                return can_alter(before, after, explicit_allowed=True)
+            return bare == after or not (before.depth or after.depth)

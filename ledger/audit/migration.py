@@ -1,0 +1,401 @@
+"""Migration: the changes that turn one table state into another.
+
+They are tried out on the earlier state, by the same decision that a commit meets, so that what is
+promised here is what a commit does. Mostly one batch is enough. Paimon maps old names to new ones
+once a batch, so that some sets of renames need a transaction each; and a column is dropped by the
+key that the table had before its batch, so that a key goes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import attrs
+from attrs import frozen
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from ledger.audit.column_migration import Aligned, ColumnSteps, align, column_steps
+from ledger.decide.format_rules import BoundNames, Reach
+from ledger.decide.table_decision import TableWishes
+from ledger.events import SchemaChange, TableEvent
+from ledger.events.commit import FORMAT, Commit, Outside, Transaction
+from ledger.events.layout import (
+    AddPartitionField,
+    RemovePartitionField,
+    RenamePartitionField,
+    ReplaceSortOrder,
+    SortColumn,
+    SpecChange,
+    SpecUpdate,
+    UpdatePartitionSpec,
+)
+from ledger.events.schema import (
+    DropPrimaryKey,
+    RemoveOption,
+    SetIdentifierFields,
+    SetOption,
+    UpdateComment,
+)
+from ledger.model.errors import InvalidInputError
+from ledger.model.file_change import FileChange
+from ledger.model.iceberg_layout import PartitionField, PartitionSpec, SortOrder
+from ledger.model.schema import Schema
+from ledger.model.types import type_places
+from ledger.state.columns import PastColumns
+from ledger.state.declared_formats import Rules
+from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
+
+Path = tuple[str, ...]
+
+
+def layout_changes(
+    before: TableState, target: TableState, new_ids: Mapping[int, int]
+) -> Iterator[SpecChange]:
+    """Yield the changes of specs and orders.
+
+    Where the later specs go on from the earlier ones, every one of them is made, so that each has
+    its id.
+
+    Args:
+        before: The earlier state.
+        target: The later one, its schema in the earlier one's ids.
+        new_ids: What stands for ids of the later state's layout.
+    """
+    paths = {
+        each.field.id: each.path
+        for each in type_places(target.schema.fields)
+        if each.field is not None
+    }
+    sources = {old: paths[new] for old, new in new_ids.items() if new in paths}
+    sources |= {key: path for key, path in paths.items() if key not in sources}
+    yield from _specs(before, target, sources, new_ids)
+    orders = [_in_ids(each, new_ids) for each in target.sort_orders]
+    yield from _orders(before, orders, _in_ids(target.sort_order, new_ids), paths)
+
+
+def _specs(
+    before: TableState, target: TableState, sources: Mapping[int, Path], new_ids: Mapping[int, int]
+) -> Iterator[SpecChange]:
+    current = before.spec
+    goes_on = target.specs[: len(before.specs)] == before.specs
+    later = target.specs[len(before.specs) :] if goes_on else ()
+    for spec in later:
+        yield UpdatePartitionSpec(tuple(_updates(current, spec, sources, new_ids)))
+        current = spec
+    if not goes_on:
+        kept = _beginning(current, target.spec, new_ids)
+        yield from _update(current, kept, sources, new_ids)
+        current = kept
+    yield from _update(current, target.spec, sources, new_ids)
+
+
+def _beginning(
+    before: PartitionSpec, after: PartitionSpec, new_ids: Mapping[int, int]
+) -> PartitionSpec:
+    """Return a spec without what would stand in front of new fields, but should come behind."""
+    wanted = [_key(each, new_ids) for each in after.fields]
+    kept = [each for each in before.fields if _key(each, {}) in wanted]
+    if [_key(each, {}) for each in kept] != wanted[: len(kept)]:
+        kept = [
+            each for each, key in zip(before.fields, wanted, strict=False) if _key(each, {}) == key
+        ]
+    return PartitionSpec(before.spec_id, tuple(kept))
+
+
+def _update(
+    before: PartitionSpec,
+    after: PartitionSpec,
+    sources: Mapping[int, Path],
+    new_ids: Mapping[int, int],
+) -> Iterator[SpecChange]:
+    updates = tuple(_updates(before, after, sources, new_ids))
+    if updates:
+        yield UpdatePartitionSpec(updates)
+
+
+def _key(field: PartitionField, new_ids: Mapping[int, int]) -> tuple[int, str]:
+    return new_ids.get(field.source_id, field.source_id), field.transform
+
+
+def _updates(
+    before: PartitionSpec,
+    after: PartitionSpec,
+    sources: Mapping[int, Path],
+    new_ids: Mapping[int, int],
+) -> Iterator[SpecUpdate]:
+    old = {_key(each, {}): each for each in before.fields}
+    new = {_key(each, new_ids): each for each in after.fields}
+    voids = {each.field_id for each in after.fields if each.transform == "void"}
+    for found, each in old.items():
+        if found not in new and each.transform != "void":
+            yield RemovePartitionField(name=each.name)
+    for found, each in new.items():
+        there = old.get(found)
+        if there is not None:
+            if there.name != each.name:
+                yield RenamePartitionField(there.name, each.name)
+        elif each.field_id not in voids and each.source_id in sources:
+            yield AddPartitionField(sources[each.source_id], each.transform, each.name)
+
+
+def _in_ids(order: SortOrder, new_ids: Mapping[int, int]) -> SortOrder:
+    """Return a later order in the ids of the earlier state."""
+    fields = (
+        replace(each, source_id=new_ids.get(each.source_id, each.source_id))
+        for each in order.fields
+    )
+    return replace(order, fields=tuple(fields))
+
+
+def _orders(
+    before: TableState, wanted: Sequence[SortOrder], last: SortOrder, paths: Mapping[int, Path]
+) -> Iterator[SpecChange]:
+    known = before.sort_orders
+    later = wanted[len(known) :] if tuple(wanted[: len(known)]) == known else ()
+    current = before.sort_order
+    for each in (*later, last):
+        if each.fields != current.fields:
+            yield ReplaceSortOrder(_columns(each, paths))
+        current = each
+
+
+def _columns(order: SortOrder, paths: Mapping[int, Path]) -> tuple[SortColumn, ...]:
+    return tuple(
+        SortColumn(paths[each.source_id], each.transform, each.direction, each.null_order)
+        for each in order.fields
+        if each.source_id in paths
+    )
+
+
+@frozen
+class _NoPast:
+    """The past of a table that nobody asks for it, but for the columns that it had."""
+
+    _past: PastColumns
+
+    def schemas(self, _schema_ids: Collection[int]) -> list[Schema]:
+        return []
+
+    def names(self, _state: TableState, _more: Collection[int]) -> BoundNames:
+        return BoundNames()
+
+    def holds(self, _state: TableState, _schema_id: int) -> bool:
+        return False
+
+    def columns(self, _state: TableState) -> PastColumns:
+        return self._past
+
+    def live(self, _state: TableState) -> Collection[FileChange]:
+        return ()
+
+    def reach(self, _state: TableState) -> Reach:
+        return Reach()
+
+
+def tried(
+    state: TableState,
+    changes: Sequence[SchemaChange | SpecChange],
+    past: PastColumns | None = None,
+) -> TableState:
+    """Return the state that changes lead to, by the rules that its options declare.
+
+    What a format refuses because of the table's files is not looked at.
+
+    Args:
+        state: The state.
+        changes: One batch.
+        past: The columns that the table had; None where nothing is known of them.
+
+    Raises:
+        InvalidChangeError: A rule forbids a change.
+    """
+    wishes = TableWishes(changes, state.schema.highest_field_id)
+    return folded(state, wishes.decide(state, Rules.of, _NoPast(past or PastColumns())).events)
+
+
+def folded(state: TableState, events: Sequence[TableEvent]) -> TableState:
+    """Return the state after some facts; its version and times are of no meaning."""
+    if not events:
+        return state
+    builder = TableBuilder(state)
+    transaction: Transaction[TableEvent] = Transaction(
+        id="trial",
+        asked="",
+        outside=Outside() if state.keeps_outside else UNSET,
+        events=tuple(events),
+    )
+    builder.commit(
+        Commit(
+            format=FORMAT,
+            version=state.version + 1,
+            time_millis=state.time_millis + 1,
+            transactions=(transaction,),
+        )
+    )
+    return builder.freeze()
+
+
+Change = SchemaChange | SpecChange
+Batch = tuple[Change, ...]
+
+
+@frozen
+class Migration:
+    """What leads from one state of a table to another.
+
+    Attributes:
+        batches: Changes that `alter` takes, one transaction each; none where nothing differs.
+        refusal: Why the rules of the earlier state do not take them; None where they do.
+        new_ids: Later field id to the one that stands for it, where its own cannot come again.
+    """
+
+    batches: tuple[Batch, ...]
+    refusal: str | None
+    new_ids: Mapping[int, int]
+
+    @property
+    def changes(self) -> Batch:
+        """All of them, in order."""
+        return tuple(change for batch in self.batches for change in batch)
+
+
+def migrate(before: TableState, after: TableState, past: PastColumns | None = None) -> Migration:
+    """Return the changes of schema and layout that lead from one state to another.
+
+    Columns of one table are the same where their field ids are, whatever they are called; those of
+    two tables where their names are. Snapshots and tags are no part of it.
+
+    Args:
+        before: The one state.
+        after: The other.
+        past: The columns that the table had up to the one, which can come back under their ids;
+            None where none shall.
+    """
+    known = PastColumns() if past is None else past
+    is_one_table = before.table_id == after.table_id
+    aligned = align(before.schema, after.schema, known, is_one_table=is_one_table)
+    target = attrs.evolve(after, schema=aligned.schema)
+    refusals: list[str] = []
+    first: tuple[Batch, ...] = ()
+    for plan in (_in_one, _one_by_one):
+        try:
+            batches = tuple(plan(before, target, aligned, known))
+        except InvalidInputError as error:
+            refusals.append(error.message)
+            continue
+        first = first or batches
+        refusal = _refusal(before, target, batches, known)
+        if refusal is None:
+            return Migration(batches, None, aligned.lost)
+        refusals.append(refusal)
+    return Migration(first, refusals[0], aligned.lost)
+
+
+def _in_one(
+    before: TableState, target: TableState, aligned: Aligned, past: PastColumns
+) -> Iterator[Batch]:
+    steps = _steps(before, target, past, renames_first=False)
+    columns = (*_keyless(before, target), *steps.drops, *steps.renames, *steps.rest)
+    batch = _completed(before, target, columns, aligned, past)
+    if batch:
+        yield batch
+
+
+def _one_by_one(
+    before: TableState, target: TableState, aligned: Aligned, past: PastColumns
+) -> Iterator[Batch]:
+    steps = _steps(before, target, past, renames_first=True)
+    state = before
+    for each in (*_keyless(before, target), *steps.renames):
+        yield (each,)
+        state = tried(state, [each])
+    columns = (*steps.drops, *steps.rest)
+    batch = _completed(state, target, columns, aligned, past)
+    if batch:
+        yield batch
+
+
+def _steps(
+    before: TableState, target: TableState, past: PastColumns, *, renames_first: bool
+) -> ColumnSteps:
+    schema = before.schema
+    if schema.primary_keys and not target.schema.primary_keys:
+        schema = attrs.evolve(schema, primary_keys=())
+    return column_steps(schema, target.schema, past, renames_first=renames_first)
+
+
+def _keyless(before: TableState, target: TableState) -> Iterator[Change]:
+    if before.schema.primary_keys and not target.schema.primary_keys:
+        yield DropPrimaryKey()
+
+
+def _completed(
+    before: TableState, target: TableState, columns: Batch, aligned: Aligned, past: PastColumns
+) -> Batch:
+    """Return a batch with what else differs once its columns are as they should be."""
+    try:
+        reached = tried(before, columns, past).schema if columns else before.schema
+    except InvalidInputError:
+        # Whoever tries the whole batch is told why.
+        reached = before.schema
+    wanted = target.schema
+    rest: list[Change] = [*_options(reached, wanted), *_keys(reached, wanted)]
+    if reached.comment != wanted.comment:
+        rest.append(UpdateComment(wanted.comment))
+    if reached.identifier_field_ids != wanted.identifier_field_ids:
+        paths = {each.field.id: each.path for each in type_places(wanted.fields) if each.field}
+        found = (paths[each] for each in wanted.identifier_field_ids if each in paths)
+        rest.append(SetIdentifierFields(tuple(found)))
+    return (*columns, *rest, *layout_changes(before, target, aligned.lost))
+
+
+def _options(before: Schema, after: Schema) -> Iterator[Change]:
+    yield from (RemoveOption(key) for key in before.options if key not in after.options)
+    for key, value in after.options.items():
+        if before.options.get(key) != value:
+            yield SetOption(key, value)
+
+
+def _keys(before: Schema, after: Schema) -> Iterator[Change]:
+    keys = (
+        ("partition", before.partition_keys, after.partition_keys),
+        ("primary-key", before.primary_keys, after.primary_keys),
+    )
+    for option, old, new in keys:
+        if new and new != old:
+            yield SetOption(option, ",".join(new))
+
+
+def _refusal(
+    before: TableState, target: TableState, batches: Sequence[Batch], past: PastColumns
+) -> str | None:
+    state = before
+    try:
+        for batch in batches:
+            state = tried(state, batch, past)
+    except InvalidInputError as error:
+        return error.message
+    for what, found, wanted in _aspects(state, target):
+        if found != wanted:
+            return f"no changes lead to its {what}"
+    return None
+
+
+def _aspects(state: TableState, target: TableState) -> Iterator[tuple[str, object, object]]:
+    one, two = state.schema, target.schema
+    yield "columns", one.fields, two.fields
+    yield "options", one.options, two.options
+    yield "primary key", one.primary_keys, two.primary_keys
+    yield "partition keys", one.partition_keys, two.partition_keys
+    yield "comment", one.comment, two.comment
+    yield "identifier fields", one.identifier_field_ids, two.identifier_field_ids
+    shape = [(each.name, each.transform) for each in state.spec.fields]
+    yield "partition spec", shape, [(each.name, each.transform) for each in target.spec.fields]
+    rows = [(each.transform, each.direction, each.null_order) for each in state.sort_order.fields]
+    yield (
+        "sort order",
+        rows,
+        [(each.transform, each.direction, each.null_order) for each in target.sort_order.fields],
+    )

@@ -1,0 +1,480 @@
+"""Audit report: one self-contained HTML page about a table or a ledger.
+
+However long the history is, the page stays small: the newest changes are told one by one, and
+older ones by month, people and kind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import define, field, frozen
+
+from ledger.audit.column_history import AskedLives, Life, Lives
+from ledger.audit.entries import Entry
+from ledger.decide.operations import in_words
+from ledger.events import TableEvent
+from ledger.events.commit import Commit
+from ledger.events.snapshots import BranchCommitted, SnapshotFacts
+from ledger.model.errors import MissingDependencyError
+from ledger.model.messages import moment, size, visible
+from ledger.model.names import shown_path
+from ledger.model.schema import Schema, paths_of
+from ledger.model.type_text import format_type
+from ledger.model.types import type_places
+from ledger.state.table import TableState
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+
+NEWEST: Final = 400
+"""So many of the newest changes are told one by one."""
+
+MOST_COLUMNS: Final = 120
+MOST_SCHEMAS: Final = 25
+MOST_SCHEMA_COLUMNS: Final = 1_500
+MOST_PARTITIONS: Final = 40
+MOST_SNAPSHOTS: Final = 60
+MOST_POINTS: Final = 300
+MOST_EVENTS: Final = 12
+LONGEST_TEXT: Final = 300
+
+
+def text(given: object) -> str:
+    """Return a text from elsewhere as `visible` shows it, and not too long.
+
+    Example:
+        >>> text("a" + chr(27) + "b")
+        'a?b'
+    """
+    shown = visible(str(given)[: LONGEST_TEXT + 1])
+    return shown if len(shown) <= LONGEST_TEXT else shown[:LONGEST_TEXT] + " ..."
+
+
+@frozen
+class Change:
+    """One transaction on the time line."""
+
+    table: str
+    version: int
+    time: str
+    author: str
+    message: str
+    events: tuple[str, ...]
+    more: int
+
+
+@frozen
+class MonthShown:
+    """A month of older history."""
+
+    month: str
+    count: int
+    people: str
+    kinds: str
+
+
+@frozen
+class NamedTime:
+    """A time under one name, in per mille of the whole."""
+
+    name: str
+    left: float
+    width: float
+    who: str
+
+
+@frozen
+class Bar:
+    """A column's life."""
+
+    path: str
+    field_id: int
+    is_alive: bool
+    parts: tuple[NamedTime, ...]
+    told: str
+
+
+@frozen
+class SchemaPoint:
+    """The schema as it stood at one point."""
+
+    schema_id: int
+    time: str
+    columns: tuple[tuple[int, str, str], ...]
+
+
+@frozen
+class PartitionShown:
+    """A partition with files."""
+
+    path: str
+    rows: int
+    files: int
+    bytes: str
+    share: float
+
+
+@frozen
+class Curve:
+    """How a number grew: points in a box of 1,000 by 200, and its greatest value."""
+
+    name: str
+    points: str
+    last: str
+    greatest: str
+
+
+@define
+class Gathered:
+    """What one pass over a log leaves.
+
+    Attributes:
+        changes: The newest transactions, oldest first.
+        periods: The older ones, by month.
+        people: How many changes everybody made.
+        kinds: How often each kind of event occurs.
+        total: How many transactions there are.
+    """
+
+    changes: deque[Entry] = field(factory=lambda: deque(maxlen=NEWEST))
+    months: dict[str, tuple[Counter[str], Counter[str]]] = field(factory=dict)
+    people: Counter[str] = field(factory=Counter)
+    kinds: Counter[str] = field(factory=Counter)
+    total: int = 0
+    growth: list[tuple[int, int, int]] = field(factory=list)
+    rows: int = 0
+    files: int = 0
+    _every: int = 1
+
+    def take(self, entry: Entry) -> None:
+        """Take the next entry."""
+        if len(self.changes) == NEWEST:
+            self.summarise(self.changes[0])
+        self.changes.append(entry)
+        self.total += 1
+        self.people[entry.transaction.author or "(nobody)"] += 1
+        self.kinds.update(entry.kinds)
+        rows, files = _grown(entry)
+        if rows or files:
+            self.rows += rows
+            self.files += files
+            self.growth.append((entry.time_millis, self.rows, self.files))
+            if len(self.growth) > 2 * MOST_POINTS:
+                # The newest stays, whatever goes.
+                self.growth = [*self.growth[:-1:2], self.growth[-1]]
+
+    def summarise(self, entry: Entry) -> None:
+        """Count an entry that is not told by itself."""
+        month = moment(entry.time_millis)[: len("2013-01")]
+        people, kinds = self.months.setdefault(month, (Counter(), Counter()))
+        people[entry.transaction.author or "(nobody)"] += 1
+        kinds.update(entry.kinds)
+
+
+def _grown(entry: Entry) -> tuple[int, int]:
+    """Return by how many rows and files main grew: a branch's own do not count before they come."""
+    if any(isinstance(each, BranchCommitted) for each in entry.transaction.events):
+        return 0, 0
+    return entry.sums[:2]
+
+
+def change_of(entry: Entry) -> Change:
+    """Return an entry as the time line tells it."""
+    told = [*map(in_words, entry.transaction.events[:MOST_EVENTS])]
+    return Change(
+        text(entry.label),
+        entry.version,
+        moment(entry.time_millis),
+        text(entry.transaction.author),
+        text(entry.transaction.message),
+        tuple(map(text, told)),
+        max(0, len(entry.transaction.events) - MOST_EVENTS),
+    )
+
+
+def periods_of(gathered: Gathered) -> tuple[MonthShown, ...]:
+    """Return the older history by month, newest first."""
+    return tuple(
+        MonthShown(month, sum(people.values()), _counted(people), _counted(kinds))
+        for month, (people, kinds) in sorted(gathered.months.items(), reverse=True)
+    )
+
+
+def _counted(counts: Counter[str]) -> str:
+    most = ", ".join(f"{text(name)} {count:,}" for name, count in counts.most_common(4))
+    return f"{most}, ..." if len(counts) > 4 else most  # noqa: PLR2004
+
+
+def bars_of(lives: Lives, begin: int, end: int) -> tuple[Bar, ...]:
+    """Return the columns' lives: those that are there in their order, then those that are gone."""
+    top = lives.orders.get((None, ()))
+    order = {key: at for at, key in enumerate(top.ids)} if top else {}
+    found = sorted(lives.by_id.values(), key=lambda each: _rank(each, order))
+    return tuple(_bar(each, begin, max(end, begin + 1)) for each in found[:MOST_COLUMNS])
+
+
+def _rank(life: Life, order: dict[int, int]) -> tuple[bool, int, tuple[str, ...]]:
+    outer = life
+    while outer.parent is not None:
+        outer = outer.parent
+    gone = -(life.died.version if life.died else 0)
+    return life.died is not None, gone or order.get(outer.field_id, 0), life.path
+
+
+def _bar(life: Life, begin: int, end: int) -> Bar:
+    last = end if life.died is None else life.died.time_millis
+    names = life.names
+    stops = [*(cause.time_millis for _, cause in islice(names, 1, None)), last]
+
+    def place(millis: int) -> float:
+        return round(1000 * (millis - begin) / (end - begin), 1)
+
+    parts = tuple(
+        NamedTime(
+            text(name),
+            min(place(cause.time_millis), 998.0),
+            max(2.0, round(place(stop) - place(cause.time_millis), 1)),
+            text(f"{name}: since {moment(cause.time_millis)}, by {cause.author}"),
+        )
+        for (name, cause), stop in zip(names, stops, strict=True)
+    )
+    told = f"since {moment(life.born.time_millis)} by {life.born.author}"
+    if len(life.names) > 1:
+        told += "; before: " + ", ".join(name for name, _ in [*life.names][:-1][-5:])
+    if life.died is not None:
+        told += f"; dropped {moment(life.died.time_millis)} by {life.died.author}"
+    return Bar(text(shown_path(life.path)), life.field_id, life.died is None, parts, text(told))
+
+
+def schemas_of(schemas: Iterable[Schema]) -> tuple[SchemaPoint, ...]:
+    """Return the newest schemas, as many as there is room for."""
+    found: list[SchemaPoint] = []
+    room = MOST_SCHEMA_COLUMNS
+    for schema in islice(schemas, MOST_SCHEMAS):
+        columns = tuple(
+            (each.field.id, text(each.name), text(format_type(each.type)))
+            for each in type_places(schema.fields)
+            if each.field is not None
+        )
+        room -= len(columns)
+        if found and room < 0:
+            break
+        found.append(SchemaPoint(schema.id, moment(schema.time_millis), columns[:500]))
+    return tuple(found)
+
+
+def partitions_of(counted: dict[str, tuple[int, int, int]]) -> tuple[PartitionShown, ...]:
+    """Return the greatest partitions by bytes."""
+    greatest = sorted(counted.items(), key=lambda each: -each[1][2])[:MOST_PARTITIONS]
+    most = max((length for _, (_, _, length) in greatest), default=0) or 1
+    return tuple(
+        PartitionShown(text(path), rows, files, size(length), round(100 * length / most, 1))
+        for path, (rows, files, length) in greatest
+    )
+
+
+def curves_of(growth: Sequence[tuple[int, int, int]]) -> tuple[Curve, ...]:
+    """Return how rows and files grew."""
+    if len(growth) < 2:  # noqa: PLR2004
+        return ()
+    every = -(-len(growth) // MOST_POINTS)
+    # The last point is there in any case, and once.
+    shown = [*growth[:-1:every], growth[-1]]
+    return tuple(_curve(name, [(each[0], each[at]) for each in shown]) for at, name in _CURVES)
+
+
+_CURVES: Final = ((1, "rows"), (2, "files"))
+
+
+def _curve(name: str, points: Sequence[tuple[int, int]]) -> Curve:
+    begin, end = points[0][0], max(points[-1][0], points[0][0] + 1)
+    most = max(1, *(value for _, value in points))
+    line = " ".join(
+        f"{1000 * (at - begin) / (end - begin):.1f},{200 - 200 * max(value, 0) / most:.1f}"
+        for at, value in points
+    )
+    return Curve(name, line, f"{points[-1][1]:,}", f"{most:,}")
+
+
+Sums = tuple[int, int, int]
+
+
+def table_page(
+    name: str,
+    state: TableState,
+    commits: Iterable[Commit[TableEvent]],
+    schemas: Iterable[Schema],
+    partitions: Mapping[str, Sums],
+) -> str:
+    """Return the audit page of one table.
+
+    Args:
+        name: Its full name.
+        state: It as it is.
+        commits: All of its commits, oldest first; read once.
+        schemas: Its schemas, newest first; only as many are read as there is room for.
+        partitions: Rows, files and bytes of each partition; looked at after the commits.
+
+    Raises:
+        MissingDependencyError: jinja2 is not installed.
+    """
+    template = _template()
+    there = frozenset(key for _, key in paths_of(state.schema))
+    gathered, lives = Gathered(), Lives(AskedLives(ids=there, newest=MOST_COLUMNS))
+    snapshots: list[dict[str, Any]] = []
+    for commit in commits:
+        lives.take((commit,))
+        for transaction in commit.transactions:
+            entry = Entry("", commit, transaction)
+            gathered.take(entry)
+            snapshots += _snapshots(entry)
+            del snapshots[:-MOST_SNAPSHOTS]
+    begin = state.created_at
+    points = schemas_of(schemas)
+    bars = bars_of(lives, begin, state.updated_at)
+    found: dict[str, Any] = {
+        "bars": bars,
+        "more_columns": lives.count - len(bars),
+        "begin": moment(begin),
+        "end": moment(state.updated_at),
+        "curves": curves_of(gathered.growth),
+        "partitions": partitions_of(dict(partitions)),
+        "more_partitions": max(0, len(partitions) - MOST_PARTITIONS),
+        "snapshots": snapshots[::-1],
+        "tags": _tags(state),
+        "schemas": points,
+        "more_schemas": max(0, state.schema.id + 1 - len(points)),
+        "facts": [
+            ("version", f"{state.version:,}"),
+            ("changes", f"{gathered.total:,}"),
+            ("columns", f"{len(state.schema.fields):,}"),
+            ("rows", f"{state.totals.record_count:,}"),
+            ("files", f"{state.totals.file_count:,}"),
+            ("size", size(state.totals.file_size_in_bytes)),
+            ("created (UTC)", moment(state.created_at)),
+            ("by", text(state.created_by)),
+            ("most changes by", _most(gathered.people)),
+        ],
+    }
+    return _rendered(template, name, gathered, moment(state.updated_at), found)
+
+
+def ledger_page(
+    name: str, entries: Iterable[Entry], tables: Iterable[tuple[str, TableState]], as_of: str
+) -> str:
+    """Return the audit page of a whole ledger.
+
+    Args:
+        name: What it is called.
+        entries: Every entry of every stream, newest first; read once.
+        tables: Each table and its state.
+        as_of: Up to when.
+
+    Raises:
+        MissingDependencyError: jinja2 is not installed.
+    """
+    template = _template()
+    gathered = Gathered()
+    newest: list[Entry] = []
+    for entry in entries:
+        # They come newest first, so the first ones are told and the rest counted.
+        gathered.total += 1
+        gathered.people[entry.transaction.author or "(nobody)"] += 1
+        if len(newest) < NEWEST:
+            newest.append(entry)
+        else:
+            gathered.summarise(entry)
+    gathered.changes.extend(reversed(newest))
+    rows = [_table_row(each, state) for each, state in tables]
+    found: dict[str, Any] = {
+        "tables": rows,
+        "facts": [
+            ("tables", f"{len(rows):,}"),
+            ("changes", f"{gathered.total:,}"),
+            ("most changes by", _most(gathered.people)),
+        ],
+    }
+    return _rendered(template, name, gathered, as_of, found)
+
+
+def _rendered(
+    template: Template,
+    name: str,
+    gathered: Gathered,
+    as_of: str,
+    found: Mapping[str, Any],
+) -> str:
+    anchors = {
+        "tables": "tables",
+        "bars": "columns",
+        "curves": "growth",
+        "partitions": "partitions",
+        "schemas": "schemas",
+    }
+    sections = [(anchor, anchor) for key, anchor in anchors.items() if found.get(key)]
+    if found.get("snapshots") or found.get("tags"):
+        sections.append(("snapshots", "snapshots"))
+    return template.render(
+        {
+            "title": text(name),
+            "subtitle": f"Who changed what, when and why; as of {as_of} UTC",
+            "as_of": f"{as_of} UTC",
+            "sections": [*sections, ("changes", "changes")],
+            "changes": [change_of(each) for each in reversed(gathered.changes)],
+            "periods": periods_of(gathered),
+            **found,
+        }
+    )
+
+
+def _snapshots(entry: Entry) -> list[dict[str, Any]]:
+    return [
+        {
+            "version": entry.version,
+            "time": moment(entry.time_millis),
+            "what": text(in_words(event)),
+            "author": text(entry.transaction.author),
+        }
+        for event in entry.transaction.events
+        if isinstance(event, SnapshotFacts)
+    ]
+
+
+def _tags(state: TableState) -> list[tuple[str, str, int]]:
+    return [(text(ref.name), ref.ref_type, ref.snapshot_id) for ref in state.refs]
+
+
+def _table_row(name: str, state: TableState) -> dict[str, Any]:
+    return {
+        "name": text(name),
+        "columns": f"{len(state.schema.fields):,}",
+        "rows": f"{state.totals.record_count:,}",
+        "files": f"{state.totals.file_count:,}",
+        "version": f"{state.version:,}",
+        "time": moment(state.updated_at),
+        "author": text(state.updated_by),
+    }
+
+
+def _most(people: Counter[str]) -> str:
+    return ", ".join(text(name) for name, _ in people.most_common(3)) or "nobody"
+
+
+@lru_cache(maxsize=1)
+def _template() -> Template:
+    try:
+        from jinja2 import Environment
+    except ImportError as error:
+        raise MissingDependencyError(
+            'the audit page needs jinja2: pip install "lakeledger[report]"'
+        ) from error
+    environment = Environment(autoescape=True)
+    source = (Path(__file__).parent / "page.html.jinja").read_text("utf-8")
+    return environment.from_string(source)

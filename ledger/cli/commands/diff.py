@@ -1,0 +1,196 @@
+"""Commands that compare: `diff` and `blame`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from ledger.audit.blame import Blame, flat
+from ledger.audit.difference import TableDiff
+from ledger.audit.listings import Sums, changed_partitions, partition_sums
+from ledger.cli.options import InstantFlags, LedgerFlags, TableName, read_instant
+from ledger.cli.output import Cell, Document, Screen
+from ledger.cli.phrases import plain
+from ledger.decide.operations import in_words
+from ledger.ledger import Ledger
+from ledger.model.messages import moment
+from ledger.table import Table
+from ledger.table_at import TableAt
+
+_INSTANT = "tag:NAME, branch:NAME, snapshot:3, version:7 or 7, -3 (so many commits ago), a time"
+_LONGEST_VERSION = 10
+
+
+def diff(
+    name: TableName,
+    before: Annotated[str, Parameter(help=f"{_INSTANT}, or another table's name.")],
+    after: Annotated[str, Parameter(help="The same; left out: the table as it is.")] = "now",
+    /,
+    *,
+    partitions: Annotated[
+        bool, Parameter(negative="", help="Compare the partitions, too: reads the live files.")
+    ] = False,
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Say what differs between two instants of a table, or from another table.
+
+    Columns are compared by field id, so a rename is a rename and a move a move; those of two
+    tables by name. In JSON, `changes` is a list that `alter --changes` takes.
+
+    Example:
+        lakeledger diff shop.flights tag:january
+
+        lakeledger diff shop.flights 1 3 --output json
+    """
+    lake = place.open()
+    table = lake.table(name)
+    one, two = _instant(lake, table, before), _instant(lake, table, after)
+    found = table.diff(one, two)
+    counted: list[_Partition] = []
+    if partitions:
+        sums = (partition_sums(each.state, each.files) for each in (one, two))
+        counted = changed_partitions(*sums)
+    place.screen.result(
+        _document(name, found, counted), lambda to: _print(to, name, found, counted)
+    )
+
+
+def _instant(lake: Ledger, table: Table, text: str) -> TableAt:
+    """Return the table, or another one, at what a text means.
+
+    Raises:
+        UsageError: It means nothing.
+    """
+    if text.isdecimal() and len(text) <= _LONGEST_VERSION:
+        return table.at(version=int(text))
+    database, dot, rest = text.partition(".")
+    if dot and rest and not text[0].isdigit() and ":" not in text:
+        return lake.table(f"{database}.{rest}").at()
+    named = read_instant(text)
+    ago = named.pop("ago", None)
+    return (
+        table.at(**named) if ago is None else table.at(version=InstantFlags.version_of(table, ago))
+    )
+
+
+def _document(name: str, found: TableDiff, counted: list[_Partition]) -> Document:
+    migration = found.migration
+    document: dict[str, Any] = {
+        "table": name,
+        "from": {"version": found.before.version},
+        "to": {"version": found.after.version},
+        "changes": found.to_json(),
+        "transactions": [len(each) for each in migration.batches],
+        "refusal": migration.refusal,
+        "newIds": [{"id": old, "becomes": new} for old, new in migration.new_ids.items()],
+        "differences": [
+            {"what": each.what, "before": each.before, "after": each.after} for each in found.rows
+        ],
+    }
+    if counted:
+        document["partitions"] = [
+            {"partition": path, "before": list(old), "after": list(new)}
+            for path, old, new in counted
+        ]
+    return document
+
+
+def _print(screen: Screen, name: str, found: TableDiff, counted: list[_Partition]) -> None:
+    screen.line(f"{name}: version {found.before.version} to {found.after.version}")
+    if not found:
+        screen.line("  nothing differs")
+    for change in found.changes:
+        screen.line(f"  {in_words(change)}")
+    screen.table(
+        ("what", "before", "after"), [(each.what, each.before, each.after) for each in found.rows]
+    )
+    screen.table(
+        ("partition", "rows", "files", "rows then", "files then"),
+        [(path, *old[:2], *new[:2]) for path, old, new in counted],
+    )
+    migration = found.migration
+    if migration.refusal is not None:
+        screen.line(f"alter would not take these changes: {migration.refusal}")
+    elif len(migration.batches) > 1:
+        screen.line(f"alter takes these changes in {len(migration.batches)} transactions")
+    for old, new in migration.new_ids.items():
+        screen.line(f"id {old} cannot come again; {new} would stand for it")
+
+
+_Partition = tuple[str, Sums, Sums]
+
+
+def blame(
+    name: TableName,
+    /,
+    *,
+    column: Annotated[
+        str | None, Parameter(help="A column's path, by any name that it ever had.")
+    ] = None,
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Say of each column, option, key and tag which changes made it what it is, by whom and why.
+
+    A change is to blame where the thing would be another one without it. What was set again to
+    what it was already is marked: no single change is to blame for that.
+
+    Example:
+        lakeledger blame shop.flights --column tailnum
+    """
+    found = place.table(name).blame(column)
+    documents = (_blamed(each) for each in flat(found))
+    place.screen.results("blame", documents, lambda to: _print_blame(to, name, tuple(found)))
+
+
+def _blamed(blame: Blame) -> Document:
+    return {
+        "subject": blame.subject,
+        "fieldId": blame.field_id,
+        "dropped": None if blame.died is None else blame.died.version,
+        "causes": [
+            {
+                "version": each.version,
+                "timeMillis": each.time_millis,
+                "author": each.author,
+                "message": each.message,
+                "transaction": each.transaction,
+                "event": plain(each.fact),
+            }
+            for each in blame.causes
+        ],
+        "aspects": [
+            {
+                "aspect": each.aspect,
+                "value": each.value,
+                "version": each.cause.version,
+                "repeats": each.repeats,
+            }
+            for each in blame.origins
+        ],
+    }
+
+
+def _print_blame(screen: Screen, name: str, found: tuple[Blame, ...]) -> None:
+    screen.line(f"{name}: who made it what it is", style="bold")
+    screen.table(
+        ("what", "by version", "time (UTC)", "author", "why", "how"),
+        (row for each in flat(found) for row in _blame_rows(each)),
+    )
+
+
+def _blame_rows(blame: Blame) -> Iterator[tuple[Cell, ...]]:
+    subject = blame.subject.removeprefix("column ")
+    for each in blame.origins:
+        how = each.aspect if each.value is None else f"{each.aspect}: {each.value}"
+        if each.repeats:
+            how += f" (and set so {each.repeats} times more)"
+        yield _row(subject, each.cause.version, each.cause, how)
+        subject = ""
+    if blame.died is not None:
+        yield _row(subject, blame.died.version, blame.died, "dropped")
+
+
+def _row(subject: str, version: int, cause: Any, how: str) -> tuple[Cell, ...]:
+    return subject, str(version), moment(cause.time_millis), cause.author, cause.message, how

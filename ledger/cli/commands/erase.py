@@ -1,0 +1,279 @@
+"""Commands that correct what was recorded: `erase` and `correct-clock`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any, Final, TypeAlias
+
+from cyclopts import Parameter
+
+from ledger.cli.exits import UsageError
+from ledger.cli.options import Answers, CommitFlags, LedgerFlags, read_time
+from ledger.cli.output import Screen
+from ledger.cli.phrases import again
+from ledger.events.table import ClockCorrected
+from ledger.history.erasure import Erasure, Progress, Remaining
+from ledger.ledger import Ledger
+from ledger.log.clock import is_far
+from ledger.log.request import Appended, CommitOptions
+from ledger.log.stream_log import StreamLog
+from ledger.log.time_travel import at_version
+from ledger.model.errors import InvalidChangeError
+from ledger.model.messages import moment
+from ledger.plan import ClockPlan
+from ledger.table import Table
+
+_FIRST_NOTICE_S = 2.0
+_NOTICE_S = 10.0
+_MOST_SHOWN = 20
+
+COPIES = (
+    "exports, backups and other copies of the ledger",
+    "pages, tables and streams that were read from it and kept elsewhere",
+    "older versions of objects, where the bucket keeps them",
+)
+"""What no erasure reaches."""
+
+
+@contextmanager
+def _telling(screen: Screen) -> Iterator[Progress]:
+    """Yield what says on stderr now and then how far it is."""
+    due = time.monotonic() + _FIRST_NOTICE_S
+
+    def tell(what: str, done: int, of: int) -> None:
+        nonlocal due
+        now = time.monotonic()
+        if now >= due and done < of:
+            screen.notice(f"looking through {what}: {done:,} of {of:,}")
+            due = now + _NOTICE_S
+
+    yield tell
+
+
+def erase(  # noqa: PLR0913 - each is an option of its own
+    table: Annotated[
+        str | None, Parameter(show_default=False, help="The table whose --column is meant.")
+    ] = None,
+    /,
+    *,
+    author: Annotated[
+        str | None, Parameter(help="All that this author said, and whatever names the author.")
+    ] = None,
+    text: Annotated[str | None, Parameter(help="Whatever holds this text.")] = None,
+    column: Annotated[
+        str | None, Parameter(help="Bounds and partition values of this column of the table.")
+    ] = None,
+    value: Annotated[
+        str | None,
+        Parameter(help="Only this value, under each type that the column had."),
+    ] = None,
+    dry_run: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Only say what would go.")
+    ] = False,
+    by: Annotated[
+        str | None,
+        Parameter(env_var="LAKELEDGER_AUTHOR", help="Who erases; user@host when left out."),
+    ] = None,
+    message: Annotated[str, Parameter(show_default=False, help="Why, without names.")] = "",
+    commit_id: Annotated[
+        str | None, Parameter(help="A key of your own for the commit that records it.")
+    ] = None,
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Take away what a ledger keeps of a person outside of its lines; there is no way back.
+
+    That is authors, messages and properties of commits, in a ledger that was made for it: see
+    init --erasable. Readers are told "erased" instead. It is bounds and
+    partition values of columns that a table's option ledger.personal names, too: files are read
+    where a bound left them out, engines find NULL in a partition, and their metadata is made anew.
+    Log, hashes and states stay as they are, and the catalog's log records that somebody erased,
+    never what.
+
+    Lines stay as they are: what older commits, options, comments, data files' paths, and bounds
+    and partition values from before a column was marked hold is listed and not removed. Neither
+    are copies.
+
+    Example:
+        lakeledger erase --author ann@example.com --dry-run
+
+        lakeledger erase shop.flights --column tailnum --value N14228 --dry-run
+    """
+    lake = place.open()
+    names = ("author", "text", "table", "column", "value")
+    sought = dict(zip(names, (author, text, table, column, value), strict=True))
+    with _telling(place.screen) as told:
+        if dry_run:
+            done = lake.plan_erasure(**sought, on_progress=told)
+        else:
+            recorded = {"by": by, "commit_id": commit_id}
+            done = lake.erase(**sought, **recorded, message=message, on_progress=told)
+    document = {"dryRun": dry_run, **_told(done)}
+    place.screen.result(document, lambda to: _print(to, done, dry_run=dry_run))
+
+
+def _told(done: Erasure) -> dict[str, Any]:
+    return {
+        "values": done.values,
+        "transactions": done.transactions,
+        "version": done.version,
+        "repeated": done.repeated,
+        "standing": [_document(each) for each in done.standing],
+        "unrendered": list(done.unrendered),
+        "unreached": list(COPIES),
+    }
+
+
+def _document(standing: Remaining) -> dict[str, Any]:
+    return {
+        "stream": standing.stream,
+        "versions": list(standing.versions),
+        "paths": list(standing.paths),
+        **({"problem": standing.problem} if standing.problem else {}),
+    }
+
+
+def _print(screen: Screen, done: Erasure, *, dry_run: bool) -> None:
+    if not done.values:
+        screen.line("nothing like that is kept outside of the lines; there is nothing to erase")
+    else:
+        said = "would be erased" if dry_run else "are erased"
+        screen.line(
+            f"{done.values:,} authors, messages, maps of properties and values of columns, of "
+            f"{done.transactions:,} changes, {said}"
+        )
+    if done.repeated:
+        screen.line(f"catalog version {done.version} records it{again(repeated=True)}")
+    for one in done.unrendered:
+        screen.line(f"could not be made anew, and may hold it still: {one}")
+    for each in done.standing:
+        if each.problem:
+            screen.line(f"{each.stream} could not be looked through: {each.problem}")
+        if each.versions:
+            screen.line(f"{each.stream} holds it in its lines, for ever: {_some(each.versions)}")
+        if each.paths:
+            screen.line(f"  in paths of data files: {_some(each.paths)}")
+    screen.line("what is not reached:")
+    for copy in COPIES:
+        screen.line(f"  {copy}")
+
+
+def _some(things: tuple[object, ...]) -> str:
+    shown = ", ".join(str(each) for each in things[:_MOST_SHOWN])
+    more = len(things) - _MOST_SHOWN
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+_CATALOG: Final = "catalog"
+_Stream: TypeAlias = Ledger | Table
+
+
+def correct_clock(
+    name: Annotated[
+        str | None,
+        Parameter(help="DATABASE.TABLE, or catalog; none: every stream a minute ahead or more."),
+    ] = None,
+    /,
+    *,
+    true_time: Annotated[
+        str | None,
+        Parameter(help="When the commits ahead happened, at the latest; now if left out."),
+    ] = None,
+    dry_run: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Only say what would be corrected.")
+    ] = False,
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Correct what a clock that was ahead left: reading by --timestamp is right again.
+
+    The commits that say a later time than the true one are taken to be of that one, by a further
+    commit; none is rewritten. This machine's clock has to be right.
+
+    Example:
+        lakeledger correct-clock --dry-run
+    """
+    if name is None and true_time is not None:
+        raise UsageError("--true-time is of one stream: name a table, or catalog")
+    latest = None if true_time is None else read_time(true_time)
+    lake = place.open()
+    found: list[dict[str, Any]] = []
+    for stream_name, stream in _streams(lake, name):
+        is_due = partial(_is_due, stream) if name is None else _always
+        if dry_run and is_due():
+            found.append(_facts(stream_name, stream.plan_clock_correction(latest)))
+        if not dry_run:
+            handle: Answers[Appended[Any]] = stream
+            ask = partial(_correct, stream, latest, is_due)
+            done = writing.once(handle, ["correct-clock", true_time], ask)
+            found += [] if done is None else _came_to(stream_name, stream, done)
+    place.screen.result(
+        {"dryRun": dry_run, "streams": found}, lambda to: _print_correction(to, found)
+    )
+
+
+def _streams(lake: Ledger, name: str | None) -> list[tuple[str, _Stream]]:
+    if name is not None:
+        return [(name, lake if name == _CATALOG else lake.table(name))]
+    return [(_CATALOG, lake), *((str(each), lake.table(each)) for each in lake.state.tables)]
+
+
+def _always() -> bool:
+    return True
+
+
+def _is_due(stream: _Stream) -> bool:
+    """Whether a stream that nobody named is so far ahead that it is corrected."""
+    try:
+        plan = stream.plan_clock_correction()
+    except InvalidChangeError:
+        return False
+    return is_far(plan.recorded_millis - plan.true_time_millis)
+
+
+def _correct(
+    stream: _Stream,
+    latest: datetime | int | None,
+    is_due: Callable[[], bool],
+    options: CommitOptions,
+) -> Appended[Any] | None:
+    return stream.correct_clock(latest, **options) if is_due() else None
+
+
+def _came_to(name: str, stream: _Stream, done: Appended[Any]) -> Iterator[dict[str, Any]]:
+    """Yield what a commit corrected; nothing where somebody else had done so meanwhile."""
+    log: StreamLog[Any, Any] = stream.log
+    for each in log.commit_at(done.version).transactions:
+        for event in each.events:
+            if isinstance(event, ClockCorrected):
+                then = at_version(log, done.version - 1)
+                plan = ClockPlan(
+                    event.first_version, then.version, then.effective_millis, event.true_time_millis
+                )
+                yield {**_facts(name, plan), "version": done.version, "repeated": done.repeated}
+
+
+def _facts(stream: str, plan: ClockPlan) -> dict[str, Any]:
+    return {
+        "stream": stream,
+        "firstVersion": plan.first_version,
+        "newestVersion": plan.newest_version,
+        "recordedMillis": plan.recorded_millis,
+        "trueTimeMillis": plan.true_time_millis,
+    }
+
+
+def _print_correction(screen: Screen, found: list[dict[str, Any]]) -> None:
+    if not found:
+        screen.line("no stream is ahead of this machine's clock; there is nothing to correct")
+    for each in found:
+        at = f" version {each['version']}" if "version" in each else ""
+        at += again(repeated=each.get("repeated", False))
+        screen.line(
+            f"{each['stream']}{at}: versions {each['firstVersion']} to {each['newestVersion']} say "
+            f"up to {moment(each['recordedMillis'])}, and took effect by "
+            f"{moment(each['trueTimeMillis'])} (UTC)"
+        )

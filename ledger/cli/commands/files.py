@@ -1,0 +1,159 @@
+"""Commands that register data files: `add-files`, `overwrite`, `delete-files`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ledger.cli.changes import key_and_value
+from ledger.cli.exits import UsageError
+from ledger.cli.options import CommitFlags, LedgerFlags, OnBranch, TableName
+from ledger.cli.phrases import committed, unchanged
+from ledger.decide.changes import Isolation
+from ledger.files.register import expand, ledger_names
+from ledger.log.request import Appended, CommitOptions
+from ledger.state.table import TableState
+from ledger.stores.file_access import open_location
+from ledger.table import Table
+from ledger.table_at import TableAt
+
+
+def add_files(
+    name: TableName,
+    /,
+    *paths: Annotated[str, Parameter(help="Parquet files, folders or globs; paths or URLs.")],
+    new: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Leave out those that the table has; where it has all, nothing is written.",
+        ),
+    ] = False,
+    branch: OnBranch = None,
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Register existing Parquet files as one snapshot; only their footers are read.
+
+    Partition values come from KEY=VALUE folders in the paths.
+
+    Example:
+        lakeledger add-files shop.flights try/january.parquet
+
+        lakeledger add-files shop.flights try/january.parquet --new
+    """
+    if not paths:
+        raise UsageError("no files are named; give files, folders or globs")
+    if new and branch is not None:
+        raise UsageError("--new looks at what main has; leave it out with --branch")
+    table = place.table(name)
+    screen = place.screen
+    line = table if branch is None else table.branch(branch)
+    with screen.progress("reading footers") as told:
+
+        def ask_new(options: CommitOptions) -> Appended[TableState] | None:
+            coming = table.new_files(paths)
+            return table.add_files(coming, told, **options) if coming else None
+
+        if new:
+            appended = writing.once(table, ["add-files", "--new", paths], ask_new)
+        else:
+            appended = line.add_files(paths, told, **writing.options())
+    if appended is None:
+        unchanged(screen, table, "it has all of these files")
+        return
+    committed(screen, table, appended, writing)
+
+
+def overwrite(
+    name: TableName,
+    /,
+    *paths: Annotated[str, Parameter(help="Parquet files, folders or globs; paths or URLs.")],
+    where: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative="",
+            show_default=False,
+            help="KEY=VALUE of a partition: only its files go; repeatable.",
+        ),
+    ] = (),
+    isolation: Annotated[
+        Isolation,
+        Parameter(help="Whether a file that somebody adds there meanwhile is a conflict."),
+    ] = "serializable",
+    branch: OnBranch = None,
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Put files in the place of what is in a table, or in one of its partitions.
+
+    One snapshot; nothing is deleted on disk. Without files the partitions named are emptied.
+
+    Example:
+        lakeledger overwrite shop.flights try/new-year.parquet
+    """
+    if not paths and not where:
+        raise UsageError("overwrite what? give files, or --where KEY=VALUE to empty a partition")
+    table = place.table(name)
+    screen = place.screen
+    values = dict(key_and_value(each) for each in where) or None
+    line = table if branch is None else table.branch(branch)
+    # A digest of values would let anybody try them, where they can be erased.
+    said = sorted(values or ()) if table.state.keeps_outside else values
+    with screen.progress("reading footers") as told:
+        done = writing.once(
+            table,
+            ["overwrite", paths, said, isolation, branch],
+            lambda options: line.overwrite(
+                table.data_files(paths, told) if paths else (),
+                where=values,
+                isolation=isolation,
+                **options,
+            ),
+        )
+    committed(screen, table, done, writing)
+
+
+def delete_files(
+    name: TableName,
+    /,
+    *paths: Annotated[
+        str, Parameter(help="Live files: paths, globs or URLs, or as the table has them.")
+    ],
+    branch: OnBranch = None,
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Take live files out of a table, as one snapshot; nothing is deleted on disk.
+
+    Example:
+        lakeledger delete-files shop.flights try/new-year.parquet
+    """
+    if not paths:
+        raise UsageError("no files are named; give the paths of live files")
+    table = place.table(name)
+    line = table if branch is None else table.branch(branch)
+    done = writing.once(
+        table,
+        ["delete-files", paths, branch],
+        lambda options: line.delete_files(_as_added(table, line.at(), paths, place), **options),
+    )
+    committed(place.screen, table, done, writing)
+
+
+def _as_added(table: Table, at: TableAt, paths: Sequence[str], place: LedgerFlags) -> list[str]:
+    """Return paths as the table has them; one that is in it as it was written stays so."""
+    live = table.live.lookup_at(list(paths), at.state)
+    options = place.storage_options()
+    names: list[str] = []
+    for path in paths:
+        if path in live:
+            names.append(path)
+            continue
+        there, inside = open_location(path, options)
+        files = expand([path], options).infos if set("*?[") & set(inside) else [inside]
+        names += [ledger_names(each, there, table.live.names)[0] for each in files]
+    return names

@@ -1,0 +1,186 @@
+"""The command `maintain`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Annotated, Any
+
+from attrs import frozen
+from cyclopts import Parameter
+
+from ledger.cli.options import LedgerFlags
+from ledger.cli.output import Screen
+from ledger.history.garbage import (
+    Orphan,
+    Unsealed,
+    orphaned_caches,
+    orphaned_changes,
+    orphaned_drafts,
+    orphaned_values,
+    remove,
+    unsealed,
+)
+from ledger.history.verify_subject import Subject
+from ledger.history.verify_surroundings import Births, NamedBirth
+from ledger.ledger import Ledger
+from ledger.log.codec import digest
+from ledger.log.request import now_millis
+from ledger.model.errors import LedgerError
+from ledger.model.messages import moment
+from ledger.opening.context import TableSetting
+from ledger.stores import Store
+from ledger.table import Table
+
+_WORDS = {
+    "changes": "a list of file changes that no commit names",
+    "draft": "a draft of a writer that did not finish",
+    "cache": "a cache of a dropped table",
+    "values": "who and why of a commit that never landed",
+}
+
+
+@frozen
+class _Removable:
+    """An orphan, the stream that it was of, and where it is."""
+
+    stream: str
+    store: Store
+    orphan: Orphan
+
+
+@frozen
+class _Sealed:
+    """A segment that was made, the stream that it is of, and where it is."""
+
+    stream: str
+    file: str
+    first: int
+    last: int
+
+
+def maintain(
+    *,
+    dry_run: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Only say what would be done.")
+    ] = False,
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Remove what nobody needs any more, seal what is missing; safe beside any writer.
+
+    What goes: drafts that writers left behind, lists of file changes that no commit names, and
+    caches of dropped tables, each after seven days. A table's own commits are the clock for its
+    lists: they go once its newest commit is seven days younger. No log, no checkpoint, nothing
+    that a commit names and no data file is ever removed.
+
+    What is made: segments, the runs of 800 commits as Parquet that replay, audit and Spark read
+    instead of 800 files, where the writers did not.
+
+    Example:
+        lakeledger maintain --dry-run
+    """
+    lake = place.with_caches().open()
+    setting = TableSetting(lake.log.store, place.storage_options(), author="")
+    removed: list[_Removable] = []
+    sealed: list[_Sealed] = []
+    with place.screen.progress("maintaining") as progress:
+        births = list(Births.of(read.commit for read in lake.log.commits(0, lake.state.version)))
+        for done, (subject, orphans) in enumerate(_streams(lake, births, setting), 1):
+            for each in orphans:
+                if not dry_run:
+                    remove(subject.store, each)
+                removed.append(_Removable(subject.name, subject.store, each))
+            for segment in unsealed(subject):
+                if not dry_run:
+                    subject.store.replace(segment.path, segment.body)
+                sealed.append(_of_segment(subject, segment))
+            progress(done, len(births) + 1)
+    document = {
+        "dryRun": dry_run,
+        "removed": [_document(each) for each in removed],
+        "sealed": [_sealed_document(each) for each in sealed],
+    }
+    place.screen.result(document, lambda to: _print(to, removed, sealed, dry_run=dry_run))
+
+
+def _streams(
+    lake: Ledger, births: list[NamedBirth], setting: TableSetting
+) -> Iterator[tuple[Subject[Any, Any], Iterator[Orphan]]]:
+    """Yield every stream, and what may go of it."""
+    now = now_millis()
+    catalog = Subject("catalog", lake.log, has_files=False)
+    yield catalog, _of_catalog(lake, births, setting, now)
+    for birth in births:
+        table = Table(birth.identifier, birth.path, setting)
+        subject = Subject(birth.name, table.log, has_files=True)
+        yield subject, _orphans(birth, subject, now)
+
+
+def _of_catalog(
+    lake: Ledger, births: list[NamedBirth], setting: TableSetting, now: int
+) -> Iterator[Orphan]:
+    yield from orphaned_drafts(lake.log.store, lake.log.layout.root, now)
+    if lake.is_erasable:
+        tables = (Table(each.identifier, each.path, setting).log for each in births)
+        with suppress(LedgerError, OSError):
+            # What cannot be read may name any of them.
+            yield from list(orphaned_values(lake.log.personal, [lake.log, *tables], now))
+
+
+def _orphans(birth: NamedBirth, subject: Subject[Any, Any], now: int) -> Iterator[Orphan]:
+    first = subject.store.read(subject.layout.commit(0))
+    if first is None or digest(first) != birth.digest:
+        # Whatever stands there is not this table's, and the catalog may name any place.
+        return
+    yield from orphaned_drafts(subject.store, subject.layout.folder, now)
+    yield from orphaned_changes(subject)
+    if birth.dropped_millis is not None:
+        yield from orphaned_caches(subject, birth.dropped_millis, now)
+
+
+def _document(removed: _Removable) -> dict[str, Any]:
+    orphan = removed.orphan
+    facts = {
+        "stream": removed.stream,
+        "kind": orphan.sort,
+        "file": f"{removed.store.url}/{orphan.path}",
+        "writtenMillis": orphan.written_millis,
+    }
+    return {key: value for key, value in facts.items() if value is not None}
+
+
+def _of_segment(subject: Subject[Any, Any], segment: Unsealed) -> _Sealed:
+    place = f"{subject.store.url}/{segment.path}"
+    return _Sealed(subject.name, place, segment.first, segment.last)
+
+
+def _sealed_document(sealed: _Sealed) -> dict[str, Any]:
+    return {
+        "stream": sealed.stream,
+        "file": sealed.file,
+        "firstVersion": sealed.first,
+        "lastVersion": sealed.last,
+    }
+
+
+def _print(
+    screen: Screen, removed: list[_Removable], sealed: list[_Sealed], *, dry_run: bool
+) -> None:
+    done = "would be removed" if dry_run else "removed"
+    counts = Counter(each.orphan.sort for each in removed)
+    if not removed:
+        screen.line(f"nothing {done}")
+    for sort, count in counts.items():
+        screen.line(f"{done}: {count:,} x {_WORDS[sort]}")
+    screen.table(
+        ("stream", "since (UTC)", "file"),
+        (
+            (each.stream, moment(each.orphan.written_millis or 0), each.orphan.path)
+            for each in removed
+        ),
+    )
+    for stream, count in Counter(each.stream for each in sealed).items():
+        screen.line(
+            f"{'would be sealed' if dry_run else 'sealed'}: {count:,} x a segment of {stream}"
+        )

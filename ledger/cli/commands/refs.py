@@ -1,0 +1,370 @@
+"""Commands about snapshots and refs: `tag`, `branch`, `rollback`, `expire`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from functools import partial
+from itertools import takewhile
+from typing import Annotated, Any
+
+from attrs import frozen
+from cyclopts import Parameter
+
+from ledger.cli.commands.show import BRANCH_COLUMNS, document_of_branch, row_of_branch
+from ledger.cli.exits import UsageError
+from ledger.cli.options import (
+    CommitFlags,
+    InstantFlags,
+    LedgerFlags,
+    OnBranch,
+    TableName,
+    branches_of,
+    one_or_more,
+    read_instant,
+    read_time,
+)
+from ledger.cli.output import Screen
+from ledger.cli.phrases import committed, unchanged
+from ledger.decide.changes import ExpireSnapshots
+from ledger.decide.snapshots import decide_expiry
+from ledger.events.iceberg import SnapshotsRemoved
+from ledger.events.snapshots import SnapshotsExpired
+from ledger.model.errors import NotFoundError
+from ledger.model.types import whole_number
+from ledger.state.table import TableState
+from ledger.table import Table
+
+
+def tag(  # noqa: PLR0913 - each is an option of the command
+    name: TableName,
+    tag_name: Annotated[str, Parameter(help="The tag's name.")],
+    /,
+    *,
+    snapshot: Annotated[int | None, Parameter(help="Its snapshot; the newest if left out.")] = None,
+    replace: Annotated[
+        bool,
+        Parameter(
+            negative="", show_default=False, help="Let an existing tag name another snapshot."
+        ),
+    ] = False,
+    delete: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Take the tag away.")
+    ] = False,
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Give a snapshot a name; a tagged snapshot outlives expiry.
+
+    Example:
+        lakeledger tag shop.flights january --snapshot 1
+    """
+    if delete and (replace or snapshot is not None):
+        raise UsageError("--delete takes neither --replace nor --snapshot")
+    table = place.table(name)
+    if delete:
+        appended = table.delete_tag(tag_name, **writing.options())
+    elif replace:
+        appended = table.replace_tag(tag_name, snapshot=snapshot, **writing.options())
+    else:
+        appended = table.create_tag(tag_name, snapshot=snapshot, **writing.options())
+    committed(place.screen, table, appended, writing)
+
+
+def rollback(
+    name: TableName,
+    /,
+    *,
+    snapshot: Annotated[int | None, Parameter(help="Whose contents to put back.")] = None,
+    tag: Annotated[str | None, Parameter(help="The same, by a tag's name.")] = None,
+    branch: OnBranch = None,
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    r"""Put a snapshot's contents back, as a new snapshot; history and schema stay as they are.
+
+    Example:
+        lakeledger rollback shop.flights --tag january \
+            --message "the whole month was wanted"
+    """
+    if (snapshot is None) == (tag is None):
+        raise UsageError("roll back to what? give either --snapshot N or --tag NAME")
+    table = place.table(name)
+    if branch is not None:
+        if snapshot is None:
+            raise UsageError("a branch goes back to a snapshot that it holds: --snapshot N")
+        appended = table.branch(branch).rollback(snapshot=snapshot, **writing.options())
+        committed(place.screen, table, appended, writing)
+        return
+    # A job that asks again and again leaves no snapshot where nothing changes.
+    if not writing.commit_id and _stands(table.state, snapshot, tag):
+        newest = table.state.last_snapshot_id
+        unchanged(place.screen, table, f"snapshot {newest} is its newest, so nothing changes")
+        return
+    appended = table.rollback(snapshot=snapshot, tag=tag, **writing.options())
+    committed(place.screen, table, appended, writing)
+
+
+def _stands(state: TableState, snapshot: int | None, tag: str | None) -> bool:
+    target = snapshot if tag is None else state.tag(tag).snapshot_id
+    return state.snapshot is not None and target == state.last_snapshot_id
+
+
+@frozen
+class Effect:
+    """What an expiry comes to.
+
+    Attributes:
+        before: Snapshots with smaller ids go.
+        gone: Those that can no longer be read, in order.
+        tagged: The ids of those that would go but for their tags, by tag; what branches begin with
+            stays, too.
+    """
+
+    before: int
+    gone: tuple[int, ...]
+    tagged: dict[str, int]
+
+    @classmethod
+    def of(
+        cls, state: TableState, before: int, fact: SnapshotsExpired | SnapshotsRemoved | None
+    ) -> Effect:
+        """Return what expiring the snapshots before one comes to in a state.
+
+        Args:
+            state: The state.
+            before: The oldest that stays.
+            fact: What is to be written; None for nothing.
+        """
+        older = [] if fact is None else [*_older(state, before)]
+        tagged = {
+            name: tag.snapshot_id
+            for name, tag in sorted(state.tags.items())
+            if tag.snapshot_id in older
+        }
+        kept = state.held_snapshot_ids
+        gone = tuple(each for each in older if each not in kept)
+        return cls(
+            before, fact.snapshot_ids if isinstance(fact, SnapshotsRemoved) else gone, tagged
+        )
+
+    @classmethod
+    def of_commit(cls, table: Table, version: int) -> Effect:
+        """Return what an expiry came to when it landed."""
+        state = table.at(version=version - 1).state
+        for transaction in table.log.commit_at(version).transactions:
+            for event in transaction.events:
+                if isinstance(event, SnapshotsExpired):
+                    return cls.of(state, event.earliest_snapshot_id, event)
+                if isinstance(event, SnapshotsRemoved):
+                    return cls(max(event.snapshot_ids) + 1, tuple(sorted(event.snapshot_ids)), {})
+        return cls.of(state, state.earliest_snapshot_id, None)
+
+
+def _older(state: TableState, before: int) -> Iterator[int]:
+    """Yield the snapshots that came before one and were not expired, oldest first."""
+    ids = reversed(state.snapshot_ids)
+    if not state.origin.has_ordered_ids:
+        return takewhile(lambda each: each != before, ids)
+    return (each for each in ids if state.earliest_snapshot_id <= each < before)
+
+
+def expire(  # noqa: PLR0913 - each is an option of the command
+    name: TableName,
+    /,
+    *,
+    before: Annotated[int | None, Parameter(help="Expire the snapshots with smaller ids.")] = None,
+    keep: Annotated[
+        int | None,
+        Parameter(validator=one_or_more, help="Expire all but the newest so many."),
+    ] = None,
+    older_than: Annotated[
+        str | None,
+        Parameter(help="A time, or 30d: expire what was replaced before it."),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        Parameter(negative="", show_default=False, help="Only say what would go, and what stays."),
+    ] = False,
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Expire a table's oldest snapshots; tagged ones stay, and no file is deleted.
+
+    What an expired snapshot held can still be read by --version.
+
+    Example:
+        lakeledger expire shop.flights --keep 10 --dry-run
+
+        lakeledger expire shop.flights --older-than 30d
+    """
+    if sum(each is not None for each in (before, keep, older_than)) != 1:
+        raise UsageError("expire which? give one of --before N, --keep N and --older-than TIME")
+    table = place.table(name)
+    first_kept = partial(_first_kept, table, before, keep, older_than)
+    document: dict[str, Any] = {"table": str(table.identifier), "dryRun": dry_run}
+    if dry_run or not writing.commit_id:
+        state = table.state
+        oldest = first_kept()
+        fact = decide_expiry(state, ExpireSnapshots(oldest))
+        effect = Effect.of(state, oldest, fact)
+        # A job that asks every hour leaves no commit where there is nothing to do.
+        if dry_run or fact is None:
+            document |= {**_facts(effect), "version": state.version}
+            title = f"{name} would lose"
+            if not dry_run:
+                title = f"{name} stays at version {state.version}: there is nothing to expire;"
+            place.screen.result(document, lambda to: _print(to, title, effect))
+            return
+    appended = writing.once(
+        table,
+        ["expire", before, keep, older_than],
+        lambda options: table.expire_snapshots(before=first_kept(), **options),
+    )
+    effect = Effect.of_commit(table, appended.version)
+    document |= {**_facts(effect), "version": appended.version, "repeated": appended.repeated}
+    title = f"{name} version {appended.version} lost"
+    if appended.repeated:
+        title = f"{name} version {appended.version}, committed before; nothing was written now;"
+    place.screen.result(document, lambda to: _print(to, title, effect))
+
+
+def _first_kept(table: Table, before: int | None, keep: int | None, older_than: str | None) -> int:
+    """Return the id of the oldest snapshot that is to stay."""
+    if before is not None:
+        return before
+    state = table.state
+    newest = state.last_snapshot_id
+    first = newest + 1 - keep if keep else _standing_at(table, read_time(older_than or ""))
+    return max(state.earliest_snapshot_id, first)
+
+
+def _standing_at(table: Table, moment: datetime | int) -> int:
+    """Return the id of the snapshot that stood at a time; 0 where there was none yet."""
+    try:
+        return table.at(timestamp=moment).state.last_snapshot_id
+    except NotFoundError:
+        return 0
+
+
+def _facts(effect: Effect) -> dict[str, Any]:
+    return {
+        "before": effect.before,
+        "expired": list(effect.gone),
+        "keptByTags": [
+            {"tagName": name, "snapshotId": snapshot_id}
+            for name, snapshot_id in effect.tagged.items()
+        ],
+    }
+
+
+def _print(screen: Screen, title: str, effect: Effect) -> None:
+    count = len(effect.gone)
+    said = f"{count:,} {'snapshot' if count == 1 else 'snapshots'}"
+    if count:
+        said += f" of those before {effect.before}: {_ranges(effect.gone)}"
+    screen.line(f"{title} {said}")
+    screen.table(("stays by its tag", "snapshot"), effect.tagged.items())
+
+
+def _ranges(ids: tuple[int, ...]) -> str:
+    """Return ascending ids as text.
+
+    >>> _ranges((1, 2, 3, 7))
+    '1 to 3, 7'
+    """
+    runs: list[list[int]] = []
+    for each in ids:
+        if runs and runs[-1][-1] == each - 1:
+            runs[-1][1:] = [each]
+        else:
+            runs.append([each])
+    return ", ".join(" to ".join(map(str, run)) for run in runs)
+
+
+def branch(  # noqa: PLR0913 - each is an option of the command
+    name: TableName,
+    branch_name: Annotated[
+        str | None,
+        Parameter(help="The branch's name; left out: list them.", completer=branches_of),
+    ] = None,
+    /,
+    *,
+    at: Annotated[
+        str | None,
+        Parameter(help="What it begins with: tag:NAME, snapshot:3, a version or time; now."),
+    ] = None,
+    reset: Annotated[
+        bool,
+        Parameter(negative="", show_default=False, help="Let one that is there begin anew."),
+    ] = False,
+    fast_forward: Annotated[
+        bool,
+        Parameter(negative="", show_default=False, help="Let main have what the branch shows."),
+    ] = False,
+    drop: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Take the branch away.")
+    ] = False,
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Make a branch: commits to it leave main as it is, until main is fast-forwarded to it.
+
+    Commit to it with --branch of add-files, overwrite, delete-files and rollback; read it with
+    --at branch:NAME.
+
+    Example:
+        lakeledger branch shop.flights audit
+
+        lakeledger branch shop.flights
+
+        lakeledger branch shop.flights audit --drop
+    """
+    table = place.table(name)
+    if sum((reset, fast_forward, drop)) > 1 or (at is not None and (fast_forward or drop)):
+        raise UsageError("name one of --reset, --fast-forward and --drop; --at is for new ones")
+    if branch_name is None:
+        if at is not None or reset or fast_forward or drop:
+            raise UsageError("which branch? name it behind the table")
+        _list(table, place.screen)
+        return
+    found = table.branch(branch_name)
+    options = writing.options()
+    if drop:
+        appended = found.delete(**options)
+    elif fast_forward:
+        appended = found.fast_forward(**options)
+    else:
+        begin = found.reset if reset else found.create
+        appended = writing.once(
+            table,
+            ["branch", branch_name, at, "reset" if reset else "create"],
+            lambda options: begin(snapshot=_snapshot(table, at), **options),
+        )
+    committed(place.screen, table, appended, writing)
+
+
+def _snapshot(table: Table, text: str | None) -> int | None:
+    """Return the snapshot of main that an instant shows; None for the newest."""
+    if text is None:
+        return None
+    number = whole_number(text)
+    named = read_instant(text) if number is None else {"version": number}
+    ago = named.pop("ago", None)
+    version = None if ago is None else InstantFlags.version_of(table, ago)
+    at = table.at(**named) if version is None else table.at(version=version)
+    if at.snapshot is None:
+        raise UsageError(f"--at {text}: there was no snapshot yet")
+    return at.snapshot.id
+
+
+def _list(table: Table, screen: Screen) -> None:
+    found = [each for _, each in sorted(table.state.branches.items())]
+    document = {"table": str(table.identifier), "branches": [*map(document_of_branch, found)]}
+
+    def text(to: Screen) -> None:
+        if not found:
+            to.line(f"{table.identifier} has no branches")
+        to.table(BRANCH_COLUMNS, map(row_of_branch, found))
+
+    screen.result(document, text)

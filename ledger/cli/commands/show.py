@@ -1,0 +1,350 @@
+"""Commands that show tables: `ls`, `show`, `head`, `report`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, time
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import msgspec
+from attrs import evolve
+from cyclopts import Parameter
+
+from ledger.cli.exits import UsageError
+from ledger.cli.options import (
+    InstantFlags,
+    LedgerFlags,
+    TableName,
+    named_so,
+    one_or_more,
+    tables_of,
+)
+from ledger.cli.output import Cell, Screen
+from ledger.cli.plugins import view
+from ledger.ledger import Ledger
+from ledger.model.errors import NotFoundError
+from ledger.model.messages import meant, moment, size
+from ledger.model.schema import Schema
+from ledger.model.snapshot import Branch, Tag
+from ledger.model.type_text import format_type
+from ledger.model.types import DataField, RowType
+from ledger.state.owner import LEDGER
+from ledger.table import Table
+from ledger.table_at import TableAt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def ls(
+    database: Annotated[str | None, Parameter(help="DATABASE; none: all of them.")] = None,
+    /,
+    *,
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """List databases with their tables and views.
+
+    Example:
+        lakeledger ls
+
+        lakeledger ls shop
+    """
+    lake = place.open()
+    listed(lake, lake.databases() if database is None else [database], place.screen)
+
+
+def listed(lake: Ledger, databases: list[str], screen: Screen) -> None:
+    """Print what stands in some databases.
+
+    Raises:
+        NotFoundError: One does not exist; the message names similar ones.
+    """
+    found = {each: (lake.tables(each), lake.views(each)) for each in databases}
+    document = {
+        "url": lake.url,
+        "databases": [
+            {"name": name, "tables": tables, "views": views}
+            for name, (tables, views) in found.items()
+        ],
+    }
+
+    def rows() -> Iterator[tuple[Cell, ...]]:
+        for name, (tables, views) in found.items():
+            kinds = [("table", each) for each in tables] + [("view", each) for each in views]
+            for kind, each in kinds or [("", "(empty)")]:
+                yield name, each, kind
+
+    def text(to: Screen) -> None:
+        to.line(lake.url)
+        to.table(("database", "name", "kind"), rows())
+        if not found:
+            to.line("no database yet; lakeledger create NAME makes one")
+
+    screen.result(document, text)
+
+
+def show(
+    name: Annotated[
+        str | None, Parameter(help="DATABASE.TABLE; less: what there is.", completer=tables_of)
+    ] = None,
+    /,
+    *,
+    when: InstantFlags = InstantFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Show a table at any instant: columns with their ids, options, snapshot, totals, tags.
+
+    By snapshot or tag the schema is the snapshot's; by version or timestamp the one current then.
+    In JSON, `table` and `tableSnapshot` are the DLF metadata API's objects.
+
+    Example:
+        lakeledger show
+
+        lakeledger show shop
+
+        lakeledger show shop.flights --at tag:january
+    """
+    named = when.named()
+    if named and (name is None or "." not in name):
+        raise UsageError("an instant is of one table; name the table, too")
+    lake = place.open()
+    if name is None or "." not in name:
+        known = lake.databases()
+        if name is not None and name not in known:
+            tables = named_so(lake, name)
+            hint = f"did you mean {' or '.join(tables)}?" if tables else meant(name, known)
+            raise NotFoundError(
+                f"database {name} does not exist; {hint} To show a table, write DATABASE.TABLE"
+            )
+        listed(lake, known if name is None else [name], place.screen)
+        return
+    table = lake.table(name)
+    at = when.of(table)
+    # A snapshot's tags came after it; at a version they are those of then.
+    of_snapshot = {"snapshot", "tag"} & named.keys()
+    tags = table.state.tags if of_snapshot or not named else at.tags
+    screen = place.screen
+    document = _document(lake, table, at, tags) if screen.output != "text" else {}
+    screen.result(document, lambda to: _print(to, f"{table.identifier}{when}", table, at, tags))
+
+
+def _document(lake: Ledger, table: Table, at: TableAt, tags: Mapping[str, Tag]) -> dict[str, Any]:
+    render = view("json")
+    state = evolve(table.log.personal.named(at.state), schema=at.schema)
+    document: dict[str, Any] = {
+        "identifier": render(table.identifier),
+        "version": at.version,
+        "owner": state.owner.document,
+        "table": render(view("table")(state, table.identifier, root_url=lake.url)),
+        "following": [each.document() for each in table.freshness()],
+        "tags": [
+            {"tagName": name, "snapshotId": each.snapshot_id} for name, each in sorted(tags.items())
+        ],
+    }
+    if state.branches:
+        document["branches"] = [
+            document_of_branch(each) for _, each in sorted(state.branches.items())
+        ]
+    snapshot = view("snapshot")(state)
+    return document if snapshot is None else {**document, "tableSnapshot": render(snapshot)}
+
+
+def _print(screen: Screen, title: str, table: Table, at: TableAt, tags: Mapping[str, Tag]) -> None:
+    changed_by = table.log.personal.name(at.state.updated_by)
+    screen.line(title, style="bold")
+    screen.facts(
+        {
+            "comment": at.schema.comment,
+            "location": table.location,
+            "version": at.version,
+            "changed": f"{moment(at.state.updated_at)} UTC by {changed_by}",
+            "schema": at.schema.id,
+            "owner": None if at.state.owner == LEDGER else str(at.state.owner),
+            "partitioned by": ", ".join(at.schema.partition_keys) or None,
+            "primary key": ", ".join(at.schema.primary_keys) or None,
+            **_contents(at),
+            **{f"{each.format} files": f"at {each}" for each in table.freshness()},
+        }
+    )
+    screen.table(("id", "column", "type", "default", "comment"), _columns(at.schema))
+    screen.table(("option", "value"), sorted(at.options.items()))
+    screen.table(
+        ("tag", "snapshot", "since (UTC)"),
+        (
+            (name, each.snapshot_id, moment(each.create_time_millis))
+            for name, each in sorted(tags.items())
+        ),
+    )
+    screen.table(
+        BRANCH_COLUMNS, [row_of_branch(each) for _, each in sorted(at.state.branches.items())]
+    )
+
+
+def _contents(at: TableAt) -> dict[str, Cell]:
+    if at.snapshot is None:
+        return {"snapshot": "none yet"}
+    return {
+        "snapshot": f"{at.snapshot.id} ({at.snapshot.commit_kind})",
+        "rows": at.totals.record_count,
+        "files": at.totals.file_count,
+        "size": size(at.totals.file_size_in_bytes),
+    }
+
+
+def _columns(schema: Schema) -> Iterator[tuple[Cell, ...]]:
+    for each in schema.fields:
+        yield from _column(each, "")
+
+
+def _column(field: DataField, indent: str) -> Iterator[tuple[Cell, ...]]:
+    row = field.type if isinstance(field.type, RowType) else None
+    text = format_type(field.type)
+    if row is not None:
+        text = "ROW" if row.nullable else "ROW NOT NULL"
+    yield field.id, f"{indent}{field.name}", text, field.default_value, field.description
+    for member in row.fields if row else ():
+        yield from _column(member, f"{indent}  ")
+
+
+BRANCH_COLUMNS = ("branch", "snapshot", "begins with", "rows", "files")
+
+
+def document_of_branch(branch: Branch) -> dict[str, Any]:
+    """Return what JSON says of a branch."""
+    return {
+        "branchName": branch.name,
+        "snapshotId": branch.head_id,
+        "baseSnapshotId": branch.base_snapshot_id,
+        "recordCount": branch.totals.record_count,
+        "fileCount": branch.totals.file_count,
+    }
+
+
+def row_of_branch(branch: Branch) -> tuple[str, str, str, int, int]:
+    """Return a row of `BRANCH_COLUMNS`."""
+    totals = branch.totals
+    # Ids are there to be copied.
+    ids = str(branch.head_id), str(branch.base_snapshot_id)
+    return (branch.name, *ids, totals.record_count, totals.file_count)
+
+
+def head(
+    name: TableName,
+    /,
+    *,
+    where: Annotated[
+        str | None, Parameter(help="A condition in SQL, such as \"id >= 5 AND name = 'a'\".")
+    ] = None,
+    columns: Annotated[
+        str | None, Parameter(help="Some columns only: a,b,addr.city; in the table's order.")
+    ] = None,
+    limit: Annotated[
+        int,
+        Parameter(alias="-n", validator=one_or_more, help="How many rows at most."),
+    ] = 10,
+    when: InstantFlags = InstantFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    r"""Show some rows of a table at any instant, read by PyIceberg.
+
+    The schema is the one of the instant, as with `show`. Brings the table's Iceberg files up to
+    date. In JSON, days, moments and decimals are text, bytes are hex, and maps are lists of
+    `{"key": ..., "value": ...}`.
+
+    Example:
+        lakeledger head shop.flights --where "dep_delay > 600" --limit 5
+
+        lakeledger head shop.flights --at tag:january \
+            --columns carrier,flight,dest --output json
+    """
+    at = when.of(place.table(name))
+    wanted = None if columns is None else [each.strip() for each in columns.split(",")]
+    rows = at.scan(where, wanted).update(limit=limit).to_arrow()
+    names: list[str] = rows.schema.names
+    found = list(
+        zip(
+            *([_plain(each) for each in column.to_pylist()] for column in rows.columns), strict=True
+        )
+    )
+    place.screen.result(
+        {
+            "table": name,
+            "version": at.version,
+            "snapshotId": None if at.snapshot is None else at.snapshot.id,
+            "schemaId": at.schema.id,
+            "columns": names,
+            "rows": [dict(zip(names, each, strict=True)) for each in found],
+        },
+        lambda screen: _text(screen, f"{name}{when}", at, rows.schema, found),
+    )
+
+
+def _text(
+    screen: Screen, title: str, at: TableAt, schema: pa.Schema, rows: Sequence[Sequence[Any]]
+) -> None:
+    import pyarrow.types as kinds
+
+    screen.line(title, style="bold")
+    are_numbers = (kinds.is_integer, kinds.is_floating, kinds.is_decimal)
+    numbers = [each.name for each in schema if any(is_one(each.type) for is_one in are_numbers)]
+    screen.table(schema.names, [[_cell(each) for each in row] for row in rows], numbers)
+    if not rows:
+        screen.line("no rows" if at.snapshot else "no rows: no snapshot yet")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of Arrow's as JSON has it."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, tuple):
+        return dict(zip(("key", "value"), map(_plain, value), strict=True))
+    return next((write(value) for kind, write in _WRITERS if isinstance(value, kind)), value)
+
+
+_WRITERS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (bytes, bytes.hex),
+    (float, lambda number: number if math.isfinite(number) else str(number)),
+    ((date, time), lambda moment: moment.isoformat()),
+    (Decimal, lambda number: f"{number:f}"),
+    (UUID, str),
+)
+
+
+def report(
+    name: Annotated[
+        str | None, Parameter(help="DATABASE.TABLE; none: the whole ledger.", completer=tables_of)
+    ] = None,
+    /,
+    *,
+    to: Annotated[
+        Path, Parameter(name=("--to", "-o"), help="The file; one that is there is replaced.")
+    ] = Path("report.html"),
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Write an audit page: one HTML file that needs no network and runs no script.
+
+    Changes with who and why, the schema at each point, columns' lives through their renames,
+    growth, partitions, snapshots, tags. Older history is told by month. It reads on a phone, on
+    paper and in the dark.
+
+    Example:
+        lakeledger report shop.flights -o flights.html
+    """
+    lake = place.open()
+    page = lake.report() if name is None else lake.table(name).report()
+    body = page.encode()
+    to.write_bytes(body)
+    document = {"table": name, "file": str(to), "bytes": len(body)}
+    place.screen.result(document, lambda screen: screen.line(f"{to}: {len(body):,} bytes"))

@@ -1,0 +1,440 @@
+"""The command `verify`.
+
+A format brings what keeps its files (`kept` of `ledger.formats`); what else there is to compare,
+the group `lakeledger.verifications` has by name. Either is an object with two functions of a table:
+
+- `verify(table)` says where the format's files are not what the ledger makes them, as an object
+  with the paths `missing`, `changed` and `foreign`, and the error `damage` where the log is not the
+  one any more that they were made of;
+- `rebuild(table)` restores them.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Annotated, Any, Final, Protocol, cast
+
+from attrs import evolve, field, frozen
+from cyclopts import Parameter
+
+from ledger.cli.options import LedgerFlags, tables_of
+from ledger.cli.output import Screen
+from ledger.formats import having, part
+from ledger.history.older import state_at_snapshot
+from ledger.history.verify import Verification, repair, unmet
+from ledger.history.verify_spans import Workers
+from ledger.history.verify_subject import REPAIR, Expected, Finding, Subject
+from ledger.history.verify_surroundings import (
+    Births,
+    DataFiles,
+    NamedBirth,
+    ahead,
+    disagreements,
+    given_back,
+    lost_values,
+)
+from ledger.ledger import Ledger
+from ledger.log.request import now_millis
+from ledger.model.errors import DamagedLogError, LedgerError, NotFoundError
+from ledger.model.names import Identifier
+from ledger.model.plugins import load, names
+from ledger.opening.context import TableSetting
+from ledger.relocation.moving import Tie, unfinished
+from ledger.state.table import TableState
+from ledger.table import Table
+
+_Flag = Parameter(negative="", show_default=False)
+_QUIET: Final = frozenset({"absent"})
+"""Of a dropped table nobody misses these."""
+
+
+_FIRST_NOTICE_S: Final = 2.0
+_NOTICE_S: Final = 10.0
+
+
+@contextmanager
+def _progress(screen: Screen, what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar, or say now and then how far it is where stderr is no terminal."""
+    due = time.monotonic() + _FIRST_NOTICE_S
+
+    with screen.progress(what) as bar:
+
+        def tell(done: int, of: int) -> None:
+            nonlocal due
+            bar(done, of)
+            now = time.monotonic()
+            if now >= due and done < of and not sys.stderr.isatty():
+                screen.notice(f"{what}: {done:,} of {of:,} commits")
+                due = now + _NOTICE_S
+
+        yield tell
+
+
+@frozen
+class _Found:
+    """A finding, the stream that it is about, and whether it was repaired."""
+
+    stream: str
+    finding: Finding
+    repaired: bool
+
+    @property
+    def fails(self) -> bool:
+        return self.finding.fails and not self.repaired
+
+    def document(self) -> dict[str, Any]:
+        finding = self.finding
+        facts = {
+            "stream": self.stream,
+            "kind": finding.kind,
+            "what": finding.what,
+            "file": finding.file,
+            "version": finding.version,
+            "advice": finding.advice,
+            "repaired": self.repaired,
+        }
+        return {key: value for key, value in facts.items() if value is not None}
+
+
+@frozen
+class _Run:
+    """One run over some streams of a ledger.
+
+    Attributes:
+        lake: The ledger.
+        setting: For tables that the catalog may not name any more.
+        repairs: Whether what is derived is restored.
+        looks_at_data: Whether data files are looked at, too.
+        screen: For progress.
+        workers: Processes for long logs.
+        expected: Heads noted elsewhere.
+        found: What was found so far.
+        verified: The streams looked at so far.
+    """
+
+    lake: Ledger
+    setting: TableSetting
+    repairs: bool
+    looks_at_data: bool
+    screen: Screen
+    workers: Workers
+    expected: Sequence[Expected]
+    found: list[_Found] = field(factory=list)
+    verified: list[tuple[Subject[Any, Any], Verification[Any, Any]]] = field(factory=list)
+
+    def everything(self) -> None:
+        """Verify the catalog, and every table that it ever named."""
+        for birth in self._catalog():
+            self._table(birth)
+        self._heads()
+
+    def one(self, name: str) -> None:
+        """Verify one table, and what the catalog says of it.
+
+        Raises:
+            NotFoundError: The catalog names no such table.
+        """
+        births = self._catalog()
+        birth = births.named(Identifier.parse(name))
+        if birth is None:
+            raise NotFoundError(f"table {name} does not exist; see: lakeledger show")
+        del self.verified[:]
+        self._table(birth)
+        self._heads()
+
+    def _catalog(self) -> Births:
+        births = Births()
+        subject = Subject("catalog", self.lake.log, has_files=False)
+        verification = Verification(subject, self.expected, births.learn, mends=self.repairs)
+        self._stream(subject, verification)
+        if verification.state is not None:
+            self.setting.whereabouts.learn(verification.state)
+        return births
+
+    def _table(self, birth: NamedBirth) -> None:
+        table = Table(birth.identifier, birth.path, self.setting)
+        subject = Subject(birth.name, table.log, has_files=True)
+        verification: Verification[Any, Any] = Verification(
+            subject, self.expected, mends=self.repairs, workers=self.workers
+        )
+        self._stream(subject, verification, quiet=_QUIET if birth.dropped_millis else frozenset())
+        for finding in disagreements(birth, subject, verification):
+            self._take(subject, finding)
+        if verification.version >= 0 and birth.dropped_millis is None:
+            self._projections(table, birth.name)
+            if verification.state is not None:
+                self._freshness(table, birth.name)
+        if self.looks_at_data and verification.state is not None:
+            self._data(table, subject, verification.state)
+
+    def _data(self, table: Table, subject: Subject[Any, Any], state: TableState) -> None:
+        with self.screen.progress(f"looking at the data files of {subject.name}") as progress:
+            table.log.refresh()
+            looking = DataFiles(
+                table.live,
+                partial(state_at_snapshot, table.log),
+                table.folder,
+                self.setting.file_access(table.folder),
+            )
+            for finding in looking.problems(state, progress):
+                self._take(subject, finding)
+
+    def _stream(
+        self,
+        subject: Subject[Any, Any],
+        verification: Verification[Any, Any],
+        quiet: frozenset[str] = frozenset(),
+    ) -> None:
+        self.verified.append((subject, verification))
+        for finding in given_back(subject, self.setting.patience) if self.repairs else ():
+            self.found.append(_Found(subject.name, finding, repaired=True))
+        with _progress(self.screen, f"verifying {subject.name}") as progress:
+            for finding in verification.run(progress):
+                if finding.kind not in quiet:
+                    self._take(subject, finding)
+        state = verification.state
+        if state is not None and state.keeps_outside:
+            for finding in lost_values(subject, state.version):
+                self._take(subject, finding)
+        late = None if state is None else ahead(subject, state, now_millis())
+        if late is not None:
+            self._take(subject, late)
+
+    def _take(self, subject: Subject[Any, Any], finding: Finding) -> None:
+        repaired = self.repairs and repair(subject, finding)
+        self.found.append(_Found(subject.name, evolve(finding, remedy=()), repaired))
+
+    def _projections(self, table: Table, name: str) -> None:
+        moved = {each.format: self._unfinished(table, each) for each in unfinished(table)}
+        for format_name, differing in differences(table):
+            findings = [moved[format_name]] if format_name in moved else differing
+            derived = any(each.kind == "derived" for each in findings)
+            done = self.repairs and derived
+            if done:
+                rebuild(table, format_name)
+            self.found.extend(
+                _Found(name, each, done and each.kind == "derived") for each in findings
+            )
+
+    def _unfinished(self, table: Table, tie: Tie) -> Finding:
+        """Return the finding that files were rendered for another place than the table's.
+
+        It fails where the ledger is recorded here, since readers of the files are misled; elsewhere
+        nobody has said yet what happened.
+        """
+        if self.setting.whereabouts.is_recorded_at(table.ledger_url):
+            one = f"lakeledger project {tie.format} {tie.table}"
+            advice = f"complete the move with: lakeledger move, or of these files with: {one}"
+            return Finding("derived", tie.what, table.location, None, advice)
+        advice = "say what happened with: lakeledger move, move --alias or move --copy"
+        return Finding("unfinished", tie.what, table.location, None, advice)
+
+    def _freshness(self, table: Table, name: str) -> None:
+        """Tell which followed formats lack commits; that fails nothing."""
+        for each in table.freshness():
+            if each.behind:
+                said = f"the {each.format} files stand at {each}"
+                advice = f"bring them on with: lakeledger follow {name} --once"
+                finding = Finding("unfinished", said, "", each.version, advice)
+                self.found.append(_Found(name, finding, repaired=False))
+
+    def _heads(self) -> None:
+        names = {subject.name for subject, _ in self.verified}
+        stream = names.pop() if len(names) == 1 else "ledger"
+        for finding in unmet(self.expected, self.verified):
+            self.found.append(_Found(stream, finding, repaired=False))
+
+
+def verify(
+    name: Annotated[
+        str | None, Parameter(help="DATABASE.TABLE; none: the whole ledger.", completer=tables_of)
+    ] = None,
+    /,
+    *,
+    expect: Annotated[
+        tuple[str, ...],
+        Parameter(negative="", show_default=False, help="A head noted elsewhere; repeatable."),
+    ] = (),
+    repair: Annotated[
+        bool, _Flag, Parameter(help="Restore what is derived, and log files that segments hold.")
+    ] = False,
+    data: Annotated[
+        bool,
+        _Flag,
+        Parameter(help="Look at the data files, too: that they are there, their sizes and rows."),
+    ] = False,
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Check that everything stands as it was written; exit 6 if not.
+
+    Reads every commit along its hashes and asks whether its facts can be so: ids and files named
+    once, sums, ids in their ranges. Reads the lists of files that commits name, and compares
+    checkpoints, key indexes, file runs, segments and projections with what the log makes them.
+    A log whose newest commit is ahead of this machine's clock does not pass either: one of the two
+    is wrong (correct-clock).
+
+    Nothing is changed but by --repair: it restores what is derived, and gives back, byte for byte,
+    commits that are gone from a log and that its segments hold. It rewrites no log.
+    A long log is shared between processes, as many as there are processors.
+
+    The last lines are the heads. Keep them elsewhere: a log that was cut, or rewritten whole, shows
+    only against such a head (--expect VERSION:sha256:HEX, or sha256:HEX).
+
+    Example:
+        lakeledger verify
+
+        lakeledger verify shop.flights
+    """
+    heads = [Expected.parse(each) for each in expect]
+    lake = place.with_caches().open()
+    setting = TableSetting(
+        lake.log.store,
+        place.storage_options(),
+        author="",
+        allowed=lake.setting.allowed,
+        whereabouts=lake.setting.whereabouts,
+    )
+    with Workers(setting.options_for) as workers:
+        run = _Run(lake, setting, repair, data, place.screen, workers, heads)
+        if name is None:
+            run.everything()
+        else:
+            run.one(name)
+    place.screen.result(_document(run), lambda to: _print(to, run))
+    _fail(run)
+
+
+def _fail(run: _Run) -> None:
+    failures = [each for each in run.found if each.fails]
+    if not failures:
+        return
+    first = failures[0]
+    at = "" if first.finding.version is None else f" version {first.finding.version}"
+    others = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+    raise DamagedLogError(
+        f"{first.stream}{at}: {first.finding.file}: {first.finding.what}{others}; "
+        f"{first.finding.advice}",
+        first.finding.file,
+    )
+
+
+def _heads(run: _Run) -> Iterator[dict[str, Any]]:
+    for subject, verification in run.verified:
+        yield {
+            "stream": subject.name,
+            "location": f"{subject.store.url}/{subject.layout.root}",
+            "version": verification.version,
+            "head": verification.digest,
+        }
+
+
+def _document(run: _Run) -> dict[str, Any]:
+    return {
+        "sound": not any(each.fails for each in run.found),
+        "findings": [each.document() for each in run.found],
+        "streams": list(_heads(run)),
+    }
+
+
+def _print(screen: Screen, run: _Run) -> None:
+    for each in run.found:
+        finding = each.finding
+        at = "" if finding.version is None else f", version {finding.version}"
+        screen.line(f"{'repaired' if each.repaired else finding.kind}: {each.stream}{at}")
+        screen.line(f"  {finding.file}" if finding.file else "  (no file)")
+        screen.line(f"  {finding.what}")
+        if not each.repaired:
+            screen.line(f"  {finding.advice}")
+    for head in _heads(run):
+        digest = head["head"] or "does not fit"
+        screen.line(f"{head['stream']}  {head['version']}:{digest}")
+    if not run.found:
+        count = len(run.verified)
+        logs = "the log is" if count == 1 else f"all {count} logs are"
+        screen.notice(f"{logs} as written; keep what stands above elsewhere, for --expect")
+
+
+GROUP = "lakeledger.verifications"
+"""Of what is compared besides the files of formats, such as statistics."""
+
+
+class FormatFindings(Protocol):
+    """Where a format's files are not what the ledger makes them, by path below the location."""
+
+    @property
+    def missing(self) -> Sequence[str]:
+        """Files that should be there."""
+
+    @property
+    def changed(self) -> Sequence[str]:
+        """Files that are other bytes."""
+
+    @property
+    def foreign(self) -> Sequence[str]:
+        """Files that the ledger did not project."""
+
+    @property
+    def unsaid(self) -> Sequence[str]:
+        """What the format has no word for, in a sentence each."""
+
+    @property
+    def damage(self) -> DamagedLogError | None:
+        """The error that the log is not the one any more that the files were made of."""
+
+
+class FormatVerifier(Protocol):
+    """What a projection offers."""
+
+    def verify(self, table: Table) -> FormatFindings:
+        """Compare what stands on the store with what the ledger says."""
+
+    def rebuild(self, table: Table) -> object:
+        """Restore what is missing or changed."""
+
+
+def _format(name: str) -> FormatVerifier:
+    offered: Any = part(name, "kept") if name in having("kept") else load(GROUP, name)
+    return cast(FormatVerifier, offered)
+
+
+def differences(table: Table) -> Iterator[tuple[str, list[Finding]]]:
+    """Yield for every installed format what is wrong with a table's files of it."""
+    for name in sorted({*having("kept"), *names(GROUP)}):
+        try:
+            found = _format(name).verify(table)
+            if found.damage is not None:
+                # Files that are made of what is left would hide that something is gone.
+                raise found.damage
+        except DamagedLogError as error:
+            yield name, [Finding("damage", f"{name}: {error.message}", error.file, None)]
+            continue
+        except LedgerError as error:
+            where = table.location
+            advice = "see the message"
+            yield name, [Finding("unfinished", f"{name}: {error.message}", where, None, advice)]
+            continue
+        yield name, list(_findings(name, found))
+
+
+def rebuild(table: Table, name: str) -> None:
+    """Restore a table's files of a format."""
+    _format(name).rebuild(table)
+
+
+def _findings(name: str, found: FormatFindings) -> Iterator[Finding]:
+    for path in found.missing:
+        yield Finding("derived", f"the {name} file is missing", path, None, REPAIR)
+    for path in found.changed:
+        said = f"the {name} file is other than the ledger makes it"
+        yield Finding("derived", said, path, None, REPAIR)
+    for path in found.foreign:
+        yield Finding("foreign", f"the ledger did not project this {name} file", path, None, _LOOK)
+    for said in found.unsaid:
+        yield Finding("unsaid", said, "", None, "nothing needs to be done")
+
+
+_LOOK = "look at it; repairing takes it away, as a leftover"

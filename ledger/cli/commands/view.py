@@ -1,0 +1,229 @@
+"""The command `view`: create, alter, rename, drop, show and list views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from ledger.cli import families
+from ledger.cli.changes import key_and_value
+from ledger.cli.commands.tables import Columns
+from ledger.cli.exits import UsageError
+from ledger.cli.options import CommitFlags, LedgerFlags, as_written, pairs
+from ledger.cli.output import Screen
+from ledger.cli.phrases import again, committed
+from ledger.cli.plugins import view as plugged
+from ledger.events.catalog import AddDialect, DropDialect, UpdateDialect, ViewChange
+from ledger.events.schema import RemoveOption, SetOption, UpdateComment
+from ledger.model.messages import moment
+from ledger.model.schema import ViewSchema
+from ledger.model.type_text import format_type
+from ledger.state.catalog import ViewEntry
+
+_MANY = Parameter(negative="", show_default=False)
+_NAME = Parameter(help="DATABASE.VIEW.")
+
+_CHANGES: dict[str, Callable[[str], ViewChange]] = {
+    "--set": lambda text: SetOption(*key_and_value(text)),
+    "--unset": RemoveOption,
+    "--comment": UpdateComment,
+    "--add-dialect": lambda text: AddDialect(*key_and_value(text)),
+    "--update-dialect": lambda text: UpdateDialect(*key_and_value(text)),
+    "--drop-dialect": DropDialect,
+}
+
+
+def register(app: App) -> None:
+    """Add the commands to the app."""
+    family = families.family(
+        app,
+        "view",
+        text="Create, alter, rename, drop, show and list views.",
+        example="lakeledger view create shop.all --query 'SELECT * FROM orders'",
+    )
+    for name, command in (
+        ("create", create),
+        ("alter", alter),
+        ("rename", rename),
+        ("show", show),
+        ("list", list_views),
+        ("drop", drop),
+    ):
+        families.add(family, name, command)
+
+
+def create(  # noqa: PLR0913 - each is an option of the command
+    name: Annotated[str, _NAME],
+    /,
+    *,
+    query: Annotated[str, Parameter(help="The query.")],
+    column: Annotated[
+        tuple[str, ...],
+        _MANY,
+        Parameter(help="\"NAME TYPE [COMMENT 'text']\" of the query's result; repeatable."),
+    ] = (),
+    dialect: Annotated[
+        tuple[str, ...], _MANY, Parameter(help="ENGINE=QUERY, where it differs; repeatable.")
+    ] = (),
+    option: Annotated[tuple[str, ...], _MANY, Parameter(help="KEY=VALUE; repeatable.")] = (),
+    comment: Annotated[str | None, Parameter(help="The view's comment.")] = None,
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    r"""Create a view: a query under a name, in as many dialects as engines need.
+
+    Example:
+        lakeledger view create shop.late --column "flight INT" \
+            --query "SELECT flight FROM flights WHERE dep_delay > 60" \
+            --dialect "spark=SELECT flight FROM shop.flights"
+    """
+    schema = ViewSchema(
+        fields=Columns(column=column).to_schema().fields if column else (),
+        query=query,
+        dialects=dict(key_and_value(each) for each in dialect),
+        comment=comment,
+        options=dict(key_and_value(each) for each in option),
+    )
+    lake = place.open()
+    repeated = writing.landed(lake)
+    entry = lake.create_view(name, schema, **writing.options())
+    document = {"view": str(entry.identifier), "id": entry.view_id, "repeated": repeated}
+    place.screen.result(
+        document,
+        lambda to: to.line(f"created view {entry.identifier}{again(repeated=repeated)}"),
+    )
+
+
+def alter(
+    name: Annotated[str, _NAME],
+    /,
+    *,
+    change: Annotated[
+        tuple[str, ...],
+        # One parameter under many names: so the order of the command line is kept.
+        Parameter(name=tuple(_CHANGES), converter=as_written, negative="", show=False),
+    ] = (),
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    r"""Change a view's options, comment or dialects: all changes land in one commit, or none.
+
+    | change | meaning |
+    |---|---|
+    | `--set KEY=VALUE`, `--unset KEY` | options |
+    | `--comment TEXT` | the comment |
+    | `--add-dialect ENGINE=QUERY` | say the query for one more engine |
+    | `--update-dialect ENGINE=QUERY` | say it otherwise |
+    | `--drop-dialect ENGINE` | say it no longer |
+
+    Example:
+        lakeledger view alter shop.late --comment "an hour and more" \
+            --drop-dialect spark
+    """
+    changes = [_change(option, value) for option, value in pairs(change)]
+    if not changes:
+        raise UsageError('no change is named; for example --comment "what it is for"')
+    lake = place.open()
+    committed(place.screen, lake, lake.alter_view(name, changes, **writing.options()), writing)
+
+
+def _change(option: str, value: str) -> ViewChange:
+    try:
+        return _CHANGES[option](value)
+    except UsageError as error:
+        form = "ENGINE=QUERY" if "dialect" in option else "KEY=VALUE"
+        raise UsageError(f"{option}: {value!r} is not {form}") from error
+
+
+def rename(
+    name: Annotated[str, _NAME],
+    new_name: Annotated[str, Parameter(help="DATABASE.NEW_NAME.")],
+    /,
+    *,
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Give a view another name.
+
+    Example:
+        lakeledger view rename shop.late shop.very_late
+    """
+    lake = place.open()
+    done = lake.rename_view(name, new_name, **writing.options())
+    committed(place.screen, lake, done, writing)
+
+
+def drop(
+    name: Annotated[str, _NAME],
+    /,
+    *,
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Drop a view.
+
+    Example:
+        lakeledger view drop shop.very_late --message "nobody reads it"
+    """
+    lake = place.open()
+    committed(place.screen, lake, lake.drop_view(name, **writing.options()), writing)
+
+
+def show(
+    name: Annotated[str, _NAME],
+    /,
+    *,
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Show a view: its query, dialects, columns, options. In JSON, the DLF metadata API's object.
+
+    Example:
+        lakeledger view show shop.very_late
+    """
+    entry = place.open().view(name)
+    screen = place.screen
+    document = plugged("json")(plugged("view")(entry)) if screen.output != "text" else {}
+    screen.result(document, lambda to: _print(to, entry))
+
+
+def list_views(
+    database: Annotated[str, Parameter(help="DATABASE.")],
+    /,
+    *,
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """List the views of a database.
+
+    Example:
+        lakeledger view list shop
+    """
+    lake = place.open()
+    names = lake.views(database)
+
+    def text(to: Screen) -> None:
+        if not names:
+            to.line(f"{database} has no views")
+        entries = (lake.view(f"{database}.{each}") for each in names)
+        to.table(("view", "query"), ((each.identifier.name, each.schema.query) for each in entries))
+
+    place.screen.result({"database": database, "views": names}, text)
+
+
+def _print(screen: Screen, entry: ViewEntry) -> None:
+    view = entry.schema
+    screen.line(str(entry.identifier), style="bold")
+    screen.facts(
+        {
+            "comment": view.comment,
+            "changed": f"{moment(entry.audit.updated_at)} UTC by {entry.audit.updated_by}",
+            "query": view.query,
+        }
+    )
+    screen.table(("dialect", "query"), view.dialects.items())
+    screen.table(
+        ("column", "type", "comment"),
+        ((each.name, format_type(each.type), each.description) for each in view.fields),
+    )
+    screen.table(("option", "value"), view.options.items())

@@ -1,0 +1,110 @@
+"""The overview that `lakeledger --help` prints.
+
+It is the first thing that anybody asks, so it is drawn without cyclopts, which takes longer to
+import than all of this takes.
+"""
+
+from __future__ import annotations
+
+from textwrap import fill, wrap
+from typing import Final
+
+from rich.panel import Panel
+from rich.text import Text
+
+from ledger.cli.commands import SUMMARIES
+from ledger.cli.exits import MEANINGS
+from ledger.cli.output import result_console
+from ledger.cli.plugins import command_summaries
+
+PLUGINS: Final = "Look after formats"
+"""The family of what installed packages bring."""
+
+FAMILIES: Final = {
+    "Begin": ("quickstart", "init", "create", "import"),
+    "See what there is": ("ls", "show", "head", "snapshots"),
+    "Ask who changed what, and why": ("log", "diff", "blame", "replay", "report"),
+    "Change tables": ("alter", "plan", "sql", "rename", "drop", "view", "undo", "revert"),
+    "Change what is in them": (
+        "add-files",
+        "overwrite",
+        "delete-files",
+        "tag",
+        "branch",
+        "rollback",
+        "expire",
+    ),
+    PLUGINS: ("follow", "promote", "serve-table"),
+    "Look after a ledger": (
+        "verify",
+        "maintain",
+        "doctor",
+        "move",
+        "export",
+        "erase",
+        "correct-clock",
+    ),
+}
+"""The commands by what a person wants; where they are said, they stand as one begins."""
+
+_WITHOUT_COMMAND: Final = {
+    "--help": "Show this, or behind a command what it does, with examples.",
+    "--version": "Show which lakeledger this is.",
+    "--install-completion [SHELL]": "Let Tab complete commands, options, tables and tags.",
+}
+
+_WHAT: Final = "One append-only ledger of table changes; every format's metadata is a projection."
+
+_MORE: Final = (
+    "LAKELEDGER_URL or --ledger says where the ledger is: a folder, s3://..., gs://..., abfs://...",
+    "With --output json an error is one JSON object on stderr: error, kind, message, exitCode.",
+)
+
+
+def print_overview() -> None:
+    """Print it, as wide as the terminal is."""
+    console = result_console(width=None)
+    console.print(f"Usage: lakeledger COMMAND\n\n{_filled(_WHAT, console.width)}\n")
+    # A panel has a line and a space on either side.
+    console.print(Panel(_listed(console.width - 4), title="Commands", title_align="left"))
+    console.print("\nExit codes:\n")
+    for code, meaning in MEANINGS.items():
+        console.print(_filled(f"- {code}: {meaning}", console.width))
+    console.print()
+    for paragraph in _MORE:
+        console.print(f"{_filled(paragraph, console.width)}\n")
+    console.print("Example:\n\n    lakeledger quickstart")
+
+
+def _filled(text: str, width: int) -> str:
+    return fill(text, width, break_on_hyphens=False)
+
+
+def families() -> dict[str, dict[str, str]]:
+    """Return the summary of every command by its name, by what a person wants."""
+    brought = command_summaries()
+    listed = {
+        family: {name: SUMMARIES[name] for name in names} for family, names in FAMILIES.items()
+    }
+    listed[PLUGINS] |= brought
+    return listed
+
+
+def _listed(width: int) -> Text:
+    """Return all that can be asked for, its summaries behind the names, within a width."""
+    listed = families()
+    longest = max(len(name) for names in listed.values() for name in names)
+    indent = min(longest + 2, width // 3)
+    text = Text()
+    for heading, rows in {**listed, "Without a command": _WITHOUT_COMMAND}.items():
+        text.append(f"{heading}\n", style="bold")
+        for name, summary in rows.items():
+            lines = wrap(summary, max(width - indent, 1), break_on_hyphens=False)
+            if len(name) + 2 > indent:
+                text.append(f"{name}\n", style="cyan")
+            else:
+                text.append(f"{name:<{indent}}", style="cyan").append(f"{lines.pop(0)}\n")
+            text.append("".join(f"{'':<{indent}}{line}\n" for line in lines))
+        text.append("\n")
+    text.rstrip()
+    return text

@@ -1,0 +1,1 @@
+"""Decisions: requested changes, checked against a state, become events. Pure."""

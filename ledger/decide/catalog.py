@@ -1,0 +1,637 @@
+"""Decisions on the catalog: databases, tables, views, names and locations.
+
+Tables and views are followed by their ids, databases by their locations, which no other ever has:
+so nobody's request falls on something else that took the name meanwhile.
+
+Locations are compared folded, since some stores tell neither case nor Unicode's forms apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import UNSET
+
+from ledger.decide.bounds import check_view
+from ledger.decide.catalog_facts import Standing, takes_name
+from ledger.decide.catalog_requests import (
+    AliasLedger,
+    AlterDatabase,
+    AlterView,
+    CatalogRequest,
+    CopyLedger,
+    CreateDatabase,
+    CreateTable,
+    CreateView,
+    DropDatabase,
+    DropTable,
+    DropView,
+    EraseValues,
+    MoveLedger,
+    RenameTable,
+    RenameView,
+)
+from ledger.decide.clock import CorrectClock, decide_clock
+from ledger.decide.commit_policies import Asker, refuse_in_catalog
+from ledger.decide.personal_columns import refuse_unerasable
+from ledger.events.catalog import (
+    CatalogEvent,
+    DatabaseAltered,
+    DatabaseCreated,
+    DatabaseDropped,
+    LedgerCopied,
+    LedgerMoved,
+    PlaceAliased,
+    ValuesErased,
+    ViewAltered,
+    ViewCreated,
+    ViewDropped,
+    ViewRenamed,
+)
+from ledger.events.commit import Commit
+from ledger.events.table import ClockCorrected, TableCreated, TableDropped, TableName, TableRenamed
+from ledger.locations import escapes, folded, is_absolute, place_of
+from ledger.model.credentials import advice, carries_credentials
+from ledger.model.errors import (
+    AlreadyExistsError,
+    InvalidChangeError,
+    InvalidInputError,
+    NotFoundError,
+    TableDroppedError,
+)
+from ledger.model.names import MAX_NAME_LENGTH, Identifier
+from ledger.state.catalog import EMPTY_CATALOG, CatalogState, DatabaseEntry, ViewEntry
+from ledger.state.catalog_builder import (
+    VIEW_OPERATIONS,
+    asked_cells,
+    view_cell,
+    view_cells,
+    view_to_record,
+)
+
+
+def name_record(identifier: Identifier) -> TableName:
+    """Return the record of an identifier."""
+    return TableName(database_name=identifier.database, table_name=identifier.name)
+
+
+def check_free(identifier: Identifier, standing: Standing) -> None:
+    """Refuse a name that is unsafe or taken, or whose database does not exist.
+
+    Raises:
+        InvalidNameError: It is not a safe name.
+        NotFoundError: The database does not exist.
+        AlreadyExistsError: A table or view has it.
+        CommitConflictError: One of the two above, because of a winner.
+    """
+    identifier.checked()
+    database = identifier.database
+    try:
+        standing.state.database(database)
+    except NotFoundError as missing:
+        raise standing.refusal(
+            f"database {database}",
+            lambda event: isinstance(event, DatabaseDropped) and event.name == database,
+            missing,
+        ) from None
+    kind = standing.state.kind_of(identifier)
+    if kind is not None:
+        raise standing.refusal(
+            f"name {identifier}",
+            takes_name(identifier),
+            AlreadyExistsError(f"{kind} {identifier} exists already; choose another name"),
+        )
+
+
+def check_rename(
+    asked: Identifier,
+    now: Identifier,
+    standing: Standing,
+    renamed: Callable[[CatalogEvent], bool],
+) -> None:
+    """Refuse to rename what a winner gave another name.
+
+    Args:
+        asked: The name that it had when the writer asked.
+        now: The name that it has.
+        standing: What the request is decided on.
+        renamed: Whether an event renamed it.
+
+    Raises:
+        CommitConflictError: The two differ.
+    """
+    if asked != now:
+        refused = InvalidChangeError(f"{asked} is called {now} now; ask again if you still mean it")
+        raise standing.refusal(f"name {asked}", renamed, refused)
+
+
+def create_view(request: CreateView, standing: Standing) -> tuple[CatalogEvent, ...]:
+    """Return the creation of a view whose name and id are free."""
+    check_free(request.identifier, standing)
+    check_view(request.schema.fields)
+    holder = standing.state.view_by_id(request.view_id)
+    if holder is not None:
+        raise standing.refusal(
+            f"view id {request.view_id}",
+            lambda event: isinstance(event, ViewCreated) and event.view_id == request.view_id,
+            AlreadyExistsError(
+                f"view id {request.view_id} is {holder.identifier}'s; take a fresh one"
+            ),
+        )
+    event = ViewCreated(
+        identifier=name_record(request.identifier),
+        view_id=request.view_id,
+        schema=view_to_record(request.schema),
+    )
+    return (event,)
+
+
+def alter_view(request: AlterView, standing: Standing) -> tuple[CatalogEvent, ...]:
+    """Return those changes that do not hold already; a cell that a winner set is a conflict."""
+    view = _same_view(request.identifier, standing)
+    asked = asked_cells(request.changes)
+    now = view_cells(view.schema)
+    decided = set()
+    for cell, value in asked.items():
+        sets_it = _sets_cell(view.view_id, cell)
+        if not standing.changed_since(sets_it):
+            continue
+        if now.get(cell) != value:
+            refused = InvalidChangeError(
+                f"{cell} of view {view.identifier} is {now.get(cell)!r} now, not {value!r}; "
+                "look at it and ask again"
+            )
+            raise standing.refusal(f"view {view.identifier} {cell}", sets_it, refused)
+        decided.add(cell)
+    open_changes = [each for each in request.changes if view_cell(each) not in decided]
+    _check_dialects(view, open_changes)
+    pending = tuple(
+        each for each in open_changes if now.get(view_cell(each)) != asked[view_cell(each)]
+    )
+    if not pending:
+        return ()
+    name = name_record(view.identifier)
+    return (ViewAltered(identifier=name, view_id=view.view_id, changes=pending),)
+
+
+def rename_view(request: RenameView, standing: Standing) -> tuple[CatalogEvent, ...]:
+    """Return the rename of a view, unless it has that name."""
+    view = _same_view(request.source, standing)
+    if view.identifier == request.destination:
+        return ()
+    check_rename(
+        request.source,
+        view.identifier,
+        standing,
+        lambda event: isinstance(event, ViewRenamed) and event.view_id == view.view_id,
+    )
+    check_free(request.destination, standing)
+    source, destination = name_record(view.identifier), name_record(request.destination)
+    return (ViewRenamed(source=source, destination=destination, view_id=view.view_id),)
+
+
+def drop_view(request: DropView, standing: Standing) -> tuple[CatalogEvent, ...]:
+    """Return the drop of a view, unless a winner dropped it."""
+    view_id = standing.base.view(request.identifier).view_id
+    found = standing.state.view_by_id(view_id)
+    if found is None:
+        return ()
+    return (ViewDropped(identifier=name_record(found.identifier), view_id=view_id),)
+
+
+def _same_view(identifier: Identifier, standing: Standing) -> ViewEntry:
+    view_id = standing.base.view(identifier).view_id
+    found = standing.state.view_by_id(view_id)
+    if found is None:
+        raise standing.refusal(
+            f"view {identifier}",
+            lambda event: isinstance(event, ViewDropped) and event.view_id == view_id,
+            NotFoundError(f"view {identifier} was dropped; look again before you change it"),
+        )
+    return found
+
+
+def _sets_cell(view_id: str, cell: str) -> Callable[[CatalogEvent], bool]:
+    def test(event: CatalogEvent) -> bool:
+        if not isinstance(event, ViewAltered) or event.view_id != view_id:
+            return False
+        return any(view_cell(change) == cell for change in event.changes)
+
+    return test
+
+
+def _check_dialects(view: ViewEntry, changes: Iterable[Any]) -> None:
+    there = set(view.schema.dialects)
+    for change in changes:
+        wanted = VIEW_OPERATIONS[type(change)].dialect
+        if wanted is None:
+            continue
+        name = change.dialect
+        if wanted == "absent":
+            if name in there:
+                raise AlreadyExistsError(
+                    f"view {view.identifier} has dialect {name!r}; update it instead"
+                )
+            there.add(name)
+            continue
+        if name not in there:
+            raise NotFoundError(
+                f"view {view.identifier} has no dialect {name!r}, only "
+                f"{sorted(there)}; add it instead"
+            )
+        if VIEW_OPERATIONS[type(change)].value(change) is None:
+            there.discard(name)
+
+
+_SHORT_ID_DIGITS = 8
+_START = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:///?|/")
+
+
+def database_location(state: CatalogState, name: str) -> str:
+    """Return `<name>.db`, or `<name>-2.db`, `<name>-3.db`, ... where that was ever used."""
+    return next(path for path in _folders(name) if clash(state, path) is None)
+
+
+def table_location(state: CatalogState, database_path: str, name: str, table_id: str) -> str:
+    """Return `<database_path>/<name>`, with digits of the table's id where that was ever used.
+
+    Raises:
+        InvalidChangeError: Even the location with the whole id was used.
+    """
+    digits = "".join(char for char in table_id.lower() if char in "0123456789abcdef")
+    for suffix in ("", f"-{digits[:_SHORT_ID_DIGITS]}", f"-{digits}"):
+        path = f"{database_path}/{_fitted(name, suffix)}"
+        if clash(state, path) is None:
+            return path
+    raise InvalidChangeError(
+        f"every location for table {name!r} with id {table_id} was used; take a fresh table id"
+    )
+
+
+def external_location(path: str) -> str:
+    """Return the canonical form of a location that a user gave: no slash at its end.
+
+    Raises:
+        InvalidInputError: It is not absolute, or has empty, `.` or `..` segments, blanks outside or
+            control characters.
+
+    Example:
+        >>> external_location("s3://lake/orders/")
+        's3://lake/orders'
+    """
+    if carries_credentials(path):
+        raise InvalidInputError(f"location {advice(path)}")
+    start = _START.match(path)
+    if start is None or not path.isprintable() or path.strip() != path:
+        raise InvalidInputError(f"location {path!r} is not absolute; write /PATH or SCHEME://PATH")
+    segments = path[start.end() :].rstrip("/").split("/")
+    if escapes(path) or not {"", "."}.isdisjoint(segments):
+        raise InvalidInputError(
+            f"location {path!r} has an empty, '.' or '..' segment; spell it out"
+        )
+    return path.rstrip("/")
+
+
+def clash(state: CatalogState, path: str) -> str | None:
+    """Return the used location that `path` equals, lies in or contains; None when it is free.
+
+    A database's folder contains its tables, so lying in one is no clash.
+    """
+    if is_absolute(path):
+        place = place_of(path)
+        # The others lie below the ledger's root, which no table of another place may meet.
+        outside = (each for each in sorted(state.used_paths) if is_absolute(each))
+        return next((each for each in outside if place_of(each).meets(place)), None)
+    asked = folded(path)
+    for used in sorted(state.used_paths):
+        other = folded(used)
+        inside = "/" in other and asked.startswith(f"{other}/")
+        if other == asked or other.startswith(f"{asked}/") or inside:
+            return used
+    return None
+
+
+def _folders(name: str) -> Iterator[str]:
+    yield _fitted(name, ".db")
+    number = 2
+    while True:
+        yield _fitted(name, f"-{number}.db")
+        number += 1
+
+
+def _fitted(stem: str, suffix: str) -> str:
+    # File systems refuse longer names than this, and a name may already be that long.
+    room = MAX_NAME_LENGTH - len(suffix)
+    return stem.encode()[:room].decode(errors="ignore") + suffix
+
+
+def move_ledger(request: MoveLedger, standing: Standing) -> tuple[CatalogEvent, ...]:
+    """Return the event of a move; none where the ledger is said to be there already."""
+    if standing.state.place == request.place:
+        return ()
+    _refuse_other(request.was, standing)
+    return (LedgerMoved(request.place),)
+
+
+def alias_ledger(request: AliasLedger, standing: Standing) -> tuple[CatalogEvent, ...]:
+    """Return the event of another way to a ledger; none where it is known."""
+    state = standing.state
+    is_said = state.place == request.of
+    if request.place == request.of or (is_said and request.place in state.aliases):
+        return ()
+    _refuse_other(request.was, standing)
+    alias = PlaceAliased(request.place)
+    return (alias,) if is_said else (LedgerMoved(request.of), alias)
+
+
+def copy_ledger(request: CopyLedger, standing: Standing) -> tuple[CatalogEvent, ...]:
+    """Return the event that makes a ledger another one; external tables stay the original's."""
+    _refuse_other(request.was, standing)
+    without = (each.table_id for each in standing.state.tables.values() if is_absolute(each.path))
+    return (
+        LedgerCopied(
+            place=request.place,
+            ledger_id=request.ledger_id,
+            copied_from=request.copied_from,
+            without=tuple(sorted(without)),
+        ),
+    )
+
+
+def _refuse_other(was: str, standing: Standing) -> None:
+    """Refuse to say something of a place that somebody else has said another thing of meanwhile.
+
+    Raises:
+        CommitConflictError: The ledger moved or became a copy, between what was read and this.
+        InvalidChangeError: It did so before.
+    """
+    if standing.state.place != was:
+        raise standing.refusal(
+            "place",
+            _tells_place,
+            InvalidChangeError(
+                f"the ledger is said to be at {standing.state.place} by now; look at it with "
+                "lakeledger doctor, then ask again"
+            ),
+        )
+
+
+def _tells_place(event: CatalogEvent) -> bool:
+    return isinstance(event, LedgerMoved | LedgerCopied)
+
+
+_MOST_NAMES_SHOWN = 10
+
+
+class CatalogIntent:
+    """A request, ready to be decided on whatever state it meets.
+
+    Only the first state it meets is remembered: names in the request mean what they meant there.
+
+    Args:
+        request: It.
+        asker: Who wants it, for the rules of databases; None where nobody is to be judged.
+    """
+
+    base_version: int | None = None
+
+    def __init__(self, request: CatalogRequest, asker: Asker | None = None) -> None:
+        self.request = request
+        self._asker = asker
+        self._base: CatalogState | None = None
+
+    def meet(self, winners: Sequence[Commit[CatalogEvent]]) -> None:
+        """See `Intent`: there is nothing to have ready."""
+
+    def decide(
+        self, state: CatalogState | None, winners: Sequence[Commit[CatalogEvent]]
+    ) -> tuple[CatalogEvent, ...]:
+        """Return the events that the request becomes on `state`; none when it holds already.
+
+        Raises:
+            InvalidInputError: A name or location is unsafe, or the request breaks a rule.
+            NotFoundError: Something that it names does not exist.
+            AlreadyExistsError: A name that it wants is taken.
+            CommitConflictError: One of these, because of a winner; or a winner set the same cell
+                to another value.
+        """
+        standing = Standing(state or EMPTY_CATALOG, self._base or state or EMPTY_CATALOG, winners)
+        self._base = standing.base
+        events = decide(self.request, standing)
+        if self._asker is not None:
+            options = {name: each.options for name, each in standing.state.databases.items()}
+            refuse_in_catalog(options, events, self._asker)
+        return events
+
+
+def decide(request: CatalogRequest, standing: Standing) -> tuple[CatalogEvent, ...]:
+    """Return the events that a request becomes; a pure function, as `CatalogIntent.decide`."""
+    return DECIDED[type(request)](request, standing)
+
+
+def _erase(request: EraseValues, _standing: Standing) -> tuple[CatalogEvent, ...]:
+    table = UNSET if request.table_id is None else request.table_id
+    column = UNSET if request.field_id is None else request.field_id
+    return (ValuesErased(request.values, request.transactions, table, column),)
+
+
+def _correct_clock(request: CorrectClock, standing: Standing) -> tuple[CatalogEvent, ...]:
+    decided = decide_clock(standing.state, request)
+    other = standing.changed_since(
+        lambda event: (
+            isinstance(event, ClockCorrected) and event.true_time_millis != request.true_time_millis
+        )
+    )
+    if other:
+        raise standing.refusal(
+            "clock",
+            lambda event: isinstance(event, ClockCorrected),
+            InvalidChangeError("the catalog's clock was corrected; look at it, then ask again"),
+        )
+    return () if decided is None else (decided,)
+
+
+def _create_database(request: CreateDatabase, standing: Standing) -> tuple[CatalogEvent, ...]:
+    # An identifier's check knows that a dot ends a database's name; the table's name is any.
+    name = Identifier(request.name, "any").checked().database
+    if name in standing.state.databases:
+        if request.if_not_exists:
+            return ()
+        raise standing.refusal(
+            f"database {name}",
+            lambda event: isinstance(event, DatabaseCreated) and event.name == name,
+            AlreadyExistsError(f"database {name} exists already; open it or choose another name"),
+        )
+    path = database_location(standing.state, name)
+    return (DatabaseCreated(name=name, path=path, options=dict(sorted(request.options.items()))),)
+
+
+def _alter_database(request: AlterDatabase, standing: Standing) -> tuple[CatalogEvent, ...]:
+    name = request.name
+    both = sorted(set(request.removals) & set(request.updates))
+    if both:
+        raise InvalidChangeError(f"database {name}: {both} are both removed and set; choose one")
+    wanted: dict[str, str | None] = {**dict.fromkeys(request.removals), **request.updates}
+    now = _same_database(name, standing).options
+    pending = {key: value for key, value in wanted.items() if now.get(key) != value}
+    for key in pending:
+        _check_option(name, key, standing)
+    if not pending:
+        return ()
+    removals = tuple(sorted(key for key, value in pending.items() if value is None))
+    updates = {key: value for key, value in sorted(pending.items()) if value is not None}
+    return (DatabaseAltered(name=name, removals=removals, updates=updates),)
+
+
+def _check_option(name: str, key: str, standing: Standing) -> None:
+    def sets_it(event: CatalogEvent) -> bool:
+        if not isinstance(event, DatabaseAltered) or event.name != name:
+            return False
+        return key in event.removals or key in event.updates
+
+    if standing.changed_since(sets_it):
+        value = standing.state.database(name).options.get(key)
+        set_to = "was removed" if value is None else f"was set to {value!r}"
+        refused = InvalidChangeError(
+            f"option {key!r} of database {name} {set_to}; look at it and ask again"
+        )
+        raise standing.refusal(f"database {name} option {key}", sets_it, refused)
+
+
+def _same_database(name: str, standing: Standing) -> DatabaseEntry:
+    meant = standing.base.database(name)
+    found = standing.state.databases.get(name)
+    if found is None or found.path != meant.path:
+        raise standing.refusal(
+            f"database {name}",
+            lambda event: isinstance(event, DatabaseDropped) and event.name == name,
+            NotFoundError(f"database {name} was dropped; look again before you change it"),
+        )
+    return found
+
+
+def _drop_database(request: DropDatabase, standing: Standing) -> tuple[CatalogEvent, ...]:
+    name = request.name
+    meant = standing.base.database(name)
+    found = standing.state.databases.get(name)
+    if found is None or found.path != meant.path:
+        return ()
+    inside = standing.state.names_in(name)
+    if not inside:
+        return (DatabaseDropped(name=name),)
+    shown = ", ".join(str(each) for each in inside[:_MOST_NAMES_SHOWN])
+    more = f" and {len(inside) - _MOST_NAMES_SHOWN} more" if len(inside) > _MOST_NAMES_SHOWN else ""
+    raise standing.refusal(
+        f"database {name}",
+        lambda event: any(takes_name(each)(event) for each in inside),
+        InvalidChangeError(
+            f"database {name} is not empty: {shown}{more}; drop or move these first",
+            kind="ILLEGAL_STATE",
+        ),
+    )
+
+
+def _create_table(request: CreateTable, standing: Standing) -> tuple[CatalogEvent, ...]:
+    name = request.identifier
+    check_free(name, standing)
+    holder = standing.state.table_by_id(request.table_id)
+    if holder is not None:
+        raise standing.refusal(
+            f"table id {request.table_id}",
+            lambda event: isinstance(event, TableCreated) and event.table_id == request.table_id,
+            AlreadyExistsError(
+                f"table id {request.table_id} is {holder.identifier}'s; take a fresh one"
+            ),
+        )
+    if request.origin is UNSET and not standing.state.keeps_outside:
+        refuse_unerasable(request.schema.options)
+    event = TableCreated(
+        identifier=name_record(name),
+        table_id=request.table_id,
+        path=_table_path(request, standing),
+        schema=request.schema,
+        is_external=request.external_path is not None,
+        field_id_policy=request.field_id_policy,
+        partition_spec=request.partition_spec,
+        sort_order=request.sort_order,
+        origin=request.origin,
+    )
+    return (event,)
+
+
+def _table_path(request: CreateTable, standing: Standing) -> str:
+    name = request.identifier
+    if request.external_path is None:
+        database = standing.state.database(name.database)
+        return table_location(standing.state, database.path, name.name, request.table_id)
+    path = external_location(request.external_path)
+    used = clash(standing.state, path)
+    if used is None:
+        return path
+    raise standing.refusal(
+        f"location {used}",
+        lambda event: isinstance(event, TableCreated) and event.path == used,
+        InvalidChangeError(
+            f"location {path} of {name} meets {used}, which was given to a table before; "
+            "none is used twice, so choose another"
+        ),
+    )
+
+
+def _rename_table(request: RenameTable, standing: Standing) -> tuple[CatalogEvent, ...]:
+    meant = standing.base.table(request.source)
+    found = standing.state.table_by_id(meant.table_id)
+    if found is None:
+        raise standing.refusal(
+            f"table {request.source}",
+            lambda event: isinstance(event, TableDropped) and event.table_id == meant.table_id,
+            TableDroppedError(f"table {request.source} was dropped; it cannot be renamed"),
+        )
+    if found.identifier == request.destination:
+        return ()
+    check_rename(
+        request.source,
+        found.identifier,
+        standing,
+        lambda event: isinstance(event, TableRenamed) and event.table_id == meant.table_id,
+    )
+    check_free(request.destination, standing)
+    destination = name_record(request.destination)
+    source = name_record(found.identifier)
+    return (TableRenamed(source=source, destination=destination, table_id=meant.table_id),)
+
+
+def _drop_table(request: DropTable, standing: Standing) -> tuple[CatalogEvent, ...]:
+    found = standing.state.table_by_id(request.table_id)
+    if found is not None:
+        name: TableName = name_record(found.identifier)
+        return (TableDropped(identifier=name, table_id=request.table_id),)
+    if standing.base.table_by_id(request.table_id) is not None:
+        return ()
+    standing.state.table(request.identifier)
+    raise TableDroppedError(
+        f"table {request.identifier} with id {request.table_id} was dropped; another table has "
+        "its name now: open that one if you mean it"
+    )
+
+
+DECIDED: Mapping[type, Callable[[Any, Standing], tuple[CatalogEvent, ...]]] = {
+    CreateDatabase: _create_database,
+    AlterDatabase: _alter_database,
+    DropDatabase: _drop_database,
+    CreateTable: _create_table,
+    RenameTable: _rename_table,
+    DropTable: _drop_table,
+    CreateView: create_view,
+    AlterView: alter_view,
+    RenameView: rename_view,
+    DropView: drop_view,
+    MoveLedger: move_ledger,
+    AliasLedger: alias_ledger,
+    CopyLedger: copy_ledger,
+    EraseValues: _erase,
+    CorrectClock: _correct_clock,
+}
+"""How each kind of request is decided."""

@@ -1,0 +1,181 @@
+"""Operation rows of the catalog's events, and the state that requests are decided on.
+
+How requests become them is decided elsewhere: whoever reads a log needs none of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from attrs import frozen
+from msgspec import Struct, UnsetType
+
+from ledger.decide.snapshot_operations import says_correction, says_creation, says_drop
+from ledger.events import TableEvent
+from ledger.events import catalog as c
+from ledger.events import table as t
+from ledger.events.base import kind_of
+from ledger.events.catalog import CatalogEvent
+from ledger.events.commit import FORMAT, Commit, Transaction, said_by
+from ledger.events.table import ClockCorrected, TableCreated
+from ledger.model.errors import CommitConflictError, LedgerError
+from ledger.model.names import Identifier
+from ledger.state.catalog import CatalogState
+from ledger.state.catalog_builder import identifier_of
+
+
+class CatalogFact(Struct, frozen=True, kw_only=True):
+    """A kind of event of the catalog's stream.
+
+    Attributes:
+        says: What it did, for people.
+        names: The name that a table or view has after it; None after what names none.
+    """
+
+    says: Callable[[Any], str]
+    names: Callable[[Any], t.TableName] | None
+
+
+def _renamed(what: str, event: t.TableRenamed | c.ViewRenamed) -> str:
+    return f"renamed {what} {_name(event.source)} to {_name(event.destination)}"
+
+
+def _erased(event: c.ValuesErased) -> str:
+    if isinstance(event.field_id, UnsetType):
+        things = "authors, messages, maps of properties or values of columns"
+        return f"erased {event.values} {things}, of {event.transactions} changes"
+    column = f"column {event.field_id} of table {event.table_id}"
+    return f"erased {event.values} bounds and partition values of {column}"
+
+
+def _name(name: t.TableName) -> str:
+    return f"{name.database_name}.{name.table_name}"
+
+
+def _made(event: t.TableCreated | c.ViewCreated) -> t.TableName:
+    return event.identifier
+
+
+def _called(event: t.TableRenamed | c.ViewRenamed) -> t.TableName:
+    return event.destination
+
+
+CATALOG_FACTS: Mapping[type, CatalogFact] = {
+    c.DatabaseCreated: CatalogFact(says=lambda it: f"created database {it.name}", names=None),
+    c.DatabaseAltered: CatalogFact(
+        says=lambda it: f"changed options of database {it.name}", names=None
+    ),
+    c.DatabaseDropped: CatalogFact(says=lambda it: f"dropped database {it.name}", names=None),
+    t.TableCreated: CatalogFact(says=says_creation, names=_made),
+    t.TableRenamed: CatalogFact(says=partial(_renamed, "table"), names=_called),
+    t.TableDropped: CatalogFact(says=says_drop, names=None),
+    c.ViewCreated: CatalogFact(says=lambda it: f"created view {_name(it.identifier)}", names=_made),
+    c.ViewAltered: CatalogFact(says=lambda it: f"changed view {_name(it.identifier)}", names=None),
+    c.ViewRenamed: CatalogFact(says=partial(_renamed, "view"), names=_called),
+    c.ViewDropped: CatalogFact(says=lambda it: f"dropped view {_name(it.identifier)}", names=None),
+    c.LedgerMoved: CatalogFact(says=lambda it: f"moved the ledger to {it.place}", names=None),
+    c.PlaceAliased: CatalogFact(
+        says=lambda it: f"noted that {it.place} leads to the ledger, too", names=None
+    ),
+    c.LedgerCopied: CatalogFact(
+        says=lambda it: f"made this a copy of ledger {it.copied_from}, at {it.place}", names=None
+    ),
+    c.ValuesErased: CatalogFact(says=_erased, names=None),
+    ClockCorrected: CatalogFact(says=says_correction, names=None),
+}
+"""One row a kind of event."""
+
+
+@frozen
+class Standing:
+    """What a request is decided on.
+
+    Attributes:
+        state: The newest state known.
+        base: The state that the writer looked at when it asked.
+        winners: The commits between the two, oldest first.
+    """
+
+    state: CatalogState
+    base: CatalogState
+    winners: Sequence[Commit[CatalogEvent]]
+
+    def refusal(
+        self, cell: str, won: Callable[[CatalogEvent], bool], otherwise: LedgerError
+    ) -> LedgerError:
+        """Return the error to raise: a conflict when a winner made it so, else `otherwise`.
+
+        Args:
+            cell: What both writers wanted.
+            won: Whether an event is what stands in the way; the newest such is named.
+            otherwise: What is wrong, when it was so before the writer asked.
+        """
+        for commit in reversed(self.winners):
+            for transaction in reversed(commit.transactions):
+                for event in reversed(transaction.events):
+                    if won(event):
+                        author = said_by(transaction) or None
+                        message = _conflict_message(otherwise, event, commit.version, author)
+                        return CommitConflictError(message, cell, commit.version, author, event)
+        return otherwise
+
+    def changed_since(self, changed: Callable[[CatalogEvent], bool]) -> bool:
+        """Whether a winner holds an event like that."""
+        return any(
+            changed(event)
+            for commit in self.winners
+            for transaction in commit.transactions
+            for event in transaction.events
+        )
+
+
+def takes_name(identifier: Identifier) -> Callable[[CatalogEvent], bool]:
+    """Return the test for events after which something has that name."""
+
+    def test(event: CatalogEvent) -> bool:
+        names = CATALOG_FACTS[type(event)].names
+        return names is not None and identifier_of(names(event)) == identifier
+
+    return test
+
+
+def _conflict_message(
+    otherwise: LedgerError, event: CatalogEvent, version: int, author: str | None
+) -> str:
+    tag = kind_of(type(event))
+    who = author or "another writer"
+    return f"{otherwise.message} ({who} came first with {tag} in catalog version {version})"
+
+
+def first_commit(
+    catalog_commit: Commit[CatalogEvent],
+    event: TableCreated,
+    transaction: Transaction[CatalogEvent],
+) -> Commit[TableEvent]:
+    """Return version 0 of the table's stream, a pure function of the commit that created it.
+
+    Every writer that finds the file missing so writes the same bytes.
+
+    Args:
+        catalog_commit: The catalog's commit that created the table.
+        event: The creation.
+        transaction: The transaction of that commit which holds `event`.
+    """
+    born: Transaction[TableEvent] = Transaction(
+        id=transaction.id,
+        author=transaction.author,
+        message=transaction.message,
+        properties=transaction.properties,
+        outside=transaction.outside,
+        asked=transaction.asked,
+        effective_time_millis=transaction.effective_time_millis,
+        events=(event,),
+    )
+    return Commit(
+        format=FORMAT,
+        version=0,
+        time_millis=catalog_commit.time_millis,
+        transactions=(born,),
+    )

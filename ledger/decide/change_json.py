@@ -1,0 +1,377 @@
+"""SchemaChanges, layout changes and first schemas from and to JSON.
+
+SchemaChanges have DLF's `type` and Paimon's `action`; what only Iceberg has is written and read in
+DLF's manner, neither dialect having it. Reading takes both and ignores unknown keys; a log record,
+in contrast, is read strictly by its codec. Changes of layout no other program writes, so that a key
+that is unknown is refused.
+
+Source: Paimon's SchemaChange and the DLF metadata API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, get_args
+
+import msgspec
+from msgspec import Struct
+
+from ledger.decide import change_reading as read
+from ledger.decide.operation import SchemaOperation
+from ledger.decide.operations import BY_ASKED, operation
+from ledger.events.layout import ReplaceSortOrder, SpecChange, UpdatePartitionSpec
+from ledger.events.schema import AddColumn, Move, MoveType, SchemaChange, UpdateColumnPosition
+from ledger.model.errors import (
+    InvalidChangeError,
+    InvalidInputError,
+    InvalidTypeError,
+    UnsupportedError,
+)
+from ledger.model.messages import excerpt
+from ledger.model.names import whole_path
+from ledger.model.schema import Schema
+from ledger.model.type_json import field_from_json, type_to_wire
+from ledger.model.types import DataField, DataType
+
+
+def schema_from_json(obj: Mapping[str, Any], *, path: str = "$") -> Schema:
+    """Read `{fields, partitionKeys, primaryKeys, options, comment}`.
+
+    Types may be DLF's wrappers, Paimon's objects or text. Unknown keys are ignored; whether the
+    table can be is for `create_schema` to say.
+
+    Args:
+        obj: What the JSON decoder gave.
+        path: Where `obj` stands in the document, for messages.
+
+    Raises:
+        InvalidChangeError: It is no schema; the message names the place, like `$.fields[2].type`.
+
+    Example:
+        >>> schema_from_json({"fields": [{"id": 0, "name": "a", "type": "int"}]}).names
+        ('a',)
+    """
+    members = read.as_object(obj, path)
+    fields = members.get("fields")
+    if not isinstance(fields, list | tuple):
+        raise read.bad(f"{path}.fields", "is missing; give a list of columns")
+    return Schema(
+        fields=tuple(_field(each, f"{path}.fields[{i}]") for i, each in enumerate(fields)),
+        partition_keys=read.texts(members, "partitionKeys", path),
+        primary_keys=read.texts(members, "primaryKeys", path),
+        options=read.text_map(members, "options", path),
+        comment=read.optional_text(members, "comment", path),
+    )
+
+
+def _field(obj: object, path: str) -> DataField:
+    try:
+        return field_from_json(obj, path=path)
+    except InvalidTypeError as error:
+        raise InvalidChangeError(error.message) from error
+
+
+R = TypeVar("R", bound=Struct)
+
+__all__ = [
+    "Discriminator",
+    "schema_change_from_json",
+    "schema_change_to_json",
+    "schema_from_json",
+]
+
+Discriminator = Literal["type", "action"]
+_Json = Mapping[str, Any]
+_MOVE_TYPES: tuple[MoveType, ...] = get_args(MoveType)
+
+
+def schema_change_from_json(obj: Mapping[str, Any], *, path: str = "$") -> SchemaChange:
+    """Read a change from decoded JSON, of the DLF page or of Paimon's REST wire.
+
+    Types come out canonical, and a ROW without ids gets them. Absent optional keys and nulls read
+    as Paimon reads them: no comment, no move, `keepNullability` and `newNullability` false.
+
+    Args:
+        obj: What the JSON decoder gave.
+        path: Where `obj` stands in the document, for messages.
+
+    Raises:
+        InvalidChangeError: No such change; the message names the place, like `$.fieldNames`.
+
+    Example:
+        >>> change = schema_change_from_json(
+        ...     {"action": "addColumn", "fieldNames": ["a"], "dataType": "int"}
+        ... )
+        >>> change.data_type
+        'INT'
+    """
+    members = read.as_object(obj, path)
+    name = _kind(members, path)
+    reader = _READERS.get(name)
+    if reader is None:
+        raise read.bad(path, f"unknown change {excerpt(name)}; there are {', '.join(_READERS)}")
+    return reader(members, path)
+
+
+def schema_change_to_json(
+    change: SchemaChange, *, discriminator: Discriminator = "type"
+) -> dict[str, Any]:
+    """Return a change as plain JSON.
+
+    Args:
+        change: The change.
+        discriminator: "type" gives the DLF page's form and leaves absent keys out; what only
+            Iceberg has (`setIdentifierFields`, the `defaultValue` of `addColumn`) is said in the
+            same manner. "action" gives Paimon's wire form, in which absent keys are null.
+
+    Raises:
+        UnsupportedError: Paimon's wire form cannot say it: a nested column moves, or the change
+            is Iceberg's alone.
+
+    Example:
+        >>> from ledger.events.schema import UpdateComment
+        >>> schema_change_to_json(UpdateComment(), discriminator="action")
+        {'action': 'updateComment', 'comment': None}
+    """
+    # Through the bytes and back: `to_builtins` would leave tuples where JSON has lists.
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(change))
+    kind = plain.pop("type")
+    if discriminator == "type":
+        return {"type": kind, **plain, **_never_left_out(change)}
+    if isinstance(change, UpdateColumnPosition):
+        if len(change.field_names) > 1:
+            raise UnsupportedError(
+                f"Paimon's wire form moves top-level columns only, not "
+                f"{'.'.join(change.field_names)}"
+            )
+        return {"action": kind, "move": _full_move(change.move)}
+    refuse_iceberg_only(change, "Paimon's wire form")
+    full = {_camel(name): plain.get(_camel(name)) for name in change.__struct_fields__}
+    if isinstance(change, AddColumn):
+        del full["defaultValue"], full["fieldId"]
+    if isinstance(change, AddColumn) and change.move is not None:
+        full["move"] = _full_move(change.move)
+    return {"action": kind, **full, **_never_left_out(change)}
+
+
+def refuse_iceberg_only(change: object, where: str) -> None:
+    """Refuse to write what a document of Paimon's or DLF's has no word for.
+
+    Args:
+        change: What is to be written, a change or not.
+        where: Whose document, for the message.
+
+    Raises:
+        UnsupportedError: The change is Iceberg's alone.
+    """
+    row = BY_ASKED.get(type(change))
+    lacks = row.lacks(change) if isinstance(row, SchemaOperation) else None
+    if lacks is not None:
+        raise UnsupportedError(f"{where} {lacks}; commit this change through the ledger")
+
+
+def _never_left_out(change: SchemaChange) -> dict[str, Any]:
+    always = operation(change, SchemaOperation).always_written
+    return {_camel(each): getattr(change, each) for each in always}
+
+
+def _full_move(move: Move) -> dict[str, Any]:
+    return {
+        "fieldName": move.field_name,
+        "referenceFieldName": move.reference_field_name,
+        "type": move.type,
+    }
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(each.title() for each in rest)
+
+
+def _kind(obj: _Json, path: str) -> str:
+    kinds = {obj[key] for key in ("action", "type") if isinstance(obj.get(key), str)}
+    if len(kinds) != 1:
+        raise read.bad(path, f"needs one `type` (or `action`), such as addColumn; found {kinds}")
+    return str(kinds.pop())
+
+
+def _tag(kind: Any) -> str:
+    return str(kind.__struct_config__.tag)
+
+
+_READERS: dict[str, Callable[[_Json, str], SchemaChange]] = {
+    _tag(kind): row.reads for kind, row in BY_ASKED.items() if isinstance(row, SchemaOperation)
+}
+
+
+def as_change(given: SchemaChange | Mapping[str, Any]) -> SchemaChange:
+    """Return a change, given as such or as the JSON object of either dialect.
+
+    Raises:
+        InvalidChangeError: It is neither.
+    """
+    if isinstance(given, SchemaChange):
+        return well_formed(given)
+    if isinstance(given, Mapping):
+        return schema_change_from_json(given)
+    raise _no_change(given)
+
+
+def _no_change(given: object) -> InvalidChangeError:
+    return InvalidChangeError(
+        f"{excerpt(given)} is no SchemaChange; give one, such as "
+        "AddColumn(('name',), 'STRING'), or its JSON object"
+    )
+
+
+def well_formed(change: R) -> R:
+    """Return a change whose fields are of their types: as if its JSON had been read.
+
+    A column's name, or its path as text, is understood as a path, and a type as its wire form.
+
+    Raises:
+        InvalidChangeError: A field is of another type; the message names it.
+    """
+    if _is_plain(change):
+        return change
+    said = type(change).__name__
+    plain = {each: getattr(change, each) for each in change.__struct_fields__}
+    try:
+        for name in ("field_names", "source"):
+            if name in plain:
+                plain[name] = _as_path(plain[name])
+        for name in ("data_type", "new_data_type"):
+            if isinstance(plain.get(name), DataType):
+                plain[name] = type_to_wire(plain[name])
+        built = msgspec.to_builtins(type(change)(**plain), builtin_types=_NO_JSON)
+        read_back = msgspec.convert(built, type(change))
+    except (
+        msgspec.ValidationError,
+        TypeError,
+        OverflowError,
+        UnicodeError,
+        RecursionError,
+    ) as error:
+        raise InvalidChangeError(f"{said}: {error}") from error
+    except InvalidInputError as error:
+        raise InvalidChangeError(f"{said}: {error.message}") from error
+    return change if read_back == change else read_back
+
+
+def _is_plain(change: Struct) -> bool:
+    """Whether every field is a text, a truth, nothing, a path or a move, where it may be that.
+
+    Most changes are of these alone, and then there is nothing to write and to read back.
+    """
+    for name, kinds in _plain_kinds(type(change)):
+        value = getattr(change, name)
+        kind = type(value)
+        if kind not in kinds or (kind in _INSIDE and not _INSIDE[kind](value)):
+            return False
+    return True
+
+
+@lru_cache(maxsize=64)
+def _plain_kinds(change: type[Struct]) -> tuple[tuple[str, frozenset[type]], ...]:
+    """Return the fields of a class, each with the plain types that it may be of."""
+    return tuple(
+        (each.name, frozenset(_PLAIN[kind] for kind in _either(each.type) if kind in _PLAIN))
+        for each in msgspec.structs.fields(change)
+    )
+
+
+def _either(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if isinstance(kind, UnionType) else (kind,)
+
+
+_PLAIN: dict[Any, type] = {
+    str: str,
+    bool: bool,
+    NoneType: NoneType,
+    MoveType: str,
+    tuple[str, ...]: tuple,
+    Move: Move,
+}
+_TEXTS = {str}
+_INSIDE: dict[type, Callable[[Any], bool]] = {
+    tuple: lambda path: {*map(type, path)} <= _TEXTS,
+    Move: lambda move: move.type in _MOVE_TYPES and _is_plain(move),
+}
+"""What has to hold of what is inside."""
+
+# msgspec would write these as texts, and read the texts as if they had been given.
+_NO_JSON = (bytes, bytearray, datetime, date, time, timedelta, Decimal)
+
+
+def _as_path(given: Any) -> Any:
+    if isinstance(given, str):
+        return whole_path(given)
+    if isinstance(given, list | tuple):
+        return tuple(tuple(each) if isinstance(each, list) else each for each in given)
+    return given
+
+
+# Put together once: every commit asks.
+_Change = SchemaChange | UpdatePartitionSpec | ReplaceSortOrder
+
+_KINDS: dict[str, type[UpdatePartitionSpec | ReplaceSortOrder]] = {
+    "updatePartitionSpec": UpdatePartitionSpec,
+    "replaceSortOrder": ReplaceSortOrder,
+}
+# What msgspec knows of these classes is built here, since building it is not safe among threads.
+_BUILT = [msgspec.json.Decoder(each) for each in _KINDS.values()]
+
+
+def as_table_change(
+    given: SchemaChange | SpecChange | Mapping[str, Any],
+) -> SchemaChange | SpecChange:
+    """Return a change of the schema or the layout, given as such or as its JSON object.
+
+    Raises:
+        InvalidChangeError: It is neither.
+    """
+    if isinstance(given, _Change):
+        return well_formed(given)
+    if isinstance(given, Mapping):
+        return table_change_from_json(given)
+    raise _no_change(given)
+
+
+def table_change_from_json(obj: Any, *, path: str = "$") -> SchemaChange | SpecChange:
+    """Read a change of the schema or the layout from decoded JSON.
+
+    Args:
+        obj: What the JSON decoder gave.
+        path: Where `obj` stands in the document, for messages.
+
+    Raises:
+        InvalidChangeError: No such change; the message names the place.
+
+    Example:
+        >>> change = table_change_from_json({
+        ...     "type": "updatePartitionSpec",
+        ...     "updates": [
+        ...         {"type": "addPartitionField", "source": ["ts"], "transform": "day"},
+        ...         {"type": "removePartitionField", "name": "ts_hour"},
+        ...         {"type": "renamePartitionField", "name": "shard", "newName": "part"},
+        ...     ],
+        ... })
+        >>> change.updates[0].transform
+        'day'
+    """
+    kind = _KINDS.get(obj["type"]) if _says_type(obj) else None
+    if kind is None:
+        return schema_change_from_json(obj, path=path)
+    try:
+        return msgspec.convert(obj, kind)
+    except msgspec.ValidationError as error:
+        rule, _, place = str(error).partition(" - at `$")
+        raise InvalidChangeError(f"{path}{place.rstrip('`')}: {rule}") from error
+
+
+def _says_type(obj: object) -> bool:
+    return isinstance(obj, Mapping) and isinstance(obj.get("type"), str)

@@ -1,0 +1,312 @@
+"""Decisions on new columns and undropped columns: position, type, field ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import UNSET
+
+from ledger.decide import column_draft as directives
+from ledger.decide.bounds import next_id
+from ledger.decide.column_draft import Anchor, SchemaDraft, numbered, struct_around
+from ledger.decide.column_edits import check_default
+from ledger.decide.errors import argument, unsupported
+from ledger.decide.option_changes import option_event
+from ledger.decide.table_options import ColumnNames, comma_list
+from ledger.events.schema import AddColumn, ColumnAdded, ColumnUndropped, Move, UndropColumn
+from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, FormatError
+from ledger.model.messages import excerpt
+from ledger.model.type_json import type_from_wire, type_to_wire
+from ledger.model.types import DataField, DataType, type_places, walk_fields, walk_ids
+from ledger.state.columns import Level, PastColumn, Path, dotted, member_named
+
+MOST_SKIPPED_IDS = 10_000
+"""An id that is asked for lies at most so far ahead, so that nobody uses up a table's ids."""
+
+
+def decide_add(draft: SchemaDraft, change: AddColumn) -> Anchor:
+    """Add a column or a member of a ROW, at the place that flags and move give.
+
+    Raises:
+        InvalidChangeError: It is NOT NULL and older rows have no value for it, its default cannot
+            be read, or it stands below something that has no members.
+        FormatError: It has a default in a table that Paimon can read.
+        ColumnExistsError: The name is taken in that struct.
+        ColumnNotFoundError: A parent, or the move's reference, does not exist.
+    """
+    path = change.field_names
+    wanted, comment, edits = effective_column(draft, change)
+    _check_older_rows(draft, change, wanted)
+    siblings, parents = struct_around(draft, path)
+    name = path[-1]
+    if member_named(siblings, name) is not None:
+        raise ColumnExistsError(f"column {dotted(path)} exists already; choose another name")
+    move = change.move or _default_move(draft, path, siblings)
+    reference = _reference(move, siblings)
+    field_id, typed = _with_ids(draft, change, wanted)
+    owners = [each for each in parents if each is not None]
+    for key, value in edits:
+        draft.record(option_event(key, value))
+    draft.record(
+        ColumnAdded(
+            field_names=path,
+            data_type=type_to_wire(typed),
+            comment=comment,
+            move=move,
+            default_value=change.default_value,
+            field_id=field_id,
+            parent_id=owners[-1] if owners else UNSET,
+        )
+    )
+    assigned = tuple(each.id for each in walk_fields([DataField(field_id, name, typed)]))
+    return Anchor((*parents, None), reference, assigned=assigned)
+
+
+def _with_ids(draft: SchemaDraft, change: AddColumn, wanted: DataType) -> tuple[int, DataType]:
+    """Return the new column's id, and its type with ids: those asked for where all are new."""
+    highest, policy = draft.working.highest_field_id, draft.working.field_id_policy
+    if change.field_id is not None:
+        asked = [change.field_id, *walk_ids(wanted)]
+        room = range(highest + 1, highest + MOST_SKIPPED_IDS + 1)
+        fresh, _ = numbered(wanted, change.field_id, policy)
+        is_numbered = len(list(walk_ids(fresh))) == len(asked) - 1
+        if is_numbered and len(set(asked)) == len(asked) and all(each in room for each in asked):
+            return change.field_id, wanted
+    field_id = next_id(highest, policy, change.field_names)
+    return field_id, numbered(wanted, field_id, policy)[0]
+
+
+def _check_older_rows(draft: SchemaDraft, change: AddColumn, wanted: DataType) -> None:
+    name = dotted(change.field_names)
+    if change.default_value is not None:
+        if draft.rules.paimon:
+            raise read_as_null(name)
+        check_default(change.field_names, change.default_value, wanted)
+    if wanted.nullable:
+        return
+    if draft.rules.paimon:
+        raise argument(
+            f"column {name} cannot be added as NOT NULL: older rows have no value for it"
+        )
+    if change.default_value is None and not draft.rules.allow_incompatible:
+        raise argument(
+            f"column {name} cannot be added as NOT NULL: older rows have no value for it; give it "
+            "a default, or allow incompatible changes"
+        )
+
+
+def read_as_null(name: str) -> FormatError:
+    """Return the refusal of a column that older files would have to read as a default."""
+    rule = "a column that a file does not have reads as NULL, whatever its default"
+    alternative = (
+        "add it without a default and set the default for new rows afterwards, or take paimon out "
+        "of ledger.formats first"
+    )
+    return FormatError(
+        f"column {name} cannot be added with a default: in Paimon {rule}; {alternative}",
+        "paimon",
+        rule,
+        alternative,
+    )
+
+
+def effective_column(
+    draft: SchemaDraft, change: AddColumn
+) -> tuple[DataType, str | None, list[directives.OptionEdit]]:
+    """Return the type and comment that a column gets, and the options that its comment orders.
+
+    Comments order something in Paimon only.
+
+    Raises:
+        InvalidChangeError: The comment orders something that the column cannot be.
+    """
+    path, wanted = change.field_names, type_from_wire(change.data_type)
+    directive = directives.read_directive(change.comment) if draft.rules.paimon else None
+    if directive is None:
+        return wanted, change.comment, []
+    if len(path) != 1:
+        raise argument(f"column {dotted(path)} is nested: a comment directive works on top only")
+    edits = directives.listing(directive, path[0], draft.working.options)
+    return directives.directed_type(directive, path[0], wanted), directive.comment, edits
+
+
+def _default_move(
+    draft: SchemaDraft, path: tuple[str, ...], siblings: Sequence[DataField]
+) -> Move | None:
+    keys = draft.old.partition_keys
+    if len(path) > 1 or not keys or not draft.old_options.is_true("add-column-before-partition"):
+        return None
+    first = next((each.name for each in siblings if each.name in keys), None)
+    return None if first is None else Move(path[0], "BEFORE", first)
+
+
+def _reference(move: Move | None, siblings: Sequence[DataField]) -> int | None:
+    if move is None or move.type in {"FIRST", "LAST"}:
+        return None
+    reference = member_named(siblings, move.reference_field_name or "")
+    if reference is None:
+        raise ColumnNotFoundError(
+            f"column {move.reference_field_name} does not exist: "
+            f"{move.field_name} cannot go {move.type} it"
+        )
+    return reference.id
+
+
+def decide_undrop(draft: SchemaDraft, change: UndropColumn) -> Anchor:
+    """Bring a column back as it was last, under its own ids, and what options said of it.
+
+    It may be NULL where rows were written since that have no value for it.
+
+    Raises:
+        InvalidChangeError: The column stands, or what it stood in is gone; it has a default that
+            Paimon's readers do not know, or holds BLOBs and would be called otherwise.
+        ColumnExistsError: Its name is taken.
+        ColumnNotFoundError: No such column was ever dropped.
+    """
+    past = _past_column(draft, change)
+    around = _around(draft, past)
+    name = change.field_names[-1] if change.field_names else past.path[-1]
+    path = (*around, name)
+    _check_place(draft, change, past, path)
+    siblings, parents = struct_around(draft, path)
+    if member_named(siblings, name) is not None:
+        raise ColumnExistsError(
+            f"column {dotted(path)} exists already: rename it first, or bring the dropped one "
+            f"(id {past.field.id}) back under another name"
+        )
+    move = change.move or _move(past, name, [(each.id, each.name) for each in siblings])
+    owners = [each for each in parents if each is not None]
+    column = past.returned
+    draft.record(
+        ColumnUndropped(
+            field_names=path,
+            data_type=type_to_wire(column.type),
+            comment=column.description,
+            move=move,
+            default_value=column.default_value,
+            initial_default=column.initial_default,
+            field_id=column.id,
+            parent_id=owners[-1] if owners else UNSET,
+        )
+    )
+    if len(path) == 1 and draft.rules.paimon:
+        for key, value in _relisted(draft, past, name):
+            draft.record(option_event(key, value))
+    reference = None if change.move is None else _dropped_reference(change.move, draft, path)
+    return Anchor((*parents, None), reference, assigned=(column.id,))
+
+
+def _standing(draft: SchemaDraft) -> set[int]:
+    columns = draft.working.columns.values()
+    return {found for each in columns for found in (each.id, *walk_ids(each.type))}
+
+
+def _past_column(draft: SchemaDraft, change: UndropColumn) -> PastColumn:
+    standing, path = _standing(draft), change.field_names
+    if change.field_id is not None:
+        found = draft.past.by_id(change.field_id)
+        if change.field_id in standing:
+            there = ColumnNames(tuple(draft.working.columns.values())).path(change.field_id)
+            raise argument(
+                f"column {dotted(there or ())} (id {change.field_id}) was not dropped; there is "
+                "nothing to bring back"
+            )
+        if found is None:
+            raise ColumnNotFoundError(
+                f"no column of id {excerpt(change.field_id)} was dropped; lakeledger log --kind "
+                "dropColumn tells those that were"
+            )
+        return found
+    if not path:
+        raise argument("fieldNames and fieldId are both missing: name the column that was dropped")
+    found = draft.past.at(path, _level(draft, path[:-1]), standing)
+    if found is None:
+        raise _not_dropped(draft, path, standing)
+    return found
+
+
+def _level(draft: SchemaDraft, around: Path) -> Level | None:
+    """Return the struct that a path leads to now; None where it leads to none."""
+    if not around:
+        return (None,)
+    places = type_places(draft.working.columns.values())
+    found = next((each for each in places if each.path == around), None)
+    if found is None:
+        return None
+    return (found.field.id,) if found.field is not None else (*found.level, around[-1])
+
+
+def _not_dropped(draft: SchemaDraft, path: Path, standing: set[int]) -> Exception:
+    said = dotted(path)
+    places = type_places(draft.working.columns.values())
+    if any(each.path == path for each in places):
+        return argument(f"column {said} was not dropped; there is nothing to bring back")
+    called = draft.past.called(path)
+    if called is None:
+        return ColumnNotFoundError(f"no column {said} was ever dropped; look at lakeledger blame")
+    now = ColumnNames(tuple(draft.working.columns.values())).path(called.field.id)
+    if called.field.id in standing:
+        return argument(f"column {said} was renamed, not dropped: it is {dotted(now or ())} now")
+    return ColumnNotFoundError(
+        f"column {said} (id {called.field.id}) was called {dotted(called.path)} when it was "
+        "dropped; bring it back by that name"
+    )
+
+
+def _around(draft: SchemaDraft, past: PastColumn) -> Path:
+    """Return the path of the struct that a column stood in, as it is called now."""
+    if past.owner is None:
+        return ()
+    found = ColumnNames(tuple(draft.working.columns.values())).path(past.owner)
+    if found is None:
+        raise argument(
+            f"column {dotted(past.path)} stood inside id {past.owner}, which was dropped, too; "
+            "bring that back, and what was dropped with it comes along"
+        )
+    return (*found, *past.hops)
+
+
+def _check_place(draft: SchemaDraft, change: UndropColumn, past: PastColumn, path: Path) -> None:
+    asked = change.field_names
+    if asked and asked[:-1] not in (path[:-1], past.path[:-1]):
+        raise argument(
+            f"column {dotted(past.path)} (id {past.field.id}) cannot come back as "
+            f"{dotted(asked)}: columns never change their struct; write {dotted(path)}"
+        )
+    if not draft.rules.paimon:
+        return
+    if past.field.initial_default is not None:
+        raise read_as_null(dotted(path))
+    if directives.is_blob(past.field.type) and path[-1] != past.path[-1]:
+        raise unsupported(f"column {past.path[-1]} holds BLOBs, which are found by its name")
+
+
+def _move(past: PastColumn, name: str, siblings: list[tuple[int, str]]) -> Move | None:
+    """Return where it stood among those that are still there."""
+    names = dict(siblings)
+    nearest = next((each for each in past.before if each in names), None)
+    if nearest is None:
+        return Move(name, "FIRST")
+    if siblings[-1][0] == nearest:
+        return None
+    return Move(name, "AFTER", names[nearest])
+
+
+def _dropped_reference(move: Move, draft: SchemaDraft, path: Path) -> int | None:
+    siblings, _ = struct_around(draft, path)
+    found = member_named(siblings, move.reference_field_name or "")
+    return None if found is None else found.id
+
+
+def _relisted(draft: SchemaDraft, past: PastColumn, name: str) -> Iterator[directives.OptionEdit]:
+    """Yield what the options said of a BLOB, VECTOR or MAP before its drop made them forget."""
+    then, old = past.schema.options, past.path[-1]
+    for key, rest in directives.unlisting(old, past.field.type, then):
+        own = key.replace(f".{old}.", f".{name}.")
+        if own != key or key not in directives.LISTS:
+            yield own, then[key]
+        elif draft.working.options.get(key) == rest and name == old:
+            yield key, then[key]
+        else:
+            listed = comma_list(draft.working.options.get(key) or "")
+            yield key, ",".join(dict.fromkeys((*listed, name)))

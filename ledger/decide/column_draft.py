@@ -1,0 +1,531 @@
+"""Draft of a schema decision: working copy, decided events, comment directives, ids.
+
+What each change was about is kept as its Anchor, for deciding it again on a newer schema.
+
+Source: Paimon's SchemaManager.
+
+Source: the Iceberg table specification, "Identifier Field IDs".
+
+Source: the Iceberg reference implementation, which numbers one struct's members one after the
+other before it looks into any of them. Neither pre-order nor breadth-first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from attrs import evolve
+from msgspec import Struct
+
+from ledger.decide.errors import argument
+from ledger.decide.table_options import (
+    BLOB_OPTIONS,
+    MAP_LAYOUT_SUFFIXES,
+    ColumnNames,
+    OptionText,
+    TableOptions,
+    comma_list,
+    option_text,
+)
+from ledger.events.schema import RenameColumn, SchemaEvent, SetOption
+from ledger.model.errors import ColumnExistsError, InvalidChangeError
+from ledger.model.schema import FieldIdPolicy, Schema
+from ledger.model.types import (
+    ArrayType,
+    BlobType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    VectorType,
+    assign_field_ids,
+    parts_of,
+    walk_ids,
+    with_parts,
+)
+from ledger.state.columns import Located, PastColumns, PastOf, dotted, locate
+from ledger.state.declared_formats import PAIMON_RULES, Rules
+from ledger.state.schema_builder import SchemaBuilder
+
+
+class Anchor(Struct, frozen=True):
+    """What a change was about when it was first decided, for deciding it again later.
+
+    Attributes:
+        ids: One field id a path segment; None for wrapper segments and for a new column's name.
+            Where a change names several paths, those of the first path come first.
+        reference_id: The column that a move refers to.
+        named: The columns that an option names, one id a mention; None where there was no such
+            column.
+        assigned: The ids that this change gave out, the column's own first.
+        lapsed: Whether Paimon stored nothing: an option was set to what it was before the batch.
+    """
+
+    ids: tuple[int | None, ...] = ()
+    reference_id: int | None = None
+    named: tuple[int | None, ...] = ()
+    assigned: tuple[int, ...] = ()
+    lapsed: bool = False
+
+
+class SchemaDraft:
+    """What the rules of one batch look at and add to.
+
+    Paimon's rules differ in what they read: guards, behaviour flags and "is the value unchanged"
+    look at the schema before the batch (`old`), existence, ids and types at the `working` copy.
+    """
+
+    __slots__ = (
+        "_meant",
+        "_past",
+        "_past_of",
+        "events",
+        "has_snapshots",
+        "old",
+        "old_options",
+        "renames",
+        "rules",
+        "working",
+    )
+
+    def __init__(
+        self,
+        old: Schema,
+        *,
+        has_snapshots: bool,
+        rules: Rules = PAIMON_RULES,
+        past: PastOf | None = None,
+    ) -> None:
+        self.old = old
+        self.rules = rules
+        self.old_options = TableOptions(old.options)
+        self.has_snapshots = has_snapshots
+        self.working = SchemaBuilder(old)
+        self.events: list[SchemaEvent] = []
+        self.renames: list[RenameColumn] = []
+        self._past_of = past
+        self._past: PastColumns | None = None
+        self._meant: dict[str, tuple[int | None, ...]] = {}
+
+    @property
+    def past(self) -> PastColumns:
+        """Every column that the table had.
+
+        Raises:
+            InvalidChangeError: A schema alone is decided on, which has no past.
+        """
+        if self._past_of is None:
+            raise argument(
+                "what was dropped stands in a table's history, and a schema alone has none: ask "
+                "the table, with table.alter([...])"
+            )
+        if self._past is None:
+            self._past = self._past_of()
+        return self._past
+
+    def columns_named(self, option: OptionText | None) -> tuple[int | None, ...]:
+        """Return the ids of the columns that an option names at this point of the batch.
+
+        Where Paimon's renames carry the option along, a name that was renamed away in this batch
+        is the column's that had it before: it maps old names to new ones when the batch is done.
+        """
+        if option is None:
+            return ()
+        now = ColumnNames(tuple(self.working.columns.values())).resolve(option)
+        if None not in now or not option.carried:
+            return now
+        before = ColumnNames(self.old.fields).resolve(option)
+        return tuple(
+            then if found is None else found for found, then in zip(now, before, strict=True)
+        )
+
+    def columns_meant(self, key: str) -> tuple[int | None, ...]:
+        """Return the ids of the columns that an option of the working copy has meant all along."""
+        if key not in self._meant:
+            option = option_text(key, self.working.options[key])
+            self._meant[key] = (
+                () if option is None else ColumnNames(self.old.fields).resolve(option)
+            )
+        return self._meant[key]
+
+    def record(self, event: SchemaEvent) -> None:
+        """Apply a fact to the working copy and keep it."""
+        if isinstance(event, SetOption):
+            self._meant[event.key] = self.columns_named(option_text(event.key, event.value))
+        self.working.apply(event)
+        self.events.append(event)
+
+    def freeze(self) -> Schema:
+        """Return the schema as it stands now, one id after the old one's."""
+        return self.working.freeze(schema_id=self.old.id + 1, time_millis=self.old.time_millis)
+
+
+def named_place(draft: SchemaDraft, path: tuple[str, ...]) -> Located:
+    """Return the place of a path that must end at a named column.
+
+    Raises:
+        ColumnNotFoundError: There is none.
+        InvalidChangeError: It ends at an ARRAY's element or a MAP's value.
+    """
+    place = locate(draft.working.column(path), path)
+    if place.is_wrapped:
+        raise argument(
+            f"{dotted(path)} is the inside of column {place.owner.name}, not a column: "
+            "only its type and nullability can change"
+        )
+    return place
+
+
+def struct_around(
+    draft: SchemaDraft, path: tuple[str, ...]
+) -> tuple[tuple[DataField, ...], tuple[int | None, ...]]:
+    """Return the members beside the last segment of a path, and the ids of the segments before it.
+
+    Raises:
+        ColumnNotFoundError: A segment before the last names nothing.
+        ColumnExistsError: The last segment stands for an ARRAY's element or a MAP's value.
+        InvalidChangeError: Nothing can stand below that type.
+    """
+    if len(path) == 1:
+        return tuple(draft.working.columns.values()), ()
+    parent = locate(draft.working.column(path), path[:-1])
+    match parent.type:
+        case RowType(fields=fields):
+            return fields, parent.ids
+        case ArrayType() | MapType():
+            raise ColumnExistsError(f"column {dotted(path)} exists already and is not a ROW")
+        case other:
+            raise argument(
+                f"column {dotted(path)} cannot be added: {dotted(path[:-1])} is {other.root}, "
+                "and only a ROW has members"
+            )
+
+
+_BLOB_MARKERS = {
+    "__BLOB_VIEW_FIELD": "blob-view-field",
+    "__BLOB_DESCRIPTOR_FIELD": "blob-descriptor-field",
+    "__BLOB_FIELD": "blob-field",
+}
+_VECTOR_MARKER = "__VECTOR_FIELD"
+_BLOB_SOURCES = ("BINARY", "VARBINARY", "BLOB")
+_OLDER_KEYS = {"blob-descriptor-field": ("blob.stored-descriptor-fields",)}
+
+LISTS = frozenset({*BLOB_OPTIONS, "vector-field"})
+"""Options that list the columns which are such."""
+
+OptionEdit = tuple[str, str | None]
+"""A key with its new value, or None where the option goes."""
+
+
+class Directive(Struct, frozen=True):
+    """An order found in a comment.
+
+    Attributes:
+        option: The option that lists such columns.
+        comment: What is left for readers; None when nothing is.
+        dimension: The length of a vector; None for a BLOB.
+    """
+
+    option: str
+    comment: str | None
+    dimension: int | None = None
+
+
+def read_directive(comment: str | None) -> Directive | None:
+    """Return the order in a column comment, or None where it is a plain comment.
+
+    Raises:
+        InvalidChangeError: It begins like an order, but is none that Paimon knows.
+
+    Example:
+        >>> read_directive("__VECTOR_FIELD;3;of the title").dimension
+        3
+    """
+    text = (comment or "").strip()
+    if text.startswith("__VECTOR"):
+        return _vector_directive(text)
+    if not text.startswith("__BLOB"):
+        return None
+    marker, _, rest = text.partition(";")
+    if marker not in _BLOB_MARKERS:
+        known = ", ".join(_BLOB_MARKERS)
+        raise argument(f"column comment {text!r} is no BLOB directive: use one of {known}")
+    return Directive(_BLOB_MARKERS[marker], rest.strip() or None)
+
+
+def _vector_directive(text: str) -> Directive:
+    marker, _, rest = text.partition(";")
+    if marker != _VECTOR_MARKER:
+        raise argument(f"column comment {text!r} is no VECTOR directive: use {_VECTOR_MARKER};128")
+    dimension, _, comment = rest.partition(";")
+    try:
+        length = int(dimension)
+    except ValueError:
+        length = 0
+    if length < 1:
+        raise argument(f"{text!r} needs a dimension of at least 1, like {_VECTOR_MARKER};128")
+    return Directive("vector-field", comment.strip() or None, length)
+
+
+def directed_type(directive: Directive, name: str, source: DataType) -> DataType:
+    """Return the type that the order gives to a column.
+
+    Raises:
+        InvalidChangeError: A column of type `source` cannot become that.
+    """
+    if directive.dimension is not None:
+        if not isinstance(source, ArrayType):
+            raise argument(f"column {name} is {source.root}: a VECTOR is declared as an ARRAY")
+        return VectorType(source.element, directive.dimension, nullable=source.nullable)
+    match source:
+        case ArrayType(element=element) if _may_hold_blobs(directive, element):
+            return ArrayType(BlobType(nullable=element.nullable), nullable=source.nullable)
+        case MapType(key=key, value=value) if _may_hold_blobs(directive, value):
+            return MapType(key, BlobType(nullable=value.nullable), nullable=source.nullable)
+        case _ if source.root in _BLOB_SOURCES:
+            return BlobType(nullable=source.nullable)
+        case _:
+            raise argument(
+                f"column {name} is {source.root}: {directive.option} takes BYTES, BINARY or BLOB "
+                "(blob-field takes them as ARRAY elements and MAP values, too)"
+            )
+
+
+def _may_hold_blobs(directive: Directive, inner: DataType) -> bool:
+    return directive.option == "blob-field" and inner.root in _BLOB_SOURCES
+
+
+def listing(directive: Directive, name: str, options: Mapping[str, str]) -> list[OptionEdit]:
+    """Return the option edits that list a column under its order."""
+    edits: list[OptionEdit] = []
+    existing = options.get(directive.option)
+    if not existing:
+        for older in _OLDER_KEYS.get(directive.option, ()):
+            if older in options:
+                # Left in place, the older key would be shadowed and its columns forgotten.
+                existing = options[older]
+                edits.append((older, None))
+    names = dict.fromkeys((*comma_list(existing or ""), name))
+    edits.append((directive.option, ",".join(names)))
+    return edits
+
+
+def unlisting(name: str, data_type: DataType, options: Mapping[str, str]) -> list[OptionEdit]:
+    """Return the option edits that forget a dropped BLOB, VECTOR or MAP column."""
+    if is_blob(data_type):
+        return list(_without(name, BLOB_OPTIONS, options))
+    removed: tuple[str, ...] = ()
+    edits: list[OptionEdit] = []
+    if data_type.root == "VECTOR":
+        edits = list(_without(name, ["vector-field"], options))
+        removed = (f"field.{name}.vector-dim",)
+    elif data_type.root == "MAP":
+        removed = tuple(f"fields.{name}.{suffix}" for suffix in MAP_LAYOUT_SUFFIXES)
+    return edits + [(key, None) for key in removed if key in options]
+
+
+def is_blob(data_type: DataType) -> bool:
+    """Return whether a column's values go to BLOB files: BLOB, ARRAY of it, MAP to it."""
+    match data_type:
+        case ArrayType(element=inner) | MapType(value=inner):
+            return inner.root == "BLOB"
+        case _:
+            return data_type.root == "BLOB"
+
+
+def _without(name: str, keys: Sequence[str], options: Mapping[str, str]) -> Iterator[OptionEdit]:
+    for key in keys:
+        listed = options.get(key)
+        if not listed:
+            continue
+        rest = ",".join(each for each in comma_list(listed) if each != name)
+        if rest != listed:
+            yield key, rest or None
+
+
+_INEXACT = frozenset({"FLOAT", "DOUBLE"})
+_NOT_PRIMITIVE = frozenset({"ARRAY", "MAP", "ROW", "MULTISET", "VECTOR", "VARIANT"})
+
+
+def check_identifier_fields(
+    columns: Sequence[DataField], field_ids: Iterable[int], old_names: Mapping[int, str]
+) -> None:
+    """Refuse identifier fields that are gone, or that could not tell two rows apart.
+
+    Args:
+        columns: The table's columns.
+        field_ids: The identifier fields.
+        old_names: Names of columns before the batch by id, for those that it dropped.
+
+    Raises:
+        InvalidChangeError: One does not exist, may be NULL, is no exact primitive, or stands
+            inside a list, a map or a struct that may be NULL.
+
+    Example:
+        >>> from ledger.model.schema import Schema
+        >>> check_identifier_fields(Schema.of({"id": "DOUBLE NOT NULL"}).fields, [0], {})
+        Traceback (most recent call last):
+            ...
+        ledger.model.errors.InvalidChangeError: identifier field id is DOUBLE: ...
+    """
+    wanted = tuple(field_ids)
+    if not wanted:
+        return
+    found = {each.id: (each, above) for each, above in _with_ancestors(columns, ())}
+    for field_id in wanted:
+        if field_id not in found:
+            raise _gone(old_names.get(field_id, f"with id {field_id}"))
+        column, above = found[field_id]
+        _check(column, above)
+
+
+def _check(column: DataField, above: tuple[DataField | DataType, ...]) -> None:
+    names = [each.name for each in above if isinstance(each, DataField)]
+    name = dotted([*names, column.name])
+    wrapper = next((each for each in above if isinstance(each, DataType)), None)
+    if wrapper is not None:
+        raise argument(f"identifier field {name} is inside a {wrapper.root}: a row has many")
+    if column.type.root in _NOT_PRIMITIVE:
+        raise argument(f"identifier field {name} is {column.type.root}, which is no single value")
+    if column.type.root in _INEXACT:
+        raise argument(f"identifier field {name} is {column.type.root}: equality is inexact there")
+    for each in (*above, column):
+        if isinstance(each, DataField) and each.type.nullable:
+            raise argument(
+                f"identifier field {name}: {each.name} may be NULL; make it NOT NULL, or reset "
+                "the identifier fields first"
+            )
+
+
+def _gone(name: str) -> InvalidChangeError:
+    return argument(
+        f"column {name} is an identifier field; it cannot go before the identifier fields are reset"
+    )
+
+
+def _with_ancestors(
+    members: Sequence[DataField], above: tuple[DataField | DataType, ...]
+) -> Iterator[tuple[DataField, tuple[DataField | DataType, ...]]]:
+    for each in members:
+        yield each, above
+        yield from _inside(each.type, (*above, each))
+
+
+def _inside(
+    data_type: DataType, above: tuple[DataField | DataType, ...]
+) -> Iterator[tuple[DataField, tuple[DataField | DataType, ...]]]:
+    for each in parts_of(data_type):
+        if each.field is None:
+            yield from _inside(each.type, (*above, data_type))
+        else:
+            yield from _with_ancestors([each.field], above)
+
+
+FIRST_ICEBERG_ID = 1
+
+
+def numbered(data_type: DataType, highest: int, policy: FieldIdPolicy) -> tuple[DataType, int]:
+    """Give everything inside a type a fresh id; return the type and the greatest id given.
+
+    Args:
+        data_type: Whatever ids it holds are discarded.
+        highest: The greatest id given out so far.
+        policy: Whose order; under Paimon's, elements, keys and values have no ids.
+
+    Example:
+        >>> from ledger.model.type_sql import read_type
+        >>> kv = read_type("MAP<STRING, ROW<a INT>>")
+        >>> [list(walk_ids(numbered(kv, 9, each)[0])) for each in ("iceberg", "paimon")]
+        [[10, 11, 12], [10]]
+    """
+    if not data_type.depth:
+        return data_type, highest
+    if policy == "paimon":
+        return assign_field_ids(_without_member_ids(data_type), highest)
+    return _fresh(data_type, highest)
+
+
+def fresh_columns(columns: Sequence[DataField]) -> tuple[DataField, ...]:
+    """Return columns with Iceberg's ids, counted from 1.
+
+    Example:
+        >>> from ledger.model.schema import Schema
+        >>> from ledger.model.type_sql import read_type
+        >>> points = read_type("ARRAY<ROW<x INT>>")
+        >>> made = Schema.of({"id": "INT", "points": points, "note": "STRING"})
+        >>> [(each.id, *walk_ids(each.type)) for each in fresh_columns(made.fields)]
+        [(1,), (2, 4, 5), (3,)]
+    """
+    highest = FIRST_ICEBERG_ID - 1 + len(columns)
+    made = []
+    for field_id, column in enumerate(columns, FIRST_ICEBERG_ID):
+        inner, highest = _fresh(column.type, highest)
+        made.append(evolve(column, id=field_id, type=inner))
+    return tuple(made)
+
+
+def carries_iceberg_ids(columns: Iterable[DataField]) -> bool:
+    """Return whether everything has an id that Iceberg could have given: none missing, none 0.
+
+    Example:
+        >>> from ledger.model.schema import Schema
+        >>> carries_iceberg_ids(Schema.of({"id": "INT"}).fields)
+        False
+    """
+    ids = [found for each in columns for found in (each.id, *_all_ids(each.type))]
+    return all(each is not None and each >= FIRST_ICEBERG_ID for each in ids)
+
+
+def carries_member_ids(data_type: DataType) -> bool:
+    """Return whether an element, key or value inside a type has an id.
+
+    Example:
+        >>> from ledger.model.type_sql import read_type
+        >>> kind = read_type("ARRAY<INT>")
+        >>> carries_member_ids(kind), carries_member_ids(numbered(kind, 1, "iceberg")[0])
+        (False, True)
+    """
+    return any(
+        (each.field is None and each.id is not None) or carries_member_ids(each.type)
+        for each in parts_of(data_type)
+    )
+
+
+def without_member_ids(columns: Iterable[DataField]) -> tuple[DataField, ...]:
+    """Return columns whose elements, keys and values have no ids, as Paimon counts."""
+    return tuple(
+        evolve(each, type=_without_member_ids(each.type)) if each.type.depth else each
+        for each in columns
+    )
+
+
+def _fresh(data_type: DataType, highest: int) -> tuple[DataType, int]:
+    # Nobody but Paimon has multisets, and their elements have no ids.
+    counted = not isinstance(data_type, MultisetType)
+    parts, first = parts_of(data_type), highest + 1
+    highest += len(parts) if counted else 0
+    made = []
+    for number, part in enumerate(parts, first):
+        inner, highest = _fresh(part.type, highest)
+        made.append(part._replace(type=inner, id=number if counted else None))
+    return with_parts(data_type, made), highest
+
+
+def _all_ids(data_type: DataType) -> Iterator[int | None]:
+    if isinstance(data_type, MultisetType):
+        yield from walk_ids(data_type)
+        return
+    for each in parts_of(data_type):
+        yield each.id
+        yield from _all_ids(each.type)
+
+
+def _without_member_ids(data_type: DataType) -> DataType:
+    return with_parts(
+        data_type,
+        [
+            each._replace(type=_without_member_ids(each.type), id=each.id if each.field else None)
+            for each in parts_of(data_type)
+        ],
+    )

@@ -1,0 +1,448 @@
+"""Commit policies of a table, declared as options and checked on every commit.
+
+A database declares them, too, for all of its tables (`House`); a table's own option of the same
+key counts instead of it. What the options refuse:
+
+- `ledger.require-message`: a change without a message (`true`), or with one in which this regular
+  expression is not found.
+- `ledger.column-names`: a column's name that this regular expression does not match whole.
+- `ledger.allowed-types`: a type whose name is not on this list, as `INT,STRING`.
+- `ledger.owners.ID`: a change of the column of this field id by nobody on this list, as
+  `ann,etl@*`. A database says the column's path instead, as `ledger.owners.address.zip`.
+- `ledger.freeze`: a change in one of these times, `START/END,...` as ISO 8601 with a zone; or at
+  any (`true`).
+
+They are about schema, options, comment and layout, not about data and tags. Who lifts one, by
+`removeOption`, does so in a commit with his name; that is never frozen. Like formats, they are
+asked when a change is decided, and never on replay. What changes a database itself, or which
+tables it has, is asked of its own rules (`refuse_in_catalog`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Final, get_args
+
+from msgspec import Struct
+
+from ledger.events import TableEvent
+from ledger.events.catalog import CatalogEvent, DatabaseAltered, DatabaseCreated, DatabaseDropped
+from ledger.events.layout import SpecEvent
+from ledger.events.schema import (
+    ColumnAdded,
+    ColumnRenamed,
+    ColumnTypeUpdated,
+    ColumnUndropped,
+    RemoveOption,
+    SchemaEvent,
+    SetOption,
+)
+from ledger.events.table import TableCreated, TableDropped, TableRenamed
+from ledger.model.errors import FormatError, InvalidChangeError
+from ledger.model.instant import iso_moment
+from ledger.model.names import shown_path, whole_path
+from ledger.model.schema import paths_of
+from ledger.model.type_json import type_from_wire
+from ledger.model.types import DataField, type_places
+from ledger.state.table import TableState
+
+_BEGINNING: Final = "ledger."
+"""What all rules begin with."""
+
+OWNERS: Final = "ledger.owners."
+"""What the rules begin with that say whose a column is; its field id follows."""
+
+
+class House(Struct, frozen=True):
+    """The rules that a database has for its tables.
+
+    Attributes:
+        database: Its name.
+        options: Its options.
+    """
+
+    database: str = ""
+    options: Mapping[str, str] = {}
+
+
+class Asker(Struct, frozen=True):
+    """Who wants a change.
+
+    Attributes:
+        author: Who.
+        message: Why; None where that is not known yet.
+        now_millis: Gives the time, Unix milliseconds; asked only where something may be frozen.
+        house: What the table's database asks.
+    """
+
+    author: str
+    message: str | None
+    now_millis: Callable[[], int]
+    house: House = House()
+
+
+class _Said(Struct, frozen=True):
+    """A rule as it was declared.
+
+    Attributes:
+        key: The option.
+        value: What it is set to.
+        database: Whose it is; empty for the table's own.
+    """
+
+    key: str
+    value: str
+    database: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.key} of database {self.database}" if self.database else self.key
+
+    @property
+    def rule(self) -> _Rule:
+        """What it means."""
+        if not self.key.startswith(OWNERS):
+            return _RULES[self.key]
+        return _OWNERS_BY_PATH if self.database else _RULES[OWNERS]
+
+
+_MEANT: Final = frozenset(get_args(SchemaEvent | SpecEvent))
+"""What a table's rules are about."""
+
+
+def refuse_commit(state: TableState, events: Sequence[TableEvent], asker: Asker) -> None:
+    """Refuse what a table's own rules do not allow.
+
+    Raises:
+        FormatError: They do not; `format` is `ledger`.
+        InvalidChangeError: A rule that is set cannot be read.
+    """
+    refusal = next(commit_refusals(state, events, asker), None)
+    if refusal is not None:
+        raise refusal
+
+
+def commit_refusals(
+    state: TableState, events: Sequence[TableEvent], asker: Asker
+) -> Iterator[FormatError]:
+    """Yield why a table's own rules do not allow a change.
+
+    Args:
+        state: The table before it, whose rules count.
+        events: What it comes to.
+        asker: Who wants it.
+
+    Raises:
+        InvalidChangeError: A rule that it sets cannot be read.
+    """
+    meant = [each for each in events if type(each) in _MEANT]
+    if not meant:
+        # Options may be many, and most commits are of files.
+        return
+    for event in meant:
+        if isinstance(event, SetOption) and is_rule(event.key):
+            _check_readable(_Said(event.key, event.value))
+    for said in rules_that_count(state.schema.options, asker.house):
+        try:
+            yield from said.rule.refuses(state, said, meant, asker)
+        except (ValueError, re.error) as error:
+            # One that was set when nobody looked must not be there for ever.
+            if not any(_lifts(each, said.key) for each in meant):
+                raise _unreadable(said, error) from error
+
+
+def rules_that_count(options: Mapping[str, str], house: House) -> list[_Said]:
+    """Return the rules that count: the table's own, and its database's where it has none.
+
+    Args:
+        options: The table's.
+        house: Its database's.
+    """
+    # A table may have many options, and few of them begin as a rule does; most have no rule.
+    rules = [each for each in options if each.startswith(_BEGINNING) and is_rule(each)]
+    if not rules and not house.options:
+        return []
+    own = [_Said(key, options[key]) for key in sorted(rules)]
+    theirs = [
+        _Said(key, value, house.database)
+        for key, value in sorted(house.options.items())
+        # A table says columns by their ids, so that it never says these.
+        if is_rule(key) and (key not in options or key.startswith(OWNERS))
+    ]
+    return [*own, *theirs]
+
+
+def refuse_in_catalog(
+    databases: Mapping[str, Mapping[str, str]], events: Sequence[CatalogEvent], asker: Asker
+) -> None:
+    """Refuse what the rules of databases do not allow of themselves and of their tables.
+
+    Args:
+        databases: The options of all databases before it, by name.
+        events: What it comes to.
+        asker: Who wants it.
+
+    Raises:
+        FormatError: They do not; `format` is `ledger`.
+        InvalidChangeError: A rule that it sets cannot be read.
+    """
+    for event in events:
+        _check_readable_in(event)
+        for name in _databases_of(event):
+            house = House(name, databases.get(name, {}))
+            for refusal in _catalog_refusals(event, rules_that_count({}, house), asker):
+                raise refusal
+
+
+def _check_readable_in(event: CatalogEvent) -> None:
+    if isinstance(event, DatabaseCreated | DatabaseAltered):
+        given = event.options if isinstance(event, DatabaseCreated) else event.updates
+        for key, value in given.items():
+            if is_rule(key):
+                _check_readable(_Said(key, value, event.name))
+
+
+def _databases_of(event: CatalogEvent) -> tuple[str, ...]:
+    """Return the databases whose rules a fact of the catalog has to keep."""
+    if isinstance(event, DatabaseAltered | DatabaseDropped):
+        return (event.name,)
+    if isinstance(event, TableCreated | TableDropped):
+        # Whoever takes over what others own records what happened.
+        is_asked = isinstance(event, TableDropped) or not event.is_born_elsewhere
+        return (event.identifier.database_name,) if is_asked else ()
+    if isinstance(event, TableRenamed):
+        return tuple(dict.fromkeys((event.source.database_name, event.destination.database_name)))
+    return ()
+
+
+def _catalog_refusals(
+    event: CatalogEvent, rules: Sequence[_Said], asker: Asker
+) -> Iterator[FormatError]:
+    columns: list[ColumnAdded] = []
+    if isinstance(event, TableCreated):
+        columns = [
+            ColumnAdded(field_names=(each.name,), field_id=each.id, data_type=each.type)
+            for each in event.schema.fields
+        ]
+    touched = {*event.removals, *event.updates} if isinstance(event, DatabaseAltered) else set()
+    for said in rules:
+        if said.key.startswith(OWNERS) or touched == {said.key} == {"ledger.freeze"}:
+            continue
+        try:
+            yield from said.rule.refuses(None, said, columns or [event], asker)
+        except (ValueError, re.error) as error:
+            if said.key not in touched:
+                raise _unreadable(said, error) from error
+
+
+def is_rule(key: str) -> bool:
+    """Return whether an option is a rule for commits.
+
+    Example:
+        >>> is_rule("ledger.freeze"), is_rule("ledger.owners.3"), is_rule("ledger.freezer")
+        (True, True, False)
+    """
+    return key in _RULES or key.startswith(OWNERS)
+
+
+def _message(
+    _state: TableState | None, said: _Said, _events: Sequence[Any], asker: Asker
+) -> Iterator[FormatError]:
+    if asker.message is None:
+        return
+    value = said.value
+    pattern = r"\S" if value == "true" else value
+    if value != "false" and re.search(pattern, asker.message) is None:
+        wanted = "a message" if value == "true" else f"a message that matches {value}"
+        yield _refusal("the change", f"{said} asks for {wanted}", "say why: message=, --message")
+
+
+def _names(
+    _state: TableState | None, said: _Said, events: Sequence[Any], _asker: Asker
+) -> Iterator[FormatError]:
+    wanted = said.value
+    for name in _given_names(events):
+        if re.fullmatch(wanted, name) is None:
+            yield _refusal(f"column {name}", f"{said} wants names like {wanted}", "choose another")
+
+
+_NEW = (ColumnAdded, ColumnUndropped)
+"""Facts by which a table has one column more."""
+
+
+def _given_names(events: Sequence[Any]) -> Iterator[str]:
+    for each in events:
+        if isinstance(each, _NEW):
+            yield each.field_names[-1]
+            yield from (name for name, _ in _inside(each.data_type))
+        elif isinstance(each, ColumnRenamed):
+            yield each.new_name
+
+
+def _inside(wire: Any) -> Iterator[tuple[str, str]]:
+    """Yield the named members inside a type, each with its type's name."""
+    for place in type_places([DataField(0, "", type_from_wire(wire))]):
+        if place.field is not None and place.level != (None,):
+            yield place.field.name, place.type.root
+
+
+def _types(
+    _state: TableState | None, said: _Said, events: Sequence[Any], _asker: Asker
+) -> Iterator[FormatError]:
+    allowed = {each.strip().upper() for each in said.value.split(",")}
+    allowed |= {"VARCHAR"} if "STRING" in allowed else set()
+    allowed |= {"VARBINARY"} if "BYTES" in allowed else set()
+    for each in events:
+        wire = each.data_type if isinstance(each, _NEW) else None
+        wire = each.new_data_type if isinstance(each, ColumnTypeUpdated) else wire
+        if wire is None:
+            continue
+        for place in type_places([DataField(0, "", type_from_wire(wire))]):
+            if place.type.root not in allowed:
+                path = shown_path((*each.field_names, *place.path[1:]))
+                rule = f"{said} allows {said.value}, not {place.type.root}"
+                yield _refusal(f"column {path}", rule, "choose one")
+
+
+def _owners(
+    state: TableState | None, said: _Said, events: Sequence[Any], asker: Asker
+) -> Iterator[FormatError]:
+    if state is not None:
+        yield from _not_owned(state, _owned(said.key), said, events, asker)
+
+
+def _owners_by_path(
+    state: TableState | None, said: _Said, events: Sequence[Any], asker: Asker
+) -> Iterator[FormatError]:
+    path = whole_path(said.key.removeprefix(OWNERS))
+    owned = None if state is None else dict(paths_of(state.schema)).get(path)
+    if state is None or owned is None or f"{OWNERS}{owned}" in state.schema.options:
+        # Whose the column is, its table says itself, or there is none.
+        return
+    yield from _not_owned(state, owned, said, events, asker)
+
+
+def _not_owned(
+    state: TableState, owned: int, said: _Said, events: Sequence[Any], asker: Asker
+) -> Iterator[FormatError]:
+    """Yield why somebody may not change what a rule says is others'."""
+    authors = [each.strip() for each in said.value.split(",")]
+    if any(fnmatchcase(asker.author, each) for each in authors):
+        return
+    within = _within(state, owned)
+    for each in events:
+        # To say in the table whose a column is takes its owner, whoever said so before.
+        is_lifted = _lifts(each, said.key) or _lifts(each, f"{OWNERS}{owned}")
+        touched = owned if is_lifted else getattr(each, "field_id", None)
+        # A new member of a column is a change of it.
+        touched = getattr(each, "parent_id", None) if isinstance(each, _NEW) else touched
+        if touched in within:
+            path = within[touched]
+            rule = f"{said} says that it is of {said.value}"
+            yield _refusal(f"column {path}", rule, "ask its owner to do it")
+            return
+
+
+def _owned(key: str) -> int:
+    return int(key.removeprefix(OWNERS))
+
+
+def _within(state: TableState, owned: int) -> Mapping[Any, str]:
+    """Return a column and those inside it: where they stand, by id; empty where it is gone."""
+    places = [each for each in type_places(state.schema.fields) if each.field is not None]
+    path = next((each.path for each in places if each.field and each.field.id == owned), None)
+    if path is None:
+        return {}
+    return {
+        each.field.id: shown_path(each.path)
+        for each in places
+        if each.field is not None and each.path[: len(path)] == path
+    }
+
+
+def _lifts(event: object, key: str) -> bool:
+    """Whether a fact sets or removes a rule."""
+    return isinstance(event, SetOption | RemoveOption) and event.key == key
+
+
+def _freeze(
+    _state: TableState | None, said: _Said, events: Sequence[Any], asker: Asker
+) -> Iterator[FormatError]:
+    if all(_lifts(each, said.key) for each in events):
+        return
+    now = asker.now_millis()
+    for begin, end in _windows(said.value):
+        if begin <= now < end:
+            own = f"set option {said.key}=false of the table" if said.database else ""
+            yield _refusal(
+                "the change",
+                f"{said} says that nothing changes now ({said.value})",
+                f"wait, or lift it by name: {own or f'remove option {said.key}'}",
+            )
+            return
+
+
+def _windows(value: str) -> Iterator[tuple[float, float]]:
+    if value == "true":
+        yield float("-inf"), float("inf")
+    for each in value.split(",") if value not in {"true", "false", ""} else ():
+        begin, _, end = each.strip().partition("/")
+        yield _millis(begin), _millis(end)
+
+
+def _millis(text: str) -> float:
+    moment = iso_moment(text.strip())
+    if moment.tzinfo is None:
+        raise ValueError(f"{text} has no time zone")
+    return moment.timestamp() * 1000
+
+
+def _check_readable(said: _Said) -> None:
+    """Refuse a rule that nobody could ever follow.
+
+    Raises:
+        InvalidChangeError: It cannot be read.
+    """
+    try:
+        said.rule.reads(said)
+    except (ValueError, re.error) as error:
+        raise _unreadable(said, error) from error
+
+
+def _unreadable(said: _Said, error: Exception) -> InvalidChangeError:
+    return InvalidChangeError(
+        f"option {said}: {said.value!r} is a rule that cannot be read: {error}"
+    )
+
+
+def _refusal(what: str, rule: str, alternative: str) -> FormatError:
+    return FormatError(f"{what}: {rule}; {alternative}", "ledger", rule, alternative)
+
+
+class _Rule(Struct, frozen=True):
+    """A kind of rule.
+
+    Attributes:
+        refuses: Yields why a rule of the kind does not allow a change.
+        reads: Reads one; raises what nobody could follow.
+    """
+
+    refuses: Callable[[TableState | None, _Said, Sequence[Any], Asker], Iterator[FormatError]]
+    reads: Callable[[_Said], object]
+
+
+_OWNERS_BY_PATH: Final = _Rule(
+    _owners_by_path, lambda said: whole_path(said.key.removeprefix(OWNERS))
+)
+
+_RULES: Final[Mapping[str, _Rule]] = {
+    "ledger.require-message": _Rule(_message, lambda said: re.compile(said.value)),
+    "ledger.column-names": _Rule(_names, lambda said: re.compile(said.value)),
+    "ledger.allowed-types": _Rule(_types, lambda said: said.value),
+    OWNERS: _Rule(_owners, lambda said: _owned(said.key)),
+    "ledger.freeze": _Rule(_freeze, lambda said: list(_windows(said.value))),
+}
+
+RULE_OPTIONS: Final = tuple(each for each in _RULES if each != OWNERS)
+"""Those whose names are whole."""

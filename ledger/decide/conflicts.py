@@ -1,0 +1,707 @@
+"""Conflict detection: the cells that events set or require, and those that commits touched.
+
+A cell is a field id and an aspect, an option, the comment, a tag, ... Two events conflict when one
+claims a cell that the other set to another value. An equal value is no conflict, and events that
+share no cell commute.
+
+What is needed are cells with values. An option that names columns is needed by what it means: it
+is compared, in the newest names, with what stands there.
+
+Many writers who ride in one commit ask this of the commits before them, and of those who joined
+theirs earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime
+from itertools import islice
+from operator import attrgetter, is_
+from typing import Any, Protocol, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.decide.changes import CommitSnapshot, TableChange
+from ledger.decide.column_draft import Anchor
+from ledger.decide.operation import Cell
+from ledger.decide.operations import BY_FACT
+from ledger.decide.schema_operations import ROOT
+from ledger.decide.table_options import KEY_OPTIONS, ColumnNames, comma_list, option_text
+from ledger.events import TableEvent
+from ledger.events.commit import Commit, Transaction, said_by
+from ledger.events.schema import RemoveOption, SchemaChange, SetOption, UpdateKeys
+from ledger.events.snapshots import ListingEvent, RolledBack
+from ledger.model.errors import CommitConflictError
+from ledger.model.file_change import FileChange
+from ledger.model.names import shown_path
+from ledger.model.schema import Schema
+from ledger.model.snapshot import branch_number
+from ledger.model.types import DataField, DataType, parts_of, walk_fields
+from ledger.state.layout import PartitionFilter
+from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
+
+__all__ = ["Cell", "cell_name", "claims", "existence", "holder", "sets"]
+
+
+def cell_name(cell: Cell) -> str:
+    """Return a cell's name for people: `column 4 name`, `option bucket`, `tag v1`."""
+    return " ".join(str(each) for each in cell)
+
+
+def sets(event: TableEvent) -> Iterator[tuple[Cell, Any]]:
+    """Yield the cells that an event sets, with their values."""
+    return BY_FACT[type(event)].sets(event)
+
+
+def claims(event: TableEvent) -> Iterator[tuple[Cell, Any]]:
+    """Yield the cells that must not have been set to another value meanwhile."""
+    return BY_FACT[type(event)].claims(event)
+
+
+def holder(cell: Cell, schema: Schema) -> int | None:
+    """Return the id of the column that has the name which a `name` cell is about; None if free."""
+    _, owner, name = cell
+    members: Iterable[DataField] = schema.fields
+    if owner != ROOT:
+        around = next((each for each in walk_fields(schema.fields) if each.id == owner), None)
+        members = () if around is None else _members(around.type)
+    return next((each.id for each in members if each.name == name), None)
+
+
+def _members(data_type: DataType) -> Iterator[DataField]:
+    """Yield a ROW's members, through the lists and maps around it."""
+    for each in parts_of(data_type):
+        if each.field is not None:
+            yield each.field
+        elif each.name != "key":
+            yield from _members(each.type)
+
+
+def existence(anchor: Anchor) -> Iterator[tuple[Cell, Any]]:
+    """Yield that the columns exist which a change goes through, acts on, refers to or names."""
+    for field_id in (*anchor.ids, anchor.reference_id, *anchor.named):
+        if field_id is not None:
+            yield ("column", field_id, "exists"), True
+
+
+LoadFiles = Callable[[ListingEvent], Iterable[FileChange]]
+"""Gives the file changes of a snapshot event, wherever they stand."""
+
+
+class NamedFiles(Protocol):
+    """What files are called, and which of them commits name: told without their facts."""
+
+    def usual(self, path: str) -> str:
+        """Return what a file is called, however somebody wrote it."""
+
+    def key(self, path: str, line: int) -> str:
+        """Return what stands for the file of a usual path, on a line, among what `of` returns."""
+
+    def of(self, commit: Commit[TableEvent]) -> AbstractSet[str] | None:
+        """Return what a commit in the log names, its files as they are called; None of others."""
+
+
+class AsWritten:
+    """Names that say nothing: each file has one, and what a commit names is looked at."""
+
+    def usual(self, path: str) -> str:
+        """See `NamedFiles`."""
+        return path
+
+    def key(self, path: str, _line: int) -> str:
+        """See `NamedFiles`."""
+        return path
+
+    def of(self, _commit: Commit[TableEvent]) -> AbstractSet[str] | None:
+        """See `NamedFiles`."""
+        return None
+
+
+AS_WRITTEN = AsWritten()
+
+_ORDER = attrgetter("order")
+_MOST_KEPT = 32
+"""Riders looked at one of the last commits, which beside eight writers are some of each;
+whoever looked earlier has it indexed anew."""
+
+
+class Touch(Struct, frozen=True):
+    """One thing that an event did: it set a cell, or brought or took a file.
+
+    Attributes:
+        order: Where among all that its commit did; they are compared.
+        author: Whose transaction it stands in.
+        event: What was done.
+        cell: What was set, if it was a cell.
+        value: To what.
+        file: What came or went, if it was a file.
+    """
+
+    order: tuple[int, int, int]
+    author: str
+    event: TableEvent
+    cell: Cell = ()
+    value: Any = None
+    file: FileChange | None = None
+
+
+class FileWish(Struct, frozen=True):
+    """What a writer's snapshots need of the files that others add and remove meanwhile.
+
+    Attributes:
+        files: What must not have happened: on which line, what, and to the file of which usual
+            path; a line is main or a branch, by its number, and what happens on others does not
+            matter.
+        overwritten: What was replaced whole, and on which line, where files that others add are a
+            conflict.
+        keys: What a commit names that has to be looked at for it; None: any has to be.
+    """
+
+    files: frozenset[tuple[int, str, str]]
+    overwritten: tuple[tuple[int, PartitionFilter], ...]
+    keys: frozenset[str] | None = None
+
+    @classmethod
+    def of(cls, changes: Iterable[TableChange], named: NamedFiles = AS_WRITTEN) -> Self | None:
+        """Return the wish of some changes; None when they are about no files.
+
+        Args:
+            changes: What is asked.
+            named: What files are called.
+        """
+        snapshots = [each for each in changes if isinstance(each, CommitSnapshot)]
+        overwritten = [
+            (_line(each), each.where)
+            for each in snapshots
+            if each.where is not None and each.isolation != "snapshot"
+        ]
+        files = frozenset(
+            (_line(each), *one)
+            for each in snapshots
+            for file in each.files
+            for one in _unwanted(file, named.usual)
+        )
+        if not files and not overwritten:
+            return None
+        # What else is done to a file is done by files of other names.
+        is_told = not overwritten and all(kind in _COMES_OR_GOES for _, kind, _ in files)
+        keys = frozenset(named.key(path, line) for line, _, path in files) if is_told else None
+        return cls(files, tuple(overwritten), keys)
+
+    def clashes(self, file: FileChange, state: TableState, line: int = 0) -> bool:
+        """Say whether a file of somebody else, on some line, contradicts the wish, or may."""
+        if any((line, *each) in self.files for each in _done(file, str)):
+            return True
+        if file.kind != "ADD":
+            return False
+        return any(
+            own == line and where.matches(file, state.spec_by_id(file.spec_id)) is not False
+            for own, where in self.overwritten
+        )
+
+
+_COMES_OR_GOES = frozenset({"ADD", "DELETE"})
+_DELETES_ROWS, _HAS_VECTOR = "deletes rows of", "has the deletion vector of"
+
+
+def _done(file: FileChange, usual: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    """Yield what a file change does, and the usual path of the file that it does it to."""
+    yield file.kind, usual(file.path)
+    if file.kind == "ADD" and isinstance(file.referenced_data_file, str):
+        data_file = usual(file.referenced_data_file)
+        yield _DELETES_ROWS, data_file
+        if file.is_vector:
+            yield _HAS_VECTOR, data_file
+
+
+def _unwanted(file: FileChange, usual: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    """Yield what nobody may have done, for a file change to be what its writer meant.
+
+    A data file that goes was rewritten without the rows that were deleted by then, and one whose
+    rows are deleted has to be there; it has one deletion vector at most.
+    """
+    yield file.kind, usual(file.path)
+    if file.kind == "DELETE" and file.content == "data":
+        yield _DELETES_ROWS, usual(file.path)
+    if file.kind == "ADD" and isinstance(file.referenced_data_file, str):
+        data_file = usual(file.referenced_data_file)
+        yield "DELETE", data_file
+        if file.is_vector:
+            yield _HAS_VECTOR, data_file
+
+
+def _line(change: CommitSnapshot) -> int:
+    return 0 if change.branch is None else change.branch.number
+
+
+class Touched:
+    """What one commit touched; grows with it while transactions join.
+
+    Args:
+        load_files: For the files of its snapshots; asked only when files are asked for.
+        usual: What a file is called, however somebody wrote it.
+    """
+
+    def __init__(self, load_files: LoadFiles, usual: Callable[[str], str] = str) -> None:
+        self._load_files = load_files
+        self._usual = usual
+        self._seen: list[Transaction[TableEvent]] = []
+        self._events = 0
+        # Nobody asks for cells where files alone come and go.
+        self._unindexed: list[tuple[int, Transaction[TableEvent]]] = []
+        self._indexed: dict[Cell, list[Touch]] = {}
+        self._files: dict[tuple[int, str, str], Touch] = {}
+        self._added: list[tuple[int, FileChange, Touch]] = []
+        self._unread: list[tuple[int, str, ListingEvent]] = []
+        self.snapshot_keys: set[str] = set()
+
+    def begins(self, commit: Commit[TableEvent]) -> bool:
+        """Whether a commit begins with the very transactions that were taken in."""
+        there = commit.transactions
+        return len(self._seen) <= len(there) and all(map(is_, self._seen, there))
+
+    def grow(self, commit: Commit[TableEvent]) -> None:
+        """Take in the transactions that have joined since."""
+        for transaction in commit.transactions[len(self._seen) :]:
+            self._unindexed.append((self._events, transaction))
+            for number, event in enumerate(transaction.events, self._events):
+                if isinstance(event, ListingEvent):
+                    self._unread.append((number, said_by(transaction), event))
+                    if not isinstance(event, RolledBack) and (key := event.key):
+                        self.snapshot_keys.add(key)
+            self._events += len(transaction.events)
+            self._seen.append(transaction)
+
+    def _cells(self) -> dict[Cell, list[Touch]]:
+        """Return what was done to cells, each transaction's last of each."""
+        for first, transaction in self._unindexed:
+            own: dict[Cell, Touch] = {}
+            author = said_by(transaction)
+            for number, event in enumerate(transaction.events, first):
+                for place, (cell, value) in enumerate(sets(event)):
+                    # What a transaction set on the way nobody ever saw: the last value counts.
+                    own[cell] = Touch((number, 0, place), author, event, cell, value)
+            for cell, touch in own.items():
+                self._indexed.setdefault(cell, []).append(touch)
+        self._unindexed.clear()
+        return self._indexed
+
+    def first(
+        self, claimed: Mapping[Cell, object], wanted: FileWish | None, state: TableState
+    ) -> Touch | None:
+        """Return the first thing done that contradicts what a writer claims or wants of files."""
+        first = None
+        if claimed:
+            first = min(self._contradictions(claimed, state), key=_ORDER, default=None)
+        if wanted is None:
+            return first
+        self.read_files(first)
+        clashes = (*self._clashes(wanted, state), *([first] if first else ()))
+        return min(clashes, key=_ORDER, default=None)
+
+    def last(self, cell: Cell) -> Touch | None:
+        """Return what set a cell last, if anything did."""
+        return next(reversed(self._cells().get(cell, ())), None)
+
+    def _contradictions(self, claimed: Mapping[Cell, object], state: TableState) -> Iterator[Touch]:
+        # Few cells are claimed, however many were set.
+        there = self._cells()
+        for cell, value in claimed.items():
+            touches = there.get(cell)
+            if touches is None:
+                continue
+            others = (each for each in touches if each.value != value)
+            if cell[-1] == "exists" and value is True and _stands(cell, state.schema):
+                # Dropped it was, and has come back.
+                continue
+            if cell[0] == "name":
+                # A name that was only used on the way to another is free again.
+                now = holder(cell, state.schema)
+                others = (each for each in others if getattr(each.event, "field_id", None) == now)
+            yield from islice(others, 1)
+
+    def _clashes(self, wanted: FileWish, state: TableState) -> Iterator[Touch]:
+        yield from (self._files[each] for each in self._files.keys() & wanted.files)
+        for line, file, touch in self._added if wanted.overwritten else ():
+            if wanted.clashes(file, state, line):
+                yield touch
+                break
+
+    def read_files(self, before: Touch | None = None) -> None:
+        """Read the lists of files of what was done before something, or of everything."""
+        while self._unread and (before is None or self._unread[0][0] < before.order[0]):
+            number, author, event = self._unread[0]
+            line = branch_number(event.snapshot_id)
+            # All of a list or nothing, should it be unreadable.
+            for place, file in enumerate(tuple(self._load_files(event))):
+                touch = Touch((number, 1, place), author, event, file=file)
+                for each in _done(file, self._usual):
+                    self._files.setdefault((line, *each), touch)
+                if file.kind == "ADD":
+                    self._added.append((line, file, touch))
+            del self._unread[0]
+
+
+def _stands(cell: Cell, schema: Schema) -> bool:
+    return any(each.id == cell[1] for each in walk_fields(schema.fields))
+
+
+class RecentlyTouched:
+    """What the last few commits touched. Not for several threads at once.
+
+    Args:
+        load_files: For the files of their snapshots.
+        named: What files are called, and which of them commits name.
+    """
+
+    def __init__(self, load_files: LoadFiles, named: NamedFiles = AS_WRITTEN) -> None:
+        self._load_files = load_files
+        self.named = named
+        self._kept: dict[int, Touched] = {}
+
+    def left(self, wanted: FileWish | None, commit: Commit[TableEvent]) -> FileWish | None:
+        """Return a wish, or None where a commit names none of the files that it is about."""
+        if wanted is None or wanted.keys is None:
+            return wanted
+        found = self.named.of(commit)
+        return wanted if found is None or not found.isdisjoint(wanted.keys) else None
+
+    def by(self, commit: Commit[TableEvent]) -> Touched:
+        """Return what a commit touched, which may have grown since it was asked for last."""
+        found = self._kept.get(commit.version)
+        if found is None or not found.begins(commit):
+            found = self._kept[commit.version] = Touched(self._load_files, self.named.usual)
+            if len(self._kept) > _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+        found.grow(commit)
+        return found
+
+
+_OPTION_CHANGES = (SetOption, RemoveOption)
+_KEY_CELLS = dict(zip(KEY_OPTIONS, ("primaryKey", "partitionKeys"), strict=True))
+_MOST_MILLIS = 253_402_300_799_999
+
+# Cells whose values may refer to columns; numbers in others are snapshots, sizes and times.
+_OF_COLUMNS = {"column", "name", "identifierFields", "partitionSpec", "sortOrder"}
+
+
+class Own(Struct, frozen=True, eq=False):
+    """A value that refers to a column of the writer's own, so it equals nobody else's."""
+
+    value: object
+
+
+class Needs(Struct, frozen=True):
+    """What a transaction's changes of schema and layout need as it was.
+
+    Attributes:
+        cells: With their values.
+        options: Changes of options that name columns, with the ids that they mean; the last one
+            a key.
+    """
+
+    cells: Mapping[Cell, object] = {}
+    options: tuple[tuple[SetOption | RemoveOption, tuple[int | None, ...]], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        events: Iterable[TableEvent],
+        changes: Sequence[SchemaChange],
+        anchors: Sequence[Anchor],
+        highest: int,
+    ) -> Needs:
+        """Return the needs of a first decision.
+
+        Args:
+            events: What was decided.
+            changes: What was asked of the schema.
+            anchors: What that was about, one a change; none when nothing was asked.
+            highest: The highest field id that the writer saw. Ids above it were given out by the
+                transaction itself; another writer's mean other things.
+        """
+        asked = {each.key for each in changes if isinstance(each, _OPTION_CHANGES)}
+        options = _naming(zip(changes, anchors, strict=True))
+        named = {change.key for change, _ in options}
+        cells: dict[Cell, object] = {}
+        for anchor in anchors:
+            cells.update(existence(anchor))
+        for event in events:
+            # What Paimon derives from a change is derived again, on whatever stands there then.
+            if isinstance(event, _OPTION_CHANGES) and (
+                event.key not in asked or event.key in named
+            ):
+                continue
+            if not isinstance(event, UpdateKeys):
+                cells.update(claims(event))
+        needed = {
+            cell: _owned(value, highest) if cell[0] in _OF_COLUMNS else value
+            for cell, value in cells.items()
+            if cell[0] not in {"column", "name"} or cell[1] <= highest
+        }
+        return cls(needed, options)
+
+    def meant(self, schema: Schema) -> Iterator[tuple[Cell, object, object]]:
+        """Yield the cells of options that name columns, what is wanted, and what stands there.
+
+        Both in the names of `schema`. What means a column that is gone is left out: that the
+        column is there is a need of its own.
+        """
+        names = ColumnNames(schema.fields) if self.options else None
+        for change, ids in self.options if names else ():
+            option = option_text(change.key, getattr(change, "value", None))
+            if names is None or option is None or not all(map(names.has, filter(_is_id, ids))):
+                continue
+            key, value = names.say(option, ids)
+            if key in _KEY_CELLS:
+                there = schema.primary_keys if key == KEY_OPTIONS[0] else schema.partition_keys
+                yield (_KEY_CELLS[key],), comma_list(value or ""), there
+            else:
+                yield ("option", key), value, schema.options.get(key)
+
+
+def _is_id(value: int | None) -> bool:
+    return value is not None
+
+
+def _naming(
+    decided: Iterable[tuple[SchemaChange, Anchor]],
+) -> tuple[tuple[SetOption | RemoveOption, tuple[int | None, ...]], ...]:
+    last: dict[str, tuple[SetOption | RemoveOption, tuple[int | None, ...]]] = {}
+    for change, anchor in decided:
+        if isinstance(change, _OPTION_CHANGES) and anchor.named:
+            last[change.key] = (change, anchor.named)
+    return tuple(last.values())
+
+
+def _owned(value: object, highest: int) -> object:
+    """Return a claimed value, marked if it refers to a column above `highest`."""
+    return Own(value) if any(each > highest for each in _ids(value)) else value
+
+
+def _ids(value: object) -> Iterator[int]:
+    for each in value if isinstance(value, tuple) else ():
+        # A layout's fields begin with their sources; `True` is no id.
+        found = each[0] if isinstance(each, tuple) and each else each
+        if type(found) is int:
+            yield found
+
+
+def contradicted(
+    needs: Needs, winners: Sequence[Commit[TableEvent]], touched: RecentlyTouched, state: TableState
+) -> tuple[Commit[TableEvent], Touch, object] | None:
+    """Return who set an option that names columns to another value, and the value needed."""
+    for cell, wanted, there in needs.meant(state.schema):
+        if wanted == there:
+            continue
+        for commit in reversed(winners):
+            touch = touched.by(commit).last(cell)
+            if touch is not None:
+                return commit, touch, wanted
+    return None
+
+
+def taken(
+    touch: Touch, commit: Commit[TableEvent], needed: object, base: Schema, now: Schema
+) -> CommitConflictError:
+    """Return the refusal of what somebody else has set, brought or taken meanwhile.
+
+    Args:
+        touch: What was done.
+        commit: Where.
+        needed: The value that the writer needs.
+        base: The schema that the writer looked at; its names are those that he knows.
+        now: The schema as it is.
+    """
+    who = f"by {touch.author or 'somebody'} in version {commit.version} ({_when(commit)})"
+    if touch.file is not None:
+        subject = f"file {touch.file.path}"
+        done = "added" if touch.file.kind == "ADD" else "removed"
+        told = f"{subject} was {done} {who}; read the table again and plan anew"
+        return CommitConflictError(told, subject, commit.version, touch.author, touch.event)
+    names = _Names(base, now)
+    subject = names.subject(touch.cell)
+    if touch.cell[0] == "column" and touch.cell[-1] == "exists":
+        what = "brought back" if touch.value else "dropped"
+        needs = "drops it" if touch.value else "needs it"
+        told = f"{subject} was {what} {who}, and this {needs}; look at the table, then ask again"
+    else:
+        theirs, mine = names.value(touch.cell, touch.value), names.value(touch.cell, needed)
+        told = (
+            f"{subject} was changed {who} to {theirs}, and you asked for {mine}; look at it, then "
+            "ask again"
+        )
+    return CommitConflictError(
+        told, cell_name(touch.cell), commit.version, touch.author, touch.event
+    )
+
+
+def _when(commit: Commit[TableEvent]) -> str:
+    if not 0 <= commit.time_millis <= _MOST_MILLIS:
+        return f"{commit.time_millis} ms after 1970"
+    moment = datetime.fromtimestamp(commit.time_millis / 1000, UTC)
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+class _Names(Struct, frozen=True):
+    """What cells and their values are called, for people."""
+
+    base: Schema
+    now: Schema | None = None
+
+    def column(self, field_id: int) -> str:
+        for schema in (self.base, self.now):
+            path = None if schema is None else ColumnNames(schema.fields).path(field_id)
+            if path is not None:
+                return f"column {shown_path(path)} (id {field_id})"
+        return "your new column" if self.now is None else f"column {field_id}"
+
+    def subject(self, cell: Cell) -> str:
+        say = _SUBJECTS.get(str(cell[0]))
+        return cell_name(cell) if say is None else say(self, cell)
+
+    def value(self, cell: Cell, value: Any) -> str:
+        names, inner = (_Names(self.base), value.value) if isinstance(value, Own) else (self, value)
+        say = _VALUES.get(str(cell[-1] if cell[0] == "column" else cell[0]))
+        return _text(inner) if say is None else say(names, inner)
+
+    def named(self, value: Any) -> str:
+        if isinstance(value, int):
+            return f"the name of {self.column(value)}"
+        return f"a new column, {value[0]}"
+
+    def place(self, value: Any) -> str:
+        kind, reference = value
+        return kind if reference is None else f"{kind} {self.column(reference)}"
+
+    def columns(self, value: Iterable[int]) -> str:
+        return ", ".join(map(self.column, value)) or "none"
+
+    def spec(self, value: Sequence[Any]) -> str:
+        fields = (f"{transform} of {self.column(each)}" for each, transform, _ in value[1:])
+        return ", ".join(fields) or "unpartitioned"
+
+    def order(self, value: Sequence[Any]) -> str:
+        fields = (f"{how} of {self.column(each)} {way}" for each, how, way, _ in value)
+        return ", ".join(fields) or "unsorted"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return str(list(value))
+    return "none" if value is None else repr(value)
+
+
+def _tag(value: tuple[int, object] | None) -> str:
+    return "gone" if value is None else f"a name of snapshot {value[0]}"
+
+
+def _ref(value: Any) -> str:
+    return "as it was" if value is None else f"snapshot {value.snapshot_id}"
+
+
+_SUBJECTS: Mapping[str, Callable[[_Names, Cell], str]] = {
+    "column": lambda names, cell: (
+        names.column(cell[1])
+        if cell[2] == "exists"
+        else f"the {cell[2]} of {names.column(cell[1])}"
+    ),
+    "name": lambda names, cell: (
+        f"the name {cell[2]}" + ("" if cell[1] < 0 else f" inside {names.column(cell[1])}")
+    ),
+    "comment": lambda *_: "the table's comment",
+    "primaryKey": lambda *_: "the primary key",
+    "partitionKeys": lambda *_: "the partition key",
+    "identifierFields": lambda *_: "the set of identifier fields",
+    "partitionSpec": lambda *_: "the partition spec",
+    "sortOrder": lambda *_: "the sort order",
+    "snapshots": lambda *_: "the newest snapshot",
+    "branch": lambda _, cell: f"branch {cell[1]}",
+    "ref": lambda _, cell: f"where branch {cell[1]} begins",
+    "partitionStatistics": lambda _, cell: f"the statistics file of snapshot {cell[1]}",
+    "statistics": lambda _, cell: f"the Puffin file of snapshot {cell[1]}",
+}
+_VALUES: Mapping[str, Callable[[_Names, Any], str]] = {
+    "name": lambda names, value: repr(value) if isinstance(value, str) else names.named(value),
+    "type": lambda _, value: value,
+    "nullability": lambda _, value: "NULL" if value else "NOT NULL",
+    "position": _Names.place,
+    "identifierFields": _Names.columns,
+    "partitionSpec": _Names.spec,
+    "sortOrder": _Names.order,
+    "tag": lambda _, value: _tag(value),
+    "branch": lambda _, value: f"snapshot {value}",
+    "ref": lambda _, value: _ref(value),
+}
+
+
+def lost(
+    base: TableState,
+    winners: Sequence[Commit[TableEvent]],
+    error: Exception,
+    fails_on: Callable[[TableState], bool],
+) -> CommitConflictError:
+    """Return the refusal of what a rule forbids on the newest state, and did not on the base.
+
+    Args:
+        base: The state that the writer looked at.
+        winners: The commits since, oldest first.
+        error: What the rule said.
+        fails_on: Whether the changes are refused on a state.
+    """
+    version, author, event, when = _culprit(base, winners, fails_on)
+    return CommitConflictError(
+        f"{error} (it could be done at version {base.version}, which this was asked on; "
+        f"version {version} by {author or 'somebody'}, {when}, is why it cannot now)",
+        str(getattr(error, "kind", "state")),
+        version,
+        author,
+        event,
+    )
+
+
+def _culprit(
+    base: TableState,
+    winners: Sequence[Commit[TableEvent]],
+    fails_on: Callable[[TableState], bool],
+) -> tuple[int, str, TableEvent | None, str]:
+    """Return version, author, event and time of what made the difference."""
+    steps = [(commit, each) for commit in winners for each in commit.transactions]
+    count = _first(len(steps), lambda end: fails_on(_folded(base, steps[:end])))
+    commit, guilty = steps[count - 1]
+    events = guilty.events
+
+    def fails_within(end: int) -> bool:
+        part = replace(guilty, events=events[:end])
+        return fails_on(_folded(base, [*steps[: count - 1], (commit, part)]))
+
+    number = _first(len(events), fails_within)
+    event = events[number - 1] if events else None
+    return commit.version, said_by(guilty), event, _when(commit)
+
+
+def _first(count: int, fails_after: Callable[[int], bool]) -> int:
+    """Return after how many steps it fails, having held before; after all of them it does."""
+    held, failed = 0, count
+    while failed - held > 1:
+        middle = (held + failed) // 2
+        if fails_after(middle):
+            failed = middle
+        else:
+            held = middle
+    return failed
+
+
+def _folded(
+    base: TableState,
+    steps: Iterable[tuple[Commit[TableEvent], Transaction[TableEvent]]],
+) -> TableState:
+    builder = TableBuilder(base)
+    for commit, transaction in steps:
+        if builder.version < commit.version:
+            builder.begin(commit.version, commit.time_millis)
+        builder.add(transaction)
+    return builder.freeze()

@@ -1,0 +1,264 @@
+"""Operation rows of events that only imported tables have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from ledger.decide.operation import Cell, Operation
+from ledger.events import iceberg as e
+from ledger.events.imported import DeltaFollowed, PaimonBranchUpdated
+from ledger.model.messages import moment
+from ledger.state.iceberg_origin import author_of, count_of
+
+
+def _snapshot(fact: e.SnapshotAdded) -> Iterator[tuple[Cell, Any]]:
+    yield ("snapshot", fact.snapshot.snapshot_id), fact.snapshot
+
+
+def _no_snapshots(fact: e.SnapshotsRemoved) -> Iterator[tuple[Cell, Any]]:
+    for each in fact.snapshot_ids:
+        yield ("snapshot", each), None
+
+
+def ref_cells(fact: e.SnapshotRefSet) -> Iterator[tuple[Cell, Any]]:
+    """Yield what a branch or tag points to."""
+    yield ("ref", fact.ref_name), fact.ref
+
+
+def no_ref_cells(fact: e.SnapshotRefRemoved) -> Iterator[tuple[Cell, Any]]:
+    """Yield that a branch or tag points to nothing."""
+    yield ("ref", fact.ref_name), None
+
+
+def _columns(fact: e.SchemaReplaced) -> Iterator[tuple[Cell, Any]]:
+    yield ("columns",), (fact.fields, fact.identifier_field_ids)
+
+
+def _current_schema(fact: e.SchemaNamed | e.CurrentSchemaSet) -> Iterator[tuple[Cell, Any]]:
+    yield ("currentSchema",), fact.schema_id
+
+
+def _schema(fact: e.SchemaAdded) -> Iterator[tuple[Cell, Any]]:
+    yield ("schema", fact.schema.schema_id), fact.schema
+
+
+def _no_schemas(fact: e.SchemasRemoved) -> Iterator[tuple[Cell, Any]]:
+    for each in fact.schema_ids:
+        yield ("schema", each), None
+
+
+def _no_layouts(fact: e.LayoutsRemoved) -> Iterator[tuple[Cell, Any]]:
+    for each in fact.spec_ids:
+        yield ("partitionSpec", each), None
+    for each in fact.order_ids:
+        yield ("sortOrder", each), None
+
+
+def _no_statistics(fact: e.StatisticsRemoved) -> Iterator[tuple[Cell, Any]]:
+    for each in fact.snapshot_ids:
+        yield ("statistics", each), None
+    for each in fact.of_partitions:
+        yield ("partitionStatistics", each), None
+
+
+def _key(fact: e.EncryptionKeyAdded) -> Iterator[tuple[Cell, Any]]:
+    yield ("encryptionKey", fact.encryption_key.key_id), fact.encryption_key
+
+
+def _no_key(fact: e.EncryptionKeyRemoved) -> Iterator[tuple[Cell, Any]]:
+    yield ("encryptionKey", fact.key_id), None
+
+
+def _logged(fact: e.SnapshotLogUpdated | e.MetadataLogUpdated) -> Iterator[tuple[Cell, Any]]:
+    name = "snapshotLog" if isinstance(fact, e.SnapshotLogUpdated) else "metadataLog"
+    yield (name,), (fact.dropped, fact.added)
+
+
+def _facts(fact: e.TableFactsSet) -> Iterator[tuple[Cell, Any]]:
+    for name in fact.__struct_fields__:
+        value = getattr(fact, name)
+        if value is not UNSET:
+            yield ("tableFact", name), value
+
+
+def _followed(fact: e.SourceFollowed) -> Iterator[tuple[Cell, Any]]:
+    yield ("source",), fact.metadata_file
+
+
+def _followed_delta(fact: DeltaFollowed) -> Iterator[tuple[Cell, Any]]:
+    yield ("source",), fact.delta_version
+
+
+def _branch(fact: PaimonBranchUpdated) -> Iterator[tuple[Cell, Any]]:
+    yield ("branch", fact.branch_name), fact.added
+
+
+def says_ref(fact: e.SnapshotRefSet) -> str:
+    """Return what a branch or tag points to, for people."""
+    return f"{fact.ref.type} {fact.ref_name} points to snapshot {fact.ref.snapshot_id}"
+
+
+def says_no_ref(fact: e.SnapshotRefRemoved) -> str:
+    """Return that a branch or tag is gone, for people."""
+    return f"removed the branch or tag {fact.ref_name}"
+
+
+def _says_branch(fact: PaimonBranchUpdated) -> str:
+    added = 0 if isinstance(fact.added, UnsetType) else len(fact.added)
+    went = len(fact.removed)
+    return f"updated branch {fact.branch_name}: {added} of its files came, {went} went"
+
+
+def _says_snapshot(fact: e.SnapshotAdded) -> str:
+    snapshot = fact.snapshot
+    summary = snapshot.summary or {}
+    counts = [
+        f"{sign}{count:,} {what}"
+        for sign, key, what in (
+            ("+", "added-records", "rows"),
+            ("-", "deleted-records", "rows"),
+            ("+", "added-data-files", "files"),
+            ("-", "deleted-data-files", "files"),
+        )
+        if (count := count_of(summary, key, absent=-1)) >= 0
+    ]
+    author = author_of(summary)
+    told = ", ".join([summary.get("operation", "unknown operation"), *counts])
+    by = f", by {author}" if author else ""
+    return f"snapshot {snapshot.snapshot_id} of {moment(snapshot.timestamp_ms)}: {told}{by}"
+
+
+def _many(noun: str, ids: tuple[int, ...]) -> str:
+    plural = "s" if len(ids) > 1 else ""
+    return f"{noun}{plural} {', '.join(map(str, ids))}" if ids else ""
+
+
+def _says_gone(*parts: str) -> str:
+    return "removed " + " and ".join(filter(None, parts))
+
+
+def _says_log(what: str, fact: e.SnapshotLogUpdated | e.MetadataLogUpdated) -> str:
+    gone = f", the oldest {fact.dropped} gone" if fact.dropped else ""
+    return f"{what}: {len(fact.added)} more{gone}"
+
+
+def _says_facts(fact: e.TableFactsSet) -> str:
+    told = ", ".join(f"{cell[1].replace('_', ' ')} {value}" for cell, value in _facts(fact))
+    return f"set {told or 'nothing'}"
+
+
+ORIGIN_OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        facts=(e.SnapshotAdded,), sets=_snapshot, claims=_snapshot, says=_says_snapshot, alters=True
+    ),
+    Operation(
+        facts=(e.SnapshotsRemoved,),
+        sets=_no_snapshots,
+        claims=_no_snapshots,
+        says=lambda it: _says_gone(_many("snapshot", it.snapshot_ids)),
+        alters=True,
+    ),
+    Operation(
+        facts=(e.SchemaReplaced,),
+        sets=_columns,
+        claims=_columns,
+        says=lambda it: f"replaced the columns by {', '.join(each.name for each in it.fields)}",
+        alters=True,
+    ),
+    Operation(
+        facts=(e.SchemaNamed,),
+        sets=_current_schema,
+        claims=_current_schema,
+        says=lambda it: f"the columns are schema {it.schema_id}",
+        alters=True,
+    ),
+    Operation(
+        facts=(e.SchemaAdded,),
+        sets=_schema,
+        claims=_schema,
+        says=lambda it: f"added schema {it.schema.schema_id} beside the current one",
+        alters=True,
+    ),
+    Operation(
+        facts=(e.CurrentSchemaSet,),
+        sets=_current_schema,
+        claims=_current_schema,
+        says=lambda it: f"schema {it.schema_id} is the current one",
+        alters=True,
+    ),
+    Operation(
+        facts=(e.SchemasRemoved,),
+        sets=_no_schemas,
+        claims=_no_schemas,
+        says=lambda it: _says_gone(_many("schema", it.schema_ids)),
+        alters=True,
+    ),
+    Operation(
+        facts=(e.LayoutsRemoved,),
+        sets=_no_layouts,
+        claims=_no_layouts,
+        says=lambda it: _says_gone(
+            _many("partition spec", it.spec_ids), _many("sort order", it.order_ids)
+        ),
+        alters=True,
+    ),
+    Operation(
+        facts=(e.StatisticsRemoved,),
+        sets=_no_statistics,
+        claims=_no_statistics,
+        says=lambda it: _says_gone(
+            _many("the statistics of snapshot", it.snapshot_ids),
+            _many("the partition statistics of snapshot", it.of_partitions),
+        ),
+        alters=True,
+    ),
+    Operation(
+        facts=(e.EncryptionKeyAdded,),
+        sets=_key,
+        claims=_key,
+        says=lambda it: f"added the encryption key {it.encryption_key.key_id}",
+        alters=True,
+    ),
+    Operation(
+        facts=(e.EncryptionKeyRemoved,),
+        sets=_no_key,
+        claims=_no_key,
+        says=lambda it: f"removed the encryption key {it.key_id}",
+        alters=True,
+    ),
+    Operation(
+        facts=(e.SnapshotLogUpdated,),
+        sets=_logged,
+        claims=_logged,
+        says=lambda it: _says_log("the log of current snapshots", it),
+        alters=True,
+    ),
+    Operation(
+        facts=(e.MetadataLogUpdated,),
+        sets=_logged,
+        claims=_logged,
+        says=lambda it: _says_log("the log of metadata files", it),
+        alters=True,
+    ),
+    Operation(facts=(e.TableFactsSet,), sets=_facts, claims=_facts, says=_says_facts, alters=True),
+    Operation(
+        facts=(e.SourceFollowed,),
+        sets=_followed,
+        claims=_followed,
+        says=lambda it: f"followed the source up to {it.metadata_file}",
+        alters=True,
+    ),
+    Operation(
+        facts=(DeltaFollowed,),
+        sets=_followed_delta,
+        claims=_followed_delta,
+        says=lambda it: f"followed the source up to its version {it.delta_version}",
+        alters=True,
+    ),
+    Operation(
+        facts=(PaimonBranchUpdated,), sets=_branch, claims=_branch, says=_says_branch, alters=True
+    ),
+)

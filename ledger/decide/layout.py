@@ -1,0 +1,463 @@
+"""Decisions on partition specs and sort orders, by Iceberg's rules.
+
+Source: Iceberg's UpdatePartitionSpec. Every update is resolved against the default spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, assert_never
+
+from msgspec.structs import replace
+
+from ledger.decide.operation import Cell, Cells, LayoutOperation
+from ledger.events.layout import (
+    AddPartitionField,
+    PartitionSpecUpdated,
+    RemovePartitionField,
+    RenamePartitionField,
+    ReplaceSortOrder,
+    SortColumn,
+    SortOrderReplaced,
+    SpecUpdate,
+    UpdatePartitionSpec,
+)
+from ledger.model.errors import InvalidChangeError
+from ledger.model.iceberg_layout import PartitionField, PartitionSpec, SortField, SortOrder
+from ledger.model.names import shown_path
+from ledger.model.schema import Schema
+from ledger.model.transforms import (
+    Bucket,
+    Period,
+    Transform,
+    Truncate,
+    UnknownTransform,
+    Void,
+    transform_of,
+)
+from ledger.model.type_text import format_type
+from ledger.model.types import RowType
+from ledger.state.columns import dotted
+from ledger.state.declared_formats import Rules
+from ledger.state.layout import LayoutTrail, Source, Sources, all_sources
+
+
+def default_name(source: Source, transform: Transform) -> str:
+    """Return what Iceberg calls a partition field that nobody named.
+
+    Example:
+        >>> column = next(all_sources(Schema.of({"id": "INT"})))
+        >>> default_name(column, Bucket(8))
+        'id_bucket_8'
+    """
+    column = dotted(source.path)
+    match transform:
+        case Bucket(count=count):
+            return f"{column}_bucket_{count}"
+        case Truncate(width=width):
+            return f"{column}_trunc_{width}"
+        case Period(unit=unit):
+            return f"{column}_{unit}"
+        case Void():
+            return f"{column}_null"
+        case _:
+            return column
+
+
+def writable_transform(text: str, source: Source) -> Transform:
+    """Return the transform of a source that files can be written with.
+
+    Raises:
+        InvalidChangeError: It is unknown, or does not accept the source's type.
+    """
+    transform = transform_of(text)
+    if isinstance(transform, UnknownTransform):
+        raise InvalidChangeError(
+            f"transform {text!r} is unknown, so no file can be written with it; there are "
+            "identity, bucket[N], truncate[W], year, month, day, hour, void"
+        )
+    if not transform.accepts(source.type):
+        raise InvalidChangeError(
+            f"transform {transform.text} does not accept column {dotted(source.path)} "
+            f"{_type_text(source)}; choose another transform or column"
+        )
+    return transform
+
+
+def _type_text(source: Source) -> str:
+    # A ROW's members would drown the rule.
+    return "ROW" if isinstance(source.type, RowType) else format_type(source.type)
+
+
+class SpecDraft:
+    """The updates of one batch so far.
+
+    Args:
+        layout: The specs before.
+        format_version: Iceberg's. Version 1 keeps a removed field in its place, as void, since its
+            field ids are places.
+    """
+
+    def __init__(self, layout: LayoutTrail, *, format_version: int) -> None:
+        self._fields = layout.spec.fields
+        self._keeps_voids = format_version == 1
+        newest_first = sorted(layout.specs, key=lambda each: each.spec_id, reverse=True)
+        self._past = [each for spec in newest_first for each in spec.fields]
+        self._last_id = layout.last_partition_id
+        self._adds: list[PartitionField] = []
+        self._deleted: set[int] = set()
+        self._renames: dict[str, str] = {}
+
+    def add(self, source: Source, transform: Transform, name: str | None) -> None:
+        """Add a field; one that this batch removes stays instead, under another name if given.
+
+        Raises:
+            InvalidChangeError: The spec has it, or the batch adds it twice, or its name is taken.
+        """
+        there = self._with_transform(source.id, transform.text)
+        if there is not None and there.field_id in self._deleted:
+            self._deleted.discard(there.field_id)
+            if name not in (None, there.name):
+                self.rename(there.name, str(name))
+            return
+        twin = there or _matching(self._adds, source.id, transform.text)
+        if twin is not None:
+            raise InvalidChangeError(
+                f"partition field {twin.name} is {transform.text} of {dotted(source.path)} "
+                "already; leave it, or rename it"
+            )
+        added = self._old_field(source.id, transform.text, name) or PartitionField(
+            default_name(source, transform) if name is None else name,
+            transform.text,
+            source.id,
+            field_id=self._last_id + 1,
+        )
+        self._check_redundant(added, transform)
+        self._make_room_for(added)
+        self._last_id = max(self._last_id, added.field_id)
+        self._adds.append(added)
+
+    def remove(self, name: str) -> None:
+        """Remove the field of a name.
+
+        Raises:
+            InvalidChangeError: There is none, or this batch adds or renames it.
+        """
+        if any(each.name == name for each in self._adds):
+            raise InvalidChangeError(
+                f"partition field {name} is added by this batch; leave both out instead"
+            )
+        self._delete(self._named(name))
+
+    def remove_transform(self, source: Source, transform: Transform) -> None:
+        """Remove the field that is a transform of a source.
+
+        Raises:
+            InvalidChangeError: As `remove`.
+        """
+        if _matching(self._adds, source.id, transform.text) is not None:
+            raise InvalidChangeError(
+                f"{transform.text} of {dotted(source.path)} is added by this batch; leave both "
+                "out instead"
+            )
+        field = self._with_transform(source.id, transform.text)
+        if field is None:
+            raise self._missing(f"that is {transform.text} of {dotted(source.path)}")
+        self._delete(field)
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Give a field another name; a void that holds the name is called something else.
+
+        Raises:
+            InvalidChangeError: There is no such field, or this batch adds or removes it.
+        """
+        if any(each.name == name for each in self._adds):
+            raise InvalidChangeError(
+                f"partition field {name} is added by this batch; add it under the new name instead"
+            )
+        field = self._named(name)
+        if field.field_id in self._deleted:
+            raise InvalidChangeError(
+                f"partition field {name} is removed by this batch, so it cannot be renamed; do one"
+            )
+        holder = next((each for each in self._fields if each.name == new_name), None)
+        if holder is not None and holder is not field and holder.transform == "void":
+            self._set_aside(holder)
+        self._renames[name] = new_name
+
+    def fields(self, schema: Schema) -> tuple[PartitionField, ...]:
+        """Return the fields of the spec that the batch makes.
+
+        Raises:
+            InvalidChangeError: A name is empty, taken twice or another column's, or a transform
+                does not accept its source.
+        """
+        found: list[PartitionField] = []
+        for each in self._fields:
+            renamed = replace(each, name=self._renames.get(each.name, each.name))
+            if each.field_id not in self._deleted:
+                found.append(renamed)
+            elif self._keeps_voids:
+                found.append(replace(renamed, transform="void"))
+        found.extend(self._adds)
+        _check(found, schema)
+        return tuple(found)
+
+    def _with_transform(self, source_id: int, transform: str) -> PartitionField | None:
+        return _matching(self._fields, source_id, transform)
+
+    def _named(self, name: str) -> PartitionField:
+        for each in self._fields:
+            if each.name == name:
+                return each
+        raise self._missing(name)
+
+    def _missing(self, what: str) -> InvalidChangeError:
+        known = [f"{each.name} ({each.transform})" for each in self._fields]
+        return InvalidChangeError(f"partition field {what} does not exist; there are: {known}")
+
+    def _delete(self, field: PartitionField) -> None:
+        if field.name in self._renames:
+            raise InvalidChangeError(
+                f"partition field {field.name} is renamed by this batch, so it cannot be removed; "
+                "do one"
+            )
+        self._deleted.add(field.field_id)
+
+    def _old_field(self, source_id: int, transform: str, name: str | None) -> PartitionField | None:
+        """Return the field as an older spec had it, so that its id comes back."""
+        if self._keeps_voids:
+            return None
+        staying = {each.field_id for each in self._fields} - self._deleted
+        for each in self._past:
+            is_same = (each.source_id, each.transform) == (source_id, transform)
+            # An upgraded table may still hold the id as a void.
+            if is_same and name in (None, each.name) and each.field_id not in staying:
+                return each
+        return None
+
+    def _check_redundant(self, added: PartitionField, transform: Transform) -> None:
+        for each in self._adds:
+            is_time = isinstance(transform, Period) and isinstance(
+                transform_of(each.transform), Period
+            )
+            if is_time and each.source_id == added.source_id:
+                raise InvalidChangeError(
+                    f"partition fields {each.name} and {added.name} are two times of one column; "
+                    "add the finer one alone"
+                )
+
+    def _make_room_for(self, added: PartitionField) -> None:
+        if any(each.name == added.name for each in self._adds):
+            raise _twice(added.name)
+        holder = next((each for each in self._fields if each.name == added.name), None)
+        if holder is None:
+            return
+        if holder.field_id not in self._deleted and holder.transform != "void":
+            raise _twice(added.name)
+        self._set_aside(holder)
+
+    def _set_aside(self, holder: PartitionField) -> None:
+        self._renames[holder.name] = f"{holder.name}_{holder.field_id}"
+
+
+def _matching(
+    fields: tuple[PartitionField, ...] | list[PartitionField], source_id: int, transform: str
+) -> PartitionField | None:
+    wanted = (source_id, transform)
+    return next((each for each in fields if (each.source_id, each.transform) == wanted), None)
+
+
+def _twice(name: str) -> InvalidChangeError:
+    return InvalidChangeError(
+        f"two partition fields would be called {name}; give one of them another name"
+    )
+
+
+def _check(fields: list[PartitionField], schema: Schema) -> None:
+    sources = {each.id: each for each in all_sources(schema)}
+    columns = {dotted(each.path): each.id for each in sources.values()}
+    seen: set[str] = set()
+    for each in fields:
+        if not each.name:
+            raise InvalidChangeError("a partition field has an empty name; give it one")
+        if each.name in seen:
+            raise _twice(each.name)
+        seen.add(each.name)
+        source = sources.get(each.source_id)
+        if source is None:
+            # Of a column that was dropped there is nothing left to check.
+            continue
+        if columns.get(each.name, each.source_id) != each.source_id:
+            raise InvalidChangeError(
+                f"partition field {each.name} would have the name of another column than its "
+                f"source {dotted(source.path)}; give it another name"
+            )
+        writable_transform(each.transform, source)
+
+
+LayoutEvent = PartitionSpecUpdated | SortOrderReplaced
+_Shape = tuple[tuple[int, str, str], ...]
+
+
+def decide_spec(
+    layout: LayoutTrail,
+    change: UpdatePartitionSpec,
+    schema: Schema,
+    sources: Sources,
+    rules: Rules,
+) -> PartitionSpecUpdated | None:
+    """Return the spec that updates make of the default one; None when it is there already.
+
+    Args:
+        layout: The specs and orders at this point of the transaction.
+        change: What is asked.
+        schema: The schema at this point of the transaction.
+        sources: Finds columns.
+        rules: Whose rules apply.
+
+    Raises:
+        InvalidChangeError: A rule forbids it.
+    """
+    draft = SpecDraft(layout, format_version=rules.format_version)
+    for update in change.updates:
+        _update(draft, update, schema, sources)
+    fields = draft.fields(schema)
+    wanted = shape_of(fields)
+    # A table has as many specs as it ever had layouts.
+    alike = (each for each in layout.specs if len(each.fields) == len(fields))
+    there = next((each for each in alike if shape_of(each.fields) == wanted), None)
+    if there is not None and (not change.set_default or there.spec_id == layout.default_spec_id):
+        return None
+    next_id = max(each.spec_id for each in layout.specs) + 1
+    spec = there or PartitionSpec(next_id, fields)
+    return PartitionSpecUpdated(
+        updates=change.updates,
+        set_default=change.set_default,
+        spec_id=spec.spec_id,
+        fields=spec.fields,
+    )
+
+
+def shape_of(fields: Sequence[PartitionField]) -> _Shape:
+    """Return what makes two specs the same to Iceberg: not the field ids."""
+    return tuple((each.source_id, each.name, each.transform) for each in fields)
+
+
+def _update(draft: SpecDraft, update: SpecUpdate, schema: Schema, sources: Sources) -> None:
+    match update:
+        case AddPartitionField():
+            source = sources.find(schema, update.source)
+            draft.add(source, writable_transform(update.transform, source), update.name)
+        case RemovePartitionField(name=str(name), source=None, transform=None):
+            draft.remove(name)
+        case RemovePartitionField(name=None, source=tuple(path), transform=transform):
+            found = sources.find(schema, path)
+            draft.remove_transform(found, transform_of(transform or "identity"))
+        case RemovePartitionField():
+            raise InvalidChangeError(
+                "a partition field is removed by its name or by its source and transform; "
+                "give one of the two"
+            )
+        case RenamePartitionField():
+            draft.rename(update.name, update.new_name)
+        case _:
+            assert_never(update)
+
+
+def decide_order(
+    layout: LayoutTrail,
+    change: ReplaceSortOrder,
+    schema: Schema,
+    sources: Sources,
+    _rules: Rules,
+) -> SortOrderReplaced | None:
+    """Return the order that files are sorted by from now on; None when it is the default already.
+
+    The arguments are those of `decide_spec`.
+
+    Raises:
+        InvalidChangeError: A source is missing, or a transform does not accept it.
+    """
+    fields = tuple(_sort_field(each, schema, sources) for each in change.columns)
+    there = next((each for each in layout.sort_orders if each.fields == fields), None)
+    if there is not None and there.order_id == layout.default_order_id:
+        return None
+    # Id 0 is the unsorted order's for ever.
+    next_id = max(each.order_id for each in layout.sort_orders) + 1 if fields else 0
+    order = there or SortOrder(next_id, fields)
+    return SortOrderReplaced(columns=change.columns, order_id=order.order_id, fields=order.fields)
+
+
+def _sort_field(column: SortColumn, schema: Schema, sources: Sources) -> SortField:
+    source = sources.find(schema, column.source)
+    transform = writable_transform(column.transform, source)
+    nulls = column.null_order or ("nulls-first" if column.direction == "asc" else "nulls-last")
+    return SortField(
+        transform=transform.text, source_id=source.id, direction=column.direction, null_order=nulls
+    )
+
+
+def _spec(fact: PartitionSpecUpdated) -> Iterator[tuple[Cell, Any]]:
+    layout = tuple((each.source_id, each.transform, each.name) for each in fact.fields)
+    yield ("partitionSpec",), (fact.set_default, *layout)
+
+
+def _order(fact: SortOrderReplaced) -> Iterator[tuple[Cell, Any]]:
+    order = (
+        (each.source_id, each.transform, each.direction, each.null_order) for each in fact.fields
+    )
+    yield ("sortOrder",), tuple(order)
+
+
+def _with_sources(sets: Cells) -> Cells:
+    """Return the claims of a layout: what it sets, and that its columns are there."""
+
+    def claims(fact: Any) -> Iterator[tuple[Cell, Any]]:
+        yield from sets(fact)
+        for each in fact.fields:
+            yield ("column", each.source_id, "exists"), True
+
+    return claims
+
+
+def _says_spec(fact: UpdatePartitionSpec) -> str:
+    if not isinstance(fact, PartitionSpecUpdated):
+        # What a plan wants has no spec yet.
+        return f"change the partition spec: {len(fact.updates)} of its fields"
+    fields = ", ".join(f"{each.name}={each.transform}" for each in fact.fields)
+    said = "files are partitioned by" if fact.set_default else "added"
+    return f"{said} partition spec {fact.spec_id}: {fields or 'unpartitioned'}"
+
+
+def _says_order(fact: ReplaceSortOrder) -> str:
+    fields = ", ".join(
+        f"{shown_path(each.source)} {each.direction}"
+        if each.transform == "identity"
+        else f"{each.transform} of {shown_path(each.source)} {each.direction}"
+        for each in fact.columns
+    )
+    if not isinstance(fact, SortOrderReplaced):
+        return f"files are sorted by: {fields or 'unsorted'}"
+    said = "files are sorted by" if fact.set_default else "added sort"
+    return f"{said} order {fact.order_id}: {fields or 'unsorted'}"
+
+
+LAYOUT_OPERATIONS: tuple[LayoutOperation, ...] = (
+    LayoutOperation(
+        asked=UpdatePartitionSpec,
+        facts=(PartitionSpecUpdated,),
+        decide=decide_spec,
+        sets=_spec,
+        claims=_with_sources(_spec),
+        says=_says_spec,
+    ),
+    LayoutOperation(
+        asked=ReplaceSortOrder,
+        facts=(SortOrderReplaced,),
+        decide=decide_order,
+        sets=_order,
+        claims=_with_sources(_order),
+        says=_says_order,
+    ),
+)

@@ -1,0 +1,134 @@
+"""Operation: everything that belongs to one kind of change, in one row.
+
+A row says which change asks and which facts it becomes, how it is read from JSON, which columns it
+names and how they are found again after a rebase, how it is decided, which cells it sets and
+claims, and its sentence for people. The rows stand beside their nouns and are gathered in
+`operations`. How facts fold is no part of them: that is frozen, and has a table of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from attrs import define
+from msgspec import Struct
+
+from ledger.decide.column_draft import Anchor, SchemaDraft
+from ledger.decide.column_rebase import Following, Touches
+from ledger.decide.format_rules import Formats
+from ledger.events import TableEvent
+from ledger.events.layout import PartitionSpecUpdated, SortOrderReplaced
+from ledger.events.schema import SchemaChange
+from ledger.model.schema import Schema
+from ledger.state.declared_formats import Rules
+from ledger.state.layout import LayoutTrail, Sources
+from ledger.state.owner import OwnerKind
+from ledger.state.table import TableState
+
+Cell = tuple[Any, ...]
+"""What can be set: a field id and an aspect, an option, the comment, a tag, ..."""
+
+Cells = Callable[[Any], Iterator[tuple[Cell, Any]]]
+"""Gives the cells of a fact, with their values."""
+
+
+def no_cells(_fact: object) -> Iterator[tuple[Cell, Any]]:
+    """Yield nothing: an append lands on whatever it meets."""
+    return iter(())
+
+
+class Operation(Struct, frozen=True, kw_only=True):
+    """A kind of change.
+
+    Attributes:
+        facts: The events that it becomes.
+        asked: What asks for it; None where it only follows from other changes.
+        sets: The cells that a fact sets.
+        claims: The cells that must not have been set to another value meanwhile.
+        says: What a fact did, for people.
+        alters: Whether a fact may change what a table is; not where it is sure to change only what
+            the table holds: snapshots, and what names and describes them.
+    """
+
+    facts: tuple[type, ...]
+    asked: type | None = None
+    sets: Cells
+    claims: Cells
+    says: Callable[[Any], str]
+    alters: bool
+
+
+class SchemaOperation(Operation, frozen=True, kw_only=True):
+    """A kind of change that belongs to a batch of SchemaChanges.
+
+    Attributes:
+        decide: Decides it on a draft, and returns what it was about.
+        names: Returns the change in the names of a newer schema, every path, reference and option
+            value that means a column following its id; None where nothing is left to do.
+        touches: What it does to the columns that it goes through or names: whoever means his own
+            column is not given another's.
+        reads: Reads it from the JSON of either dialect.
+        always_written: Keys that its JSON never leaves out.
+        lacks: Why no document of Paimon's or DLF's can say it; None where they can.
+    """
+
+    decide: Callable[[SchemaDraft, Any], Anchor]
+    names: Callable[[Following, Any, Anchor], SchemaChange | None]
+    touches: Touches
+    alters: bool = True
+    reads: Callable[[Mapping[str, Any], str], SchemaChange]
+    always_written: tuple[str, ...] = ()
+    lacks: Callable[[Any], str | None] = lambda _: None
+
+
+class LayoutOperation(Operation, frozen=True, kw_only=True):
+    """A kind of change of partition specs or sort orders; its sources are followed by `Sources`.
+
+    Attributes:
+        decide: Returns the fact that it becomes; None when everything is so already.
+    """
+
+    decide: Callable[
+        [LayoutTrail, Any, Schema, Sources, Rules], PartitionSpecUpdated | SortOrderReplaced | None
+    ]
+    alters: bool = True
+
+
+@define
+class Course:
+    """How far a transaction has come that is decided on a state.
+
+    Attributes:
+        state: The state that it met.
+        schema: The schema as its changes of the schema leave it.
+        snapshot_id: The newest snapshot's id so far.
+        records: The rows so far.
+        is_first: Whether it is the state that the writer looked at.
+        formats: The formats that there are.
+        refuse_names: Refuses a snapshot whose files the table's names cannot tell apart.
+    """
+
+    state: TableState
+    schema: Schema
+    snapshot_id: int
+    records: int
+    is_first: bool
+    formats: Formats
+    refuse_names: Callable[[TableState, Schema, Any], None]
+
+
+class StateOperation(Operation, frozen=True, kw_only=True):
+    """A kind of change of what the table holds, decided after its schema; it names no columns.
+
+    Attributes:
+        decide: Returns the fact that it becomes; None when all of it holds already.
+        asks_formats: Whether the table's formats are asked about it, so that no package with lower
+            rules of theirs changes the table from then on.
+        owners: The owners of a table under which it may be asked.
+    """
+
+    asked: type
+    decide: Callable[[Course, Any], TableEvent | None]
+    asks_formats: bool
+    owners: frozenset[OwnerKind]

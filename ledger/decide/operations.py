@@ -1,0 +1,77 @@
+"""Registry of every operation on a table, by request and by event.
+
+What the facts of both streams say to people is found here, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from ledger.decide.catalog_facts import CATALOG_FACTS
+from ledger.decide.imported_operations import ORIGIN_OPERATIONS
+from ledger.decide.layout import LAYOUT_OPERATIONS
+from ledger.decide.operation import LayoutOperation, Operation, SchemaOperation, StateOperation
+from ledger.decide.schema_operations import COLUMN_OPERATIONS, OPTION_OPERATIONS
+from ledger.decide.snapshot_operations import TABLE_OPERATIONS
+from ledger.events import TableEvent
+from ledger.model.errors import InvalidChangeError
+from ledger.model.messages import excerpt
+
+OPERATIONS: tuple[Operation, ...] = (
+    *COLUMN_OPERATIONS,
+    *OPTION_OPERATIONS,
+    *LAYOUT_OPERATIONS,
+    *TABLE_OPERATIONS,
+    *ORIGIN_OPERATIONS,
+)
+
+BY_FACT: Mapping[type, Operation] = {kind: each for each in OPERATIONS for kind in each.facts}
+"""The row of each kind of event in a table's stream."""
+
+BY_ASKED: Mapping[type, Operation] = {
+    each.asked: each for each in OPERATIONS if each.asked is not None
+}
+"""The row of each kind of change."""
+
+
+def in_words(change: Any) -> str:
+    """Return what a change or a fact says to people; its class's name where it has no row.
+
+    Example:
+        >>> from ledger.events.schema import RenameColumn
+        >>> in_words(RenameColumn(("addr",), "address"))
+        'renamed column addr to address'
+    """
+    kind = type(change)
+    row = BY_FACT.get(kind) or CATALOG_FACTS.get(kind) or BY_ASKED.get(kind)
+    return kind.__name__ if row is None else row.says(change)
+
+
+def alters(facts: Iterable[TableEvent]) -> bool:
+    """Whether some facts may change what a table is, and not only what it holds.
+
+    Example:
+        >>> from ledger.events.snapshots import TagDeleted
+        >>> alters([TagDeleted(tag_name="v1")])
+        False
+    """
+    return any(BY_FACT[type(each)].alters for each in facts)
+
+
+Row = TypeVar("Row", SchemaOperation, LayoutOperation, StateOperation)
+
+
+def operation(change: object, kind: type[Row]) -> Row:
+    """Return the row of a change.
+
+    Raises:
+        InvalidChangeError: There is none of that kind.
+    """
+    row = BY_ASKED.get(type(change))
+    if not isinstance(row, kind):
+        raise InvalidChangeError(
+            f"{excerpt(change)} is no change of a table; give one, such as "
+            "AddColumn(('name',), 'STRING')"
+        )
+    return row

@@ -1,0 +1,264 @@
+"""Decisions on options, on the table's comment and on its keys.
+
+Source: Paimon's SchemaManager and the options that CoreOptions marks immutable; newer releases add
+rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from ledger.decide.column_draft import Anchor, SchemaDraft
+from ledger.decide.errors import runtime, state, unsupported
+from ledger.decide.table_options import KEY_OPTIONS, TableOptions, comma_list, option_text, whole
+from ledger.events.schema import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
+from ledger.state.declared_formats import declares_rules
+
+IMMUTABLE_OPTIONS = frozenset(
+    {
+        "aggregation.remove-record-on-delete",
+        "blob-descriptor-field",
+        "blob-field",
+        "blob-view-field",
+        "bucket-function.type",
+        "bucket-key",
+        "data-evolution.enabled",
+        "data-file.path-directory",
+        "dynamic-bucket.initial-buckets",
+        "force-lookup",
+        "index-file-in-data-file-dir",
+        "merge-engine",
+        "partial-update.remove-record-on-delete",
+        "partial-update.remove-record-on-sequence-group",
+        "partition",
+        "pk-clustering-override",
+        "primary-key",
+        "primary-key.nullable",
+        "row-tracking.enabled",
+        "rowkind.field",
+        "sequence.snapshot-ordering",
+        "type",
+    }
+)
+"""Neither set to another value nor removed while snapshots exist."""
+
+
+def check_set(old: TableOptions, key: str, value: str) -> None:
+    """Refuse to set an option that a table with snapshots cannot change.
+
+    Args:
+        old: The options before the batch.
+        key: The option.
+        value: Its new value, already known to differ from the old one.
+
+    Raises:
+        InvalidChangeError: UNSUPPORTED, naming the rule.
+    """
+    _check_immutable(key)
+    guard = _SET_GUARDS.get(key)
+    if guard is not None:
+        guard(old, key, value)
+
+
+def check_remove(old: TableOptions, key: str) -> None:
+    """Refuse to remove an option that a table with snapshots cannot reset, set or not.
+
+    Raises:
+        InvalidChangeError: UNSUPPORTED, naming the rule.
+    """
+    _check_immutable(key)
+    guard = _REMOVE_GUARDS.get(key)
+    if guard is not None:
+        guard(old, key)
+
+
+def _check_immutable(key: str) -> None:
+    if key in IMMUTABLE_OPTIONS:
+        raise unsupported(
+            f"option {key} cannot change while the table has snapshots; create a new table"
+        )
+
+
+def _guard_bucket(old: TableOptions, key: str, value: str) -> None:
+    before, after = old.number(key, -1), whole(key, value)
+    if before == -1:
+        raise unsupported("option bucket is -1 (its default), which cannot become a fixed number")
+    if after == -1:
+        raise unsupported("option bucket cannot become -1 while the table has snapshots")
+
+
+def _guard_reset(_old: TableOptions, key: str) -> None:
+    raise unsupported(f"option {key} cannot be reset while the table has snapshots")
+
+
+def _guard_deletion_vectors(old: TableOptions, key: str, value: str) -> None:
+    if old.is_true("deletion-vectors.modifiable"):
+        return
+    if old.is_true(key) != (value.lower() == "true"):
+        raise unsupported(
+            f"option {key} cannot be switched while the table has snapshots; "
+            "set deletion-vectors.modifiable=true first if duplicates are impossible"
+        )
+
+
+def _guard_no_way_back(old: TableOptions, key: str, value: str) -> None:
+    if old.is_true(key) and value.lower() != "true":
+        raise unsupported(f"option {key} cannot go from true to false")
+
+
+def _guard_clustering(old: TableOptions, key: str, _value: str) -> None:
+    if "pk-clustering-override" in old.values:
+        raise unsupported(f"option {key} is fixed by pk-clustering-override")
+
+
+_SET_GUARDS: Mapping[str, Callable[[TableOptions, str, str], None]] = {
+    "bucket": _guard_bucket,
+    "deletion-vectors.enabled": _guard_deletion_vectors,
+    "ignore-delete": _guard_no_way_back,
+    "ignore-update-before": _guard_no_way_back,
+    "clustering.columns": _guard_clustering,
+}
+_REMOVE_GUARDS: Mapping[str, Callable[[TableOptions, str], None]] = {
+    "bucket": _guard_reset,
+    "deletion-vectors.enabled": lambda old, key: _guard_deletion_vectors(old, key, "false"),
+    "clustering.columns": lambda old, key: _guard_clustering(old, key, ""),
+}
+
+
+def key_lists(
+    options: Mapping[str, str], primary_keys: Sequence[str], partition_keys: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return primary key and partition keys, wherever they were given.
+
+    Raises:
+        InvalidChangeError: RUNTIME: one of them is given as a list and as an option.
+    """
+    primary, partition = KEY_OPTIONS
+    return (
+        _one_of(options, primary, primary_keys),
+        _one_of(options, partition, partition_keys),
+    )
+
+
+def _one_of(options: Mapping[str, str], key: str, listed: Sequence[str]) -> tuple[str, ...]:
+    value = options.get(key)
+    if value is None:
+        return tuple(listed)
+    if listed:
+        raise runtime(f"{key} is defined twice, as option {value!r} and as {list(listed)}")
+    return comma_list(value)
+
+
+def check_keys(
+    names: Sequence[str], primary_keys: Sequence[str], partition_keys: Sequence[str]
+) -> None:
+    """Refuse duplicate columns, repeated or unknown keys, and a key of partition keys alone.
+
+    Raises:
+        InvalidChangeError: ILLEGAL_STATE.
+    """
+    _check_unique("columns", names)
+    for what, keys in (("partition keys", partition_keys), ("primary key", primary_keys)):
+        _check_unique(what, keys)
+        missing = [each for each in keys if each not in names]
+        if missing:
+            raise state(f"{what} {list(keys)}: {missing} are not among the columns {list(names)}")
+    if primary_keys and set(primary_keys) <= set(partition_keys):
+        raise state(
+            f"primary key {list(primary_keys)} has partition keys alone: "
+            "every partition would hold one row; add a column to the key"
+        )
+
+
+def _check_unique(what: str, names: Sequence[str]) -> None:
+    if len(set(names)) == len(names):
+        return
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    raise state(f"{what} {list(names)} name {repeated} more than once")
+
+
+def keys_are_nullable(options: Mapping[str, str]) -> bool:
+    """Return whether primary-key columns hold NULL in this table."""
+    return TableOptions(options).flag("primary-key.nullable")
+
+
+def decide_set_option(draft: SchemaDraft, change: SetOption) -> Anchor:
+    """Set an option, unless the schema before the batch says the same already.
+
+    Raises:
+        InvalidChangeError: UNSUPPORTED for `type`, and by the guards of tables with snapshots.
+    """
+    key, value = change.key, change.value
+    named = draft.columns_named(option_text(key, value))
+    if _is_unchanged(draft, key, value):
+        # Paimon stores nothing here, even when an earlier change of the batch set something else.
+        if draft.working.options.get(key) != value:
+            return Anchor(named=named, lapsed=True)
+        draft.record(change)
+        return Anchor(named=named)
+    if key == "type" and draft.rules.paimon:
+        raise unsupported("option type can never change, with or without snapshots")
+    if _is_guarded(draft, key):
+        check_set(draft.old_options, key, value)
+    draft.record(change)
+    return Anchor(named=named)
+
+
+def decide_remove_option(draft: SchemaDraft, change: RemoveOption) -> Anchor:
+    """Remove an option; one that is not set is removed in silence.
+
+    Raises:
+        InvalidChangeError: UNSUPPORTED for `type`, and by the guards of tables with snapshots.
+    """
+    if change.key == "type" and draft.rules.paimon:
+        raise unsupported("option type can never be removed, with or without snapshots")
+    if _is_guarded(draft, change.key):
+        check_remove(draft.old_options, change.key)
+    anchor = Anchor(named=draft.columns_named(option_text(change.key, None)))
+    draft.record(change)
+    return anchor
+
+
+def decide_table_comment(draft: SchemaDraft, change: UpdateComment) -> Anchor:
+    """Set or remove the table's comment."""
+    draft.record(change)
+    return Anchor()
+
+
+def decide_drop_primary_key(draft: SchemaDraft, change: DropPrimaryKey) -> Anchor:
+    """Drop the primary key; its columns stay NOT NULL.
+
+    Raises:
+        InvalidChangeError: UNSUPPORTED: the table has snapshots.
+    """
+    if draft.has_snapshots and draft.rules.paimon:
+        raise unsupported("the primary key cannot be dropped while the table has snapshots")
+    draft.record(change)
+    return Anchor()
+
+
+def _is_guarded(draft: SchemaDraft, key: str) -> bool:
+    """Return whether an option may be one that snapshots fix; the keys' two are in any table."""
+    return draft.has_snapshots and (draft.rules.paimon or key in KEY_OPTIONS)
+
+
+def _is_unchanged(draft: SchemaDraft, key: str, value: str) -> bool:
+    if declares_rules(key):
+        # Paimon knows none of them: whose rules hold is what the batch said last.
+        return False
+    old = draft.old.options.get(key)
+    if old == value:
+        return True
+    if key == "type":
+        return value.lower() == (old or "table").lower()
+    if old is None and key == "primary-key":
+        return comma_list(value) == draft.old.primary_keys
+    if old is None and key == "partition":
+        return comma_list(value) == draft.old.partition_keys
+    return False
+
+
+def option_event(key: str, value: str | None) -> SetOption | RemoveOption:
+    """Return the fact that an option has this value, or none."""
+    return RemoveOption(key) if value is None else SetOption(key, value)

@@ -1,0 +1,277 @@
+"""Checks of the values in events and files before they are recorded.
+
+Asked of what a source says before it is committed, and by `verify` of what was committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import chain
+from operator import attrgetter
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
+
+import msgspec
+from attrs import frozen
+from msgspec import UNSET, Struct, UnsetType
+
+from ledger.decide.bounds import IN_LOGS, IN_LOGS_BY_KEY, LONG, Bound
+from ledger.events.catalog import DatabaseCreated
+from ledger.events.iceberg import StatisticsSet
+from ledger.events.snapshots import ListingEvent, PartitionStatisticsSet
+from ledger.events.table import TableCreated
+from ledger.locations import escapes
+from ledger.model.credentials import credentials_in
+from ledger.model.errors import InvalidInputError
+from ledger.model.file_change import FileChange, inline_files
+from ledger.model.messages import excerpt
+from ledger.model.type_json import FieldObject, TypeObject
+
+_Values = Callable[[Sequence[Struct]], Iterable[Any]]
+"""Gets some values of each of some records."""
+
+_Range = tuple[int, int]
+"""The smallest and the greatest number that may stand somewhere."""
+
+_NO_RANGE: Final = (0, 0)
+"""Where no number may stand: that of texts."""
+
+_NO_NUMBERS: Final = frozenset((UNSET, None))
+_SCALARS: Final = frozenset((int, str, bool, NoneType))
+
+
+def number_problems(record: Struct) -> Iterator[str]:
+    """Yield each number of a record, and of what is inside it, that is out of its key's range.
+
+    Example:
+        >>> from ledger.events.snapshots import SnapshotsExpired
+        >>> list(number_problems(SnapshotsExpired(earliest_snapshot_id=0)))
+        ['earliestSnapshotId is 0, out of 1 to 9223372036854775807']
+    """
+    if not numbers_of(type(record)).all_fit((record,)):
+        yield from _out_of_range(record)
+
+
+def _out_of_range(record: Struct) -> Iterator[str]:
+    for name, encoded, numbers, keys in numbers_of(type(record)).keys:
+        value = getattr(record, name)
+        if type(value) is int:
+            low, high = numbers
+            if not low <= value <= high:
+                yield f"{encoded} is {short_number(value)}, out of {low} to {high}"
+        elif type(value) is tuple:
+            yield from _inside(value, encoded, numbers)
+        elif isinstance(value, dict):
+            yield from _inside(value, encoded, keys)
+            yield from _inside(value.values(), encoded, numbers)
+        elif isinstance(value, Struct):
+            yield from number_problems(value)
+
+
+@frozen
+class Numbers:
+    """The keys of a kind of record that may hold numbers, or records that do.
+
+    Attributes:
+        keys: Each by its attribute, with its name in the log, its range, and that of its keys.
+        plain: Gets the values of those of one range that are numbers or absent, and the range.
+        nested: Gets the value of one that may hold several, or a record, and its ranges.
+    """
+
+    keys: tuple[tuple[str, str, _Range, _Range], ...]
+    plain: tuple[tuple[_Values, int, int], ...]
+    nested: tuple[tuple[_Values, _Range, _Range], ...]
+
+    def all_fit(self, records: Sequence[Struct]) -> bool:
+        """Whether all numbers of some records are in range, as a quick look tells.
+
+        False: look closely, as at records inside records.
+        """
+        for values_of, low, high in self.plain:
+            # Most of a column are few values.
+            numbers = {*values_of(records)} - _NO_NUMBERS
+            if numbers and not (low <= min(numbers) and max(numbers) <= high):
+                return False
+        for values_of, inside, keys in self.nested:
+            values = [*values_of(records)]
+            if any(values) and not all(_fits(each, inside, keys) for each in values if each):
+                return False
+        return True
+
+
+def _fits(value: object, numbers: _Range, keys: _Range) -> bool:
+    """Whether all numbers inside a value are in range; False: look closely."""
+    if isinstance(value, dict):
+        # Texts are in no range.
+        return all(
+            limits is _NO_RANGE or (limits[0] <= min(some) and max(some) <= limits[1])
+            for limits, some in ((keys, value), (numbers, value.values()))
+        )
+    if type(value) is not tuple:
+        # Most types are a text.
+        return type(value) is str
+    whole = [each for each in value if each.__class__ is int]
+    if whole and not (numbers[0] <= min(whole) and max(whole) <= numbers[1]):
+        return False
+    return len(whole) == len(value) or _SCALARS.issuperset(map(type, value))
+
+
+def _inside(values: Iterable[object], name: str, limits: _Range) -> Iterator[str]:
+    low, high = limits
+    for each in values:
+        if isinstance(each, Struct):
+            yield from number_problems(each)
+        elif type(each) is int and not low <= each <= high:
+            yield f"{name} holds {short_number(each)}, out of {low} to {high}"
+
+
+def short_number(number: int) -> str:
+    """Return a number as messages show it, however many digits it has."""
+    # Python refuses to write out very long ones.
+    bits = number.bit_length()
+    return str(number) if bits <= 128 else f"a number of {bits} bits"  # noqa: PLR2004 - 39 digits
+
+
+@cache
+def numbers_of(kind: type[Struct]) -> Numbers:
+    """Return the keys of a kind of record that may hold numbers, with their ranges."""
+    of_range: dict[_Range, list[str]] = {}
+    keys, nested = [], []
+    for each in msgspec.structs.fields(kind):
+        if not _holds_numbers(each.type):
+            continue
+        if dict in {get_origin(one) for one in (each.type, *get_args(each.type))}:
+            of_keys, of_values = IN_LOGS_BY_KEY[each.name]
+            limits = _limits(of_values, _NO_RANGE), _limits(of_keys, _NO_RANGE)
+        else:
+            limits = _limits(IN_LOGS.get(each.name), LONG), _NO_RANGE
+        keys.append((each.name, each.encode_name, *limits))
+        if {*_kinds(each.type)} <= {int, UnsetType, NoneType}:
+            of_range.setdefault(limits[0], []).append(each.name)
+        else:
+            nested.append((_values((each.name,)), *limits))
+    plain = [(_values(names), *limits) for limits, names in of_range.items()]
+    return Numbers(tuple(keys), tuple(plain), tuple(nested))
+
+
+def _kinds(annotation: Any) -> Iterator[Any]:
+    """Yield the members of a union, without the bounds of their numbers."""
+    if get_origin(annotation) is Annotated:
+        yield get_args(annotation)[0]
+    elif get_origin(annotation) in {Union, UnionType}:
+        for each in get_args(annotation):
+            yield from _kinds(each)
+    else:
+        yield annotation
+
+
+def _limits(bound: Bound | None, otherwise: _Range) -> _Range:
+    return otherwise if bound is None else bound.in_logs
+
+
+def _values(names: Sequence[str]) -> _Values:
+    """Return what gets the values of some attributes of some records."""
+    getter = attrgetter(*names)
+    if len(names) > 1:
+        return lambda records: chain.from_iterable(map(getter, records))
+    return lambda records: map(getter, records)
+
+
+def _holds_numbers(annotation: Any) -> bool:
+    if annotation in {int, FieldObject, TypeObject}:
+        return True
+    if isinstance(annotation, type) and issubclass(annotation, Struct):
+        return bool(numbers_of(annotation).keys)
+    return any(_holds_numbers(each) for each in get_args(annotation) if each is not Ellipsis)
+
+
+_PATHS: Final[dict[type, Callable[[Any], str]]] = {
+    TableCreated: attrgetter("path"),
+    DatabaseCreated: attrgetter("path"),
+    PartitionStatisticsSet: attrgetter("partition_statistics.statistics_path"),
+    StatisticsSet: attrgetter("statistics.statistics_path"),
+}
+KINDS_WITH_PATHS: Final = _PATHS.keys()
+"""The events that say where something is."""
+
+
+def path_problems(event: Struct) -> Iterator[str]:
+    """Yield the path of an event that leads out of where it is to stay."""
+    path_of = _PATHS.get(type(event))
+    if path_of is not None and escapes(path_of(event)):
+        yield f"its path {excerpt(path_of(event))} leads out of its place"
+
+
+def file_path_problems(file: FileChange) -> Iterator[str]:
+    """Yield the paths of a file that lead out of where they are to stay."""
+    if escapes(file.path):
+        yield f"the file path {excerpt(file.path)} leads out of its place"
+    referenced = file.referenced_data_file
+    if isinstance(referenced, str) and escapes(referenced):
+        yield f"file {excerpt(file.path)} deletes rows of a file that is out of its place"
+
+
+def check_said(said: Iterable[object], source: str) -> None:
+    """Refuse what no log may hold of what a source says.
+
+    Args:
+        said: Events, with the files that stand in them, and parts of events.
+        source: What says it, for the message.
+
+    Raises:
+        InvalidInputError: A number is out of its range, a path leads out of its place, or a URL
+            carries credentials.
+
+    Example:
+        >>> from ledger.events.snapshots import SnapshotsExpired
+        >>> check_said([SnapshotsExpired(earliest_snapshot_id=1)], "/web/visits")
+    """
+    for each in said:
+        if not isinstance(each, Struct):
+            continue
+        for problem in _problems(each):
+            raise InvalidInputError(
+                f"{source}: {problem}, and no log may hold that; nothing of it was taken: have it "
+                "put right there, then ask again"
+            )
+        check_credentials(msgspec.json.encode(each).decode(), source)
+
+
+def check_credentials(text: str, source: str) -> None:
+    """Check that no URL within a text of a source carries credentials, which a log would keep.
+
+    Args:
+        text: Any text, also JSON.
+        source: What says it, for the message.
+
+    Raises:
+        InvalidInputError: One does.
+    """
+    found = credentials_in(text)
+    if found is not None:
+        raise InvalidInputError(
+            f"{source}: {excerpt(found)} carries a user, a key or a signature, and a ledger keeps "
+            "no credentials; nothing was imported: have its owner take them out of the metadata, "
+            "and give what opens the place as storage_options"
+        )
+
+
+def parts_of_birth(birth: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield what stands in the facts that a table begins with, by the keys of `TableCreated`."""
+    for each in birth.values():
+        yield from each if isinstance(each, tuple) else (each,)
+
+
+def _problems(said: Struct) -> Iterator[str]:
+    yield from number_problems(said)
+    yield from path_problems(said)
+    if not isinstance(said, ListingEvent):
+        return
+    files = inline_files(said.files)
+    if not numbers_of(FileChange).all_fit(files):
+        for each in files:
+            for problem in number_problems(each):
+                yield f"file {excerpt(each.path)}: {problem}"
+    for each in files:
+        yield from file_path_problems(each)

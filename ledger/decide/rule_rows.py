@@ -1,0 +1,391 @@
+"""Validation rules of whole schemas as rows, and their inputs.
+
+A row says which options it is about, so that a table is asked only for those that it sets; in
+which case it refuses, named by conditions that are read in order; Paimon's cause; and the words.
+What takes an algorithm is a row that asks one. The words are a format string: `{name}` and
+`{root}` are the column in question and its type, `{c...}` is anything of the `Candidate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
+from typing import Protocol, TypeVar
+
+from attrs import define, field
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from ledger.decide.column_draft import is_blob
+from ledger.decide.errors import argument
+from ledger.decide.table_options import TableOptions
+from ledger.model.errors import InvalidChangeError
+from ledger.model.schema import Schema, indexed
+from ledger.model.types import DataField, DataType, parts_of
+
+R = TypeVar("R")
+
+UNUSUAL_ROOTS = frozenset(
+    {"ARRAY", "MAP", "MULTISET", "ROW", "VECTOR", "BLOB", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
+)
+"""Types that some rule speaks of, and those that such a type may stand inside."""
+
+
+@define(slots=False)
+class Candidate:
+    """A schema that is to be, with its columns found.
+
+    Attributes:
+        schema: The schema.
+        options: Its options, readable.
+        unusual: The columns of types that some rule speaks of.
+    """
+
+    schema: Schema
+    options: TableOptions = field(init=False)
+    unusual: tuple[DataField, ...] = field(init=False, eq=False, repr=False)
+
+    @options.default
+    def _readable(self) -> TableOptions:
+        return TableOptions(self.schema.options)
+
+    @unusual.default
+    def _of_unusual_types(self) -> tuple[DataField, ...]:
+        if UNUSUAL_ROOTS.isdisjoint(indexed(self.schema.fields).roots):
+            return ()
+        return tuple([each for each in self.schema.fields if each.type.root in UNUSUAL_ROOTS])
+
+    def of_names(self, ask: Callable[[tuple[str, ...]], R]) -> R:
+        """Return what a function says of the columns' names; asked once while they stand."""
+        return indexed(self.schema.fields).of_names(ask)
+
+    @property
+    def columns(self) -> Mapping[str, DataField]:
+        """The columns by name."""
+        return indexed(self.schema.fields).by_name
+
+    @property
+    def has_primary_key(self) -> bool:
+        """Whether rows are found by a key."""
+        return bool(self.schema.primary_keys)
+
+    @property
+    def bucket_keys(self) -> tuple[str, ...]:
+        """The columns that choose a row's bucket, as the option spells them."""
+        listed = self.options.text("bucket-key") or ""
+        return tuple(listed.split(",")) if listed.strip() else ()
+
+    @property
+    def sequence_fields(self) -> tuple[str, ...]:
+        """The columns that say which of two rows is newer."""
+        listed = self.options.text("sequence.field")
+        return () if listed is None else tuple(each.strip() for each in listed.split(","))
+
+    @property
+    def keys_left_out(self) -> set[str]:
+        """The partition keys that are not in the primary key."""
+        return set(self.schema.partition_keys) - set(self.schema.primary_keys)
+
+    @property
+    def blobs(self) -> list[str]:
+        """The columns of BLOBs."""
+        return [each.name for each in self.unusual if is_blob(each.type)]
+
+    @property
+    def vectors(self) -> list[str]:
+        """The columns that are VECTORs."""
+        return [each.name for each in self.unusual if each.type.root == "VECTOR"]
+
+    @property
+    def managed_blobs(self) -> tuple[str, ...]:
+        """The columns whose BLOBs are kept in files of their own."""
+        inline = {
+            name
+            for key in ("blob-descriptor-field", "blob-view-field")
+            for name in self.inline_blobs(key)
+        }
+        return tuple(each for each in self.blobs if each not in inline)
+
+    def inline_blobs(self, key: str) -> tuple[str, ...]:
+        """Return the columns that one of the two options lists whose BLOBs stand in the rows."""
+        if key == "blob-descriptor-field" and self.options.text(key) is None:
+            return self.options.names("blob.stored-descriptor-fields")
+        return self.options.names(key)
+
+    def is_shredded(self, name: str) -> bool:
+        """Return whether a column's map is spread over columns of the file."""
+        layout = self.options.text(f"fields.{name}.map.storage-layout") or "default"
+        return layout.lower() == "shared-shredding"
+
+    def aggregate_function(self, name: str) -> str | None:
+        """Return the function that a column's values merge by, if one is given."""
+        return self.options.text(
+            f"fields.{name}.aggregate-function", "fields.default-aggregate-function"
+        )
+
+
+def contains_root(data_type: DataType, *roots: str) -> bool:
+    """Return whether a type of one of these roots stands anywhere inside `data_type`."""
+    if data_type.root in roots:
+        return True
+    return any(contains_root(each.type, *roots) for each in parts_of(data_type))
+
+
+Keys = frozenset[str] | None
+"""Options without any of which there is nothing to ask; None: there always is."""
+
+Refusal = Callable[[str], InvalidChangeError]
+"""Makes the error of a cause; see `ledger.decide.errors`."""
+
+
+class Row(Protocol):
+    """One rule, or several about one thing."""
+
+    @property
+    def keys(self) -> Keys:
+        """The options that it is about."""
+
+    def check(self, candidate: Candidate) -> None:
+        """Refuse a schema that breaks it."""
+
+
+def check_rows(rows: Iterable[Row], candidate: Candidate) -> None:
+    """Refuse a schema by the first row that it breaks.
+
+    Raises:
+        InvalidChangeError: It breaks one; `kind` is the cause that Paimon would give.
+    """
+    given = candidate.options.values
+    for row in rows:
+        if row.keys is None or not row.keys.isdisjoint(given):
+            row.check(candidate)
+
+
+class Condition(Struct, frozen=True):
+    """Something that can be said of a schema.
+
+    Attributes:
+        holds: Whether it can. Raises ILLEGAL_ARGUMENT for an option that cannot be read.
+        keys: Options without any of which it never can.
+    """
+
+    holds: Callable[[Candidate], bool]
+    keys: Keys = None
+
+
+class Refuse(Struct, frozen=True):
+    """Refuses where all conditions hold; a later one is read only where the earlier do."""
+
+    when: tuple[Condition, ...]
+    refusal: Refusal
+    says: str
+    keys: Keys = None
+
+    def __post_init__(self) -> None:
+        # A later condition is not read before the first, which may not be readable.
+        force_setattr(self, "keys", self.when[0].keys)
+
+    def check(self, candidate: Candidate) -> None:
+        """Refuse where all conditions hold."""
+        for each in self.when:
+            if not each.holds(candidate):
+                return
+        raise self.refusal(self.says.format(c=candidate))
+
+
+class When(Struct, frozen=True):
+    """Rows that count where a condition holds."""
+
+    condition: Condition
+    rows: tuple[Row, ...]
+    keys: Keys = None
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "keys", self.condition.keys)
+
+    def check(self, candidate: Candidate) -> None:
+        """Read the rows where the condition holds."""
+        if self.condition.holds(candidate):
+            check_rows(self.rows, candidate)
+
+
+class Names(Struct, frozen=True):
+    """Columns that an option lists, or that have a role in the schema."""
+
+    of: Callable[[Candidate], Sequence[str]]
+    keys: Keys = None
+
+
+class RefuseName(Struct, frozen=True):
+    """Refuses a column of some names; a row of `Each`."""
+
+    broken: Callable[[Candidate, str], bool]
+    refusal: Refusal
+    says: str
+
+
+class Each(Struct, frozen=True):
+    """Rows that are read for one column after the other."""
+
+    names: Names
+    rows: tuple[RefuseName, ...]
+    keys: Keys = None
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "keys", self.names.keys)
+
+    def check(self, candidate: Candidate) -> None:
+        """Refuse the first column that breaks a row."""
+        for name in self.names.of(candidate):
+            for row in self.rows:
+                if row.broken(candidate, name):
+                    column = candidate.columns.get(name)
+                    root = "" if column is None else column.type.root
+                    raise row.refusal(row.says.format(c=candidate, name=name, root=root))
+
+
+class Readable(Struct, frozen=True):
+    """Options whose value has to be one of a kind, set as they are."""
+
+    reads: Callable[[TableOptions, str], object]
+    options: tuple[str, ...]
+    keys: Keys = None
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "keys", frozenset(self.options))
+
+    def check(self, candidate: Candidate) -> None:
+        """Read them, which refuses what cannot be read."""
+        for key in self.options:
+            self.reads(candidate.options, key)
+
+
+class AtLeast(Struct, frozen=True):
+    """A whole number that has a least value."""
+
+    option: str
+    least: int
+    keys: Keys = None
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "keys", frozenset({self.option}))
+
+    def check(self, candidate: Candidate) -> None:
+        """Refuse a smaller one."""
+        check_least(candidate, self.option, self.least)
+
+
+def check_least(candidate: Candidate, key: str, least: int) -> None:
+    """Refuse an option that is set to a smaller number than `least`."""
+    if candidate.options.number(key, least) < least:
+        raise argument(f"option {key} must be at least {least}")
+
+
+class Ask(Struct, frozen=True):
+    """A rule that takes an algorithm."""
+
+    algorithm: Callable[[Candidate], object]
+    keys: Keys = None
+
+    def check(self, candidate: Candidate) -> None:
+        """Ask it."""
+        self.algorithm(candidate)
+
+
+def about(*keys: str) -> frozenset[str]:
+    """Return the options that a row is about."""
+    return frozenset(keys)
+
+
+# ---- conditions
+
+
+def on(key: str, *older_keys: str) -> Condition:
+    """A switch is on, under this key or one of its older names."""
+    return Condition(lambda c: c.options.flag(key, *older_keys), about(key, *older_keys))
+
+
+def given(*keys: str) -> Condition:
+    """An option is set, whatever to, under its key or one of its older names."""
+    return Condition(lambda c: c.options.text(*keys) is not None, about(*keys))
+
+
+def lists(key: str) -> Condition:
+    """An option lists a column or more."""
+    return Condition(lambda c: bool(c.options.names(key)), about(key))
+
+
+def engine(*names: str) -> Condition:
+    """Rows of one key merge in one of these ways."""
+    keys = None if "deduplicate" in names else about("merge-engine")
+    return Condition(lambda c: c.options.merge_engine in names, keys)
+
+
+def producer(*names: str) -> Condition:
+    """Changelogs come from one of these."""
+    keys = None if "none" in names else about("changelog-producer")
+    return Condition(lambda c: c.options.changelog_producer in names, keys)
+
+
+def no(condition: Condition) -> Condition:
+    """A condition does not hold, whichever options there are."""
+    return Condition(lambda c: not condition.holds(c))
+
+
+KEYED = Condition(lambda c: c.has_primary_key)
+UNKEYED = no(KEYED)
+IN_SEQUENCE = Condition(lambda c: bool(c.sequence_fields), about("sequence.field"))
+"""Some column says which of two rows is newer."""
+BUCKETED = Condition(lambda c: c.options.bucket != -1, about("bucket"))
+"""The number of buckets is fixed, or postponed."""
+UNBUCKETED = no(BUCKETED)
+UNUSUAL = Condition(lambda c: bool(c.unusual))
+"""Some column has a type that few have."""
+NO_FIXED_BUCKETS = Condition(lambda c: c.options.bucket < 1)
+DELETION_VECTORS = on("deletion-vectors.enabled")
+OVERRIDES = on("pk-clustering-override")
+EVOLVES_DATA = on("data-evolution.enabled")
+
+
+def family(prefix: str) -> Condition:
+    """Some option begins with this."""
+    return Condition(lambda c: any(map(str.startswith, c.options.values, repeat(prefix))))
+
+
+# ---- columns
+
+
+def listed(key: str) -> Names:
+    """The columns of a comma list; blank entries do not count."""
+    return Names(lambda c: c.options.names(key), about(key))
+
+
+def named(key: str) -> Names:
+    """The one column that an option names."""
+    return Names(lambda c: (c.options.values[key],), about(key))
+
+
+BUCKET_KEYS = Names(lambda c: c.bucket_keys, about("bucket-key"))
+SEQUENCE_FIELDS = Names(lambda c: c.sequence_fields, about("sequence.field"))
+PRIMARY_KEYS = Names(lambda c: c.schema.primary_keys)
+PARTITION_KEYS = Names(lambda c: c.schema.partition_keys)
+
+
+def is_unknown(candidate: Candidate, name: str) -> bool:
+    """Whether there is no such column."""
+    return name not in candidate.columns
+
+
+def is_one_of(*roots: str) -> Callable[[Candidate, str], bool]:
+    """Whether a column's type is one of these."""
+    return lambda c, name: c.columns[name].type.root in roots
+
+
+def is_none_of(*roots: str) -> Callable[[Candidate, str], bool]:
+    """Whether a column's type is none of these."""
+    return lambda c, name: c.columns[name].type.root not in roots
+
+
+def unknown(key: str, refusal: Refusal = argument) -> RefuseName:
+    """Refuse a name in an option that is no column's."""
+    return RefuseName(is_unknown, refusal, f"option {key} names {{name}}, which is not a column")

@@ -1,0 +1,269 @@
+"""Decision of a batch of SchemaChanges, and `evolve`, Paimon's schema evolution.
+
+The facts go through the same fold that replays them later, so what is decided here and what a
+reader sees can never differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ledger.decide.bounds import SCHEMA_ID, check_ids, check_numbers
+from ledger.decide.change_json import as_change
+from ledger.decide.column_draft import Anchor, SchemaDraft, check_identifier_fields
+from ledger.decide.column_rebase import Following
+from ledger.decide.errors import argument, runtime, state
+from ledger.decide.operation import SchemaOperation
+from ledger.decide.operations import operation
+from ledger.decide.option_changes import check_keys, key_lists, keys_are_nullable, option_event
+from ledger.decide.schema_rules import validate
+from ledger.decide.table_options import (
+    KEY_OPTIONS,
+    ColumnNames,
+    column_option,
+    option_text,
+    renamed_keys,
+    renamed_options,
+    strayed_options,
+)
+from ledger.events.schema import ColumnNullabilityUpdated, SchemaChange, SchemaEvent, UpdateKeys
+from ledger.model import arguments as its
+from ledger.model.arguments import takes
+from ledger.model.schema import Schema, highest_field_id, indexed, paths_of
+from ledger.state.columns import PastOf, dotted
+from ledger.state.declared_formats import PAIMON_RULES, Rules
+
+__all__ = ["Anchor", "Decision", "decide_schema", "resolve_schema"]
+
+
+class Decision(Struct, frozen=True):
+    """What a batch of changes became.
+
+    Attributes:
+        events: The facts, in order; what Paimon derives silently stands among them.
+        anchors: One a change; give them back to decide the same changes on a newer schema.
+        schema: The result, its id one after the old schema's; its time is still the old one's.
+    """
+
+    events: tuple[SchemaEvent, ...]
+    anchors: tuple[Anchor, ...]
+    schema: Schema
+
+
+def decide_schema(
+    schema: Schema,
+    changes: Sequence[SchemaChange],
+    *,
+    has_snapshots: bool,
+    anchors: Sequence[Anchor] | None = None,
+    rules: Rules = PAIMON_RULES,
+    past: PastOf | None = None,
+) -> Decision:
+    """Decide what a batch of changes means for a schema.
+
+    Args:
+        schema: The schema before.
+        changes: Applied one after the other; all of them or none.
+        has_snapshots: Whether the table's branch has a latest snapshot.
+        anchors: Those of an earlier decision of the same changes on an older schema. Paths then
+            follow the columns that they meant, whatever these are called now, and what somebody
+            else has done already is not done again.
+        rules: Whose rules apply.
+        past: Gives the columns that the table had; None where nothing is known of them.
+
+    Raises:
+        InvalidChangeError: A rule forbids a change, or the batch as a whole; `kind` is Paimon's.
+
+    Example:
+        >>> from ledger.events.schema import AddColumn
+        >>> decided = decide_schema(
+        ...     Schema.of({"id": "INT"}), [AddColumn(("name",), "STRING")], has_snapshots=False
+        ... )
+        >>> decided.events[0].field_id, decided.schema.names
+        (1, ('id', 'name'))
+    """
+    decision = resolve_schema(
+        schema, changes, has_snapshots=has_snapshots, anchors=anchors, rules=rules, past=past
+    )
+    result = decision.schema
+    if result.identifier_field_ids:
+        old_names = {field_id: dotted(path) for path, field_id in paths_of(schema)}
+        check_identifier_fields(result.fields, result.identifier_field_ids, old_names)
+    SCHEMA_ID.check(result.id, "the table")
+    check_ids(
+        result.fields,
+        result.field_id_policy,
+        is_in_paimon=rules.paimon,
+        new=range(schema.highest_field_id + 1, result.highest_field_id + 1),
+    )
+    validate(result, rules)
+    return decision
+
+
+def resolve_schema(
+    schema: Schema,
+    changes: Sequence[SchemaChange],
+    *,
+    has_snapshots: bool,
+    anchors: Sequence[Anchor] | None = None,
+    rules: Rules = PAIMON_RULES,
+    past: PastOf | None = None,
+) -> Decision:
+    """Say which columns and options changes mean, as `decide_schema` does.
+
+    Whether the schema that they make may be, as a whole, is left to be asked.
+
+    Raises:
+        InvalidChangeError: One of them cannot be.
+    """
+    if len(indexed(schema.fields).by_id) != len(schema.fields):
+        raise runtime("broken schema: two columns have one field id, so a change could mean either")
+    draft = SchemaDraft(schema, has_snapshots=has_snapshots, rules=rules, past=past)
+    if anchors is None:
+        decided = [operation(each, SchemaOperation).decide(draft, each) for each in changes]
+    else:
+        decided = _decide_again(draft, changes, anchors)
+    _finish_renames(draft)
+    _finish_keys(draft)
+    return Decision(tuple(draft.events), tuple(decided), draft.freeze())
+
+
+def _decide_again(
+    draft: SchemaDraft, changes: Sequence[SchemaChange], anchors: Sequence[Anchor]
+) -> list[Anchor]:
+    rows = [operation(each, SchemaOperation) for each in changes]
+    following = Following(draft, [each.touches for each in rows], anchors)
+    decided: list[Anchor] = []
+    for change, row, anchor in zip(changes, rows, anchors, strict=True):
+        followed = row.names(following, change, anchor)
+        if followed is None:
+            decided.append(anchor)
+            continue
+        again = operation(followed, SchemaOperation).decide(draft, followed)
+        following.learn(anchor.assigned, again.assigned)
+        decided.append(again)
+    return decided
+
+
+def _finish_renames(draft: SchemaDraft) -> None:
+    if not draft.renames:
+        return
+    _follow_columns(draft)
+    if not draft.rules.paimon:
+        # Only Paimon maps old names to new ones once.
+        return
+    working = draft.working
+    options = renamed_options(working.options, draft.renames)
+    strayed = next(
+        strayed_options(
+            working.options,
+            draft.renames,
+            draft.columns_meant,
+            lambda: ColumnNames(tuple(working.columns.values())),
+        ),
+        None,
+    )
+    for key in sorted(working.options.keys() - options.keys()):
+        draft.record(option_event(key, None))
+    for key, value in options.items():
+        if working.options.get(key) != value:
+            draft.record(option_event(key, value))
+    _check_renamed_key(draft)
+    if strayed is not None:
+        # Paimon's own checks speak first: most of these batches leave an option naming nothing.
+        validate(draft.freeze())
+        raise argument(
+            f"renames in this batch would make option {strayed} name another column than before; "
+            "use one transaction a rename"
+        )
+
+
+def _follow_columns(draft: SchemaDraft) -> None:
+    """Let the options that are not Paimon's go on naming the columns that they mean."""
+    for key, said in sorted(draft.working.options.items()):
+        row = column_option(key)
+        option = option_text(key, said) if row is not None and row.followed else None
+        if option is None:
+            continue
+        here = ColumnNames(tuple(draft.working.columns.values()))
+        meant = zip(option.mentions, draft.columns_meant(key), strict=True)
+        _, follows = option.said(here.said(each, found) or each.text for each, found in meant)
+        if follows != said:
+            draft.record(option_event(key, follows))
+
+
+def _check_renamed_key(draft: SchemaDraft) -> None:
+    old = draft.old.primary_keys
+    if not draft.working.primary_keys or renamed_keys(old, draft.renames) == (
+        draft.working.primary_keys
+    ):
+        return
+    raise state(
+        f"primary key {list(old)} is renamed more than once in this batch; "
+        "use one transaction a rename"
+    )
+
+
+def _finish_keys(draft: SchemaDraft) -> None:
+    working = draft.working
+    primary, partition = key_lists(working.options, working.primary_keys, working.partition_keys)
+    if primary or partition:
+        check_keys(tuple(working.names), primary, partition)
+    for key in KEY_OPTIONS:
+        if key in working.options:
+            draft.record(option_event(key, None))
+    if (primary, partition) != (working.primary_keys, working.partition_keys):
+        draft.record(UpdateKeys(partition_keys=partition, primary_keys=primary))
+    nullable = keys_are_nullable(working.options)
+    for name in primary:
+        column = working.column((name,))
+        if column.type.nullable is not nullable:
+            draft.record(
+                ColumnNullabilityUpdated(
+                    field_names=(name,), new_nullability=nullable, field_id=column.id
+                )
+            )
+
+
+@takes(
+    schema=its.a("a Schema", Schema),
+    changes=its.many('a sequence of changes, such as [AddColumn("day", "DATE")]'),
+    has_snapshots=its.switch,
+)
+def evolve(
+    schema: Schema,
+    changes: Sequence[SchemaChange | Mapping[str, Any]],
+    *,
+    has_snapshots: bool = False,
+) -> Schema:
+    """Return the schema after a batch of changes, by Paimon's rules alone.
+
+    The result has the next id and schema-file version 3. An empty batch, too, makes a next schema.
+
+    Args:
+        schema: The schema before.
+        changes: Applied one after the other; all of them or none. Each may be a JSON object.
+        has_snapshots: Whether the table has snapshots, which locks some options.
+
+    Raises:
+        InvalidChangeError: A rule forbids it; `kind` is the cause that Paimon would give.
+
+    Example:
+        >>> from ledger.events.schema import RenameColumn
+        >>> before = Schema.of({"id": "INT", "v": "STRING"})
+        >>> after = evolve(before, [RenameColumn(("v",), "value")])
+        >>> after.id, after.field("value").id
+        (1, 1)
+    """
+    check_numbers(schema, "the schema")
+    highest = highest_field_id(schema.fields)
+    if schema.highest_field_id < highest:
+        raise runtime(
+            f"broken schema: its highest field id is {schema.highest_field_id}, and a column has "
+            f"{highest}"
+        )
+    asked = [as_change(each) for each in changes]
+    return decide_schema(schema, asked, has_snapshots=has_snapshots).schema

@@ -1,0 +1,706 @@
+"""Iceberg's `update_schema`: changes against the schema as it was, compiled to SchemaChanges.
+
+Source: the Iceberg reference implementation's UpdateSchema.
+
+The order: columns change under their old names; those that go, go; names change, the innermost
+first; then new columns come, under the new names, in the order of their ids; columns move; and the
+identifier fields are set in the end.
+
+Names that change places (a to b, b to a) need one that nobody has in between, since no fact may
+give two columns one name. It is the old name with `_` behind it, as often as needed; it stands in
+the log inside this one transaction, and no reader ever sees a schema that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, Self
+
+from msgspec import UNSET, UnsetType
+
+from ledger.decide.errors import argument, state, unsupported
+from ledger.decide.pending_update import (
+    Addition,
+    Edit,
+    Path,
+    Pending,
+    Placing,
+    Spot,
+    StructUpdate,
+    Target,
+)
+from ledger.events.schema import (
+    AddColumn,
+    Move,
+    MoveType,
+    SchemaChange,
+    SetIdentifierFields,
+    UpdateColumnComment,
+    UpdateColumnDefaultValue,
+    UpdateColumnNullability,
+    UpdateColumnPosition,
+    UpdateColumnType,
+)
+from ledger.model import arguments as its
+from ledger.model.arguments import takes
+from ledger.model.errors import ColumnExistsError, ColumnNotFoundError
+from ledger.model.messages import excerpt, meant
+from ledger.model.schema import Schema
+from ledger.model.type_casts import can_promote
+from ledger.model.type_json import type_to_wire
+from ledger.model.type_sql import read_type
+from ledger.model.type_text import format_type
+from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger.state.columns import dotted
+from ledger.state.declared_formats import Rules
+
+_PLACE_OPTION = "add-column-before-partition"
+
+
+def compile_changes(pending: Pending) -> tuple[SchemaChange, ...]:
+    """Return the changes that together do what is pending; none when there is nothing to do.
+
+    Raises:
+        InvalidChangeError: Two columns of a struct would have one name, a struct would be empty,
+            or a column that moves is gone.
+        ColumnNotFoundError: An identifier field does not exist.
+    """
+    structs = [StructUpdate.of(pending, parent) for parent in _touched(pending)]
+    return (
+        *_edits(pending),
+        *(change for each in structs for change in each.drops()),
+        *(change for each in structs for change in each.renames_in_order()),
+        *(_added(pending, each) for each in pending.additions),
+        *_write_defaults(pending),
+        *(change for each in structs for change in each.late_drops(_now(pending, each.parent))),
+        *(change for each in structs for change in _moves(pending, each)),
+        *_identifiers(pending),
+    )
+
+
+def _touched(pending: Pending) -> list[Path]:
+    """Return the structs whose members come, go, move or are renamed, the innermost first."""
+    renamed = (path for path, edit in pending.edits.items() if edit.new_name)
+    parents = {
+        *(path[:-1] for path in pending.deleted),
+        *(path[:-1] for path in renamed),
+        *(each.parent for each in pending.additions),
+        *(each.parent for each in pending.placings),
+    }
+    left = [each for each in parents if not pending.is_deleted(each)]
+    return sorted(left, key=lambda each: (-len(each), each))
+
+
+def _edits(pending: Pending) -> Iterator[SchemaChange]:
+    for path, edit in pending.edits.items():
+        if not pending.is_deleted(path):
+            yield from _edit(path, edit)
+
+
+def _edit(path: Path, edit: Edit) -> Iterator[SchemaChange]:
+    if not isinstance(edit.type, UnsetType):
+        yield UpdateColumnType(path, type_to_wire(edit.type), keep_nullability=True)
+    if not isinstance(edit.nullable, UnsetType):
+        yield UpdateColumnNullability(path, edit.nullable)
+    if not isinstance(edit.doc, UnsetType):
+        yield UpdateColumnComment(path, edit.doc)
+    if not isinstance(edit.default, UnsetType):
+        yield UpdateColumnDefaultValue(path, edit.default)
+
+
+def _now(pending: Pending, path: Path) -> Path:
+    """Return a path of the schema before as it is once the names have changed."""
+    names = list(path)
+    for depth in range(1, len(path) + 1):
+        edit = pending.edits.get(path[:depth])
+        if edit is not None and not isinstance(edit.new_name, UnsetType):
+            names[depth - 1] = edit.new_name
+    return tuple(names)
+
+
+def _path(pending: Pending, target: Target) -> Path:
+    if isinstance(target, Addition):
+        return (*_now(pending, target.parent), target.name)
+    return _now(pending, target)
+
+
+def _added(pending: Pending, column: Addition) -> AddColumn:
+    schema = pending.schema
+    # Paimon's option would put it elsewhere; here a new column goes last.
+    aside = not column.parent and schema.partition_keys and _PLACE_OPTION in schema.options
+    return AddColumn(
+        _path(pending, column),
+        type_to_wire(column.type),
+        column.doc,
+        Move(column.name, "LAST") if aside else None,
+        column.default,
+    )
+
+
+def _write_defaults(pending: Pending) -> Iterator[SchemaChange]:
+    for each in pending.additions:
+        if not isinstance(each.write_default, UnsetType) and each.write_default != each.default:
+            yield UpdateColumnDefaultValue(_path(pending, each), each.write_default)
+
+
+def _moves(pending: Pending, struct: StructUpdate) -> Iterator[SchemaChange]:
+    order = struct.result()
+    for placing in pending.placings:
+        if placing.parent != struct.parent:
+            continue
+        for each in (placing.column, placing.reference):
+            if each is not None and each not in order:
+                raise argument(f"column {dotted(_path(pending, each))} is deleted; it cannot move")
+        rest = [each for each in order if each != placing.column]
+        place = 0
+        if placing.reference is not None:
+            place = rest.index(placing.reference) + (placing.type == "AFTER")
+        moved = [*rest[:place], placing.column, *rest[place:]]
+        if moved != order:
+            yield _move(pending, placing.column, placing.reference, placing.type)
+        order = moved
+
+
+def _move(
+    pending: Pending, column: Target, reference: Target | None, kind: MoveType
+) -> UpdateColumnPosition:
+    path = _path(pending, column)
+    beside = None if reference is None else _path(pending, reference)[-1]
+    # The path of a top-level column says no more than the move itself.
+    return UpdateColumnPosition(Move(path[-1], kind, beside), path if len(path) > 1 else ())
+
+
+def _identifiers(pending: Pending) -> Iterator[SchemaChange]:
+    if pending.identifier_names is None:
+        return
+    paths: list[Path] = []
+    ids: set[int | None] = set()
+    for name in pending.identifier_names:
+        spot, added = pending.find(name), pending.addition(name)
+        if spot is not None and not pending.is_deleted(spot.path):
+            paths.append(_now(pending, spot.path))
+            ids.add(spot.column.id if spot.column else None)
+        elif added is not None:
+            paths.append(_path(pending, added))
+            ids.add(None)
+        else:
+            raise ColumnNotFoundError(f"column {name} does not exist; it cannot identify a row")
+    if ids != set(pending.schema.identifier_field_ids):
+        yield SetIdentifierFields(tuple(paths))
+
+
+class Update(Protocol):
+    """A schema's update, as far as a union asks something of it."""
+
+    def add_column(self, name: Path, data_type: DataType, *, doc: str | None) -> object:
+        """Add a column at the end of its struct."""
+
+    def update_column(
+        self,
+        name: Path,
+        data_type: DataType | UnsetType = UNSET,
+        *,
+        doc: str | UnsetType | None = UNSET,
+        default: str | UnsetType | None = UNSET,
+    ) -> object:
+        """Change a column's type, comment or default for new rows."""
+
+    def make_optional(self, name: Path) -> object:
+        """Let a column be NULL."""
+
+
+def union_columns(
+    update: Update, pending: Pending, columns: Sequence[DataField], parent: Path = ()
+) -> None:
+    """Ask an update for what these members of the struct at `parent` have more or wider.
+
+    Raises:
+        InvalidChangeError: A member has a type that neither side can become.
+    """
+    for each in columns:
+        path = (*parent, each.name)
+        spot = pending.find(dotted(path))
+        if spot is None or spot.path[:-1] != parent:
+            _add(update, path, each)
+            continue
+        _widen(update, pending, spot, each.type)
+        if each.description is not None:
+            update.update_column(spot.path, doc=each.description)
+        if each.default_value is not None:
+            update.update_column(spot.path, default=each.default_value)
+
+
+def _add(update: Update, path: Path, column: DataField) -> None:
+    optional = column.type.with_nullability(nullable=True)
+    update.add_column(path, optional, doc=column.description)
+    if column.default_value is not None:
+        update.update_column(path, default=column.default_value)
+
+
+def _widen(update: Update, pending: Pending, spot: Spot, other: DataType) -> None:
+    if other.nullable and not spot.type.nullable:
+        update.make_optional(spot.path)
+    match spot.type, other:
+        case RowType(), RowType(fields=members):
+            union_columns(update, pending, members, spot.path)
+        case ArrayType(), ArrayType(element=inner):
+            _widen(update, pending, pending.names.spots[*spot.path, "element"], inner)
+        case MapType(key=key), MapType(key=wanted, value=inner):
+            _check_key(pending, spot, key, wanted)
+            _widen(update, pending, pending.names.spots[*spot.path, "value"], inner)
+        case _ if spot.type.depth or other.depth:
+            raise _neither(spot, spot.type, other)
+        case _:
+            _promote(update, pending, spot, other)
+
+
+def _promote(update: Update, pending: Pending, spot: Spot, other: DataType) -> None:
+    version = Rules.of(pending.schema.options).format_version
+    if can_promote(spot.type, other, format_version=version):
+        update.update_column(spot.path, other)
+    elif not can_promote(other, spot.type, format_version=version):
+        raise _neither(spot, spot.type, other)
+
+
+def _check_key(pending: Pending, spot: Spot, key: DataType, other: DataType) -> None:
+    version = Rules.of(pending.schema.options).format_version
+    if not can_promote(other, key, format_version=version):
+        raise state(
+            f"column {spot}: a map's key never changes, but {format_type(key)} would have to "
+            f"become {format_type(other)}"
+        )
+
+
+def _neither(spot: Spot, mine: DataType, other: DataType) -> Exception:
+    return state(
+        f"column {spot}: neither of {format_type(mine)} and {format_type(other)} can become the "
+        "other"
+    )
+
+
+Name = str | tuple[str, ...]
+"""A column: `address.zip`, or `("address", "zip")`."""
+
+
+def parts(name: Name) -> Path:
+    """Return a name's parts; a text is one part, dots or not.
+
+    Raises:
+        InvalidChangeError: It names nothing.
+    """
+    given = (name,) if isinstance(name, str) else name
+    if not _are_names(given):
+        raise argument(
+            f"{excerpt(name)} names no column; give a text such as 'price', or a tuple of such"
+        )
+    return tuple(given)
+
+
+def _are_names(given: object) -> bool:
+    if not isinstance(given, tuple | list) or not given:
+        return False
+    return all(isinstance(each, str) and each for each in given)
+
+
+def text(name: Name) -> str:
+    """Return a name as it is looked up, dotted."""
+    return dotted(parts(name))
+
+
+def found(pending: Pending, name: Name) -> Spot:
+    """Return what a name stands for in the schema before.
+
+    Raises:
+        ColumnNotFoundError: There is nothing of that name.
+    """
+    spot = pending.find(text(name))
+    if spot is None:
+        raise ColumnNotFoundError(
+            f"column {text(name)} does not exist; {meant(text(name), pending.schema.names)}"
+        )
+    return spot
+
+
+def column_of(pending: Pending, name: Name, verb: str) -> Spot:
+    """Return a column of the schema before, or a member of one of its structs.
+
+    Raises:
+        ColumnNotFoundError: There is nothing of that name.
+        InvalidChangeError: It is an element, a key or a value, or stands in a map's key.
+    """
+    spot = found(pending, name)
+    if spot.in_key or spot.part != "column":
+        what = "in a map's key" if spot.in_key else f"a {spot.part}, no column"
+        raise argument(f"{spot} is {what}; it cannot be {verb}")
+    return spot
+
+
+def target_of(pending: Pending, name: Name) -> Spot | Addition:
+    """Return what an update is about: something of the schema before, or else a new column.
+
+    Raises:
+        ColumnNotFoundError: There is nothing of that name.
+        InvalidChangeError: It will be deleted, or stands in a map's key.
+    """
+    added = pending.addition(text(name))
+    if added is not None and pending.find(text(name)) is None:
+        return added
+    spot = found(pending, name)
+    refuse_deleted(pending, spot)
+    if spot.in_key:
+        raise argument(f"{spot} is in a map's key, which never changes")
+    return spot
+
+
+def movable(pending: Pending, name: Name) -> tuple[Target, Path]:
+    """Return a column that can move, and the struct that it is in; a new one comes first.
+
+    Raises:
+        ColumnNotFoundError: There is nothing of that name.
+        InvalidChangeError: It will be deleted, or is no member of a struct.
+    """
+    added = pending.addition(text(name))
+    if added is not None:
+        return added, added.parent
+    spot = column_of(pending, name, "moved")
+    refuse_deleted(pending, spot)
+    return spot.path, spot.path[:-1]
+
+
+def struct_of(pending: Pending, name: Name, member: str) -> Path:
+    """Return the full path of the struct that a new member goes into.
+
+    Raises:
+        ColumnNotFoundError: There is nothing of that name.
+        InvalidChangeError: It is no struct, will be deleted, or stands in a map's key.
+    """
+    spot = found(pending, name)
+    if spot.in_key:
+        raise argument(f"{spot} is in a map's key, which never changes; {member} cannot go in")
+    path, data_type = spot.path, spot.type
+    match data_type:
+        case ArrayType(element=inner):
+            path, data_type = (*path, "element"), inner
+        case MapType(value=inner):
+            path, data_type = (*path, "value"), inner
+        case _:
+            pass
+    if not isinstance(data_type, RowType):
+        raise argument(f"{dotted(path)} is {data_type.root}, no struct; {member} cannot go in")
+    refuse_deleted(pending, spot)
+    return path
+
+
+def refuse_deleted(pending: Pending, spot: Spot) -> None:
+    """Refuse to go on about a column that goes, or stands in one that does.
+
+    Raises:
+        InvalidChangeError: It does.
+    """
+    if pending.is_deleted(spot.path):
+        raise argument(f"column {spot} will be deleted by this update")
+
+
+_DOC = its.Form(
+    "a text, or None", lambda value: value is UNSET or value is None or isinstance(value, str)
+)
+
+
+class SchemaUpdate:
+    """An update in the making. Names mean what they meant before it; each call returns itself.
+
+    A list's `element` and a map's `value` may be left out of a path where they are structs. What
+    contradicts the schema or an earlier call is refused at once; what only the result shows (two
+    columns of one name) by `changes`.
+
+    Example:
+        >>> update = SchemaUpdate(Schema.of({"a": "INT", "b": "STRING"}))
+        >>> _ = update.rename_column("a", "b").rename_column("b", "a").move_first("b")
+        >>> [type(each).__name__ for each in update.changes()]
+        ['RenameColumn', 'RenameColumn', 'RenameColumn', 'UpdateColumnPosition']
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._pending = Pending(schema)
+
+    @property
+    def allows_incompatible(self) -> bool:
+        """Whether columns may become required although older rows may lack them."""
+        return self._pending.allows_incompatible
+
+    def changes(self) -> tuple[SchemaChange, ...]:
+        """Return the changes that, one after the other, have the wanted effect.
+
+        Raises:
+            InvalidChangeError: The result would be no schema.
+        """
+        return compile_changes(self._pending)
+
+    @takes(doc=its.words.or_none())
+    def add_column(
+        self,
+        name: Name,
+        data_type: DataType | str,
+        *,
+        doc: str | None = None,
+        required: bool = False,
+        default: str | None = None,
+    ) -> Self:
+        """Add a column at the end of its struct; ids are given out in the order of the calls.
+
+        Args:
+            name: A name without a dot for a top-level column, else a tuple: `("address", "zip")`.
+            data_type: Its type, or the text of one, such as `ROW<x INT>`; ids inside do not matter.
+            doc: Its comment.
+            required: Whether it is never NULL; older rows then need a default.
+            default: What older files read as and new rows get, as text.
+
+        Raises:
+            ColumnExistsError: The name is taken, by a column that keeps another name, too.
+            ColumnNotFoundError: There is no such struct.
+            InvalidChangeError: A name with a dot could mean a path, the struct goes, or older rows
+                have no value.
+        """
+        if isinstance(name, str) and "." in name:
+            raise argument(f"{name} could mean a path or a name; give a tuple of its parts")
+        above, last = parts(name)[:-1], parts(name)[-1]
+        parent = struct_of(self._pending, above, last) if above else ()
+        added = Addition(parent, last, dotted((*above, last)), _type(data_type), doc, default)
+        self._check_free(added)
+        if default is not None and added.type.depth:
+            raise argument(f"column {added.alias} is {added.type.root}, which has no default")
+        added.type = added.type.with_nullability(added.type.nullable and not required)
+        if not added.type.nullable and default is None:
+            self._check_allowed(f"column {added.alias} cannot be added as required")
+        self._pending.additions.append(added)
+        return self
+
+    def delete_column(self, name: Name) -> Self:
+        """Delete a column; its id never comes back.
+
+        Raises:
+            ColumnNotFoundError: There was none before this update.
+            InvalidChangeError: It is a list's element or a map's key or value, or this update
+                changes it or adds to it.
+        """
+        spot = column_of(self._pending, name, "deleted")
+        if spot.path in self._pending.edits:
+            raise argument(f"column {spot} has updates; it cannot be deleted in the same update")
+        if any(each.parent[: len(spot.path)] == spot.path for each in self._pending.additions):
+            raise argument(f"column {spot} has additions; it cannot be deleted in the same update")
+        self._pending.deleted[spot.path] = spot
+        return self
+
+    def rename_column(self, name: Name, new_name: str) -> Self:
+        """Rename a column; a dot in the new name means nothing. Go on using the old name here.
+
+        Raises:
+            ColumnNotFoundError: There was none before this update.
+            InvalidChangeError: It is to be deleted, or has no name of its own.
+        """
+        spot = column_of(self._pending, name, "renamed")
+        (new_name,) = parts((new_name,))
+        refuse_deleted(self._pending, spot)
+        self._edit(spot).new_name = new_name
+        return self
+
+    @takes(doc=_DOC)
+    def update_column(
+        self,
+        name: Name,
+        data_type: DataType | str | UnsetType = UNSET,
+        *,
+        doc: str | UnsetType | None = UNSET,
+        default: str | UnsetType | None = UNSET,
+    ) -> Self:
+        """Change a column's type, comment or default for new rows; what is left out stays.
+
+        Args:
+            name: The column; for its type a list's element or a map's value, too.
+            data_type: A type that it can be promoted to; whether it may be NULL stays.
+            doc: The comment; None removes it.
+            default: What new rows get, as text; None removes it. Older files stay as they read.
+
+        Raises:
+            ColumnNotFoundError: There is none, new or old.
+            InvalidChangeError: It is to be deleted, stands in a map's key, cannot become that
+                type, or has no single value to be a default.
+        """
+        target = target_of(self._pending, name)
+        if not isinstance(data_type, UnsetType):
+            self._retype(target, _type(data_type))
+        if not isinstance(doc, UnsetType):
+            self._comment(target, doc)
+        if not isinstance(default, UnsetType):
+            self._default(target, default)
+        return self
+
+    def make_optional(self, name: Name) -> Self:
+        """Let a column be NULL.
+
+        Raises:
+            ColumnNotFoundError: There is none, new or old.
+            InvalidChangeError: It is to be deleted, or stands in a map's key.
+        """
+        self._set_nullable(target_of(self._pending, name), nullable=True)
+        return self
+
+    def require(self, name: Name) -> Self:
+        """Forbid NULL in a column.
+
+        Raises:
+            ColumnNotFoundError: There is none, new or old.
+            InvalidChangeError: Older rows may hold NULL, it is to be deleted, or stands in a map's
+                key.
+        """
+        target = target_of(self._pending, name)
+        if not self._pending.is_nullable(target):
+            return self
+        if not isinstance(target, Addition) or target.default is None:
+            self._check_allowed(f"column {_named(target)} cannot become required")
+        self._set_nullable(target, nullable=False)
+        return self
+
+    def move_first(self, name: Name) -> Self:
+        """Move a column to the beginning of its struct.
+
+        Raises:
+            ColumnNotFoundError, InvalidChangeError: As `move_before`.
+        """
+        return self._move(name, "FIRST")
+
+    def move_before(self, name: Name, reference: Name) -> Self:
+        """Move a column before another one of its struct; new columns move, too.
+
+        Raises:
+            ColumnNotFoundError: One of them does not exist.
+            InvalidChangeError: One of them goes, they are one, or of different structs.
+        """
+        return self._move(name, "BEFORE", reference)
+
+    def move_after(self, name: Name, reference: Name) -> Self:
+        """Move a column after another one of its struct; new columns move, too.
+
+        Raises:
+            ColumnNotFoundError, InvalidChangeError: As `move_before`.
+        """
+        return self._move(name, "AFTER", reference)
+
+    def set_identifier_fields(self, *names: Name) -> Self:
+        """Say which columns together identify a row; none: that nothing does.
+
+        Columns that this update adds may be named. Whether they exist and can identify a row is
+        looked at in the end.
+        """
+        self._pending.identifier_names = tuple(map(text, names))
+        return self
+
+    def union_by_name(self, schema: Schema) -> Self:
+        """Add what another schema has more, and widen what it has wider; nothing goes.
+
+        New columns are optional. A narrower type, a required column and a column that the other
+        schema lacks change nothing; its comments and defaults for new rows are taken.
+
+        Raises:
+            InvalidChangeError: A column has a type that neither can become.
+        """
+        if not isinstance(schema, Schema):
+            raise argument(f"{excerpt(schema)} is no Schema; give one")
+        union_columns(self, self._pending, schema.fields)
+        return self
+
+    def allow_incompatible_changes(self) -> Self:
+        """Let this update make columns required although older rows may lack them."""
+        self._pending.allows_incompatible = True
+        return self
+
+    def case_sensitive(self, sensitive: bool) -> Self:  # noqa: FBT001 - the value, not a switch
+        """Say whether names of another case are other names, as they are unless told so."""
+        self._pending.ignores_case = not sensitive
+        return self
+
+    def _check_free(self, added: Addition) -> None:
+        name = dotted(added.path)
+        there = self._pending.find(name)
+        taken = there is not None and not self._pending.is_deleted(there.path)
+        if taken or self._pending.addition(name) is not None:
+            raise ColumnExistsError(f"column {name} exists already; choose another name")
+
+    def _check_allowed(self, refusal: str) -> None:
+        if not self._pending.allows_incompatible:
+            raise unsupported(
+                f"{refusal}: older rows have no value; give it a default when adding it, or call "
+                "allow_incompatible_changes() first"
+            )
+
+    def _edit(self, spot: Spot) -> Edit:
+        return self._pending.edits.setdefault(spot.path, Edit())
+
+    def _retype(self, target: Spot | Addition, wanted: DataType) -> None:
+        now = self._pending.type_of(target)
+        if now.with_nullability(nullable=True) == wanted.with_nullability(nullable=True):
+            return
+        if now.depth or wanted.depth:
+            raise state(f"column {_named(target)} is {now.root}; change what it holds instead")
+        version = Rules.of(self._pending.schema.options).format_version
+        if not can_promote(now, wanted, format_version=version):
+            raise state(
+                f"column {_named(target)}: {format_type(now)} cannot become {format_type(wanted)} "
+                "without rewriting files; add a column instead"
+            )
+        kept = wanted.with_nullability(now.nullable)
+        if isinstance(target, Addition):
+            target.type = kept
+        else:
+            self._edit(target).type = kept
+
+    def _comment(self, target: Spot | Addition, doc: str | None) -> None:
+        if isinstance(target, Addition):
+            target.doc = doc
+        elif target.column is None:
+            raise argument(f"{target} is a {target.part}, which has no comment of its own")
+        elif doc != target.column.description or target.path in self._pending.edits:
+            self._edit(target).doc = doc
+
+    def _default(self, target: Spot | Addition, default: str | None) -> None:
+        if self._pending.type_of(target).depth and default is not None:
+            raise argument(f"column {_named(target)} is nested, so it has no default")
+        if isinstance(target, Addition):
+            target.write_default = default
+        elif target.column is None:
+            raise argument(f"{target} is a {target.part}, which has no default of its own")
+        elif default != target.column.default_value or target.path in self._pending.edits:
+            self._edit(target).default = default
+
+    def _set_nullable(self, target: Spot | Addition, *, nullable: bool) -> None:
+        if self._pending.is_nullable(target) is nullable:
+            return
+        if isinstance(target, Addition):
+            target.type = target.type.with_nullability(nullable)
+        else:
+            self._edit(target).nullable = nullable
+
+    def _move(self, name: Name, kind: MoveType, reference: Name | None = None) -> Self:
+        mover, parent = movable(self._pending, name)
+        if reference is None:
+            self._pending.placings.append(Placing(parent, mover, kind))
+            return self
+        other, around = movable(self._pending, reference)
+        if around != parent:
+            raise argument(f"{text(name)} and {text(reference)} are not of one struct")
+        if other == mover:
+            raise argument(f"column {text(name)} cannot move {kind} itself")
+        self._pending.placings.append(Placing(parent, mover, kind, other))
+        return self
+
+
+def _named(target: Spot | Addition) -> str:
+    return dotted(target.path)
+
+
+def _type(given: DataType | str) -> DataType:
+    if isinstance(given, DataType):
+        return given
+    if isinstance(given, str):
+        return read_type(given)
+    raise argument(f"{excerpt(given)} is no data type; give one, or its text")

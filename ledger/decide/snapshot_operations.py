@@ -1,0 +1,740 @@
+"""Operation rows of snapshots, tags, branches, statistics and a table's life.
+
+A branch begins with a snapshot of main, and one that main has gone on from cannot be caught up
+with. What is committed to it is decided as on main, and conflicts with nothing on other lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from msgspec import UNSET, UnsetType
+
+from ledger.decide import bounds
+from ledger.decide import changes as asked
+from ledger.decide.changes import (
+    CommitSnapshot,
+    ExpireSnapshots,
+    FastForward,
+    MetBranch,
+    Rollback,
+    SetBranch,
+)
+from ledger.decide.clock import CorrectClock, decide_clock
+from ledger.decide.format_checks import refuse_tag
+from ledger.decide.format_rules import Formats
+from ledger.decide.imported_operations import no_ref_cells, ref_cells, says_no_ref, says_ref
+from ledger.decide.operation import Cell, Course, Operation, StateOperation, no_cells
+from ledger.decide.snapshots import (
+    check_reachable,
+    committed_facts,
+    decide_expiry,
+    decide_puffin,
+    decide_snapshot,
+    decide_statistics,
+    decide_tag,
+    listed_facts,
+    tag_holds,
+)
+from ledger.events.iceberg import (
+    BranchBase,
+    SnapshotRefRemoved,
+    SnapshotRefSet,
+    SnapshotsRemoved,
+    StatisticsSet,
+)
+from ledger.events.snapshots import (
+    BranchCommitted,
+    BranchHead,
+    ListingEvent,
+    PartitionStatisticsSet,
+    RolledBack,
+    SnapshotCommitted,
+    SnapshotFacts,
+    SnapshotsExpired,
+    TagCreated,
+    TagDeleted,
+    TagReplaced,
+)
+from ledger.events.table import (
+    ClockCorrected,
+    FormatRulesRaised,
+    OwnerSet,
+    TableCreated,
+    TableDropped,
+    TableName,
+    TablePromoted,
+)
+from ledger.model.errors import (
+    AlreadyExistsError,
+    InvalidChangeError,
+    NotFoundError,
+    UnsupportedError,
+)
+from ledger.model.iceberg_objects import SnapshotRef
+from ledger.model.messages import moment, size
+from ledger.model.names import checked_name
+from ledger.model.snapshot import Branch, branch_number
+from ledger.state.owner import ANY_OWNER, DATA_OWNERS, METADATA_OWNERS, refuse_unservable
+from ledger.state.snapshots import MAIN
+from ledger.state.table import TableState
+
+T = TypeVar("T")
+
+
+def _or_unset(value: T | None) -> T | UnsetType:
+    return UNSET if value is None else value
+
+
+def met(state: TableState, branch: MetBranch) -> Branch:
+    """Return the branch that a writer met.
+
+    Raises:
+        NotFoundError: It is gone, or another one has its name.
+    """
+    found = state.branch(branch.name)
+    if found.number != branch.number:
+        raise NotFoundError(
+            f"branch {branch.name!r} was deleted, and another one has its name; look at it, then "
+            "ask again"
+        )
+    return found
+
+
+def decide_on_branch(
+    state: TableState,
+    branch: Branch,
+    change: CommitSnapshot | Rollback,
+    formats: Formats,
+    schema_id: int,
+) -> BranchCommitted:
+    """Return the branch's snapshot that a change becomes.
+
+    Args:
+        state: The state that the transaction meets.
+        branch: The branch in it.
+        change: What is asked.
+        formats: The formats that there are.
+        schema_id: The schema current at this point of the transaction.
+
+    Raises:
+        InvalidChangeError: A file is named twice, or does not fit the table.
+        FormatError: The table's formats cannot say a file.
+        NotFoundError: The snapshot to go back to cannot be read on the branch.
+    """
+    common = listed_facts(
+        state,
+        change,
+        formats,
+        snapshot_id=branch.next_id,
+        schema_id=schema_id,
+        before=branch.totals,
+    )
+    line: dict[str, Any] = {"branch_name": branch.name, "parent_snapshot_id": branch.head_id}
+    if isinstance(change, CommitSnapshot):
+        said = committed_facts(change, branch.snapshot, schema_id)
+        return BranchCommitted(**common, **said, **line)
+    target = change.target_snapshot_id
+    if target not in branch.snapshot_ids and target != branch.base_snapshot_id:
+        raise NotFoundError(
+            f"branch {branch.name!r} cannot go back to snapshot {target}: it holds "
+            f"{told_ids(branch)}"
+        )
+    return BranchCommitted(**common, **line, commit_kind="OVERWRITE", target_snapshot_id=target)
+
+
+def decide_fast_forward(
+    state: TableState,
+    branch: Branch,
+    change: FastForward,
+    formats: Formats,
+    *,
+    snapshot_id: int,
+    schema_id: int,
+) -> SnapshotCommitted:
+    """Return the snapshot of main that has what a branch shows.
+
+    Args:
+        state: The state that the transaction meets.
+        branch: The branch in it.
+        change: What is asked.
+        formats: The formats that there are.
+        snapshot_id: Main's next snapshot id.
+        schema_id: The schema current at this point of the transaction.
+
+    Raises:
+        InvalidChangeError: Main went on since the branch began, or the branch since it was asked.
+        FormatError: The table's formats cannot say a file.
+    """
+    _refuse_diverged(state, branch, change)
+    common = listed_facts(
+        state,
+        change,
+        formats,
+        snapshot_id=snapshot_id,
+        schema_id=schema_id,
+        before=state.totals,
+    )
+    return SnapshotCommitted(
+        **common,
+        commit_kind="OVERWRITE" if any(e.kind == "DELETE" for e in change.files) else "APPEND",
+        fast_forward_to=BranchHead(branch.name, change.snapshot_id),
+    )
+
+
+def told_ids(branch: Branch) -> str:
+    """Return which snapshots a branch holds, for people."""
+    own = branch.snapshot_ids
+    said = f"snapshot {branch.base_snapshot_id}, which it begins with"
+    return f"{said}, and its own {own[0]} to {own[-1]}" if own else said
+
+
+def _refuse_diverged(state: TableState, branch: Branch, change: FastForward) -> None:
+    """Refuse to fast-forward main where its head is no ancestor of the branch, or nothing is new.
+
+    Raises:
+        InvalidChangeError: It is not, or the branch showed another snapshot than it does.
+    """
+    newest = state.last_snapshot_id
+    if branch.base_snapshot_id != newest:
+        raise InvalidChangeError(
+            f"main cannot be fast-forwarded to branch {branch.name!r}, which begins with snapshot "
+            f"{branch.base_snapshot_id}: main has gone on to snapshot {newest} since. Reset the "
+            "branch to main's head and commit its files there again, or commit them to main",
+            kind="DIVERGED",
+        )
+    if branch.snapshot is None:
+        raise InvalidChangeError(
+            f"main shows what branch {branch.name!r} does: snapshot {newest}, with which the "
+            "branch begins and to which it added nothing"
+        )
+    if branch.head_id != change.snapshot_id:
+        raise InvalidChangeError(
+            f"branch {branch.name!r} has gone on to snapshot {branch.head_id} since; look at it, "
+            "then ask again"
+        )
+
+
+def decide_branch(state: TableState, change: SetBranch, formats: Formats) -> SnapshotRefSet:
+    """Return the fact that a branch begins.
+
+    Raises:
+        AlreadyExistsError: There is one of that name, and it should be new; or a tag has it.
+        NotFoundError: It should begin anew and is not there, or the snapshot cannot be read.
+        InvalidChangeError: The snapshot is of a branch.
+        InvalidNameError: The name would not be safe as a folder's.
+        FormatError: One of the table's formats cannot have the name.
+    """
+    checked_name(change.name, "branch")
+    origin = state.origin
+    if not origin.has_branches:
+        raise UnsupportedError(
+            f"the table was born in {origin.format_name.title()}, and the ledger commits to its "
+            f"main alone: {change.name!r} cannot begin here"
+        )
+    bounds.check_numbers(change, f"branch {change.name!r}")
+    if change.resets:
+        state.branch(change.name)
+    elif change.name in state.branches:
+        raise AlreadyExistsError(
+            f"branch {change.name!r} exists and shows snapshot "
+            f"{state.branches[change.name].head_id}; reset it or take another name"
+        )
+    if change.name == MAIN or change.name in state.tags:
+        what = "what every table begins with" if change.name == MAIN else "a tag"
+        raise AlreadyExistsError(f"{change.name!r} is {what}; give the branch another name")
+    refuse_tag(state, change.name, formats)
+    check_reachable(state, change.snapshot_id)
+    if state.branch_number(change.snapshot_id):
+        raise InvalidChangeError(
+            f"snapshot {change.snapshot_id} is of a branch, and branches begin with snapshots of "
+            "main: fast-forward main to it first, or begin with the snapshot that it begins with"
+        )
+    return SnapshotRefSet(change.name, _ref(change), _base(change))
+
+
+def _ref(change: SetBranch) -> SnapshotRef:
+    return SnapshotRef(
+        snapshot_id=change.snapshot_id,
+        type="branch",
+        min_snapshots_to_keep=change.min_snapshots_to_keep,
+        max_snapshot_age_ms=change.max_snapshot_age_millis,
+        max_ref_age_ms=change.max_ref_age_millis,
+    )
+
+
+def _base(change: SetBranch) -> BranchBase:
+    totals = change.totals
+    return BranchBase(
+        version=change.base_version,
+        record_count=totals.record_count,
+        file_size_in_bytes=totals.file_size_in_bytes,
+        file_count=totals.file_count,
+        last_file_creation_time=_or_unset(totals.last_file_creation_time),
+    )
+
+
+def branch_holds(state: TableState, change: SetBranch) -> bool:
+    """Whether a branch already begins as asked, without snapshots of its own."""
+    there = state.branches.get(change.name)
+    asked = (
+        change.snapshot_id,
+        change.min_snapshots_to_keep,
+        change.max_snapshot_age_millis,
+        change.max_ref_age_millis,
+    )
+    return there is not None and asked == (
+        there.head_id,
+        there.min_snapshots_to_keep,
+        there.max_snapshot_age_millis,
+        there.max_ref_age_millis,
+    )
+
+
+def decide_branch_expiry(state: TableState, change: ExpireSnapshots) -> SnapshotsExpired | None:
+    """Return the expiry of a branch's own snapshots, or None when those are gone already.
+
+    Raises:
+        InvalidChangeError: None would be left.
+        NotFoundError: The snapshot is of no branch.
+    """
+    earliest = change.earliest_snapshot_id
+    branch = state.branch_numbered(branch_number(earliest))
+    if branch is None:
+        raise NotFoundError(f"snapshot {earliest} is of no branch that is there")
+    if earliest <= branch.earliest_snapshot_id:
+        return None
+    if earliest not in branch.snapshot_ids:
+        raise InvalidChangeError(
+            f"expiring what is before snapshot {earliest} would leave branch {branch.name!r} "
+            f"none; it holds {told_ids(branch)}"
+        )
+    return SnapshotsExpired(earliest_snapshot_id=earliest)
+
+
+def _decide_snapshot(course: Course, change: asked.CommitSnapshot | asked.Rollback) -> ListingEvent:
+    state, schema = course.state, course.schema
+    course.refuse_names(state, schema, change)
+    if change.branch is not None:
+        branch = met(state, change.branch)
+        return decide_on_branch(state, branch, change, course.formats, schema.id)
+    course.snapshot_id += 1
+    event = decide_snapshot(
+        state,
+        change,
+        course.formats,
+        snapshot_id=course.snapshot_id,
+        schema_id=schema.id,
+        records=course.records,
+    )
+    course.records = event.total_record_count
+    return event
+
+
+def _decide_fast_forward(course: Course, change: asked.FastForward) -> SnapshotCommitted:
+    state, schema = course.state, course.schema
+    course.refuse_names(state, schema, change)
+    course.snapshot_id += 1
+    return decide_fast_forward(
+        state,
+        met(state, change.branch),
+        change,
+        course.formats,
+        snapshot_id=course.snapshot_id,
+        schema_id=schema.id,
+    )
+
+
+def _decide_expiry(
+    course: Course, change: asked.ExpireSnapshots
+) -> SnapshotsExpired | SnapshotsRemoved | None:
+    of_branch = course.state.branch_number(change.earliest_snapshot_id)
+    if of_branch:
+        return decide_branch_expiry(course.state, change)
+    return decide_expiry(course.state, change)
+
+
+def _decide_tag(
+    course: Course, change: asked.TagChange
+) -> TagCreated | TagReplaced | TagDeleted | None:
+    if not course.is_first and tag_holds(course.state, change):
+        return None
+    return decide_tag(course.state, change, course.formats)
+
+
+def _decide_branch(course: Course, change: asked.SetBranch) -> SnapshotRefSet | None:
+    if (change.resets or not course.is_first) and branch_holds(course.state, change):
+        return None
+    return decide_branch(course.state, change, course.formats)
+
+
+def _decide_no_branch(course: Course, change: asked.DeleteBranch) -> SnapshotRefRemoved | None:
+    if not course.is_first and change.name not in course.state.branches:
+        return None
+    return SnapshotRefRemoved(course.state.branch(change.name).name)
+
+
+def _decide_drop(course: Course, change: asked.DropTable) -> TableDropped:
+    name = TableName(change.database, change.name)
+    return TableDropped(identifier=name, table_id=course.state.table_id)
+
+
+def _decide_owner(course: Course, change: asked.SetOwner) -> OwnerSet | None:
+    state, owner = course.state, course.state.owner
+    if (owner.kind, owner.protocol) == (change.owner, change.protocol):
+        return None
+    if change.protocol is None:
+        if not state.lists_files:
+            raise InvalidChangeError(
+                "the manifests of engines list the table's live files: the ledger lists them "
+                "itself before it takes the table back (Table.stop_serving does both)",
+                kind="SERVED",
+            )
+        return OwnerSet(owner="ledger")
+    if owner.kind == "served":
+        raise InvalidChangeError(
+            f"the table is served through the {owner.protocol} protocol already: take it back "
+            "first (lakeledger serve-table --back)",
+            kind="SERVED",
+        )
+    refuse_unservable(course.schema.options, change.protocol)
+    return OwnerSet(owner="served", protocol=change.protocol)
+
+
+def _clock(fact: ClockCorrected) -> Iterator[tuple[Cell, Any]]:
+    yield ("clock",), fact.true_time_millis
+
+
+def _rules(fact: FormatRulesRaised) -> Iterator[tuple[Cell, Any]]:
+    for name, number in fact.rules.items():
+        yield ("formatRules", name), number
+
+
+def _promoted(_fact: TablePromoted) -> Iterator[tuple[Cell, Any]]:
+    yield ("owner",), "ledger"
+
+
+def _owner(fact: OwnerSet) -> Iterator[tuple[Cell, Any]]:
+    served = fact.protocol is not UNSET
+    yield ("owner",), f"{fact.owner} ({fact.protocol})" if served else fact.owner
+
+
+def _says_promotion(fact: TablePromoted) -> str:
+    swapped = f"; {fact.catalog} leads here" if fact.catalog is not UNSET else ""
+    return f"promoted: the ledger owns the table, which followed {fact.source}{swapped}"
+
+
+def _says_owner(fact: OwnerSet) -> str:
+    if fact.owner == "served":
+        return f"served: engines commit data through the {fact.protocol} protocol"
+    return "taken back: the ledger commits data, and engines commit no more"
+
+
+def _says_rules(fact: FormatRulesRaised) -> str:
+    named = ", ".join(f"{name} {number}" for name, number in sorted(fact.rules.items()))
+    return f"the rules of its formats are at least {named} from now on"
+
+
+def _snapshot(fact: SnapshotFacts) -> Iterator[tuple[Cell, Any]]:
+    yield ("snapshots",), fact.snapshot_id
+
+
+def _fast_forward(fact: SnapshotCommitted) -> Iterator[tuple[Cell, Any]]:
+    """Yield that neither main nor the branch went on which main is brought to; else nothing."""
+    head = fact.fast_forward_to
+    if not isinstance(head, UnsetType):
+        yield ("snapshots",), fact.snapshot_id - 1
+        yield ("branch", head.branch_name), head.snapshot_id
+        yield ("ref", head.branch_name), None
+
+
+def _of_branch(fact: BranchCommitted) -> Iterator[tuple[Cell, Any]]:
+    yield ("branch", fact.branch_name), fact.snapshot_id
+
+
+def _needs_branch(fact: BranchCommitted) -> Iterator[tuple[Cell, Any]]:
+    """Yield that the branch was not made to begin elsewhere, and that no snapshot goes unseen."""
+    yield ("ref", fact.branch_name), None
+    if fact.target_snapshot_id is not UNSET:
+        yield ("branch", fact.branch_name), fact.parent_snapshot_id
+
+
+def _says_on_branch(fact: BranchCommitted) -> str:
+    done: str = fact.commit_kind
+    if fact.target_snapshot_id is not UNSET:
+        done = f"rolled back to snapshot {fact.target_snapshot_id}"
+    return f"branch {fact.branch_name}: snapshot {fact.snapshot_id}: {done}, {_difference(fact)}"
+
+
+def _says_snapshot(fact: SnapshotCommitted) -> str:
+    done: str = fact.commit_kind
+    if not isinstance(fact.fast_forward_to, UnsetType):
+        head = fact.fast_forward_to
+        done = f"fast-forwarded to branch {head.branch_name} (snapshot {head.snapshot_id})"
+    return f"snapshot {fact.snapshot_id}: {done}, {_difference(fact)}"
+
+
+def _unseen(fact: RolledBack) -> Iterator[tuple[Cell, Any]]:
+    """Yield that no snapshot came which the rollback would take back unseen."""
+    yield ("snapshots",), fact.snapshot_id - 1
+
+
+def _tagged(fact: TagCreated | TagReplaced) -> Iterator[tuple[Cell, Any]]:
+    yield ("tag", fact.tag_name), (fact.snapshot_id, fact.time_retained_millis)
+
+
+def _untagged(fact: TagDeleted) -> Iterator[tuple[Cell, Any]]:
+    yield ("tag", fact.tag_name), None
+
+
+def _expired(fact: SnapshotsExpired) -> Iterator[tuple[Cell, Any]]:
+    yield ("earliestSnapshot",), fact.earliest_snapshot_id
+
+
+def _statistics(fact: PartitionStatisticsSet) -> Iterator[tuple[Cell, Any]]:
+    file = fact.partition_statistics
+    yield ("partitionStatistics", file.snapshot_id), (file.statistics_path, file.file_size_in_bytes)
+
+
+def _puffin(fact: StatisticsSet) -> Iterator[tuple[Cell, Any]]:
+    yield ("statistics", fact.statistics.snapshot_id), fact.statistics
+
+
+def _created(_fact: TableCreated) -> Iterator[tuple[Cell, Any]]:
+    yield ("table",), "created"
+
+
+def _dropped(_fact: TableDropped) -> Iterator[tuple[Cell, Any]]:
+    yield ("table",), "dropped"
+
+
+def _difference(fact: SnapshotFacts) -> str:
+    rows, files = fact.delta_record_count, fact.delta_file_count
+    changed = f"{rows:+,} rows, {files:+,} {'file' if abs(files) == 1 else 'files'}"
+    sign = "-" if fact.delta_file_size_in_bytes < 0 else "+"
+    return f"{changed}, {sign}{size(abs(fact.delta_file_size_in_bytes))}"
+
+
+def _says_rollback(fact: RolledBack) -> str:
+    tag = "" if fact.target_tag_name is UNSET else f" (tag {fact.target_tag_name})"
+    return (
+        f"snapshot {fact.snapshot_id}: rolled back to snapshot {fact.target_snapshot_id}{tag}, "
+        f"{_difference(fact)}"
+    )
+
+
+def says_creation(fact: TableCreated) -> str:
+    """Return that a table was created, and from what."""
+    said = f"created table {_name(fact.identifier)} with {len(fact.schema.fields)} columns"
+    origin = fact.origin
+    if isinstance(origin, UnsetType):
+        return said
+    return f"{said}, from {str(type(origin).__struct_config__.tag).title()}'s {origin.source}"
+
+
+def says_drop(fact: TableDropped) -> str:
+    """Return that a table was dropped."""
+    return f"dropped table {_name(fact.identifier)}"
+
+
+def says_correction(fact: ClockCorrected) -> str:
+    """Return what a clock's correction says."""
+    return (
+        f"corrected the clock: the commits from version {fact.first_version} on took effect by "
+        f"{moment(fact.true_time_millis)}"
+    )
+
+
+def _name(name: TableName) -> str:
+    return f"{name.database_name}.{name.table_name}"
+
+
+TABLE_OPERATIONS: tuple[Operation, ...] = (
+    StateOperation(
+        asked=asked.CommitSnapshot,
+        facts=(SnapshotCommitted,),
+        decide=_decide_snapshot,
+        asks_formats=True,
+        owners=DATA_OWNERS,
+        sets=_snapshot,
+        claims=_fast_forward,
+        says=_says_snapshot,
+        alters=False,
+    ),
+    StateOperation(
+        asked=asked.FastForward,
+        # Its fact is that of a commit to main.
+        facts=(),
+        decide=_decide_fast_forward,
+        asks_formats=True,
+        owners=DATA_OWNERS,
+        sets=_snapshot,
+        claims=_fast_forward,
+        says=_says_snapshot,
+        alters=False,
+    ),
+    Operation(
+        facts=(BranchCommitted,),
+        sets=_of_branch,
+        claims=_needs_branch,
+        says=_says_on_branch,
+        alters=False,
+    ),
+    StateOperation(
+        asked=asked.SetBranch,
+        facts=(SnapshotRefSet,),
+        decide=_decide_branch,
+        asks_formats=True,
+        owners=METADATA_OWNERS,
+        sets=ref_cells,
+        claims=ref_cells,
+        says=says_ref,
+        alters=False,
+    ),
+    StateOperation(
+        asked=asked.DeleteBranch,
+        facts=(SnapshotRefRemoved,),
+        decide=_decide_no_branch,
+        asks_formats=False,
+        owners=METADATA_OWNERS,
+        sets=no_ref_cells,
+        claims=no_ref_cells,
+        says=says_no_ref,
+        alters=False,
+    ),
+    StateOperation(
+        asked=asked.Rollback,
+        facts=(RolledBack,),
+        decide=_decide_snapshot,
+        asks_formats=True,
+        owners=DATA_OWNERS,
+        sets=_snapshot,
+        claims=_unseen,
+        says=_says_rollback,
+        alters=False,
+    ),
+    StateOperation(
+        asked=asked.CreateTag,
+        facts=(TagCreated,),
+        decide=_decide_tag,
+        asks_formats=True,
+        owners=METADATA_OWNERS,
+        sets=_tagged,
+        claims=_tagged,
+        says=lambda it: f"tagged snapshot {it.snapshot_id} as {it.tag_name}",
+        alters=False,
+    ),
+    StateOperation(
+        asked=asked.ReplaceTag,
+        facts=(TagReplaced,),
+        decide=_decide_tag,
+        asks_formats=True,
+        owners=METADATA_OWNERS,
+        sets=_tagged,
+        claims=_tagged,
+        says=lambda it: f"moved tag {it.tag_name} to snapshot {it.snapshot_id}",
+        alters=False,
+    ),
+    StateOperation(
+        asked=asked.DeleteTag,
+        facts=(TagDeleted,),
+        decide=_decide_tag,
+        asks_formats=False,
+        owners=METADATA_OWNERS,
+        sets=_untagged,
+        claims=_untagged,
+        says=lambda it: f"deleted tag {it.tag_name}",
+        alters=False,
+    ),
+    StateOperation(
+        asked=asked.ExpireSnapshots,
+        facts=(SnapshotsExpired,),
+        decide=_decide_expiry,
+        asks_formats=False,
+        owners=METADATA_OWNERS,
+        sets=_expired,
+        # It only moves a bound forward.
+        claims=no_cells,
+        says=lambda it: f"expired the snapshots before {it.earliest_snapshot_id}",
+        alters=False,
+    ),
+    StateOperation(
+        asked=asked.SetPartitionStatistics,
+        facts=(PartitionStatisticsSet,),
+        decide=lambda course, change: decide_statistics(course.state, change),
+        asks_formats=False,
+        owners=METADATA_OWNERS,
+        sets=_statistics,
+        claims=_statistics,
+        says=lambda it: (
+            f"published partition statistics of snapshot {it.partition_statistics.snapshot_id}"
+        ),
+        alters=False,
+    ),
+    StateOperation(
+        asked=asked.SetStatistics,
+        facts=(StatisticsSet,),
+        decide=lambda course, change: decide_puffin(course.state, change),
+        asks_formats=False,
+        owners=METADATA_OWNERS,
+        sets=_puffin,
+        claims=_puffin,
+        says=lambda it: f"published statistics of snapshot {it.statistics.snapshot_id}",
+        alters=False,
+    ),
+    Operation(
+        facts=(TablePromoted,),
+        sets=_promoted,
+        claims=_promoted,
+        says=_says_promotion,
+        alters=True,
+    ),
+    StateOperation(
+        asked=asked.SetOwner,
+        facts=(OwnerSet,),
+        decide=_decide_owner,
+        asks_formats=False,
+        owners=METADATA_OWNERS,
+        sets=_owner,
+        claims=_owner,
+        says=_says_owner,
+        alters=True,
+    ),
+    Operation(
+        facts=(FormatRulesRaised,),
+        sets=_rules,
+        claims=no_cells,
+        says=_says_rules,
+        alters=True,
+    ),
+    StateOperation(
+        asked=CorrectClock,
+        facts=(ClockCorrected,),
+        decide=lambda course, change: decide_clock(course.state, change),
+        asks_formats=False,
+        owners=ANY_OWNER,
+        sets=_clock,
+        claims=_clock,
+        says=says_correction,
+        alters=True,
+    ),
+    StateOperation(
+        asked=asked.DropTable,
+        facts=(TableDropped,),
+        decide=_decide_drop,
+        asks_formats=False,
+        owners=ANY_OWNER,
+        sets=_dropped,
+        claims=no_cells,
+        says=says_drop,
+        alters=True,
+    ),
+    Operation(
+        facts=(TableCreated,),
+        sets=_created,
+        claims=_created,
+        says=says_creation,
+        alters=True,
+    ),
+)

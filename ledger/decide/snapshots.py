@@ -1,0 +1,513 @@
+"""Decisions on snapshots and tags: ids, sums and file checks.
+
+Source: the Iceberg table specification, "Data File Fields", "Deletion Vectors" and "Equality Delete
+Files".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from attrs import evolve
+from msgspec import UNSET, Raw, UnsetType
+
+from ledger.decide import bounds
+from ledger.decide.changes import (
+    CommitSnapshot,
+    CreateTag,
+    DeleteTag,
+    ExpireSnapshots,
+    FileSums,
+    ReplaceTag,
+    Rollback,
+    SetPartitionStatistics,
+    SetStatistics,
+    SnapshotChange,
+    TagChange,
+)
+from ledger.decide.format_checks import refuse_files, refuse_tag
+from ledger.decide.format_rules import Formats
+from ledger.decide.personal_columns import PERSONAL_OPTION, Marked
+from ledger.events.iceberg import SnapshotsRemoved, StatisticsSet
+from ledger.events.snapshots import (
+    NO_FILES,
+    PartitionStatisticsSet,
+    RolledBack,
+    SnapshotCommitted,
+    SnapshotsExpired,
+    TagCreated,
+    TagDeleted,
+    TagReplaced,
+)
+from ledger.locations import escapes, is_absolute
+from ledger.model.credentials import advice, carries_credentials
+from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
+from ledger.model.file_change import FileChange, inline_files
+from ledger.model.iceberg_layout import spec_of_id
+from ledger.model.iceberg_objects import PartitionStatisticsFile
+from ledger.model.names import checked_name
+from ledger.model.snapshot import Snapshot, Totals
+from ledger.model.types import walk_fields
+from ledger.state.table import TableState
+
+_BY_POSITION: Final = "position-deletes"
+_BY_VALUE: Final = "equality-deletes"
+
+
+def check_later_facts(
+    state: TableState, file: FileChange, check_path: Callable[[str], None]
+) -> None:
+    """Refuse a file that says what is not there, or what a file of its kind cannot say.
+
+    Args:
+        state: The table.
+        file: A file that comes.
+        check_path: Refuses a path that leaves the table's location.
+
+    Raises:
+        InvalidChangeError: It does.
+    """
+    for problem in (_sorted(state, file), _compares(state, file), _deletes_from(file)):
+        if problem is not None:
+            raise InvalidChangeError(f"file {file.path} {problem}")
+    if not isinstance(file.referenced_data_file, UnsetType):
+        check_path(file.referenced_data_file)
+
+
+def _sorted(state: TableState, file: FileChange) -> str | None:
+    order_id = file.sort_order_id
+    if isinstance(order_id, UnsetType):
+        return None
+    if file.content == _BY_POSITION:
+        return "has position deletes, whose order is always their own: leave sort_order_id out"
+    known = [each.order_id for each in state.sort_orders]
+    if order_id in known:
+        return None
+    return f"names sort order {order_id}; the table has {', '.join(map(str, known))}"
+
+
+def _compares(state: TableState, file: FileChange) -> str | None:
+    ids = file.equality_ids
+    if isinstance(ids, UnsetType):
+        return None
+    if file.content != _BY_VALUE:
+        return f"has equality_ids, and only {_BY_VALUE} compare columns: leave them out"
+    if not ids or len({*ids}) < len(ids):
+        return f"compares the columns {list(ids)}: name one or more, each once"
+    known = {each.id for each in walk_fields(state.schema.fields)}
+    missing = [each for each in ids if each not in known]
+    if missing:
+        return f"compares column {missing[0]}, which the table does not have"
+    return None
+
+
+def _deletes_from(file: FileChange) -> str | None:
+    if file.is_vector:
+        return _vector(file)
+    if not isinstance(file.referenced_data_file, UnsetType) and file.content != _BY_POSITION:
+        return f"has a referenced_data_file, and only {_BY_POSITION} are of one: leave it out"
+    if file.content_offset is UNSET and file.content_size_in_bytes is UNSET:
+        return None
+    return "has a content_offset or content_size_in_bytes, and is no deletion vector in Puffin"
+
+
+def _vector(file: FileChange) -> str | None:
+    offset, size = file.content_offset, file.content_size_in_bytes
+    if isinstance(offset, UnsetType) or isinstance(size, UnsetType):
+        return "is a deletion vector: say its content_offset and content_size_in_bytes"
+    if file.referenced_data_file is UNSET:
+        return "is a deletion vector: say its referenced_data_file"
+    if offset + size > file.file_size_in_bytes:
+        return f"has {file.file_size_in_bytes} bytes, and its vector ends at {offset + size}"
+    if file.stored_at in {"", file.path}:
+        return f"is a deletion vector: end its path in #{offset}, as one file may hold several"
+    return None
+
+
+_ENCODER = msgspec.json.Encoder()
+
+# As Hadoop prints paths; a folder of a partition may have a colon, too, but behind its `=`.
+_ONE_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/(?!/)")
+
+
+def decide_snapshot(
+    state: TableState,
+    change: CommitSnapshot | Rollback,
+    formats: Formats,
+    *,
+    snapshot_id: int,
+    schema_id: int,
+    records: int,
+) -> SnapshotCommitted | RolledBack:
+    """Return the snapshot of main that a change becomes.
+
+    Args:
+        state: The state that the transaction meets.
+        change: What is asked.
+        formats: The formats that there are.
+        snapshot_id: The next snapshot id.
+        schema_id: The schema current at this point of the transaction.
+        records: Total record count before it.
+
+    Raises:
+        InvalidChangeError: A file is named twice, does not fit the schema's history, or its
+            partition does not fit its spec.
+        FormatError: The table's formats cannot say a file.
+    """
+    before = evolve(state.totals, record_count=records)
+    common = listed_facts(
+        state, change, formats, snapshot_id=snapshot_id, schema_id=schema_id, before=before
+    )
+    if isinstance(change, Rollback):
+        check_reachable(state, change.target_snapshot_id)
+        if state.branch_number(change.target_snapshot_id):
+            raise InvalidChangeError(
+                f"snapshot {change.target_snapshot_id} is of a branch: main is brought to what a "
+                "branch shows by fast_forward, and rolled back to snapshots of its own"
+            )
+        return RolledBack(
+            **common,
+            target_snapshot_id=change.target_snapshot_id,
+            target_tag_name=_or_unset(change.target_tag_name),
+        )
+    facts = committed_facts(change, state.snapshot, schema_id)
+    next_row_id = state.origin.next_row_id_after(change.files)
+    if next_row_id is not UNSET:
+        facts["next_row_id"] = next_row_id
+    return SnapshotCommitted(**common, **facts)
+
+
+def listed_facts(
+    state: TableState,
+    change: SnapshotChange,
+    formats: Formats,
+    *,
+    snapshot_id: int,
+    schema_id: int,
+    before: Totals,
+) -> dict[str, Any]:
+    """Return what a new snapshot says of itself and its files, whatever line it is on.
+
+    Args:
+        state: The state that the transaction meets.
+        change: What is asked.
+        formats: The formats that there are.
+        snapshot_id: Its id.
+        schema_id: The schema current at this point of the transaction.
+        before: The sums of its line before it.
+
+    Raises:
+        InvalidChangeError: As of `decide_snapshot`.
+        FormatError: The table's formats cannot say a file.
+    """
+    bounds.check_numbers(change, "the snapshot")
+    _check_files(state, change, schema_id)
+    is_back = not isinstance(change, CommitSnapshot)
+    written = change.written or change.files
+    if not is_back:
+        _refuse_exposed(state, written)
+    listed = readable_files(written)
+    facts = change.facts if isinstance(change, CommitSnapshot) else {}
+    refuse_files(state, change.files, facts, formats, is_back=is_back)
+    if not is_back:
+        bounds.check_partitions(written)
+    sums = FileSums.of(change.files)
+    bounds.check_sums(_sums(before, sums))
+    inline = change.reference is None and change.files
+    return {
+        "snapshot_id": snapshot_id,
+        "schema_id": schema_id,
+        "commit_user": change.commit_user,
+        "total_record_count": before.record_count + sums.record_count,
+        "delta_record_count": sums.record_count,
+        "delta_file_count": sums.file_count,
+        "delta_file_size_in_bytes": sums.file_size_in_bytes,
+        "last_file_creation_time": _or_unset(sums.last_file_creation_time),
+        "named_schema_ids": _named_schema_ids(change.files),
+        "summary": _summary(state, change),
+        "files": Raw(listed) if inline else NO_FILES,
+        "changes": _or_unset(change.reference),
+    }
+
+
+def committed_facts(
+    change: CommitSnapshot, before: Snapshot | None, schema_id: int
+) -> dict[str, Any]:
+    """Return what a commit of files says besides, with what it takes over from the one before.
+
+    Raises:
+        InvalidChangeError: A number is out of its bounds.
+    """
+    bounds.check_facts(change.facts)
+    return {
+        "commit_kind": change.commit_kind,
+        "commit_identifier": change.commit_identifier,
+        **_facts(change.facts, before, schema_id),
+    }
+
+
+def _summary(state: TableState, change: SnapshotChange) -> dict[str, str] | UnsetType:
+    if not isinstance(change, CommitSnapshot):
+        return state.origin.snapshot_summary(change.files, "OVERWRITE", {})
+    properties = change.facts.get("snapshot_properties") or {}
+    return state.origin.snapshot_summary(change.files, change.commit_kind, properties)
+
+
+def _sums(totals: Totals, sums: FileSums) -> Iterator[tuple[str, int]]:
+    yield "rows added", sums.record_count
+    yield "rows in total", totals.record_count + sums.record_count
+    yield "bytes added", sums.file_size_in_bytes
+    yield "bytes in total", totals.file_size_in_bytes + sums.file_size_in_bytes
+
+
+def _named_schema_ids(files: tuple[FileChange, ...]) -> tuple[int, ...]:
+    return tuple(sorted({each.schema_id for each in files if is_named(each)}))
+
+
+def is_named(file: FileChange) -> bool:
+    """Whether a file comes whose columns are found by their names alone."""
+    return file.kind == "ADD" and not file.field_ids
+
+
+def _facts(asked: Mapping[str, Any], before: Snapshot | None, schema_id: int) -> dict[str, Any]:
+    """Return a snapshot's further facts, with what it takes over from the one before.
+
+    As Paimon's commit has it: a watermark never goes back, and column statistics stay true while
+    the schema that they were made for does.
+    """
+    if before is None:
+        return dict(asked)
+    facts = dict(asked)
+    if before.watermark is not None:
+        facts["watermark"] = max(before.watermark, asked.get("watermark") or before.watermark)
+    if before.statistics is not None and before.schema_id == schema_id:
+        facts.setdefault("statistics", before.statistics)
+    return facts
+
+
+def readable_files(files: tuple[FileChange, ...]) -> bytes:
+    """Return a list's JSON, which readers can decode: Python checks no types.
+
+    Raises:
+        InvalidChangeError: A fact of a file has a type that a reader would refuse.
+    """
+    try:
+        body = _ENCODER.encode(files)
+        inline_files(Raw(body))
+    except (msgspec.DecodeError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidChangeError(f"a file's facts cannot stand in the log: {error}") from error
+    return body
+
+
+def _or_unset(value: Any) -> Any:
+    return UNSET if value is None else value
+
+
+def _check_files(state: TableState, change: SnapshotChange, schema_id: int) -> None:
+    used = {each.spec_id for each in change.files}
+    there = (spec_of_id(state.specs, each) for each in used)
+    widths = {each.spec_id: len(each.fields) for each in there if each is not None}
+    seen: set[str] = set()
+    for each in change.files:
+        if each.kind == "ADD" and isinstance(change, CommitSnapshot):
+            # What goes, or comes back, is as it once came.
+            bounds.check_file(each)
+            check_later_facts(state, each, check_file_path)
+            check_file_path(each.path)
+            _check_extra_files(each)
+        if each.path in seen:
+            raise InvalidChangeError(f"file {each.path} is named twice in one commit")
+        seen.add(each.path)
+        if not 0 <= each.schema_id <= schema_id:
+            raise InvalidChangeError(
+                f"file {each.path} names schema {each.schema_id}; the newest is {schema_id}"
+            )
+        if widths.get(each.spec_id) != len(each.partition):
+            known = {spec.spec_id: len(spec.fields) for spec in state.specs}
+            raise InvalidChangeError(
+                f"file {each.path} has {len(each.partition)} partition values for spec "
+                f"{each.spec_id}; specs and their widths are {known}"
+            )
+        if each.record_count < 0 or each.file_size_in_bytes < 0:
+            raise InvalidChangeError(f"file {each.path} has a negative count or size")
+
+
+def _refuse_exposed(state: TableState, files: tuple[FileChange, ...]) -> None:
+    """Check that no file comes whose line would hold what has to be erasable."""
+    marked = Marked.of(state.schema) if state.keeps_outside else None
+    if marked is None:
+        return
+    specs = {each.spec_id: each for each in state.specs}
+    for each in files:
+        if each.kind == "ADD" and marked.exposed(each, specs[each.spec_id]):
+            raise InvalidChangeError(
+                f"file {each.path} has bounds or partition values of a column that is personal by "
+                f"now ({PERSONAL_OPTION}), and the line would hold them for ever; ask again"
+            )
+
+
+def check_file_path(path: str) -> None:
+    """Refuse a path that is empty, leaves the table's location, or has one slash for two.
+
+    Raises:
+        InvalidChangeError: It is or does, or it is half a URL.
+    """
+    if carries_credentials(path):
+        raise InvalidChangeError(f"file path {advice(path)}")
+    if is_absolute(path) and escapes(path):
+        raise InvalidChangeError(
+            f"file path {path!r} has a '..' segment or a NUL, and readers disagree what that "
+            "means; spell it out"
+        )
+    if escapes(path) or (not is_absolute(path) and not {"", "."}.isdisjoint(path.split("/"))):
+        raise InvalidChangeError(
+            f"file path {path!r} is empty or leaves the table's location; name it below the "
+            "location, or absolutely"
+        )
+    if _ONE_SLASH.match(path):
+        scheme, _, rest = path.partition(":")
+        whole = f"file://{rest}" if scheme.lower() == "file" else f"{scheme}:/{rest}"
+        raise InvalidChangeError(
+            f"file path {path!r} is neither a URL nor below the table's location; write {whole}"
+        )
+
+
+def _check_extra_files(file: FileChange) -> None:
+    """Refuse extra files that do not lie beside their file, as Paimon looks for them there."""
+    names: Any = file.extra_files
+    for each in names if isinstance(names, tuple) else ():
+        if not isinstance(each, str) or not _is_segment(each):
+            raise InvalidChangeError(
+                f"file {file.path} has the extra file {each!r}: name it by its last segment, as "
+                "it lies beside its file"
+            )
+
+
+def _is_segment(name: str) -> bool:
+    return name not in {"", ".", ".."} and name.isprintable() and {"/", "\\"}.isdisjoint(name)
+
+
+def check_reachable(state: TableState, snapshot_id: int) -> None:
+    """Refuse a snapshot that cannot be read.
+
+    Raises:
+        NotFoundError: It does not exist, or was expired without a tag.
+    """
+    if type(snapshot_id) is not int or not state.reachable(snapshot_id):
+        raise NotFoundError(
+            f"snapshot {snapshot_id!r} cannot be read: those from {state.earliest_snapshot_id} to "
+            f"{state.last_snapshot_id} and the tagged ones can"
+        )
+
+
+def decide_tag(
+    state: TableState, change: TagChange, formats: Formats
+) -> TagCreated | TagReplaced | TagDeleted:
+    """Return the fact that a tag change becomes.
+
+    Raises:
+        AlreadyExistsError: The tag exists (create).
+        InvalidChangeError: There is no snapshot to name.
+        NotFoundError: The tag (replace, delete) or its snapshot does not exist.
+        InvalidNameError: The name would not be safe as a file's.
+        FormatError: One of the table's formats cannot have the tag.
+    """
+    checked_name(change.tag_name, "tag")
+    if isinstance(change, DeleteTag):
+        return TagDeleted(tag_name=state.tag(change.tag_name).name)
+    refuse_tag(state, change.tag_name, formats)
+    bounds.check_numbers(change, f"tag {change.tag_name!r}")
+    state.origin.check_tag_name(change.tag_name)
+    newest = state.last_snapshot_id
+    snapshot_id = newest if change.snapshot_id is None else change.snapshot_id
+    if snapshot_id == 0:
+        raise InvalidChangeError(f"tag {change.tag_name!r} has nothing to name: no snapshot yet")
+    check_reachable(state, snapshot_id)
+    if state.branch_number(snapshot_id):
+        raise InvalidChangeError(
+            f"tag {change.tag_name!r} cannot name snapshot {snapshot_id}, which is of a branch: "
+            "fast-forward main to the branch first, then tag what main shows"
+        )
+    if change.tag_name in state.branches:
+        raise AlreadyExistsError(f"{change.tag_name!r} is a branch; give the tag another name")
+    retained = change.time_retained_millis
+    kind = TagCreated if isinstance(change, CreateTag) else TagReplaced
+    if isinstance(change, ReplaceTag):
+        state.tag(change.tag_name)
+    elif change.tag_name in state.tags:
+        raise AlreadyExistsError(
+            f"tag {change.tag_name!r} exists and names snapshot "
+            f"{state.tags[change.tag_name].snapshot_id}; replace it or take another name"
+        )
+    return kind(
+        tag_name=change.tag_name,
+        snapshot_id=snapshot_id,
+        time_retained_millis=UNSET if retained is None else retained,
+    )
+
+
+def tag_holds(state: TableState, change: TagChange) -> bool:
+    """Whether a tag is already as asked."""
+    there = state.tags.get(change.tag_name)
+    if isinstance(change, DeleteTag):
+        return there is None
+    wanted = (change.snapshot_id, change.time_retained_millis)
+    return there is not None and (there.snapshot_id, there.time_retained_millis) == wanted
+
+
+def decide_expiry(
+    state: TableState, change: ExpireSnapshots
+) -> SnapshotsExpired | SnapshotsRemoved | None:
+    """Return the expiry, or None when those snapshots are gone already.
+
+    Raises:
+        InvalidChangeError: The newest snapshot would go, too.
+        NotFoundError: The table is from Iceberg, and there is no such snapshot.
+    """
+    bounds.check_numbers(change, "what stays")
+    return state.origin.expiry(state, change.earliest_snapshot_id)
+
+
+def decide_statistics(
+    state: TableState, change: SetPartitionStatistics
+) -> PartitionStatisticsSet | None:
+    """Return the fact that a snapshot has a statistics file, or None when it has that one already.
+
+    Raises:
+        InvalidChangeError: The path leaves the table's location, or a number its bounds.
+        NotFoundError: The snapshot does not exist, or was expired.
+    """
+    _check_statistics(state, change.snapshot_id, change.path)
+    bounds.check_numbers(change, f"file {change.path}")
+    wanted = PartitionStatisticsFile(change.snapshot_id, change.path, change.file_size_in_bytes)
+    if state.partition_statistics.get(change.snapshot_id) == wanted:
+        return None
+    return PartitionStatisticsSet(wanted)
+
+
+def decide_puffin(state: TableState, change: SetStatistics) -> StatisticsSet | None:
+    """Return the fact that a snapshot has a Puffin file, or None when it has that one already.
+
+    Raises:
+        InvalidChangeError: The path leaves the table's location, or a number its bounds.
+        NotFoundError: The snapshot does not exist, or was expired.
+    """
+    wanted = change.statistics
+    _check_statistics(state, wanted.snapshot_id, wanted.statistics_path)
+    bounds.check_numbers(wanted, f"file {wanted.statistics_path}")
+    for each in wanted.blob_metadata:
+        bounds.check_numbers(each, f"blob {each.type!r} of file {wanted.statistics_path}")
+    return None if state.puffin_files.get(wanted.snapshot_id) == wanted else StatisticsSet(wanted)
+
+
+def _check_statistics(state: TableState, snapshot_id: int, path: str) -> None:
+    """Refuse a file that leaves the table's location, or is of no snapshot of main."""
+    check_file_path(path)
+    check_reachable(state, snapshot_id)
+    if state.branch_number(snapshot_id):
+        raise InvalidChangeError(
+            f"snapshot {snapshot_id} is of a branch; statistics are kept of main's"
+        )

@@ -1,0 +1,558 @@
+"""Typed reading of table options, and the options that name columns.
+
+Validation, the propagation of renames and rebasing read it. An option that names columns means
+those columns: it is resolved to field ids when a change is decided first, and follows them when
+the change is decided again on a newer schema.
+
+Renames are Paimon's: it maps old names to new ones once, after the batch, which goes wrong when a
+name is renamed twice or freed and taken again. Such a batch is refused: with Paimon's own error
+where it has one, and where it would silently point an option or the key at another column, too.
+
+Source: Paimon's CoreOptions, SchemaManager and file formats; Iceberg's table properties.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Literal
+
+from attrs import frozen
+from msgspec import Struct
+
+from ledger.decide.errors import argument, state
+from ledger.events.schema import RenameColumn
+from ledger.model.errors import ColumnNotFoundError
+from ledger.model.types import DataField, type_places
+
+_TRUE_FALSE = {"true": True, "false": False}
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_SIZE = re.compile(
+    r"\s*[0-9]{1,19}\s*(?:b|bytes|(?:k|m|g|t)b?|(?:ki|me|gi|te)bibytes)?\s*", re.IGNORECASE
+)
+
+
+class TableOptions(Struct, frozen=True):
+    """Table options as the rules read them. A value that cannot be read raises ILLEGAL_ARGUMENT.
+
+    Example:
+        >>> TableOptions({"bucket": "4"}).number("bucket", -1)
+        4
+    """
+
+    values: Mapping[str, str]
+
+    def text(self, key: str, *older_keys: str) -> str | None:
+        """Return a value as it stands, under this key or one of its older names."""
+        for each in (key, *older_keys):
+            if each in self.values:
+                return self.values[each]
+        return None
+
+    def number(self, key: str, default: int) -> int:
+        """Return a whole number of 32 bits."""
+        value = self.values.get(key)
+        return default if value is None else whole(key, value)
+
+    def check_size(self, key: str) -> None:
+        """Refuse a value that is no number of bytes, such as `64 mb`."""
+        value = self.values.get(key)
+        if value is not None and _SIZE.fullmatch(value) is None:
+            raise argument(f"option {key}={value!r} is not a size, such as 64 mb")
+
+    def flag(self, key: str, *older_keys: str) -> bool:
+        """Return a switch that is off by default."""
+        value = self.text(key, *older_keys)
+        if value is None:
+            return False
+        read = _TRUE_FALSE.get(value.lower())
+        if read is None:
+            raise argument(f"option {key}={value!r} is neither true nor false")
+        return read
+
+    def is_true(self, key: str, *, default: bool = False) -> bool:
+        """Return a switch for which, as in Paimon's schema rules, anything but true means off."""
+        value = self.values.get(key)
+        return default if value is None else value.lower() == "true"
+
+    def choice(self, key: str, default: str, allowed: Sequence[str]) -> str:
+        """Return one of `allowed`, in lower case."""
+        value = self.values.get(key)
+        if value is None:
+            return default
+        read = value.lower()
+        if read not in allowed:
+            raise argument(f"option {key}={value!r} is unknown: use one of {', '.join(allowed)}")
+        return read
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """Return a comma list; blank entries do not count."""
+        listed = self.values.get(key)
+        return comma_list(listed) if listed else ()
+
+    def fraction(self, key: str, default: float) -> float:
+        """Return a number that may have a point."""
+        value = self.values.get(key)
+        try:
+            return default if value is None else float(value)
+        except ValueError as error:
+            raise argument(f"option {key}={value!r} is not a number") from error
+
+    @property
+    def ignores_delete(self) -> bool:
+        """Whether deletions are left out when rows merge."""
+        engines = ("first-row", "deduplicate", "partial-update")
+        return self.flag("ignore-delete", *(f"{each}.ignore-delete" for each in engines))
+
+    @property
+    def bucket(self) -> int:
+        """The number of buckets; -1 is dynamic or none, -2 is postponed."""
+        return self.number("bucket", -1)
+
+    @property
+    def file_format(self) -> str:
+        """The format of data files, as Paimon compares it."""
+        return (self.text("file.format") or "parquet").lower()
+
+    @property
+    def full_compaction_commits(self) -> int:
+        """After how many commits files are compacted whole; 0 where nothing is said."""
+        return self.number("full-compaction.delta-commits", 0)
+
+    @property
+    def merge_engine(self) -> str:
+        """How rows of one key become one."""
+        return self.choice("merge-engine", "deduplicate", MERGE_ENGINES)
+
+    @property
+    def changelog_producer(self) -> str:
+        """Where changelog files come from."""
+        return self.choice("changelog-producer", "none", CHANGELOG_PRODUCERS)
+
+
+MERGE_ENGINES = ("deduplicate", "partial-update", "aggregation", "first-row")
+CHANGELOG_PRODUCERS = ("none", "input", "full-compaction", "lookup")
+
+
+FILE_FORMATS = frozenset(
+    {
+        *("avro", "blob", "csv", "json", "lance", "mosaic", "orc"),
+        *("parquet", "row", "text", "vortex"),
+    }
+)
+"""Paimon's file formats, those of its optional modules included."""
+
+
+def comma_list(text: str) -> tuple[str, ...]:
+    """Return the trimmed, non-blank entries of a comma list.
+
+    >>> comma_list("a, b,,")
+    ('a', 'b')
+    """
+    return tuple(each.strip() for each in text.split(",") if each.strip())
+
+
+def whole(key: str, value: str, *, bits: int = 32) -> int:
+    """Return the whole number that an option's value spells.
+
+    Raises:
+        InvalidChangeError: It is none, or has more bits.
+
+    Example:
+        >>> whole("a", "-2147483648"), whole("a", "-9223372036854775808", bits=64)
+        (-2147483648, -9223372036854775808)
+    """
+    # int() alone would take "1_000" and digits of any script.
+    if _WHOLE.fullmatch(value) is None or not -(1 << bits - 1) <= int(value) < 1 << bits - 1:
+        raise argument(f"option {key}={value!r} is not a whole number of {bits} bits")
+    return int(value)
+
+
+Shape = Literal["column", "columns", "indexed columns", "members", "paths"]
+"""How a value names columns: one; a comma list; a comma list whose entries may be `m[key]`; a comma
+list of members of the ROW inside the ARRAY that the key names; a comma list of dotted paths."""
+
+Path = tuple[str, ...]
+
+
+@frozen
+class ColumnOption:
+    """One row: an option, or a family of them, that names columns.
+
+    Attributes:
+        key: The key; `{columns}` stands for a comma list of columns, `{column}` for one, `{path}`
+            for a dotted path, `*` for anything without a dot, and `**` for anything.
+        value: How the value names columns; None where only the key does.
+        carried: Whether Paimon's renames carry it along.
+        named: Whether it is meant by name, so that a rename leaves it alone: Iceberg's properties.
+        followed: Whether it follows its columns by their ids, whatever formats there are.
+    """
+
+    key: str
+    value: Shape | None = None
+    carried: bool = False
+    named: bool = False
+    followed: bool = False
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """What its keys look like, with the columns as group `columns`, `column` or `path`."""
+        text = re.escape(self.key).replace(r"\*\*", ".+?").replace(r"\*", "[^.]+")
+        for group in ("columns", "column", "path"):
+            text = text.replace(rf"\{{{group}\}}", f"(?P<{group}>.+?)")
+        return re.compile(text)
+
+
+KEY_OPTIONS = ("primary-key", "partition")
+"""Options that a schema holds as lists instead."""
+
+INDEX_COLUMN_OPTIONS = (
+    "pk-vector.index.columns",
+    "pk-btree.index.columns",
+    "pk-bitmap.index.columns",
+    "pk-multivalue.index.columns",
+    "pk-full-text.index.columns",
+)
+"""Options that list the columns of primary-key indexes."""
+
+BLOB_OPTIONS = (
+    "blob-field",
+    "blob-descriptor-field",
+    "blob.stored-descriptor-fields",
+    "blob-view-field",
+)
+"""Options that list BLOB columns; the third is an older name of the second."""
+
+MAP_LAYOUT_SUFFIXES = (
+    "map.storage-layout",
+    "map.shared-shredding.max-columns",
+    "map.shared-shredding.column-placement-policy",
+)
+"""What `fields.<column>.` says of how a MAP is laid out in files."""
+
+CARRIED_SUFFIXES = (
+    "aggregate-function",
+    "ignore-retract",
+    "distinct",
+    "list-agg-delimiter",
+    *MAP_LAYOUT_SUFFIXES,
+)
+"""What `fields.<column>.` can say that Paimon's renames carry along."""
+
+COLUMN_OPTIONS: tuple[ColumnOption, ...] = (
+    *(ColumnOption(each, "columns") for each in KEY_OPTIONS),
+    ColumnOption("bucket-key", "columns", carried=True),
+    ColumnOption("sequence.field", "columns", carried=True),
+    ColumnOption("fields.{columns}.sequence-group", "columns", carried=True),
+    ColumnOption("fields.{columns}.nested-key", "members", carried=True),
+    ColumnOption("fields.{columns}.nested-sequence-field", "members"),
+    *(ColumnOption(f"fields.{{columns}}.{each}", carried=True) for each in CARRIED_SUFFIXES),
+    ColumnOption("fields.{columns}.**"),
+    ColumnOption("field.{columns}.vector-dim"),
+    *(ColumnOption(each, "columns") for each in (*BLOB_OPTIONS, "vector-field")),
+    *(ColumnOption(each, "columns") for each in INDEX_COLUMN_OPTIONS),
+    ColumnOption("file-index.*.columns", "indexed columns"),
+    ColumnOption("file-index.*.{column}.*"),
+    ColumnOption("clustering.columns", "columns"),
+    ColumnOption("sink.clustering.by-columns", "columns"),
+    ColumnOption("chain-table.chain-partition-keys", "columns"),
+    ColumnOption("partial-update.remove-record-on-sequence-group", "columns"),
+    ColumnOption("manifest-sort.partition-field", "column"),
+    ColumnOption("record-level.time-field", "column"),
+    ColumnOption("rowkind.field", "column"),
+    ColumnOption("orc.bloom.filter.columns", "columns"),
+    ColumnOption("orc.column.encoding.direct", "columns"),
+    ColumnOption("ledger.personal", "columns", followed=True),
+    ColumnOption("delta.dataSkippingStatsColumns", "paths", followed=True),
+    ColumnOption("parquet.**#{path}", named=True),
+    ColumnOption("write.orc.bloom.filter.columns", "columns", named=True),
+    ColumnOption("write.**.column.{path}", named=True),
+)
+"""Every option that names columns; the first row that fits counts. What only looks like a name, as
+`$day` in `partition.timestamp-pattern`, is a partition key's, which keeps its name for good."""
+
+_FAMILIES = ("fields.", "field.", "file-index.", "parquet.", "write.")
+_PLAIN = {each.key: each for each in COLUMN_OPTIONS if not {"{", "*"} & set(each.key)}
+
+
+def column_option(key: str) -> ColumnOption | None:
+    """Return the row of an option; None when it names no columns.
+
+    Example:
+        >>> column_option("fields.a,b.sequence-group").value, column_option("bucket")
+        ('columns', None)
+    """
+    found = _PLAIN.get(key)
+    if found is not None or not key.startswith(_FAMILIES):
+        return found
+    return next((each for each in COLUMN_OPTIONS if each.pattern.fullmatch(key)), None)
+
+
+class Mention(Struct, frozen=True):
+    """One column named by an option.
+
+    Attributes:
+        text: What the option says.
+        owner: The column whose elements have it as a member; None for any other.
+        is_path: Whether the text is a dotted path from a column on.
+    """
+
+    text: str
+    owner: str | None = None
+    is_path: bool = False
+
+    def names(self, path: Path) -> bool:
+        """Return whether this is the column, or member, at a path."""
+        if self.is_path:
+            return ".".join(path) == self.text
+        return path == ((self.text,) if self.owner is None else (self.owner, "element", self.text))
+
+    def at(self, path: Path) -> str:
+        """Return what the option has to say to name what stands at a path."""
+        return ".".join(path) if self.is_path else path[-1]
+
+
+class OptionText(Struct, frozen=True):
+    """An option taken apart into the columns that it names and the text between them.
+
+    Attributes:
+        key: Of its key.
+        value: Of its value; None where it is removed.
+        carried: Whether renames carry it along.
+    """
+
+    key: tuple[str | Mention, ...]
+    value: tuple[str | Mention, ...] | None
+    carried: bool
+
+    @property
+    def mentions(self) -> tuple[Mention, ...]:
+        """The columns that it names, those in the key first."""
+        return tuple(each for each in (*self.key, *(self.value or ())) if isinstance(each, Mention))
+
+    def said(self, texts: Iterable[str]) -> tuple[str, str | None]:
+        """Return key and value with the mentions said by these texts, in order."""
+        rest = iter(texts)
+        key = "".join(next(rest) if isinstance(each, Mention) else each for each in self.key)
+        if self.value is None:
+            return key, None
+        return key, "".join(
+            next(rest) if isinstance(each, Mention) else each for each in self.value
+        )
+
+
+def option_text(key: str, value: str | None) -> OptionText | None:
+    """Take an option apart; None when it names no columns.
+
+    Example:
+        >>> [each.text for each in option_text("fields.a.sequence-group", "b, c").mentions]
+        ['a', 'b', 'c']
+    """
+    row = column_option(key)
+    if row is None:
+        return None
+    found = row.pattern.fullmatch(key)
+    group = found and next(iter(found.groupdict()), None)
+    if not found or not group:
+        named: tuple[str | Mention, ...] = (key,)
+    else:
+        named = (key[: found.start(group)], *_in_key(group, found[group]), key[found.end(group) :])
+    owner = next((each.text for each in named if isinstance(each, Mention)), None)
+    said = None if value is None else tuple(_in_value(row.value, value, owner))
+    return OptionText(named, said, row.carried or row.followed)
+
+
+def _in_key(group: str, text: str) -> Iterator[str | Mention]:
+    if group == "path":
+        yield Mention(text, is_path=True)
+    else:
+        yield from _listed(text, is_indexed=group == "column")
+
+
+def _in_value(shape: Shape | None, value: str, owner: str | None) -> Iterator[str | Mention]:
+    match shape:
+        case None:
+            yield value
+        case "column":
+            yield from _padded(value, None)
+        case "columns":
+            yield from _listed(value)
+        case "indexed columns":
+            yield from _listed(value, is_indexed=True)
+        case "members":
+            yield from _listed(value, owner)
+        case "paths":
+            for each in _listed(value):
+                yield each if isinstance(each, str) else Mention(each.text, is_path=True)
+
+
+def _listed(
+    value: str, owner: str | None = None, *, is_indexed: bool = False
+) -> Iterator[str | Mention]:
+    for number, entry in enumerate(value.split(",")):
+        yield "," if number else ""
+        name, bracket, rest = entry.partition("[") if is_indexed else (entry, "", "")
+        if bracket and rest.rstrip().endswith("]"):
+            yield from (*_padded(name, owner), bracket + rest)
+        else:
+            yield from _padded(entry, owner)
+
+
+def _padded(entry: str, owner: str | None) -> Iterator[str | Mention]:
+    name = entry.strip()
+    if not name:
+        yield entry
+        return
+    before, _, after = entry.partition(name)
+    yield from (before, Mention(name, owner), after)
+
+
+@frozen
+class ColumnNames:
+    """Where the columns of a schema, and what is nested in them, stand by name and by id."""
+
+    fields: Sequence[DataField]
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {each.name: each.id for each in self.fields}
+
+    @cached_property
+    def _columns(self) -> dict[int, Path]:
+        return {each.id: (each.name,) for each in self.fields}
+
+    @cached_property
+    def _paths(self) -> dict[int, Path]:
+        # Hardly any option names what is nested, and wide tables have much of it.
+        places = type_places(self.fields)
+        return {each.field.id: each.path for each in places if each.field is not None}
+
+    def resolve(self, option: OptionText) -> tuple[int | None, ...]:
+        """Return the id of each column that an option names; None where there is no such column."""
+        return tuple(map(self._id, option.mentions))
+
+    def _id(self, mention: Mention) -> int | None:
+        if mention.owner is None and mention.text in self._ids:
+            return self._ids[mention.text]
+        if mention.owner is None and not mention.is_path:
+            return None
+        return next((found for found, path in self._paths.items() if mention.names(path)), None)
+
+    def has(self, field_id: int | None) -> bool:
+        """Return whether a column with that id is here."""
+        return field_id is not None and self.path(field_id) is not None
+
+    def path(self, field_id: int) -> Path | None:
+        """Return where the column with an id stands; None where it is not."""
+        return self._columns.get(field_id) or self._paths.get(field_id)
+
+    def said(self, mention: Mention, field_id: int | None) -> str | None:
+        """Return how an option names the column with an id here; None where it is not."""
+        path = None if field_id is None else self.path(field_id)
+        return None if path is None else mention.at(path)
+
+    def say(self, option: OptionText, ids: Iterable[int | None]) -> tuple[str, str | None]:
+        """Return key and value with every column called as it is here.
+
+        Args:
+            option: The option as it was asked for.
+            ids: One a mention; None leaves it as it was said.
+
+        Raises:
+            ColumnNotFoundError: One of them is not here.
+        """
+        return option.said(
+            each.text if found is None else self._here(option, each, found)
+            for each, found in zip(option.mentions, ids, strict=True)
+        )
+
+    def _here(self, option: OptionText, mention: Mention, field_id: int) -> str:
+        said = self.said(mention, field_id)
+        if said is None:
+            key = option.said(each.text for each in option.mentions)[0]
+            raise ColumnNotFoundError(
+                f"column {mention.text} (id {field_id}), which option {key} was to name, does not "
+                "exist any more"
+            )
+        return said
+
+
+def renamed_options(options: Mapping[str, str], renames: Sequence[RenameColumn]) -> dict[str, str]:
+    """Return the options as Paimon rewrites them after a batch with these renames.
+
+    Raises:
+        InvalidChangeError: ILLEGAL_STATE: two of them begin at the same column.
+
+    Example:
+        >>> renamed_options({"sequence.field": "v"}, [RenameColumn(("v",), "w")])
+        {'sequence.field': 'w'}
+    """
+    names: dict[str, str] = {}
+    for rename in renames:
+        if rename.field_names[0] in names:
+            raise state(
+                f"two renames of one batch begin at {rename.field_names[0]}; use two transactions"
+            )
+        names[rename.field_names[0]] = rename.new_name
+    return dict(_renamed(key, value, names) for key, value in options.items())
+
+
+def _renamed(key: str, value: str, names: Mapping[str, str]) -> tuple[str, str]:
+    row = column_option(key)
+    if row is None or not row.carried:
+        return key, value
+    found = row.pattern.fullmatch(key)
+    inside = found["columns"] if found is not None and found.groups() else ""
+    if row.value is not None:
+        return _with_columns(key, inside, _mapped(inside, names)), _mapped(value, names)
+    renamed = inside
+    for old, new in names.items():
+        # One after the other, as Paimon takes these keys.
+        renamed = new if renamed == old else renamed
+    return _with_columns(key, inside, renamed), value
+
+
+def _with_columns(key: str, inside: str, renamed: str) -> str:
+    prefix = "fields."
+    return prefix + renamed + key.removeprefix(prefix + inside) if inside else key
+
+
+def strayed_options(
+    options: Mapping[str, str],
+    renames: Sequence[RenameColumn],
+    meant: Callable[[str], Sequence[int | None]],
+    names: Callable[[], ColumnNames],
+) -> Iterator[str]:
+    """Yield the options that would name other columns than they mean, after Paimon's renames.
+
+    Args:
+        options: As the changes of the batch left them.
+        renames: Those of the batch.
+        meant: Gives the field ids that an option means.
+        names: Gives the columns as the batch leaves them.
+    """
+    mapped = {each.field_names[0]: each.new_name for each in renames}
+    for key, value in options.items():
+        row = column_option(key)
+        if row is None or row.named or row.followed:
+            continue
+        after = option_text(*_renamed(key, value, mapped))
+        said = after.mentions if after is not None else ()
+        ids, here = meant(key), names()
+        # A new name may have a comma, or be none at all.
+        if len(said) != len(ids) or any(
+            (wanted := here.said(each, found)) is not None and wanted != each.text
+            for each, found in zip(said, ids, strict=True)
+        ):
+            yield key
+
+
+def renamed_keys(keys: Sequence[str], renames: Sequence[RenameColumn]) -> tuple[str, ...]:
+    """Return the primary key as Paimon rewrites it: each name mapped once."""
+    names = {each.field_names[0]: each.new_name for each in renames if len(each.field_names) == 1}
+    return tuple(names.get(each, each) for each in keys)
+
+
+def _mapped(listed: str, names: Mapping[str, str]) -> str:
+    return ",".join(names.get(each, each) for each in listed.split(","))

@@ -1,0 +1,273 @@
+"""SchemaChanges of the DLF page and Paimon, and the events they become.
+
+Iceberg has the identifier fields; nobody but the ledger brings a dropped column back.
+
+`fieldNames` is a path: one segment a ROW level, and one (`element` or `value`) for each ARRAY or
+MAP on the way.
+
+A change that resolves nothing (an option, the comment, the primary key) is its own event.
+"""
+
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from ledger.events.base import Record
+from ledger.model.type_json import TypeJson
+
+MoveType = Literal["FIRST", "AFTER", "BEFORE", "LAST"]
+
+
+class Move(
+    Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", forbid_unknown_fields=True
+):
+    """Where a column goes: `reference_field_name` is set for AFTER and BEFORE only."""
+
+    field_name: str
+    type: MoveType
+    reference_field_name: str | None = None
+
+
+class SetOption(Record, frozen=True, tag="setOption"):
+    """Set a table option."""
+
+    key: str
+    value: str
+
+
+class RemoveOption(Record, frozen=True, tag="removeOption"):
+    """Remove a table option; one that is not set is no error."""
+
+    key: str
+
+
+class UpdateComment(Record, frozen=True, tag="updateComment"):
+    """Set the table's comment; None removes it."""
+
+    comment: str | None = None
+
+
+class AddColumn(Record, frozen=True, tag="addColumn"):
+    """Add a nullable column, or a member of a nested ROW; older files read as NULL there.
+
+    `default_value` is Iceberg's: older files read as it, and new rows get it. Paimon cannot say it.
+    `field_id` is the id that it gets, and the ids inside its type are those that it has, where
+    none of them was ever given out; else, and left out, the next ones are given out.
+    """
+
+    field_names: tuple[str, ...]
+    data_type: TypeJson
+    comment: str | None = None
+    move: Move | None = None
+    default_value: str | None = None
+    field_id: int | None = None
+
+
+class RenameColumn(Record, frozen=True, tag="renameColumn"):
+    """Rename a column; `new_name` is the last segment only."""
+
+    field_names: tuple[str, ...]
+    new_name: str
+
+
+class DropColumn(Record, frozen=True, tag="dropColumn"):
+    """Drop a column; its id is never given out again."""
+
+    field_names: tuple[str, ...]
+
+
+class UndropColumn(Record, frozen=True, tag="undropColumn"):
+    """Bring a dropped column back under its own id, as it was last: files hold its values still.
+
+    `field_names` is where it stood last, by the names around it then or now. With `field_id` it
+    says which column, and the path only what it is called from now on; one of the two may be left
+    out. Without `move` it stands where it stood among those that are still there.
+    """
+
+    field_names: tuple[str, ...] = ()
+    field_id: int | None = None
+    move: Move | None = None
+
+
+class UpdateColumnType(Record, frozen=True, tag="updateColumnType"):
+    """Change a column's type along Paimon's cast tables.
+
+    Without `keep_nullability` the new type's nullability is taken, too.
+    """
+
+    field_names: tuple[str, ...]
+    new_data_type: TypeJson
+    keep_nullability: bool = False
+
+
+class UpdateColumnNullability(Record, frozen=True, tag="updateColumnNullability"):
+    """Allow (True) or forbid (False) NULL in a column."""
+
+    field_names: tuple[str, ...]
+    new_nullability: bool
+
+
+class UpdateColumnComment(Record, frozen=True, tag="updateColumnComment"):
+    """Set a column's comment; None removes it, an empty text is kept."""
+
+    field_names: tuple[str, ...]
+    new_comment: str | None = None
+
+
+class UpdateColumnDefaultValue(Record, frozen=True, tag="updateColumnDefaultValue"):
+    """Set a column's default, as text; None removes it."""
+
+    field_names: tuple[str, ...]
+    new_default_value: str | None = None
+
+
+class UpdateColumnPosition(Record, frozen=True, tag="updateColumnPosition"):
+    """Move a column; `field_names` is the path of a nested one (the DLF page has it)."""
+
+    move: Move
+    field_names: tuple[str, ...] = ()
+
+
+class DropPrimaryKey(Record, frozen=True, tag="dropPrimaryKey"):
+    """Turn a primary-key table without snapshots into an append table."""
+
+
+class SetIdentifierFields(Record, frozen=True, tag="setIdentifierFields"):
+    """Say which columns, by path, together identify a row; Iceberg's, and no constraint."""
+
+    field_names: tuple[tuple[str, ...], ...]
+
+
+SchemaChange = (
+    SetOption
+    | RemoveOption
+    | UpdateComment
+    | AddColumn
+    | RenameColumn
+    | DropColumn
+    | UndropColumn
+    | UpdateColumnType
+    | UpdateColumnNullability
+    | UpdateColumnComment
+    | UpdateColumnDefaultValue
+    | UpdateColumnPosition
+    | DropPrimaryKey
+    | SetIdentifierFields
+)
+"""What a writer may ask of a schema."""
+
+
+class ColumnAdded(AddColumn, frozen=True, tag="addColumn", kw_only=True):
+    """`field_id` is new, and so are all ids inside `data_type`.
+
+    `parent_id` is the nearest enclosing named field, for a nested column.
+    """
+
+    field_id: int
+    parent_id: int | UnsetType = UNSET
+
+
+class ColumnRenamed(RenameColumn, frozen=True, tag="renameColumn", kw_only=True):
+    """`field_id` is the column that got the new name.
+
+    `parent_id` is the nearest enclosing named field, for a nested column.
+    """
+
+    field_id: int
+    parent_id: int | UnsetType = UNSET
+
+
+class ColumnDropped(DropColumn, frozen=True, tag="dropColumn", kw_only=True):
+    """`field_id` is the column that went; `ColumnUndropped` brings it and those below back."""
+
+    field_id: int
+
+
+class ColumnUndropped(Record, frozen=True, tag="undropColumn", kw_only=True):
+    """A column is back under its own id, with all that it is said to be.
+
+    `field_id` and the ids inside `data_type` were given out before, and none of them stands.
+    `initial_default` is what files without the column read as. `parent_id` is the nearest enclosing
+    named field, for a nested column.
+    """
+
+    field_names: tuple[str, ...]
+    data_type: TypeJson
+    comment: str | None = None
+    move: Move | None = None
+    default_value: str | None = None
+    initial_default: str | None = None
+    field_id: int
+    parent_id: int | UnsetType = UNSET
+
+
+class ColumnTypeUpdated(UpdateColumnType, frozen=True, tag="updateColumnType", kw_only=True):
+    """`field_id` is the named field at or around the place (an array's element has no own)."""
+
+    field_id: int
+
+
+class ColumnNullabilityUpdated(
+    UpdateColumnNullability, tag="updateColumnNullability", frozen=True, kw_only=True
+):
+    """`field_id` as in ColumnTypeUpdated."""
+
+    field_id: int
+
+
+class ColumnCommentUpdated(
+    UpdateColumnComment, tag="updateColumnComment", frozen=True, kw_only=True
+):
+    """`field_id` is the column that got the comment."""
+
+    field_id: int
+
+
+class ColumnDefaultValueUpdated(
+    UpdateColumnDefaultValue, frozen=True, tag="updateColumnDefaultValue", kw_only=True
+):
+    """`field_id` is the column that got the default."""
+
+    field_id: int
+
+
+class ColumnMoved(UpdateColumnPosition, frozen=True, tag="updateColumnPosition", kw_only=True):
+    """`field_id` moved; `reference_id` is the column it now stands before or after."""
+
+    field_id: int
+    reference_id: int | UnsetType = UNSET
+
+
+class UpdateKeys(Record, frozen=True, tag="updateKeys"):
+    """The options `primary-key` or `partition`, set while there were no snapshots, became keys."""
+
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+
+
+class IdentifierFieldsSet(
+    SetIdentifierFields, frozen=True, tag="setIdentifierFields", kw_only=True
+):
+    """`field_ids` are those columns, sorted."""
+
+    field_ids: tuple[int, ...]
+
+
+SchemaEvent = (
+    ColumnAdded
+    | SetOption
+    | ColumnRenamed
+    | ColumnTypeUpdated
+    | ColumnDropped
+    | ColumnUndropped
+    | ColumnCommentUpdated
+    | ColumnMoved
+    | ColumnNullabilityUpdated
+    | ColumnDefaultValueUpdated
+    | RemoveOption
+    | UpdateComment
+    | DropPrimaryKey
+    | UpdateKeys
+    | IdentifierFieldsSet
+)
+"""Every fact that changes a schema."""

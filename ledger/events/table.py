@@ -1,0 +1,127 @@
+"""Events of a table's life: creation, drop, promotion, clock, format rules."""
+
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from ledger.events.base import Record
+from ledger.events.iceberg import IcebergBirth
+from ledger.events.imported import DeltaBirth, PaimonBirth
+from ledger.model.iceberg_layout import PartitionField, SortField
+from ledger.model.schema import FieldIdPolicy
+from ledger.model.type_json import FieldObject
+
+
+class TableName(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
+    """A full name in the DLF page's form."""
+
+    database_name: str
+    table_name: str
+
+
+class SchemaRecord(
+    Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", forbid_unknown_fields=True
+):
+    """A table's first schema, every id resolved."""
+
+    fields: tuple[FieldObject, ...]
+    highest_field_id: int
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    options: dict[str, str] = {}
+    comment: str | None = None
+    identifier_field_ids: tuple[int, ...] = ()
+
+
+class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
+    """A table came to be, under this name and with this schema (its schema 0).
+
+    `path` is its location: relative to the ledger's root, or absolute for an external table.
+    `field_id_policy` says who counts field ids; it never changes. `partition_spec` is spec 0;
+    absent: identity over the partition keys. `sort_order` is order 1; absent: unsorted.
+    `origin` says where it comes from, for one imported from Iceberg, Paimon or Delta; absent for
+    one that is native to the ledger.
+    """
+
+    identifier: TableName
+    table_id: str
+    path: str
+    schema: SchemaRecord
+    is_external: bool = False
+    field_id_policy: FieldIdPolicy | UnsetType = UNSET
+    partition_spec: tuple[PartitionField, ...] | UnsetType = UNSET
+    sort_order: tuple[SortField, ...] | UnsetType = UNSET
+    origin: IcebergBirth | PaimonBirth | DeltaBirth | UnsetType = UNSET
+
+    @property
+    def is_born_elsewhere(self) -> bool:
+        """Whether others made it."""
+        return self.origin is not UNSET
+
+
+class TablePromoted(Record, frozen=True, tag="promoteTable", kw_only=True):
+    """The ledger owns a table from here on that followed a source until now.
+
+    `source` says whose it was, without secrets. `catalog` is the catalog's table whose pointer was
+    swapped to the ledger's files; absent where its owner had to be told. Snapshots of the ledger's
+    own have ids above `last_snapshot_id`, which counts for tables from Iceberg alone. Live files
+    come with the snapshot that follows it in its transaction, since the ledger lists them from
+    then on.
+    """
+
+    source: str
+    catalog: str | UnsetType = UNSET
+    last_snapshot_id: int | UnsetType = UNSET
+
+
+ServingProtocol = Literal["iceberg", "paimon"]
+"""A protocol that engines commit through: Iceberg REST, or the Paimon REST API."""
+
+
+class OwnerSet(Record, frozen=True, tag="setOwner", kw_only=True):
+    """The table has another owner from here on.
+
+    `served`: engines commit data through `protocol`, and the library changes metadata only.
+    `ledger`: the library commits again, and engines' commits that are based on an older version
+    are rejected; `protocol` is absent then. A table that follows a source is promoted first, in
+    the same transaction.
+    """
+
+    owner: Literal["ledger", "served"]
+    protocol: ServingProtocol | UnsetType = UNSET
+
+
+class TableDropped(Record, frozen=True, tag="dropTable", kw_only=True):
+    """A table is gone. In its own stream this seals it: nothing can follow."""
+
+    identifier: TableName
+    table_id: str
+
+
+class TableRenamed(Record, frozen=True, tag="renameTable", kw_only=True):
+    """A table has another name; its location and its stream stay where they are."""
+
+    source: TableName
+    destination: TableName
+    table_id: str
+
+
+class ClockCorrected(Record, frozen=True, tag="correctClock", kw_only=True):
+    """The times of the commits from `first_version` up to this one were ahead of the true time.
+
+    None of them took effect later than at `true_time_millis`: a search by time takes that where a
+    commit before this one says a later one.
+    """
+
+    first_version: int
+    true_time_millis: int
+
+
+class FormatRulesRaised(Record, frozen=True, tag="raiseFormatRules", kw_only=True):
+    """From now on no package with lower rules of these formats changes the table.
+
+    `rules` gives numbers by a format's name, each higher than before; a format that was never named
+    has number 1.
+    """
+
+    rules: dict[str, int]

@@ -1,0 +1,252 @@
+"""Facts from Parquet footers, and column bounds as Iceberg's single-value bytes.
+
+Source: the Iceberg specification, appendix D. Text is cut to 16 characters and bytes to 16, as
+Iceberg does where a table says nothing else; an upper bound that was cut is raised, so that it
+still lies above every value.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from attrs import field, frozen
+
+from ledger.model import types as t
+from ledger.model.types import DataType
+
+Extreme = bool | int | float | bytes
+"""A least or greatest value: text as UTF-8, moments as counts of the column's own unit, decimals
+without their point."""
+
+
+@frozen
+class ColumnFacts:
+    """The sums over one column's chunks.
+
+    Attributes:
+        value_count: Values, nulls included.
+        null_count: Nulls; None where a chunk does not say.
+        lower: No value is less; None where that is not known.
+        upper: No value is greater; None where that is not known.
+    """
+
+    value_count: int
+    null_count: int | None = None
+    lower: Extreme | None = None
+    upper: Extreme | None = None
+
+
+@frozen
+class FooterColumn:
+    """One column of a file, or one member of a nested one; equal to another of the same shape.
+
+    Attributes:
+        name: Its name in the file.
+        field_id: The id that the file carries for it; None when it carries none.
+        type: The type of its values, whose unit and scale are the file's; None when no type of
+            the ledger holds them. Nullability and the ids of members have no meaning in it.
+        type_text: The type as Arrow prints it, for messages.
+        members: A ROW's members; an ARRAY's element; a MAP's key and value.
+        facts: None for nested columns and below lists, where one row has many values.
+    """
+
+    name: str
+    field_id: int | None
+    type: DataType | None
+    type_text: str
+    members: tuple[FooterColumn, ...] = ()
+    facts: ColumnFacts | None = field(default=None, eq=False)
+
+
+@frozen
+class Footer:
+    """What one Parquet file says of itself.
+
+    Attributes:
+        path: As the file system was asked for it.
+        record_count: Rows.
+        file_size_in_bytes: Of the whole file.
+        creation_time: When it was last written, Unix milliseconds; 0 when the place cannot say.
+        columns: In the file's order.
+    """
+
+    path: str
+    record_count: int
+    file_size_in_bytes: int
+    creation_time: int
+    columns: tuple[FooterColumn, ...]
+
+
+TRUNCATE_LENGTH = 16
+
+_LAST_CODE_POINT = 0x10FFFF
+_FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
+_LAST_BYTE = 0xFF
+_MICROSECONDS, _NANOSECONDS = 6, 9
+
+
+def lower_bound(
+    facts: ColumnFacts,
+    found: t.DataType,
+    wanted: t.DataType,
+    length: int | None = TRUNCATE_LENGTH,
+) -> str | None:
+    """Return a column's lower bound in hex; None when there is none that is safe.
+
+    Args:
+        facts: What the file says.
+        found: The file's type, which gives its unit.
+        wanted: The column's type in the schema that the file fits.
+        length: After how many characters, or bytes, it is cut; None to keep it whole.
+
+    Example:
+        >>> lower_bound(ColumnFacts(2, 0, 1, 7), t.IntType(), t.BigIntType())
+        '0100000000000000'
+    """
+    return _bound(facts.lower, (found, wanted), length, upper=False)
+
+
+def upper_bound(
+    facts: ColumnFacts,
+    found: t.DataType,
+    wanted: t.DataType,
+    length: int | None = TRUNCATE_LENGTH,
+) -> str | None:
+    """Return a column's upper bound; as `lower_bound`.
+
+    Example:
+        >>> bytes.fromhex(upper_bound(ColumnFacts(1, 0, b"", b"x" * 20), t.STRING, t.STRING))
+        b'xxxxxxxxxxxxxxxy'
+    """
+    return _bound(facts.upper, (found, wanted), length, upper=True)
+
+
+def _bound(
+    value: Extreme | None,
+    types: tuple[t.DataType, t.DataType],
+    length: int | None,
+    *,
+    upper: bool,
+) -> str | None:
+    found, wanted = types
+    if value is None:
+        return None
+    if isinstance(value, bytes):
+        encoded = _truncated(value, wanted, length, upper=upper)
+    elif isinstance(value, float):
+        encoded = _floating(value, wanted, upper=upper)
+    else:
+        encoded = _whole(in_unit(int(value), found, wanted, upper=upper), wanted)
+    return None if encoded is None else encoded.hex()
+
+
+def _whole(value: int, wanted: t.DataType) -> bytes | None:
+    match wanted:
+        case t.BooleanType():
+            return bytes([value])
+        case t.TinyIntType() | t.SmallIntType() | t.IntType() | t.DateType():
+            return _fixed(value, 4)
+        case t.BigIntType() | t.TimeType() | t.TimestampType() | t.LocalZonedTimestampType():
+            return _fixed(value, 8)
+        case t.DecimalType():
+            # One bit more than the magnitude, for the sign; -128 still fits one byte.
+            bits = (value if value >= 0 else ~value).bit_length() + 1
+            return value.to_bytes((bits + 7) // 8, "big", signed=True)
+        case _:
+            return None
+
+
+def _fixed(value: int, width: int) -> bytes | None:
+    try:
+        return value.to_bytes(width, "little", signed=True)
+    except OverflowError:
+        # Nanoseconds have less room than the moments that other units can name.
+        return None
+
+
+def in_unit(value: int, found: t.DataType, wanted: t.DataType, *, upper: bool) -> int:
+    """Return a number as it is, and a moment in Iceberg's unit, rounded outwards.
+
+    Args:
+        value: In the file's unit.
+        found: The file's type.
+        wanted: The column's type.
+        upper: Which way is outwards.
+    """
+    digits = _MICROSECONDS
+    match found, wanted:
+        case (
+            t.TimestampType(precision=kept),
+            t.TimestampType(precision=precision),
+        ) | (
+            t.LocalZonedTimestampType(precision=kept),
+            t.LocalZonedTimestampType(precision=precision),
+        ):
+            digits = _NANOSECONDS if precision > _MICROSECONDS else _MICROSECONDS
+        case t.TimeType(precision=kept), t.TimeType():
+            pass
+        case _:
+            return value
+    shift = digits - kept
+    if shift >= 0:
+        return value * int(10**shift)
+    step = int(10**-shift)
+    return -(-value // step) if upper else value // step
+
+
+def _floating(value: float, wanted: t.DataType, *, upper: bool) -> bytes | None:
+    # Parquet's extremes do not tell the zeros apart.
+    number = value or (0.0 if upper else -0.0)
+    match wanted:
+        case t.FloatType():
+            return struct.pack("<f", number)
+        case t.DoubleType():
+            return struct.pack("<d", number)
+        case _:
+            return None
+
+
+def _truncated(
+    value: bytes, wanted: t.DataType, length: int | None, *, upper: bool
+) -> bytes | None:
+    # No value has more bytes than it has.
+    most = len(value) if length is None else length
+    match wanted:
+        case t.CharType() | t.VarCharType():
+            return _cut_text(value, most, upper=upper)
+        case t.BinaryType() | t.VarBinaryType():
+            return _cut_bytes(value, most, upper=upper)
+        case t.UuidType():
+            return value
+        case _:
+            return None
+
+
+def _cut_text(value: bytes, length: int, *, upper: bool) -> bytes | None:
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        # A writer cut its extremes within a character.
+        return None
+    if len(text) <= length:
+        return value
+    cut = text[:length]
+    if not upper:
+        return cut.encode()
+    while cut:
+        following = ord(cut[-1]) + 1
+        if following <= _LAST_CODE_POINT:
+            skipped = _FIRST_SURROGATE <= following <= _LAST_SURROGATE
+            return (cut[:-1] + chr(_LAST_SURROGATE + 1 if skipped else following)).encode()
+        cut = cut[:-1]
+    return None
+
+
+def _cut_bytes(value: bytes, length: int, *, upper: bool) -> bytes | None:
+    if len(value) <= length:
+        return value
+    cut = value[:length]
+    if not upper:
+        return cut
+    cut = cut.rstrip(bytes([_LAST_BYTE]))
+    return cut[:-1] + bytes([cut[-1] + 1]) if cut else None

@@ -1,0 +1,430 @@
+"""Lists of file changes as Parquet files, without loss."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import astuple
+
+from ledger.events.commit import FORMAT, Commit
+from ledger.events.snapshots import ChangesReference, ListingEvent
+from ledger.log.codec import other_format
+from ledger.log.layout import Layout
+from ledger.model.arrow_types import flags, numbers, texts
+from ledger.model.errors import DamagedLogError, StoreError, UpgradeRequiredError
+from ledger.model.file_change import RARE_FACTS, FileChange, inline_files, unknown_key
+from ledger.model.parquet_limits import opened
+from ledger.stores import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_FORMAT_KEY = b"lakeledger.changes"
+_FORMAT = b"%d" % FORMAT
+_FEW_ROWS = 1_000
+
+# Column name to Arrow type; the names are those of FileChange.
+_PLAIN = {
+    "kind": "string",
+    "path": "string",
+    "schema_id": "int64",
+    "record_count": "int64",
+    "file_size_in_bytes": "int64",
+    "creation_time": "int64",
+    "format": "string",
+    "content": "string",
+    "spec_id": "int64",
+    "bucket": "int64",
+    "level": "int64",
+    "field_ids": "bool",
+    "first_row_id": "int64",
+    "sort_order_id": "int64",
+    "referenced_data_file": "string",
+    "content_offset": "int64",
+    "content_size_in_bytes": "int64",
+}
+_REPEATED = ["kind", "format", "content"]
+"""Texts that most files share."""
+_LISTS = {"partition": "string", "extra_files": "string", "equality_ids": "int64"}
+_MAPS = {
+    "value_counts": "int64",
+    "null_value_counts": "int64",
+    "lower_bounds": "string",
+    "upper_bounds": "string",
+    "sidecar": "string",
+}
+_OPTIONAL = frozenset({"first_row_id", "extra_files", *_MAPS, *RARE_FACTS})
+_RARE = ("sidecar", *RARE_FACTS)
+"""The columns that a list has only where a file says so."""
+
+
+def to_table(files: Sequence[FileChange]) -> pa.Table:
+    """Return file changes as an Arrow table."""
+    import pyarrow as pa
+
+    names = FileChange.__struct_fields__
+    columns: list[Sequence[Any]] = [*zip(*map(astuple, files), strict=True)] or [() for _ in names]
+    arrays = {name: _array(name, column) for name, column in zip(names, columns, strict=True)}
+    for name in _RARE:
+        if arrays[name].null_count == len(files):
+            del arrays[name]
+    return pa.table(arrays).replace_schema_metadata({_FORMAT_KEY: _FORMAT})
+
+
+def _array(name: str, column: Sequence[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    if name == "partition":
+        parts = [_json_texts(each) for each in column] if any(column) else [()] * len(column)
+        starts = [*accumulate(map(len, parts), initial=0)]
+        inside = texts([*chain.from_iterable(parts)])
+        return pa.ListArray.from_arrays(numbers(starts, pa.int32()), inside)
+    if name in _OPTIONAL:
+        if column.count(UNSET) == len(column):
+            # Most files say none of this.
+            return pa.nulls(len(column), _optional_type(name))
+        return _optional_array(name, [*map(_present, column)])
+    kind = _PLAIN[name]
+    if kind == "string":
+        return texts(column)
+    return flags(column) if kind == "bool" else numbers(column, pa.int64())
+
+
+def _optional_array(name: str, values: Sequence[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    kind = _optional_type(name)
+    if not any(each is not None for each in values):
+        return pa.nulls(len(values), kind)
+    return _map_array(values, kind.item_type) if name in _MAPS else pa.array(values, kind)
+
+
+def _optional_type(name: str) -> pa.DataType:
+    import pyarrow as pa
+
+    if name in _MAPS:
+        return pa.map_(pa.int64(), getattr(pa, _MAPS[name])())
+    if name in _LISTS:
+        return pa.list_(getattr(pa, _LISTS[name])())
+    return getattr(pa, _PLAIN[name])()
+
+
+def _present(value: Any) -> Any:
+    return None if value is UNSET else value
+
+
+def _json_texts(values: Iterable[Any]) -> list[str]:
+    return [msgspec.json.encode(each).decode() for each in values] if values else []
+
+
+def _map_array(maps: Sequence[dict[int, Any] | None], values: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    # An offset of NULL marks a row without a map; the last one only ends the last row.
+    ends = accumulate((len(each or ()) for each in maps), initial=0)
+    starts = [None if each is None else start for each, start in zip(maps, ends, strict=False)]
+    present = [each for each in maps if each]
+    total = sum(map(len, present))
+    if None in starts:
+        offsets = pa.array([*starts, total], pa.int32())
+    else:
+        offsets = numbers([*(each or 0 for each in starts), total], pa.int32())
+    items = [*chain.from_iterable(each.values() for each in present)]
+    return pa.MapArray.from_arrays(
+        offsets,
+        numbers([*chain.from_iterable(present)], pa.int64()),
+        texts(items) if values == pa.string() else numbers(items, values),
+    )
+
+
+def from_table(table: pa.Table) -> list[FileChange]:
+    """Return the file changes of an Arrow table that `to_table` made; further columns may follow.
+
+    Raises:
+        ValueError: The table is no such table.
+    """
+    there = set(table.column_names)
+    missing = lacking(there)
+    if missing:
+        raise ValueError(f"it lacks the columns {missing}")
+    names = [each for each in FileChange.__struct_fields__ if each in there]
+    columns = (_column(table, name) for name in names)
+    return [FileChange(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+
+
+def lacking(names: Collection[str]) -> list[str]:
+    """Return which columns a table lacks that every table of file changes has, sorted.
+
+    Example:
+        >>> from ledger.model.file_change import FileChange
+        >>> lacking({*FileChange.__struct_fields__} - {"path"})
+        ['path']
+    """
+    every = (each for each in FileChange.__struct_fields__ if each not in _RARE)
+    return sorted(each for each in every if each not in names)
+
+
+def _column(table: pa.Table, name: str) -> list[Any]:
+    array = table.column(name).combine_chunks()
+    if name in _MAPS:
+        values: list[Any] = _maps(array)
+    elif name in _LISTS:
+        values = _lists(array)
+    else:
+        values = array.to_pylist()
+    if name == "partition":
+        known: dict[tuple[str, ...], tuple[Any, ...]] = {}
+        return [known.get(each) or known.setdefault(each, _scalars(each)) for each in values]
+    return [UNSET if each is None else each for each in values] if name in _OPTIONAL else values
+
+
+def _scalars(texts: tuple[str, ...]) -> tuple[Any, ...]:
+    return tuple(msgspec.json.decode(each) for each in texts)
+
+
+def _maps(array: pa.MapArray) -> list[dict[int, Any] | None]:
+    keys, items = array.keys.to_pylist(), array.items.to_pylist()
+    return [
+        None
+        if span is None
+        else dict(zip(keys[span[0] : span[1]], items[span[0] : span[1]], strict=True))
+        for span in _spans(array)
+    ]
+
+
+def _lists(array: pa.ListArray) -> list[tuple[str, ...] | None]:
+    values = array.values.to_pylist()
+    return [None if span is None else tuple(values[span[0] : span[1]]) for span in _spans(array)]
+
+
+def _spans(array: Any) -> Iterator[tuple[int, int] | None]:
+    offsets = array.offsets.to_pylist()
+    for index, present in enumerate(_those_there(array)):
+        yield (offsets[index], offsets[index + 1]) if present else None
+
+
+def _those_there(array: Any) -> list[bool]:
+    # Mostly all are there or none is, and asking for each loads Arrow's functions.
+    if array.null_count in (0, len(array)):
+        return [not array.null_count] * len(array)
+    present: list[bool] = array.is_valid().to_pylist()
+    return present
+
+
+def parquet_of(table: pa.Table) -> bytes:
+    """Return a table as the bytes of a Parquet file."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    sink = pa.BufferOutputStream()
+    if table.num_rows < _FEW_ROWS:
+        # Of what is small, what stands beside the values takes longer to read than they do: a page
+        # of a dictionary a column, bounds that nobody asks for, and how to begin to decompress.
+        parquet.write_table(
+            table, sink, compression="snappy", use_dictionary=_REPEATED, write_statistics=False
+        )
+    else:
+        parquet.write_table(table, sink, compression="zstd")
+    return bytes(sink.getvalue())
+
+
+def parsed(body: bytes, count: int | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the table in the bytes of a Parquet file of file changes.
+
+    Args:
+        body: The bytes.
+        count: How many it must hold, if that is known.
+        columns: Which are read; all of them, without.
+
+    Raises:
+        ValueError: The bytes are no such file, or decode to more than a list of their size.
+        UpgradeRequiredError: A newer version wrote them.
+    """
+    import pyarrow as pa
+
+    try:
+        file = opened(body, "the list of file changes", columns)
+        # Before any row is read.
+        metadata = file.arrow.metadata
+        _check_format((metadata.metadata or {}).get(_FORMAT_KEY, b""))
+        if count not in {None, metadata.num_rows}:
+            raise ValueError(f"it holds {metadata.num_rows} and not {count}")
+        return file.table()
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"they are no Parquet file: {error}") from error
+
+
+def _check_format(text: bytes) -> None:
+    if not text.isdigit():
+        raise ValueError("the file does not say that it holds file changes")
+    if text != _FORMAT:
+        raise other_format("a list of file changes", int(text))
+
+
+INLINE_LIMIT = 1000
+"""A list of more file changes than this stands in a file of its own."""
+
+COMMITTABLE_MILLIS: Final = 24 * 3_600_000
+"""A commit may name a list that was written so long before it, and no longer.
+
+By the commit's own time, so that it holds whatever anybody's clock says: what is older than the
+newest commit by more, and is not named yet, never will be.
+"""
+
+_name_of = re.compile(r"(\d{13,})-[0-9a-f]{64}\.parquet").fullmatch
+
+
+def write_changes(files: Sequence[FileChange]) -> bytes:
+    """Return a list of file changes as the bytes of a Parquet file.
+
+    One column an attribute. Partition values are a list of JSON scalars, so that text, numbers,
+    booleans and NULL stay apart; what a file does not say is NULL.
+    """
+    return parquet_of(to_table(files))
+
+
+def read_changes(body: bytes, count: int | None = None) -> tuple[FileChange, ...]:
+    """Return the list that `write_changes` was given.
+
+    Args:
+        body: The bytes.
+        count: How many it must hold, if that is known; looked at before any of them is read.
+
+    Raises:
+        ValueError: The bytes are no such file.
+        UpgradeRequiredError: A newer version wrote them.
+    """
+    return tuple(from_table(parsed(body, count)))
+
+
+def store_changes(
+    store: Store, layout: Layout, files: Sequence[FileChange], written_millis: int
+) -> ChangesReference:
+    """Keep a list beside the log, durably, and return what a commit says of it.
+
+    Its name is the time and its content's hash: a key's age can be told on every store.
+
+    Args:
+        store: Where the log is.
+        layout: Under which keys.
+        files: The list.
+        written_millis: Now, Unix milliseconds by the clock that the commit will be timed by.
+
+    Raises:
+        OSError: Kept or not, nobody knows; nothing was committed, so try again.
+        DamagedLogError: Another content stands under that name.
+    """
+    body = write_changes(files)
+    digest = hashlib.sha256(body).hexdigest()
+    name = f"{written_millis:013d}-{digest}.parquet"
+    key = layout.changes(name)
+    if not store.create(key, body) and store.confirm(key) != body:
+        raise DamagedLogError(
+            f"{key} was changed after it was written. Restore it from a backup", key
+        )
+    return ChangesReference(path=f"changes/{name}", sha256=digest, count=len(files))
+
+
+def written_millis(name: str) -> int | None:
+    """Return when a list was written, by its name; None when the name does not say.
+
+    Example:
+        >>> written_millis(f"1700000000000-{64 * 'a'}.parquet")
+        1700000000000
+    """
+    found = _name_of(name)
+    return int(found[1]) if found else None
+
+
+def refuse_stale(commit: Commit[Any]) -> None:
+    """Check that a commit on its way names no list that maintenance may take away.
+
+    Raises:
+        StoreError: A list was written more than a day before; nothing was committed.
+    """
+    for transaction in commit.transactions:
+        for event in transaction.events:
+            if not isinstance(event, ListingEvent):
+                continue
+            if isinstance(event.changes, UnsetType):
+                continue
+            written = written_millis(event.changes.path.removeprefix("changes/"))
+            if written is not None and commit.time_millis - written > COMMITTABLE_MILLIS:
+                raise StoreError(
+                    f"{event.changes.path} was written more than a day before its commit and may "
+                    "have been removed since; nothing was committed, ask again",
+                    kind="STALE_CHANGES",
+                )
+
+
+def load_changes(
+    store: Store, layout: Layout, reference: ChangesReference
+) -> tuple[FileChange, ...]:
+    """Return the list that a commit names.
+
+    Raises:
+        DamagedLogError: The file is missing, or is not the one that the commit names.
+        UpgradeRequiredError: A newer version wrote it.
+    """
+    key = f"{layout.root}/{reference.path}"
+    body = store.read(key)
+    if body is None:
+        raise DamagedLogError(
+            f"{key} is missing, but a commit names it. Restore it from a backup", key
+        )
+    if hashlib.sha256(body).hexdigest() != reference.sha256:
+        raise DamagedLogError(
+            f"{key} is torn or was changed after it was written ({len(body)} bytes). Restore it "
+            "from a backup; nothing was skipped",
+            key,
+        )
+    try:
+        return read_changes(body, reference.count)
+    except ValueError as error:
+        raise DamagedLogError(
+            f"{key} does not hold the file changes that its commit names: {error}", key
+        ) from error
+
+
+def event_files(store: Store, layout: Layout, event: ListingEvent) -> tuple[FileChange, ...]:
+    """Return the file changes of a snapshot, wherever they stand.
+
+    Raises:
+        DamagedLogError: The file that holds them is missing or changed, or they are none.
+        UpgradeRequiredError: A newer version wrote them.
+    """
+    if isinstance(event.changes, UnsetType):
+        try:
+            return inline_files(event.files)
+        except (ValueError, RecursionError) as error:
+            unknown = unknown_key(event.files)
+            if unknown is not None:
+                raise UpgradeRequiredError(
+                    f"the commit of snapshot {event.snapshot_id} in {layout.root}/log holds a file "
+                    f"with the key {unknown!r}, which this version does not know: upgrade "
+                    "lakeledger"
+                ) from error
+            raise DamagedLogError(
+                f"the commit of snapshot {event.snapshot_id} in {layout.root}/log holds a list of "
+                f"files that is none: {error}",
+                f"{layout.root}/log",
+            ) from error
+    return load_changes(store, layout, event.changes)
+
+
+def commit_files(store: Store, layout: Layout, commit: Commit[Any]) -> Iterator[FileChange]:
+    """Yield the file changes of a commit's snapshots, wherever they stand; raises as `event_files`.
+
+    A commit of the catalog has none.
+    """
+    for transaction in commit.transactions:
+        for event in transaction.events:
+            if isinstance(event, ListingEvent):
+                yield from event_files(store, layout, event)

@@ -1,0 +1,765 @@
+"""Registration of existing Parquet files, for `table.add_files`.
+
+A file that carries field ids is this table's own, or it is refused: another table's ids would
+show values under the wrong names. A file without ids is matched by name. Its values have to be
+readable as the columns' types: narrower ones may be read as wider, as Iceberg promotes; nothing
+that could change or lose a value passes.
+
+Source: Iceberg's table properties `write.metadata.metrics.default` and
+`write.metadata.metrics.column.PATH`, and its MetricsModes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import frozen
+
+from ledger.files.bounds import (
+    TRUNCATE_LENGTH,
+    ColumnFacts,
+    Footer,
+    FooterColumn,
+    lower_bound,
+    upper_bound,
+)
+from ledger.files.footers import OnProgress, read_footers
+from ledger.files.partition_values import DEFAULT_NAME, partition_value, partition_values, path_keys
+from ledger.locations import LOCAL, FileNames, place_of
+from ledger.model import types as t
+from ledger.model.arrow_types import nested_ids
+from ledger.model.credentials import shown
+from ledger.model.errors import InvalidChangeError, InvalidInputError, LedgerError, NotFoundError
+from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.messages import listed, similar
+from ledger.model.schema import Schema, paths_of
+from ledger.model.transforms import field_types
+from ledger.model.type_text import format_type
+from ledger.model.types import DataField, RowType, parts_of, walk_fields
+from ledger.state.table import TableState
+from ledger.stores.file_access import open_location
+from ledger.stores.object_errors import reading
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+    from ledger.files.live import LiveFiles
+
+
+_SMALL = ("TINYINT", "SMALLINT", "INT")
+_TEXT = ("CHAR", "VARCHAR")
+_BYTES = ("BINARY", "VARBINARY")
+_UUID_BYTES = 16
+
+# What a file's values may be for each kind of column where no parameter matters. Parquet keeps
+# all the small whole numbers in 32 bits, and many writers do not say which of them it is.
+_READABLE: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_TEXT, _TEXT),
+    "BOOLEAN": ("BOOLEAN",),
+    **dict.fromkeys(_SMALL, _SMALL),
+    "BIGINT": (*_SMALL, "BIGINT"),
+    "FLOAT": ("FLOAT",),
+    "DOUBLE": ("FLOAT", "DOUBLE"),
+    "BINARY": ("VARBINARY",),
+    "VARBINARY": ("VARBINARY",),
+    "UUID": ("UUID",),
+    "DATE": ("DATE",),
+    "TIME": ("TIME",),
+    "TIMESTAMP": ("TIMESTAMP",),
+    "TIMESTAMP_LTZ": ("TIMESTAMP_LTZ",),
+    **dict.fromkeys(("BLOB", "GEOMETRY", "GEOGRAPHY"), _BYTES),
+}
+
+
+Carried = Mapping[tuple[int, tuple[str, ...]], int]
+"""The ids that types carry for elements, keys and values: by the id of the nearest named field
+around, and the names from there on."""
+
+
+@frozen
+class _Place:
+    """Where a column stands.
+
+    Attributes:
+        path: Names from the column on, for messages.
+        field_id: The table's id of the nearest named field.
+        below: The lists and maps since, as `element`, `key` and `value`.
+        carried: What the table's types carry; None where the file carries no field ids.
+    """
+
+    path: str
+    field_id: int
+    below: tuple[str, ...]
+    carried: Carried | None
+
+    @classmethod
+    def of_column(cls, field: DataField, carried: Carried | None) -> _Place:
+        return cls(field.name, field.id, (), carried)
+
+    def of_member(self, field: DataField) -> _Place:
+        return _Place(f"{self.path}.{field.name}", field.id, (), self.carried)
+
+    def inside(self, name: str) -> _Place:
+        return _Place(f"{self.path}.{name}", self.field_id, (*self.below, name), self.carried)
+
+    def misfit(self, found: int | None, formula: int) -> Iterator[str]:
+        """Yield what is wrong with the id that a file has for an element, key or value."""
+        if self.carried is None:
+            return
+        own = self.carried.get((self.field_id, self.below))
+        # Ids that only a formula gives may be absent: many writers leave them out.
+        if own is not None or found is not None:
+            yield from _other_id(found, formula if own is None else own, self.path)
+
+
+def _carried_by(fields: Iterable[DataField]) -> Iterator[tuple[tuple[int, tuple[str, ...]], int]]:
+    for each in walk_fields(fields):
+        yield from _carried_in(each.type, each.id, ())
+
+
+def _carried_in(
+    data_type: t.DataType, field_id: int, below: tuple[str, ...]
+) -> Iterator[tuple[tuple[int, tuple[str, ...]], int]]:
+    for each in parts_of(data_type):
+        if each.field is None:
+            inner = (*below, each.name)
+            if each.id is not None:
+                yield (field_id, inner), each.id
+            yield from _carried_in(each.type, field_id, inner)
+
+
+def _misfits(column: FooterColumn, wanted: t.DataType, place: _Place) -> Iterator[str]:
+    """Yield why a file's column cannot be read as `wanted`; nothing when it can.
+
+    Args:
+        column: The file's.
+        wanted: The type in the schema.
+        place: Where it stands in the schema.
+    """
+    match column.type, wanted:
+        case t.RowType(), t.RowType(fields=fields):
+            yield from _row_misfits(column.members, fields, place)
+        case ((t.ArrayType() | t.VectorType()), (t.ArrayType() | t.VectorType())) | (
+            t.MapType(),
+            (t.MapType() | t.MultisetType()),
+        ):
+            yield from _nested_misfits(column.members, wanted, place)
+        case found, _ if found is None or not readable(found, wanted):
+            yield _explain(column, wanted, place.path)
+
+
+def _nested_misfits(
+    members: Sequence[FooterColumn], wanted: t.DataType, place: _Place
+) -> Iterator[str]:
+    """Yield the misfits of a list's element, or of a map's key and value."""
+    ids = nested_ids(wanted, place.field_id, len(place.below) + 1)
+    for member, (name, data_type), number in zip(members, _inside(wanted), ids, strict=True):
+        inner = place.inside(name)
+        yield from inner.misfit(member.field_id, number)
+        yield from _misfits(member, data_type, inner)
+
+
+def _inside(data_type: t.DataType) -> tuple[tuple[str, t.DataType], ...]:
+    """Return what a list or map holds, by the names that paths have for it."""
+    if isinstance(data_type, t.ArrayType | t.VectorType):
+        return (("element", data_type.element),)
+    if isinstance(data_type, t.MultisetType):
+        return ("key", data_type.element), ("value", t.IntType())
+    if isinstance(data_type, t.MapType):
+        return ("key", data_type.key), ("value", data_type.value)
+    return ()
+
+
+def _other_id(found: int | None, wanted: int, path: str) -> Iterator[str]:
+    if found != wanted:
+        yield (
+            f"column {path!r} carries {'no field id' if found is None else f'field id {found}'}; "
+            f"the table's is {wanted}: write the file with the table's schema.to_arrow(), or "
+            "without field ids"
+        )
+
+
+def _row_misfits(
+    members: Sequence[FooterColumn], fields: Sequence[t.DataField], place: _Place
+) -> Iterator[str]:
+    by_name = {each.name: each for each in fields}
+    for member in members:
+        inner = f"{place.path}.{member.name}"
+        field = by_name.get(member.name)
+        if field is None:
+            yield f"column {inner!r} is not among the members {list(by_name)}"
+        elif place.carried is not None and member.field_id != field.id:
+            yield from _other_id(member.field_id, field.id, inner)
+        else:
+            yield from _misfits(member, field.type, place.of_member(field))
+    present = {each.name for each in members}
+    for field in fields:
+        if field.name not in present and not field.type.nullable:
+            yield f"the NOT NULL column '{place.path}.{field.name}' is missing from the file"
+
+
+def readable(found: t.DataType, wanted: t.DataType) -> bool:
+    """Return whether values that a file holds as `found` can be read as `wanted`.
+
+    Example:
+        >>> readable(t.IntType(), t.BigIntType()), readable(t.BigIntType(), t.IntType())
+        (True, False)
+    """
+    match found, wanted:
+        case t.UnknownType(), _:
+            # Nothing but nulls.
+            return wanted.nullable
+        case t.DecimalType(), t.DecimalType():
+            return found.scale == wanted.scale and found.precision <= wanted.precision
+        case t.BinaryType(), (t.BinaryType() | t.VarBinaryType() | t.UuidType()):
+            return _bytes_fit(found.length, wanted)
+        case _:
+            return found.root in _READABLE.get(wanted.root, ())
+
+
+def _bytes_fit(length: int, wanted: t.DataType) -> bool:
+    match wanted:
+        case t.UuidType():
+            return length == _UUID_BYTES
+        case t.BinaryType():
+            return length == wanted.length
+        case t.VarBinaryType():
+            return length <= wanted.length
+        case _:
+            return False
+
+
+def _explain(column: FooterColumn, wanted: t.DataType, path: str) -> str:
+    if column.type is None:
+        return f"column {path!r} holds {column.type_text}, which no column type can hold"
+    found = format_type(column.type)
+    advice = ""
+    if readable(wanted, column.type):
+        advice = f": widen the column to {found} first"
+    return f"column {path!r} holds {found}, but the table's column is {format_type(wanted)}{advice}"
+
+
+_MOST_HINTS = 5
+
+
+@frozen
+class Match:
+    """The schema that a file fits, and whether the file carries the table's field ids."""
+
+    schema: Schema
+    field_ids: bool
+
+    @property
+    def schema_id(self) -> int:
+        """The id of the schema whose names the file uses."""
+        return self.schema.id
+
+
+def schema_id_of(columns: Sequence[FooterColumn], history: Iterable[Schema], *, file: str) -> Match:
+    """Return the newest schema that a file fits.
+
+    It fits when each of its columns is in the schema, by name and (when the file carries ids) by
+    id, with a type that readers can read the file's values as, and when no NOT NULL column that
+    does not partition the table is missing from it.
+
+    Args:
+        columns: The file's.
+        history: The table's schemas, newest first; no more are taken than are needed.
+        file: Its name, for errors.
+
+    Raises:
+        InvalidChangeError: It fits none; the message names the file, the column and the reason.
+    """
+    if not columns:
+        raise InvalidChangeError(f"file {file} has no columns")
+    with_ids = _carries_ids(columns, file)
+    seen: list[Schema] = []
+    carried: dict[tuple[int, tuple[str, ...]], int] | None = {} if with_ids else None
+    for schema in history:
+        seen.append(schema)
+        if carried is not None:
+            # Ids that a source gave to what has been there before are those of older schemas, too.
+            carried = {**dict(_carried_by(schema.fields)), **carried}
+        if next(_faults(columns, schema, carried), None) is None:
+            return Match(schema, with_ids)
+    if not seen:
+        raise InvalidChangeError(f"file {file} cannot be matched: the table has no schema")
+    if with_ids:
+        _refuse_foreign(columns, seen, file)
+    raise InvalidChangeError(_no_schema(columns, seen, file, carried))
+
+
+def pairs(
+    columns: Sequence[FooterColumn], fields: Sequence[DataField]
+) -> Iterator[tuple[FooterColumn, DataField]]:
+    """Yield the file's columns and ROW members with the fields of the schema that they are.
+
+    Args:
+        columns: Of a file that fits.
+        fields: Of the schema that it fits.
+    """
+    by_name = {each.name: each for each in fields}
+    for column in columns:
+        field = by_name[column.name]
+        yield column, field
+        if isinstance(field.type, RowType):
+            yield from pairs(column.members, field.type.fields)
+
+
+def _carries_ids(columns: Sequence[FooterColumn], file: str) -> bool:
+    without = [each.name for each in columns if each.field_id is None]
+    if without and len(without) < len(columns):
+        raise InvalidChangeError(
+            f"file {file}: columns {without} carry no field id, but others do; write it again "
+            "with the table's schema.to_arrow(), or without field ids"
+        )
+    return not without
+
+
+def _faults(
+    columns: Sequence[FooterColumn], schema: Schema, carried: Carried | None
+) -> Iterator[str]:
+    """Yield why a file does not fit a schema, unknown columns first."""
+    by_name = {each.name: each for each in schema.fields}
+    strange = [
+        each.name
+        for each in columns
+        if (field := by_name.get(each.name)) is None
+        or (carried is not None and field.id != each.field_id)
+    ]
+    if strange:
+        yield _not_among(strange, by_name)
+    for column in columns:
+        field = by_name.get(column.name)
+        if field is not None:
+            yield from _misfits(column, field.type, _Place.of_column(field, carried))
+    present = {each.name for each in columns}
+    for field in schema.fields:
+        absent = field.name not in present and field.name not in schema.partition_keys
+        if absent and not field.type.nullable:
+            yield f"the NOT NULL column {field.name!r} is missing from the file"
+
+
+def _not_among(strange: Sequence[str], known: Mapping[str, DataField]) -> str:
+    columns = "column" if len(strange) == 1 else "columns"
+    they = "is" if len(strange) == 1 else "are"
+    near = {each: similar(each, known) for each in strange}
+    hints = [f"{' or '.join(map(repr, each))} for {name!r}" for name, each in near.items() if each]
+    said = f"did you mean {', '.join(hints[:_MOST_HINTS])}?" if hints else ""
+    if not all(near.values()):
+        said += f"{' ' if said else ''}there are: {listed(known)}"
+    return f"{columns} {listed(strange)} {they} not among its columns ({said})"
+
+
+def _refuse_foreign(columns: Sequence[FooterColumn], seen: Sequence[Schema], file: str) -> None:
+    names: dict[int, list[str]] = {}
+    for schema in seen:
+        for field in schema.fields:
+            known = names.setdefault(field.id, [])
+            if field.name not in known:
+                known.append(field.name)
+    inner = {each.id for schema in seen for each in walk_fields(schema.fields)}
+    for column in columns:
+        known = names.get(column.field_id if column.field_id is not None else -1, [])
+        if column.name in known:
+            continue
+        is_here = f"is {' or '.join(map(repr, known))}" if known else "is no column"
+        if not known and column.field_id in inner:
+            is_here = "is inside another column"
+        raise InvalidChangeError(
+            f"file {file}: column {column.name!r} carries field id {column.field_id}, which "
+            f"{is_here} in this table. The ids are another table's: write the file again with "
+            "this table's schema.to_arrow(), or without field ids"
+        )
+
+
+def _no_schema(
+    columns: Sequence[FooterColumn], seen: Sequence[Schema], file: str, carried: Carried | None
+) -> str:
+    names = {each.name for each in columns}
+    # The newest schema that has all the columns says most about what else is wrong.
+    best = next((each for each in seen if names <= set(each.names)), seen[0])
+    reasons = list(_faults(columns, best, carried))
+    return (
+        f"file {file} fits no schema of this table; of schema {best.id}: {'; '.join(reasons)}. "
+        "Change the table first, or write the file again"
+    )
+
+
+METRICS_DEFAULT: Final = "write.metadata.metrics.default"
+METRICS_COLUMN: Final = "write.metadata.metrics.column."
+"""A column's path follows."""
+
+_is_truncate = re.compile(r"truncate\(([1-9][0-9]{0,8})\)").fullmatch
+
+
+@frozen
+class MetricsMode:
+    """What is kept of a column.
+
+    Attributes:
+        counts: Whether its values and nulls are counted.
+        length: After how many characters, or bytes, a bound is cut; 0 where none is kept, None
+            where it is kept whole.
+    """
+
+    counts: bool
+    length: int | None
+
+
+DEFAULT_MODE: Final = MetricsMode(counts=True, length=TRUNCATE_LENGTH)
+_BY_NAME: Final = {
+    "none": MetricsMode(counts=False, length=0),
+    "counts": MetricsMode(counts=True, length=0),
+    "full": MetricsMode(counts=True, length=None),
+}
+
+
+@frozen
+class MetricsModes:
+    """The modes of a table's columns.
+
+    Attributes:
+        by_default: That of a column of which nothing is said.
+        by_id: The others, by field id.
+    """
+
+    by_default: MetricsMode = DEFAULT_MODE
+    by_id: Mapping[int, MetricsMode] = {}
+
+    def of(self, field_id: int) -> MetricsMode:
+        """Return a column's mode."""
+        return self.by_id.get(field_id, self.by_default)
+
+
+def metrics_modes(schema: Schema) -> MetricsModes:
+    """Return what a table keeps of its columns, by its options.
+
+    Raises:
+        InvalidChangeError: One of them is no mode: a bound that nobody wanted would stay for good.
+
+    Example:
+        >>> options = {"write.metadata.metrics.column.mail": "none"}
+        >>> modes = metrics_modes(Schema.of({"id": "INT", "mail": "STRING"}, options=options))
+        >>> modes.of(0).length, modes.of(1)
+        (16, MetricsMode(counts=False, length=0))
+    """
+    said = {key: each for key, each in schema.options.items() if key.startswith(METRICS_COLUMN)}
+    by_default = schema.options.get(METRICS_DEFAULT)
+    by_path = {key: _mode(key, each) for key, each in said.items()}
+    return MetricsModes(
+        DEFAULT_MODE if by_default is None else _mode(METRICS_DEFAULT, by_default),
+        {
+            field_id: by_path[key]
+            for path, field_id in (paths_of(schema) if said else ())
+            if (key := METRICS_COLUMN + ".".join(path)) in by_path
+        },
+    )
+
+
+def _mode(key: str, text: str) -> MetricsMode:
+    wanted = text.strip().lower()
+    truncated = _is_truncate(wanted)
+    if truncated:
+        return MetricsMode(counts=True, length=int(truncated[1]))
+    if wanted not in _BY_NAME:
+        raise InvalidChangeError(
+            f"option {key} is {text!r}, which is no metrics mode; set none, counts, truncate(16) "
+            "or full"
+        )
+    return _BY_NAME[wanted]
+
+
+@frozen
+class FoundFiles:
+    """Files on one file system.
+
+    Attributes:
+        filesystem: Where they are.
+        infos: What it said of each, by its path there; sorted by path.
+    """
+
+    filesystem: AbstractFileSystem
+    infos: Mapping[str, Mapping[str, Any]]
+
+
+def expand(paths: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> FoundFiles:
+    """Return the files that some paths mean: each is a file, a folder, or a glob.
+
+    In folders and globs, files and folders whose names begin with a dot or an underscore are
+    passed over, as engines do; `_key=value` is a partition's folder and is not.
+
+    Raises:
+        NotFoundError: A path means no file.
+        InvalidInputError: The paths lie on more than one file system, or one cannot be opened.
+        MissingDependencyError: The client library of the URL is not installed.
+    """
+    filesystem: Any = None
+    infos: dict[str, Mapping[str, Any]] = {}
+    for path in paths:
+        place, inside = open_location(path, storage_options)
+        if filesystem is not None and place is not filesystem:
+            raise InvalidInputError(
+                f"{path} lies on another file system than {paths[0]}; add them in two calls"
+            )
+        filesystem = place
+        try:
+            found = _files(place, inside)
+        except LedgerError:
+            raise
+        except ValueError as error:
+            # A port out of range, or no bucket.
+            raise InvalidInputError(f"{shown(path)} cannot be opened: {error}") from error
+        if not found:
+            raise NotFoundError(f"{path} names no file; look at the path")
+        infos.update(found)
+    if filesystem is None:
+        raise InvalidInputError("no paths were given; name at least one file, folder or glob")
+    return FoundFiles(filesystem, dict(sorted(infos.items())))
+
+
+def _files(filesystem: AbstractFileSystem, path: str) -> dict[str, Mapping[str, Any]]:
+    if filesystem.isdir(path):
+        found = filesystem.find(path, detail=True)
+        return {name: info for name, info in found.items() if _visible(name, path)}
+    if filesystem.exists(path):
+        return {path: filesystem.info(path)}
+    if not any(mark in path for mark in "*?["):
+        return {}
+    found = filesystem.glob(path, detail=True)
+    fixed = path[: min(path.index(mark) for mark in "*?[" if mark in path)].rpartition("/")[0]
+    return {
+        name: info
+        for name, info in found.items()
+        if info["type"] == "file" and _visible(name, fixed)
+    }
+
+
+def _visible(name: str, base: str) -> bool:
+    below = PurePosixPath(name[len(base) :].lstrip("/"))
+    return not any(part[0] == "." or (part[0] == "_" and "=" not in part) for part in below.parts)
+
+
+def ledger_names(path: str, filesystem: AbstractFileSystem, names: FileNames) -> tuple[str, str]:
+    """Return what a file is called in the ledger, and what it is called where it was found.
+
+    A symbolic link on this machine is another name of one file, so the ledger's name is that of
+    what it leads to. The other one has the folders that say partition values.
+
+    Args:
+        path: As `filesystem` spells it.
+        filesystem: Where it is.
+        names: What the table's files are called.
+    """
+    found = str(filesystem.unstrip_protocol(path))
+    place = place_of(names.location)
+    if place.family != LOCAL or place_of(found).family != LOCAL:
+        return names.usual(found), names.usual(found)
+    # The table's own folder may be reached through a link, too.
+    real = FileNames(f"file://{os.path.realpath(f'/{place.path}')}")
+    return real.usual(os.path.realpath(path)), names.usual(found)
+
+
+def data_files(
+    paths: Sequence[str],
+    *,
+    state: TableState,
+    history: Iterable[Schema],
+    location: str,
+    storage_options: Mapping[str, Any] | None = None,
+    on_progress: OnProgress | None = None,
+) -> tuple[FileChange, ...]:
+    """Return the file changes that add existing Parquet files, sorted by path.
+
+    Only footers are read. Partition values are those of the default spec, from `key=value` folders
+    and the files' own statistics; the schema id is that of the newest schema whose names a file
+    uses.
+
+    Args:
+        paths: Files, folders or globs; paths or URLs.
+        state: The table that they are for.
+        history: Its schemas, newest first, the current one included; read as far as needed.
+        location: The table's absolute URL.
+        storage_options: What the files' backend needs.
+        on_progress: Told after each file.
+
+    Raises:
+        NotFoundError: A path means no file.
+        StoreError: A place does not answer, or does not let these credentials read.
+        InvalidInputError: A file is no Parquet file, or the paths lie on two file systems.
+        InvalidChangeError: A file's columns, ids, types or partition values do not fit the table,
+            nothing says its partition values, or an option of the table is no metrics mode.
+        UnsupportedError: A partition value cannot be taken from a path.
+    """
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    with reading(f"{shown(paths[0])}{more}" if paths else ""):
+        found = expand(paths, storage_options)
+    names, modes = FileNames(location), metrics_modes(state.schema)
+    footers = read_footers(
+        list(found.infos),
+        filesystem=found.filesystem,
+        infos=found.infos,
+        on_progress=on_progress,
+    )
+    registrar = _Registrar(state, _Replay(history), {}, modes)
+    return tuple(
+        registrar.file_change(*ledger_names(each.path, found.filesystem, names), each)
+        for each in footers
+    )
+
+
+def new_files(
+    paths: Sequence[str],
+    *,
+    live: LiveFiles,
+    version: int,
+    storage_options: Mapping[str, Any] | None = None,
+) -> list[str]:
+    """Return the URLs of the files that are not live in a table, sorted.
+
+    Args:
+        paths: Files, folders or globs; paths or URLs.
+        live: What is live in the table.
+        version: Right after which commit.
+        storage_options: What the files' backend needs.
+
+    Raises:
+        NotFoundError: A path means no file.
+        StoreError: A place does not answer, or does not let these credentials read.
+        InvalidInputError: The paths lie on two file systems.
+    """
+    with reading(shown(paths[0]) if paths else ""):
+        found = expand(paths, storage_options)
+    urls = {
+        ledger_names(each, found.filesystem, live.names)[0]: str(
+            found.filesystem.unstrip_protocol(each)
+        )
+        for each in found.infos
+    }
+    spelled = {name: (name, *live.names.spellings(name)) for name in urls}
+    there = live.lookup(list(dict.fromkeys(chain.from_iterable(spelled.values()))), version)
+    return [url for name, url in urls.items() if there.keys().isdisjoint(spelled[name])]
+
+
+class _Replay:
+    """An iterable that can be read again from its start, and takes no more than was asked for."""
+
+    def __init__(self, source: Iterable[Schema]) -> None:
+        self._rest = iter(source)
+        self._taken: list[Schema] = []
+
+    def __iter__(self) -> Iterator[Schema]:
+        position = 0
+        while True:
+            if position == len(self._taken):
+                try:
+                    self._taken.append(next(self._rest))
+                except StopIteration:
+                    return
+            yield self._taken[position]
+            position += 1
+
+
+@frozen
+class _Registrar:
+    """One call's table, and the matches of the column shapes met so far."""
+
+    state: TableState
+    history: Iterable[Schema]
+    matches: dict[tuple[FooterColumn, ...], Match]
+    modes: MetricsModes
+
+    def file_change(self, name: str, found: str, footer: Footer) -> FileChange:
+        match = self._match(name, footer)
+        partition = self._partition(found, footer, match)
+        statistics = _Statistics.of(footer, match, self.modes)
+        return FileChange(
+            path=name,
+            partition=partition,
+            schema_id=match.schema_id,
+            record_count=footer.record_count,
+            file_size_in_bytes=footer.file_size_in_bytes,
+            creation_time=footer.creation_time,
+            spec_id=self.state.spec.spec_id,
+            field_ids=match.field_ids,
+            value_counts=statistics.value_counts,
+            null_value_counts=statistics.null_value_counts,
+            lower_bounds=statistics.lower_bounds,
+            upper_bounds=statistics.upper_bounds,
+        )
+
+    def _match(self, name: str, footer: Footer) -> Match:
+        match = self.matches.get(footer.columns)
+        if match is None:
+            match = schema_id_of(footer.columns, self.history, file=name)
+            self.matches[footer.columns] = match
+        return match
+
+    def _partition(self, name: str, footer: Footer, match: Match) -> tuple[PartitionValue, ...]:
+        schema = self.state.schema
+        self._refuse_lost_values(name, footer)
+        said = partition_values(
+            name,
+            self.state.spec,
+            field_types(schema),
+            default_name=schema.options.get("partition.default-name", DEFAULT_NAME),
+        )
+        stored = {field.id: column for column, field in pairs(footer.columns, match.schema.fields)}
+        sources = {each.id: each for each in walk_fields(schema.fields)}
+        return tuple(
+            partition_value(name, field, value, sources.get(field.source_id), stored)
+            for field, value in zip(self.state.spec.fields, said, strict=True)
+        )
+
+    def _refuse_lost_values(self, name: str, footer: Footer) -> None:
+        """Refuse a file whose path alone has values of a column that does not partition it."""
+        partitioning = {each.name for each in self.state.spec.fields}
+        stored = {each.name for each in footer.columns}
+        for key in path_keys(name):
+            if key in self.state.schema.names and key not in partitioning | stored:
+                raise InvalidChangeError(
+                    f"file {name}: only its path says {key}, and the table is not partitioned by "
+                    f"{key}, so readers would see NULL; write the column into the file"
+                )
+
+
+@frozen
+class _Statistics:
+    """A file's statistics by the table's field ids."""
+
+    value_counts: dict[int, int]
+    null_value_counts: dict[int, int]
+    lower_bounds: dict[int, str]
+    upper_bounds: dict[int, str]
+
+    @classmethod
+    def of(cls, footer: Footer, match: Match, modes: MetricsModes) -> _Statistics:
+        found = cls({}, {}, {}, {})
+        for column, field in pairs(footer.columns, match.schema.fields):
+            mode = modes.of(field.id)
+            if column.facts is not None and mode.counts:
+                found.count(field, column.facts)
+                found.bound(column, field, column.facts, mode)
+        return found
+
+    def count(self, field: DataField, facts: ColumnFacts) -> None:
+        self.value_counts[field.id] = facts.value_count
+        if facts.null_count is not None:
+            self.null_value_counts[field.id] = facts.null_count
+
+    def bound(
+        self, column: FooterColumn, field: DataField, facts: ColumnFacts, mode: MetricsMode
+    ) -> None:
+        if column.type is None or mode.length == 0:
+            return
+        lower = lower_bound(facts, column.type, field.type, mode.length)
+        upper = upper_bound(facts, column.type, field.type, mode.length)
+        if lower is not None:
+            self.lower_bounds[field.id] = lower
+        if upper is not None:
+            self.upper_bounds[field.id] = upper

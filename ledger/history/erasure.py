@@ -1,0 +1,510 @@
+"""Erasure of personal data from sidecar files.
+
+The values are in one place, so little else has to be found: no cache and no segment ever holds one.
+Engines' metadata holds values of partitions, and is made anew. What lines themselves hold stays: an
+older commit's author, a data file's path, an option's text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, Protocol
+from urllib.parse import unquote
+
+import msgspec
+from attrs import field, frozen
+
+from ledger.decide.bounds import member_ids
+from ledger.files.change_lists import commit_files
+from ledger.history.value_matcher import ValueMatcher, may_be_cut_from
+from ledger.log import personal_data as column_values
+from ledger.log.personal_data import (
+    BOUNDS,
+    COLUMNS,
+    FIELDS,
+    FOLDER,
+    ColumnValue,
+    Field,
+    Personal,
+    Values,
+    confirm_folders,
+    decoded,
+    encoded,
+    first,
+    folder_of,
+    newest,
+    take_out,
+)
+from ledger.log.replay import START, Read
+from ledger.log.stream_log import StreamLog
+from ledger.model import types as t
+from ledger.model.errors import DamagedLogError, InvalidInputError, LedgerError
+from ledger.model.file_change import FileChange, PartitionValue, kept_at
+from ledger.model.iceberg_layout import PartitionField, PartitionSpec, SomeSpecs, spec_of_id
+from ledger.model.messages import excerpt, is_storable
+from ledger.model.schema import Schema
+from ledger.model.type_text import format_type
+from ledger.model.types import walk_fields, walk_ids
+from ledger.state.table import TableState
+from ledger.stores import Store
+
+_TEXTS: Final = msgspec.json.Decoder(dict[str, str])
+_AT_ONCE: Final = 256
+_LOCK: Final = f"{FOLDER}/lock"
+
+
+class Sought(Protocol):
+    """What is to go."""
+
+    @property
+    def folder(self) -> str:
+        """Where it can be kept, below the ledger's root."""
+
+    @property
+    def column_of(self) -> tuple[str, int] | tuple[()]:
+        """The id of the table, and of its column, that it is all about; nothing: of all."""
+
+    def fields(self, values: Values) -> tuple[Field, ...]:
+        """Return which of a transaction's values have to go."""
+
+    def holds(self, value: ColumnValue) -> bool:
+        """Whether a personal column's value has to go."""
+
+    def in_line(self, read: Read[Any], files: Sequence[FileChange]) -> bool:
+        """Whether a commit's line, or a list that it names, holds it for ever."""
+
+    def in_path(self, path: str) -> bool:
+        """Whether a data file's path holds it."""
+
+    def eraser(self, name: str) -> str:
+        """Return who is said to have erased: nobody, if that is whom it is about."""
+
+    def harmless(self, message: str) -> str:
+        """Return the message that an erasure is recorded with.
+
+        Raises:
+            InvalidInputError: It holds what is sought.
+        """
+
+
+def harmful() -> InvalidInputError:
+    """Return the error of a message that holds what is to be erased."""
+    return InvalidInputError(
+        "the message of an erasure stands in the ledger, and this one names what is to be "
+        "erased; say it in other words. Nothing was written"
+    )
+
+
+@frozen
+class SoughtPerson:
+    """Whose values, or which.
+
+    Attributes:
+        author: All that this author said, and what others say that names him as a word.
+        text: Every value that holds this text.
+    """
+
+    author: str | None = None
+    text: str | None = None
+    _word: re.Pattern[str] = field(init=False, repr=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        if (self.author is None) == (self.text is None) or not self.needle.strip():
+            raise InvalidInputError(
+                "an erasure is of one author, or of one text, and neither is empty"
+            )
+        if not is_storable(self.needle):
+            raise InvalidInputError(f"{excerpt(self.needle)} is half of a character: no log has it")
+
+    @_word.default
+    def _as_word(self) -> re.Pattern[str]:
+        return re.compile(rf"(?<!\w){re.escape(self.author or self.text or '')}(?!\w)")
+
+    @property
+    def needle(self) -> str:
+        """The text that is to be nowhere afterwards."""
+        return self.author or self.text or ""
+
+    def names(self, said: str) -> bool:
+        """Whether somebody's words name the author, or hold the text."""
+        if self.text is not None:
+            return self.text in said
+        return self._word.search(said) is not None
+
+    def eraser(self, name: str) -> str:
+        """Return who is said to have erased: nobody, if that is whom it is about."""
+        is_meant = name == self.author or (self.text is not None and self.names(name))
+        return "" if is_meant else name
+
+    def harmless(self, message: str) -> str:
+        """Return the message that an erasure is recorded with.
+
+        Raises:
+            InvalidInputError: It holds what is sought.
+        """
+        if self.names(message):
+            raise harmful()
+        return message
+
+    @property
+    def folder(self) -> str:
+        """Where it can be kept, below the ledger's root."""
+        return FOLDER
+
+    @property
+    def column_of(self) -> tuple[()]:
+        """No table's column alone."""
+        return ()
+
+    def holds(self, value: ColumnValue) -> bool:
+        """Whether a personal column's value has to go."""
+        if value.of != column_values.BOUNDS:
+            return self.names(str(value.partition))
+        texts = (_text(each) for each in (value.bounds.lower, value.bounds.upper))
+        return any(self.names(each) or may_be_cut_from(each, self.needle) for each in texts)
+
+    def in_line(self, read: Read[Any], files: Sequence[FileChange]) -> bool:
+        """Whether a commit's line, or a list that it names, holds it for ever."""
+        plain = msgspec.json.encode(self.needle)[1:-1]
+        bodies = (read.body, *map(msgspec.json.encode, files))
+        needles = (plain, self.needle.encode().hex().encode())
+        return any(each in one for one in bodies for each in needles)
+
+    def in_path(self, path: str) -> bool:
+        """Whether a data file's path holds it."""
+        return self.needle in path or self.needle in unquote(path)
+
+    def fields(self, values: Values) -> tuple[Field, ...]:
+        """Return which of a transaction's values have to go."""
+        there = tuple(each for each in FIELDS if values.get(each) is not None)
+        author = "" if values.author is None else values.author.value
+        if author == self.author:
+            return there
+        return tuple(each for each in there if self._is_in(each, values))
+
+    def _is_in(self, which: Field, values: Values) -> bool:
+        value = values.get(which)
+        if value is None or (which == "author" and self.text is None):
+            return False
+        if which != "properties":
+            return self.names(value.value)
+        properties = _TEXTS.decode(value.value)
+        return any(map(self.names, (*properties, *properties.values())))
+
+
+def _text(bound: str | None) -> str:
+    try:
+        return bytes.fromhex(bound or "").decode()
+    except (ValueError, UnicodeDecodeError):
+        return ""
+
+
+@frozen
+class Remaining:
+    """Where a stream's own lines hold what is sought, for ever.
+
+    Attributes:
+        stream: Its name.
+        versions: Of the commits that hold it, or its bytes among the bounds of a column.
+        paths: The data files whose paths hold it.
+        problem: Why nobody knows; empty where the stream was read.
+    """
+
+    stream: str
+    versions: tuple[int, ...] = ()
+    paths: tuple[str, ...] = ()
+    problem: str = ""
+
+
+@frozen
+class Erasure:
+    """What an erasure took away, or would take away, and what it cannot reach.
+
+    Attributes:
+        values: How many authors, messages and maps of properties, bounds and partition values.
+        transactions: Of how many transactions.
+        standing: What stays in lines.
+        version: The catalog's commit that records it; None where there was nothing to erase.
+        unrendered: Which files of engines' metadata could not be made anew, and why.
+        repeated: Whether that commit had landed before.
+    """
+
+    values: int
+    transactions: int
+    standing: tuple[Remaining, ...]
+    version: int | None = None
+    unrendered: tuple[str, ...] = ()
+    repeated: bool = False
+
+
+Progress = Callable[[str, int, int], None]
+"""Told what is looked through, how much of it is done, and of how much."""
+
+
+def found(personal: Personal, sought: Sought, told: Progress) -> tuple[int, int]:
+    """Return how many values there are to erase, and of how many transactions."""
+    counts = [each for _, each in _matches(personal.store, sought, told)]
+    return sum(counts), len(counts)
+
+
+def erase(personal: Personal, sought: Sought, told: Progress) -> None:
+    """Take away every value that is sought, until there is none left; asking again goes on.
+
+    Raises:
+        OSError: The store failed.
+    """
+    store = personal.store
+    with store.lock(_LOCK):
+        while found(personal, sought, told) != (0, 0):
+            for key, _ in _matches(store, sought, told):
+                take_out(store, key, partial(_less, key, sought))
+        for draft in store.drafts(FOLDER):
+            # A writer at work is told that he knows nothing, and writes it again.
+            store.discard(draft)
+        confirm_folders(store, store.walk(sought.folder))
+
+
+def _matches(store: Store, sought: Sought, told: Progress) -> Iterator[tuple[str, int]]:
+    """Yield the files that hold what is sought, by their first keys, and how much of it."""
+    keys = [each for each in store.walk(sought.folder) if each == first(each)]
+    for begin in range(0, len(keys), _AT_ONCE):
+        some = keys[begin : begin + _AT_ONCE]
+        for key, body in zip(some, newest(store, some), strict=True):
+            count = 0 if body is None else _left(key, body, sought)[1]
+            if count:
+                yield key, count
+        told("what is kept of people", begin + len(some), len(keys))
+
+
+def _less(key: str, sought: Sought, body: bytes) -> bytes | None:
+    return _left(key, body, sought)[0]
+
+
+def _left(key: str, body: bytes, sought: Sought) -> tuple[bytes | None, int]:
+    """Return what is left of a file without what is sought, if that is less, and how much goes.
+
+    Of one that cannot be read, no reader takes anything for more than erased.
+    """
+    if key.startswith(f"{COLUMNS}/"):
+        return _left_of_columns(key, body, sought)
+    try:
+        values = decoded(body, key)
+    except DamagedLogError:
+        return encoded(Values(0)), 1
+    fields = sought.fields(values)
+    return (encoded(values.without(fields)) if fields else None), len(fields)
+
+
+def _left_of_columns(key: str, body: bytes, sought: Sought) -> tuple[bytes | None, int]:
+    try:
+        kept = column_values.decode_values(body, key)
+    except DamagedLogError:
+        return column_values.encode_values(column_values.ColumnValues(0, {})), 1
+    stays = {digest: each for digest, each in kept.values.items() if not sought.holds(each)}
+    gone = len(kept.values) - len(stays)
+    less = column_values.ColumnValues(kept.time_millis, stays)
+    return (column_values.encode_values(less) if gone else None), gone
+
+
+def standing(
+    streams: Iterable[tuple[str, StreamLog[Any, Any]]], sought: Sought, told: Progress
+) -> Iterator[Remaining]:
+    """Yield the streams whose lines hold what is sought, and those that cannot be read."""
+    for name, log in streams:
+        versions: list[int] = []
+        paths: dict[str, None] = {}
+        try:
+            state = log.refresh()
+            last = -1 if state is None else state.version
+            for read in log.reader.after(START, last) if last >= 0 else ():
+                files = list(commit_files(log.store, log.layout, read.commit))
+                if sought.in_line(read, files):
+                    versions.append(read.commit.version)
+                paths |= dict.fromkeys(each.path for each in files if sought.in_path(each.path))
+                if read.commit.version % _AT_ONCE == 0:
+                    told(name, read.commit.version + 1, last + 1)
+        except (LedgerError, OSError) as error:
+            yield Remaining(name, tuple(versions), tuple(paths), str(error))
+        else:
+            if versions or paths:
+                yield Remaining(name, tuple(versions), tuple(paths))
+
+
+_ID_KEYS: Final = ("fieldId", "id", "field-id")
+_DEFAULT_KEYS: Final = (
+    *("defaultValue", "newDefaultValue", "initialDefault"),
+    *("initial-default", "write-default"),
+)
+
+
+@frozen
+class SoughtColumn:
+    """The values of a column, with those nested in it: all of them, or one.
+
+    Attributes:
+        table_id: The table's.
+        column: The column as it is, or was last.
+        value: The value that goes; None for every value.
+        ids: The field ids of the column and of what was ever nested in it.
+        specs: The table's.
+    """
+
+    table_id: str
+    column: t.DataField
+    value: ValueMatcher | None
+    ids: frozenset[int]
+    specs: SomeSpecs
+
+    @property
+    def folder(self) -> str:
+        """Where it can be kept, below the ledger's root."""
+        return folder_of(self.table_id)
+
+    @property
+    def column_of(self) -> tuple[str, int]:
+        """The table's id, and the column's."""
+        return self.table_id, self.column.id
+
+    def fields(self, _values: Values) -> tuple[Field, ...]:
+        """Return which of a transaction's values have to go: none."""
+        return ()
+
+    def holds(self, value: ColumnValue) -> bool:
+        """Whether a personal column's value has to go."""
+        if value.field_id not in self.ids:
+            return False
+        if value.of == BOUNDS:
+            bounds = (value.bounds.lower, value.bounds.upper)
+            return any(self._is_bound(value.field_id, each) for each in bounds)
+        return self._is_partition(value.field_id, value.partition, value.of)
+
+    def in_line(self, read: Read[Any], files: Sequence[FileChange]) -> bool:
+        """Whether a commit's line, or a list that it names, holds it for ever."""
+        return any(map(self._in_file, files)) or any(map(self._is_default, self._defaults(read)))
+
+    def in_path(self, path: str) -> bool:
+        """Whether a data file's path holds it."""
+        plain = unquote(path)
+        if self.value is not None:
+            folders = {each.partition("=")[2] for each in plain.split("/")[:-1]}
+            return self.value.said in plain or not folders.isdisjoint(self.value.all_spellings)
+        names = {each.name for spec in self.specs for each in self._laid_by(spec)}
+        return any(f"{name}=" in plain for name in names)
+
+    def eraser(self, name: str) -> str:
+        """Return who is said to have erased: nobody, if that is whom it is about."""
+        return "" if self._is_said(name) else name
+
+    def harmless(self, message: str) -> str:
+        """Return the message that an erasure is recorded with.
+
+        Raises:
+            InvalidInputError: It holds what is sought.
+        """
+        if self._is_said(message):
+            raise harmful()
+        return message
+
+    def _is_said(self, words: str) -> bool:
+        return self.value is not None and self.value.is_said_in(words)
+
+    def _is_bound(self, field_id: int, bound: str | None) -> bool:
+        if bound is None:
+            return False
+        # Nobody can tell which member of an earlier type became a part of the value.
+        return self.value is None or field_id != self.column.id or self.value.is_bound(bound)
+
+    def _is_partition(self, field_id: int, value: PartitionValue, transform: str) -> bool:
+        if self.value is None or field_id != self.column.id:
+            return value is not None
+        return self.value.is_partition(value, transform)
+
+    def _is_default(self, text: str) -> bool:
+        return self.value is None or self.value.is_written(text)
+
+    def _defaults(self, read: Read[Any]) -> Iterator[str]:
+        """Yield the defaults that a commit's line gives the column, or what is nested in it."""
+        if b"efault" not in read.body:
+            return
+        yield from _defaults_in(msgspec.json.decode(read.body), self.ids)
+
+    def _in_file(self, file: FileChange) -> bool:
+        for bounds in (file.lower_bounds, file.upper_bounds):
+            there = bounds.items() if isinstance(bounds, dict) else ()
+            if any(key in self.ids and self._is_bound(key, bound) for key, bound in there):
+                return True
+        spec = spec_of_id(self.specs, file.spec_id)
+        return spec is not None and any(
+            kept_at(value) is None and self._is_partition(each.source_id, value, each.transform)
+            for each, value in zip(spec.fields, file.partition, strict=False)
+            if each in self._laid_by(spec)
+        )
+
+    def _laid_by(self, spec: PartitionSpec) -> list[PartitionField]:
+        return [each for each in spec.fields if each.source_id in self.ids]
+
+
+def _defaults_in(part: Any, ids: frozenset[int]) -> Iterator[str]:
+    """Yield the defaults of some fields anywhere in JSON, and in JSON inside its texts."""
+    if isinstance(part, dict):
+        if any(part.get(key) in ids for key in _ID_KEYS if type(part.get(key)) is int):
+            said = (part[key] for key in _DEFAULT_KEYS if part.get(key) is not None)
+            yield from (each if isinstance(each, str) else str(each) for each in said)
+        for each in part.values():
+            yield from _defaults_in(each, ids)
+    elif isinstance(part, list):
+        for each in part:
+            yield from _defaults_in(each, ids)
+    elif isinstance(part, str) and "efault" in part and part[:1] in ("{", "["):
+        with suppress(msgspec.DecodeError, UnicodeEncodeError):
+            yield from _defaults_in(msgspec.json.decode(part), ids)
+
+
+def sought_column(
+    state: TableState, schemas: Iterable[Schema], field_id: int, value: PartitionValue
+) -> SoughtColumn:
+    """Return what is sought of a table's column.
+
+    Args:
+        state: The table's.
+        schemas: Every one that the table ever had, oldest first: a value may have been written
+            under any type that the column had.
+        field_id: The column's.
+        value: One of its values, or its text, in any spelling that the column's type has, or an
+            earlier one had; None for all.
+
+    Raises:
+        InvalidInputError: It is no value of the column, or the column holds others.
+    """
+    every = [
+        each
+        for schema in (*schemas, state.schema)
+        for each in walk_fields(schema.fields)
+        if each.id == field_id
+    ]
+    column, types = every[-1], tuple(each.type for each in every)
+    ids = frozenset().union(*map(_ids_in, {each.type: each for each in every}.values()))
+    if value is None:
+        return SoughtColumn(state.table_id, column, None, ids, state.specs)
+    if column.type.depth:
+        raise InvalidInputError(
+            f"column {column.name} holds others; name the one whose value goes, or no "
+            "value, and all of them go"
+        )
+    matcher = ValueMatcher(str(value), types)
+    if not matcher.is_value:
+        raise InvalidInputError(
+            f"{value!r} is no value of column {column.name} {format_type(column.type)}; dates and "
+            "moments are written as in SQL, decimals with all their digits"
+        )
+    return SoughtColumn(state.table_id, column, matcher, ids, state.specs)
+
+
+def _ids_in(column: t.DataField) -> frozenset[int]:
+    """Return the ids of a field and of all that is nested in it, as files have them."""
+    named = (each.id for each in walk_fields([column]))
+    made = (each for _, _, each in member_ids([column]))
+    return frozenset({*named, *walk_ids(column.type), *made})

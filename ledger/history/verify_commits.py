@@ -1,0 +1,764 @@
+"""Verification of commits: hash chain, event values, unique ids.
+
+A broken link says that one of two files was changed. Which one: a digest that is wrong in a few
+places only was itself damaged, and a file whose links on both sides are broken is the changed one.
+
+Folding is frozen, so that written events mean the same for ever; it checks that facts can follow
+one another and takes their numbers and names as they are. Whoever decides a change asks much more.
+What a writer of another kind put into a log, hashed rightly, shows here.
+
+Every name is remembered by its hash alone, eight bytes in a file beside, so that memory does not
+grow with the log. Hashes that stand where they may not are looked up in the log itself, which says
+whether it was the same name.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice, pairwise
+from operator import attrgetter, le
+from typing import IO, Any, Final, Generic, NamedTuple, TypeVar
+
+from attrs import frozen
+from msgspec import UNSET, Struct, UnsetType
+
+from ledger.decide.bounds import COUNT
+from ledger.decide.changes import FileSums
+from ledger.decide.recorded_values import (
+    KINDS_WITH_PATHS,
+    file_path_problems,
+    number_problems,
+    numbers_of,
+    short_number,
+)
+from ledger.decide.snapshots import is_named
+from ledger.events.commit import Commit, Transaction
+from ledger.events.snapshots import ListingEvent, RolledBack
+from ledger.files.live import file_key
+from ledger.history.verify_subject import CommitColumns, Finding, Listed, Listings, Subject
+from ledger.log.codec import digest, encode, encode_all
+from ledger.log.key_index import hashed, hashed_all, id_key
+from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.model.errors import DamagedLogError, LedgerError, UpgradeRequiredError
+from ledger.model.file_change import FileChange, has_rare_facts, kept_at
+from ledger.model.iceberg_layout import spec_of_id
+from ledger.model.messages import excerpt
+from ledger.model.single_values import decode_value
+from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, branch_number
+from ledger.model.transforms import transform_of
+from ledger.model.types import walk_fields
+from ledger.state.stream import StateLike
+from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
+
+S = TypeVar("S", bound=StateLike)
+E = TypeVar("E")
+
+_DIGITS = 20
+_MOST_VERSIONS = f"{2**63 - 1:020d}"
+_TOGETHER = 1_000
+"""So many keys of a log's folder are looked at together."""
+_MOST_WRONG_DIGITS = 32
+"""Two digests of different contents agree in half of their digits once in many ages."""
+
+Gap = tuple[int, int]
+"""The first and last version of a run."""
+
+
+class Link(NamedTuple, Generic[E]):
+    """One commit that can be read, its file, and that file's digest."""
+
+    commit: Commit[E]
+    digest: str
+    body: bytes
+
+
+@frozen
+class Extent:
+    """What stands in a log's folder.
+
+    Attributes:
+        last: The highest version; -1 when there is none.
+        foreign: Keys that are no commits', the first few.
+        gaps: The first and last version of each run of missing ones before `last`, the first few.
+    """
+
+    last: int
+    foreign: tuple[str, ...]
+    gaps: tuple[Gap, ...] = ()
+
+
+def extent(subject: Subject[S, E], *, most: int = 100) -> Extent:
+    """Look through a log's folder, without holding it.
+
+    Args:
+        subject: The stream.
+        most: How many foreign keys, and how many gaps, to tell.
+    """
+    newest, count = "", 0
+    foreign: list[str] = []
+    is_commit, are_commits = _is_commit(subject), _are_commits(subject)
+    keys = iter(subject.store.walk(_folder(subject)))
+    while some := [*islice(keys, _TOGETHER)]:
+        commits = some if are_commits(some) else [*filter(is_commit, some)]
+        count += len(commits)
+        newest = max([newest, *commits])
+        if len(commits) < len(some) and len(foreign) < most:
+            strange = (each for each in some if not is_commit(each))
+            foreign += islice(strange, most - len(foreign))
+    last = _version(newest) if newest else -1
+    gaps = () if count == last + 1 else tuple(islice(_gaps(subject), most))
+    return Extent(last, tuple(sorted(foreign)), gaps)
+
+
+def _gaps(subject: Subject[S, E]) -> Iterator[Gap]:
+    keys = filter(_is_commit(subject), subject.store.walk(_folder(subject)))
+    for before, after in pairwise([-1, *sorted(map(_version, keys))]):
+        if after > before + 1:
+            yield before + 1, after - 1
+
+
+def _folder(subject: Subject[S, E]) -> str:
+    return subject.layout.commit(0).rpartition("/")[0]
+
+
+def _is_commit(subject: Subject[S, E]) -> Callable[[str], object]:
+    """Return what tells the keys of commits from others in their folder."""
+    most = f"{_folder(subject)}/{_MOST_VERSIONS}.json"
+    matches = re.compile(rf"{re.escape(_folder(subject))}/[0-9]{{{_DIGITS}}}\.json").fullmatch
+    return lambda key: matches(key) and key <= most
+
+
+def _are_commits(subject: Subject[S, E]) -> Callable[[Sequence[str]], bool]:
+    """Return what tells whether several keys are commits' alone, as a quick look tells."""
+    one = rf"{re.escape(_folder(subject))}/[0-9]{{{_DIGITS}}}\.json"
+    # No key has a line's end in it.
+    matches = re.compile(rf"{one}(?:\n{one})*+").fullmatch
+    newest = f"{_folder(subject)}/{_MOST_VERSIONS}.json"
+    return lambda keys: matches("\n".join(keys)) is not None and max(keys) <= newest
+
+
+def _version(key: str) -> int:
+    return int(key[-_DIGITS - len(".json") : -len(".json")])
+
+
+class Chain(Generic[S, E]):
+    """One walk along a part of a stream's hash chain.
+
+    Args:
+        subject: The stream.
+        newest: The last version that the stream has.
+    """
+
+    def __init__(self, subject: Subject[S, E], newest: int) -> None:
+        self._subject = subject
+        self._newest = newest
+        self._before: Link[E] | None = None
+        self._blamed: set[int] = set()
+
+    def walk(
+        self, first: int, last: int, gaps: Sequence[Gap] = ()
+    ) -> Iterator[list[Link[E]] | Link[E] | Finding]:
+        """Yield each commit that can be read, in order, and a finding before what does not fit.
+
+        Those up to a checkpoint's version come together where all of them fit. A version is blamed
+        once.
+
+        Args:
+            first: The first version; the one before it is only looked at, to follow it.
+            last: The last version.
+            gaps: Runs of versions that are known to be missing, and told by somebody else.
+        """
+        missing = {
+            each for low, high in gaps for each in range(max(low, first), min(high, last) + 1)
+        }
+        versions = [each for each in range(first, last + 1) if each not in missing]
+        if first and versions[:1] == [first]:
+            self._before = self._read(first - 1)
+        keys = map(self._subject.layout.commit, versions)
+        bodies = self._subject.store.read_many([*keys])
+        expected = first
+        for some in _batches(versions):
+            read = [*islice(bodies, len(some))]
+            if some[0] != expected:
+                self._before = None
+            fitting = self._fitting(some, read)
+            if fitting is None:
+                yield from self._one_by_one(some, read, expected)
+            else:
+                yield fitting
+            expected = some[-1] + 1
+
+    def _fitting(self, versions: list[int], bodies: list[bytes | None]) -> list[Link[E]] | None:
+        """Return commits that follow one another, where nothing is wrong with any of them.
+
+        None where one has to be looked at more closely, or follows nothing that is known.
+        """
+        before, there = self._before, [each for each in bodies if each is not None]
+        if before is None or len(there) < len(versions) or versions[-1] - versions[0] >= len(there):
+            return None
+        commits = self._subject.log.codec.decode_all(there)
+        if commits is None:
+            return None
+        # So that what one file lacks at its end does not stand at the beginning of the next.
+        are_lines = b"".join([each[-1:] for each in there]) == b"\n" * len(there)
+        try:
+            is_written_so = are_lines and encode_all(commits) == b"".join(there)
+        except (OverflowError, UnicodeEncodeError, RecursionError):
+            # A number of more than 64 bits was never written.
+            return None
+        digests = [*map(digest, there)]
+        fits = (
+            is_written_so
+            and [each.version for each in commits] == versions
+            and [each.parent for each in commits] == [before.digest, *digests[:-1]]
+        )
+        if not fits:
+            return None
+        links = [*map(Link, commits, digests, there)]
+        self._before = links[-1]
+        return links
+
+    def _one_by_one(
+        self, versions: list[int], bodies: list[bytes | None], expected: int
+    ) -> Iterator[Link[E] | Finding]:
+        for version, body in zip(versions, bodies, strict=True):
+            if version != expected:
+                self._before = None
+            if body is None:
+                yield from self._blame(version, "the commit is missing, but later ones exist")
+            else:
+                yield from self._commit(version, body)
+            expected = version + 1
+
+    def _read(self, version: int) -> Link[E] | None:
+        """Return a commit, whatever is wrong around it; None where it cannot be read."""
+        body = self._subject.store.read(self._subject.layout.commit(version))
+        commit = None if body is None else self._decoded(version, body)
+        return Link(commit, digest(body), body) if body and isinstance(commit, Commit) else None
+
+    def _blame(self, version: int, what: str) -> Iterator[Finding]:
+        """Yield a finding, unless the version was blamed before; the next link is not checked."""
+        self._before = None
+        if version not in self._blamed:
+            self._blamed.add(version)
+            yield Finding("damage", what, self._subject.layout.commit(version), version)
+
+    def _commit(self, version: int, body: bytes) -> Iterator[Link[E] | Finding]:
+        commit = self._decoded(version, body)
+        if isinstance(commit, str):
+            yield from self._blame(version, commit)
+            return
+        link = Link(commit, digest(body), body)
+        before = self._before
+        if before is not None and commit.parent != before.digest:
+            yield from self._broken(version, before, link)
+        elif version == 0 and commit.parent is not UNSET:
+            yield from self._blame(0, "it is version 0 and names a parent")
+        elif version > 0 and commit.parent is UNSET:
+            yield from self._blame(version, "it names no parent")
+        if not _is_written_so(commit, body):
+            yield from self._blame(version, "it is not written as lakeledger writes a commit")
+        self._before = link
+        yield link
+
+    def _decoded(self, version: int, body: bytes) -> Commit[E] | str:
+        """Return the commit, or what is wrong with its file."""
+        key = self._subject.layout.commit(version)
+        try:
+            commit = self._subject.log.codec.decode(body, key)
+        except (DamagedLogError, UpgradeRequiredError) as error:
+            return error.message.removeprefix(f"{key} ").split(". ")[0]
+        if commit.version != version:
+            return f"it says that it is version {excerpt(commit.version)}"
+        return commit
+
+    def _broken(self, version: int, before: Link[E], link: Link[E]) -> Iterator[Finding]:
+        named = link.commit.parent
+        if named is UNSET or nearly(named, before.digest):
+            yield from self._blame(
+                version, f"the parent that it names is damaged: {excerpt(named)}"
+            )
+        elif self._is_unlinked_behind(version, link):
+            yield from self._blame(
+                version, f"it follows another version {version - 1}, and another follows it"
+            )
+        else:
+            yield from self._blame(
+                version - 1, f"it was changed: version {version} names another file as its parent"
+            )
+
+    def _is_unlinked_behind(self, version: int, link: Link[E]) -> bool:
+        if version == self._newest:
+            return False
+        follower = self._read(version + 1)
+        return follower is not None and follower.commit.parent != link.digest
+
+
+def _batches(versions: Sequence[int]) -> Iterator[list[int]]:
+    """Yield versions, those up to each checkpoint's together; version 0 stands alone."""
+    begin = 0
+    while begin < len(versions):
+        boundary = -(-versions[begin] // CHECKPOINT_INTERVAL) * CHECKPOINT_INTERVAL
+        end = bisect_right(versions, boundary, lo=begin)
+        yield [*versions[begin:end]]
+        begin = end
+
+
+def _is_written_so(commit: Commit[Any], body: bytes) -> bool:
+    try:
+        return encode(commit) == body
+    except (OverflowError, UnicodeEncodeError, RecursionError):
+        # A number of more than 64 bits was never written.
+        return False
+
+
+def nearly(named: str, digest_before: str) -> bool:
+    """Whether a digest is another one with a few places damaged.
+
+    Example:
+        >>> nearly("sha256:00ff", "sha256:00fe")
+        True
+    """
+    if len(named) != len(digest_before):
+        return True
+    wrong = sum(a != b for a, b in zip(named, digest_before, strict=True))
+    return 0 < wrong < _MOST_WRONG_DIGITS
+
+
+_MOST_KEPT: Final = 100_000
+"""So many partitions that were found sound are remembered."""
+
+
+class TableFacts:
+    """Looks at the commits of a table, one after the other, each when it has been folded.
+
+    Args:
+        builder: Stands after the commit that is looked at.
+    """
+
+    def __init__(self, builder: TableBuilder) -> None:
+        self._builder = builder
+        self._sound: set[tuple[object, ...]] = set()
+
+    def are_plain(self, listed: Listed) -> bool:
+        """Whether nothing is wrong with some snapshots, as a look at columns tells.
+
+        False: look closely, as at what lists several files, or a partition for the first time.
+        """
+        if not listed:
+            return True
+        events, lists = zip(*listed, strict=True)
+        if {*map(len, lists)} != {1} or RolledBack in {*map(type, events)}:
+            return False
+        files: list[FileChange] = [file for (file,) in lists]
+        schemas, lower, upper, paths, kinds, *made = zip(*map(_MADE, files), strict=True)
+        later, named, counts, *said = zip(*map(_SAID, events), strict=True)
+        return (
+            said == made
+            and {*kinds} == {"ADD"}
+            and {*counts} == {1}
+            and not any(named)
+            and lower.count(UNSET) == upper.count(UNSET) == len(files)
+            and all(map(le, schemas, later))
+            and all(paths)
+            and not _may_escape("\n".join(paths))
+            and {*map(_place, files)} <= self._sound
+            and not has_rare_facts(files)
+        )
+
+    def problems(self, listed: Listed, before: TableState | None) -> Iterator[str]:
+        """Yield what is wrong with the snapshots of a commit.
+
+        Args:
+            listed: They and their files.
+            before: The state before the commit, where one of them is a rollback.
+        """
+        for event, files in listed:
+            if isinstance(event, RolledBack):
+                yield from _target_problems(event, before)
+            if (files or not self._builder.lists_elsewhere) and not _is_all_of(event, files):
+                yield from _sum_problems(event, files)
+            if files:
+                yield from self._file_problems(event, files)
+
+    def _file_problems(self, event: ListingEvent, files: Sequence[FileChange]) -> Iterator[str]:
+        for each in files:
+            path = each.path
+            yield from file_path_problems(each)
+            if each.content_offset is not UNSET and each.stored_at == path:
+                yield f"the deletion vector {excerpt(path)} is not called by where it begins"
+            if each.schema_id > event.schema_id:
+                yield f"file {excerpt(path)} names schema {each.schema_id}, after its snapshot's"
+            for bounds in (each.lower_bounds, each.upper_bounds):
+                if not isinstance(bounds, UnsetType) and not _are_hex(bounds.values()):
+                    yield f"file {excerpt(path)} has a bound that is no bytes in hex"
+            key = _place(each)
+            if key not in self._sound:
+                problem = self._partition_problem(each)
+                if problem is None:
+                    self._sound.add(key)
+                else:
+                    yield problem
+
+    def _partition_problem(self, file: FileChange) -> str | None:
+        """Return why a file's partition values are none of its spec."""
+        if len(self._sound) > _MOST_KEPT:
+            self._sound.clear()
+        spec = spec_of_id(self._builder.specs, file.spec_id)
+        if spec is None:
+            return f"file {excerpt(file.path)} names partition spec {file.spec_id}: there is none"
+        if len(spec.fields) != len(file.partition):
+            return (
+                f"file {excerpt(file.path)} has {len(file.partition)} partition values, and spec "
+                f"{file.spec_id} has {len(spec.fields)} fields"
+            )
+        # What the values of an older schema are, its own types say.
+        if not file.partition or file.schema_id != self._builder.schema_id:
+            return None
+        schema = self._builder.freeze().schema
+        sources = {each.id: each.type for each in walk_fields(schema.fields)}
+        for field, value in zip(spec.fields, file.partition, strict=True):
+            source = sources.get(field.source_id)
+            if source is None or value is None or kept_at(value) is not None:
+                continue
+            try:
+                decode_value(value, transform_of(field.transform).result_type(source))
+            except LedgerError:
+                return (
+                    f"file {excerpt(file.path)} has the value {excerpt(value)} of the partition "
+                    f"field {field.name}, and that is none"
+                )
+        return None
+
+
+_MADE: Final = attrgetter(
+    *("schema_id", "lower_bounds", "upper_bounds", "path", "kind"),
+    *("record_count", "file_size_in_bytes", "creation_time"),
+)
+"""What is looked at of files, the last ones as `_SAID` has them of their snapshots."""
+
+_SAID: Final = attrgetter(
+    *("schema_id", "named_schema_ids", "delta_file_count"),
+    *("delta_record_count", "delta_file_size_in_bytes", "last_file_creation_time"),
+)
+
+
+def _may_escape(path: str) -> bool:
+    return ".." in path or "\0" in path
+
+
+def _place(file: FileChange) -> tuple[object, ...]:
+    """Return what a file says of its partition."""
+    partition = file.partition
+    if not partition:
+        return (file.spec_id,)
+    # Without their types, 1 and True would be one key.
+    return file.spec_id, file.schema_id, partition, *map(type, partition)
+
+
+def _are_hex(texts: Iterable[str]) -> bool:
+    try:
+        for each in texts:
+            bytes.fromhex(each)
+    except ValueError:
+        return False
+    return True
+
+
+def all_fit(columns: CommitColumns, listings: Listings) -> bool:
+    """Whether numbers and paths of some commits may be so, as a quick look tells.
+
+    False: look closely at each, which may find nothing.
+
+    Args:
+        columns: They.
+        listings: What they list.
+    """
+    moments = [each.time_millis for each in columns.commits]
+    if not KINDS_WITH_PATHS.isdisjoint(columns.kinds) or (
+        moments and not (COUNT.holds(min(moments)) and COUNT.holds(max(moments)))
+    ):
+        return False
+    files = [each for _, some in listings.listed for each in some]
+    records: dict[type[Struct], Sequence[Struct]] = {FileChange: files, **columns.by_kind}
+    records[Transaction] = columns.transactions
+    return all(numbers_of(kind).all_fit(found) for kind, found in records.items())
+
+
+def numbers_out_of_range(commit: Commit[Any], listed: Listed) -> Iterator[str]:
+    """Yield the numbers of a commit, and of the files that it lists, that are out of range."""
+    if not COUNT.holds(commit.time_millis):
+        yield f"its timeMillis is {short_number(commit.time_millis)}"
+    for transaction in commit.transactions:
+        for record in (transaction, *transaction.events):
+            yield from number_problems(record)
+    for _, files in listed:
+        for each in files:
+            for said in number_problems(each):
+                yield f"file {excerpt(each.path)}: {said}"
+
+
+def _target_problems(event: RolledBack, before: TableState | None) -> Iterator[str]:
+    target, tag = event.target_snapshot_id, event.target_tag_name
+    newest = event.snapshot_id - 1
+    if not 1 <= target <= newest:
+        yield f"it rolls back to snapshot {target}, and there are 1 to {newest}"
+    elif before is not None and not before.reachable(target) and target <= before.last_snapshot_id:
+        yield f"it rolls back to snapshot {target}, which was expired"
+    elif before is not None and not isinstance(tag, UnsetType):
+        named = before.tags.get(tag)
+        if named is None or named.snapshot_id != target:
+            yield f"it rolls back to tag {excerpt(tag)}, which does not name snapshot {target}"
+
+
+def _is_all_of(event: ListingEvent, files: Sequence[FileChange]) -> bool:
+    """Whether an event says what its one file makes; False: look closely."""
+    if len(files) != 1 or event.named_schema_ids:
+        return False
+    (file,) = files
+    return (
+        file.kind == "ADD"
+        and event.delta_file_count == 1
+        and event.delta_record_count == file.record_count
+        and event.delta_file_size_in_bytes == file.file_size_in_bytes
+        and event.last_file_creation_time == file.creation_time
+    )
+
+
+def _sum_problems(event: ListingEvent, files: Sequence[FileChange]) -> Iterator[str]:
+    sums = FileSums.of(files)
+    created = event.last_file_creation_time
+    said = (
+        event.delta_record_count,
+        event.delta_file_count,
+        event.delta_file_size_in_bytes,
+        None if created is UNSET else created,
+    )
+    made = (
+        sums.record_count,
+        sums.file_count,
+        sums.file_size_in_bytes,
+        sums.last_file_creation_time,
+    )
+    for name, one, other in zip(_SUMS, said, made, strict=True) if said != made else ():
+        if one != other:
+            yield f"snapshot {event.snapshot_id} says {name} {one}, and its files make {other}"
+    # Older ledgers do not say it.
+    if not event.named_schema_ids:
+        return
+    named = tuple(sorted({each.schema_id for each in files if is_named(each)}))
+    if named != event.named_schema_ids:
+        yield (
+            f"snapshot {event.snapshot_id} says that files without ids use the names of the "
+            f"schemas {list(event.named_schema_ids)}, and they use those of {list(named)}"
+        )
+
+
+_SUMS: Final = (
+    "deltaRecordCount",
+    "deltaFileCount",
+    "deltaFileSizeInBytes",
+    "lastFileCreationTime",
+)
+
+
+_PARTS: Final = 64
+_BLOCK: Final = 1024
+"""So many hashes of a part are written at a time."""
+_IN_MEMORY_BYTES: Final = 4 * 1024 * 1024
+_CAME: Final = 1
+_SIZE: Final = 8
+
+
+Usual = Callable[[str], str]
+"""Says what a file is called, whatever its path's spelling; one text a file."""
+
+UsualOfAll = Callable[[list[str]], list[str]]
+"""Says the same of some files."""
+
+
+class Hashes:
+    """Hashes in the order in which they came, those of one name together; on disk when many."""
+
+    def __init__(self) -> None:
+        self._open: list[array[int]] = [array("Q") for _ in range(_PARTS)]
+        self._blocks: list[list[int]] = [[] for _ in range(_PARTS)]
+        self._file: IO[bytes] | None = None
+
+    def extend(self, hashes: Iterable[int]) -> None:
+        """Take in further hashes."""
+        parts = self._open
+        for each in hashes:
+            # Not by the lowest bit, which says whether a file came or went.
+            part = parts[each >> 1 & _PARTS - 1]
+            part.append(each)
+            if len(part) == _BLOCK:
+                self._keep(each >> 1 & _PARTS - 1)
+
+    def _keep(self, number: int) -> None:
+        if self._file is None:
+            self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - closed below
+        self._blocks[number].append(self._file.tell())
+        self._file.write(self._open[number].tobytes())
+        self._open[number] = array("Q")
+
+    def parts(self) -> Iterator[array[int]]:
+        """Yield all of them, part by part: the same hashes are in one; and forget them."""
+        for number in range(_PARTS):
+            part = array("Q")
+            for block in self._blocks[number]:
+                if self._file is not None:
+                    self._file.seek(block)
+                    part.frombytes(self._file.read(_BLOCK * _SIZE))
+            part.extend(self._open[number])
+            yield part
+        if self._file is not None:
+            self._file.close()
+
+
+class Repeats:
+    """What some commits named that may be named once, as hashes.
+
+    Attributes:
+        once: Of ids and of snapshots' keys.
+        files: Of the files that came and went, in their order; the lowest bit is 1 for one that
+            came.
+    """
+
+    def __init__(self) -> None:
+        self.once: array[int] = array("Q")
+        self.files: array[int] = array("Q")
+
+    def learn(
+        self, columns: CommitColumns, listings: Listings, usual_of_all: UsualOfAll
+    ) -> list[tuple[int, int]]:
+        """Take in some commits.
+
+        Args:
+            columns: They.
+            listings: What they list.
+            usual_of_all: What files are called.
+
+        Returns:
+            The (hash, version) that the key index remembers of them.
+        """
+        transactions, versions = columns.transactions, columns.versions
+        hashes = hashed_all([id_key(each.id) for each in transactions])
+        named = [*zip(hashes, versions, strict=True)]
+        snapshots = _snapshot_keys(listings)
+        snapshot_hashes = hashed_all([key for _, key in snapshots])
+        self.once.extend(hashes + snapshot_hashes)
+        named += zip(snapshot_hashes, (version for version, _ in snapshots), strict=True)
+        return named + self._files(columns, listings, usual_of_all)
+
+    def _files(
+        self, columns: CommitColumns, listings: Listings, usual_of_all: UsualOfAll
+    ) -> list[tuple[int, int]]:
+        """Take in the files of some commits; return the (hash, version) of each."""
+        main = listings.main
+        paths = [each.change.path for each in main]
+        usuals = usual_of_all(paths)
+        names = hashed_all([*map(file_key, paths)])
+        # Most stand there by their usual names.
+        known = names if usuals == paths else hashed_all([*map(file_key, usuals)])
+        self.files.extend(
+            [
+                found | _CAME if each.change.kind == "ADD" else found & ~_CAME
+                for found, each in zip(known, main, strict=True)
+            ]
+        )
+        keys = zip(names, (each.version for each in main), strict=True)
+        return [*keys, *_branches_files(listings)] if columns.has_branches else [*keys]
+
+
+def _branches_files(listings: Listings) -> Iterator[tuple[int, int]]:
+    for version, branch, each in listings.branches:
+        yield hashed(file_key(each.path, branch)), version
+
+
+def _snapshot_keys(listings: Listings) -> list[tuple[int, str]]:
+    """Return the keys of the snapshots of some commits, and the version of each."""
+    return [
+        (version, key)
+        for version, (event, _) in zip(listings.versions, listings.listed, strict=True)
+        # What has this one has no key.
+        if event.commit_identifier != BATCH_COMMIT_IDENTIFIER
+        and not isinstance(event, RolledBack)
+        and (key := event.key) is not None
+    ]
+
+
+def suspects(once: Hashes, files: Hashes) -> tuple[set[int], set[int]]:
+    """Return the hashes that were named twice, and those of files that came or went out of turn."""
+    twice: set[int] = set()
+    for part in once.parts():
+        if len(set(part)) < len(part):
+            seen: set[int] = set()
+            for each in part:
+                (twice if each in seen else seen).add(each)
+    out_of_turn: set[int] = set()
+    for part in files.parts():
+        live: set[int] = set()
+        for each in part:
+            name = each & ~_CAME
+            if (name in live) == bool(each & _CAME):
+                out_of_turn.add(name)
+            (live.add if each & _CAME else live.discard)(name)
+    return twice, out_of_turn
+
+
+class Culprits:
+    """Reads a log again for the names behind some hashes.
+
+    Args:
+        twice: Of ids and snapshots' keys.
+        out_of_turn: Of files.
+        usual: What a file is called.
+    """
+
+    def __init__(self, twice: Collection[int], out_of_turn: Collection[int], usual: Usual) -> None:
+        self._usual = usual
+        self._twice = twice
+        self._out_of_turn = out_of_turn
+        self._named: dict[str, int] = {}
+        self._live: dict[str, int] = {}
+
+    def problems(self, commit: Commit[Any], listed: Listed) -> Iterator[str]:
+        """Yield what the next commit names that it may not."""
+        version = commit.version
+        for key, what in _once(commit, listed) if self._twice else ():
+            if hashed(key) in self._twice:
+                first = self._named.get(key)
+                self._named.setdefault(key, version)
+                if first is not None:
+                    yield f"{what} was used in version {first} already"
+        for event, files in listed if self._out_of_turn else ():
+            for each in () if branch_number(event.snapshot_id) else files:
+                name = self._usual(each.path)
+                if hashed(file_key(name)) & ~_CAME not in self._out_of_turn:
+                    continue
+                since = self._live.get(name)
+                if each.kind == "ADD":
+                    self._live[name] = version
+                    if since is not None:
+                        yield (
+                            f"it adds the file {excerpt(each.path)}, which is live since version "
+                            f"{since}"
+                        )
+                elif self._live.pop(name, None) is None:
+                    yield f"it removes the file {excerpt(each.path)}, which is not live"
+
+
+def _once(commit: Commit[Any], listed: Listed) -> Iterator[tuple[str, str]]:
+    """Yield each key of a commit that may be used once, and what it is for people."""
+    for transaction in commit.transactions:
+        yield id_key(transaction.id), f"the commit id {excerpt(transaction.id)}"
+    for event, _ in listed:
+        key = None if isinstance(event, RolledBack) else event.key
+        if key is not None:
+            yield key, f"the snapshot's key {excerpt(key)}"

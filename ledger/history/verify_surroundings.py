@@ -1,0 +1,481 @@
+"""Verification of table creation, clocks, data files, side files, removed commits.
+
+Both streams hold a table's birth and its end: version 0 of the table's is a function of the
+catalog's commit, and a table is forgotten only after its stream was sealed.
+
+Only footers are read, never rows. A file counts as the table's while a snapshot that can be read
+holds it.
+
+A segment is believed as far as the log vouches for it: the commit behind a gap names the digest of
+the last one in it, that one the digest of the one before, and so on. Behind the log's end each line
+has to name the commit that the log ends with. Nothing that stands is rewritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import frozen
+from msgspec import UNSET
+
+from ledger.decide.catalog_facts import first_commit
+from ledger.events import TableEvent
+from ledger.events.catalog import CatalogEvent
+from ledger.events.commit import Commit, Outside
+from ledger.events.table import TableCreated
+from ledger.files.change_lists import commit_files
+from ledger.files.footers import read_footer
+from ledger.files.live import LiveFiles
+from ledger.history.verify import Verification
+from ledger.history.verify_commits import Gap, extent
+from ledger.history.verify_subject import FROM_BACKUP, Finding, Subject
+from ledger.locations import below
+from ledger.log import personal_data as column_values
+from ledger.log.clock import is_far
+from ledger.log.codec import digest, encode
+from ledger.log.outcome import Committed, LogFile, Patience, land
+from ledger.log.personal_data import FIELDS, decoded, key_of, newest, references
+from ledger.log.replay import START
+from ledger.log.segments import read_segment, segment_of
+from ledger.model.errors import (
+    DamagedLogError,
+    InvalidInputError,
+    NotFoundError,
+    UnsupportedError,
+    UpgradeRequiredError,
+)
+from ledger.model.file_change import FileChange
+from ledger.model.instant import TimestampInstant
+from ledger.model.names import Identifier
+from ledger.state.catalog_builder import PastTables
+from ledger.state.stream import StateLike
+from ledger.state.table import TableState
+from ledger.stores.file_access import FileAccess
+from ledger.stores.object_errors import reading
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+
+@frozen
+class NamedBirth:
+    """A table, as the catalog's commits name it.
+
+    Attributes:
+        identifier: Its newest name.
+        table_id: What it is known by through renames.
+        path: Its location: relative to the ledger's root, absolute when external.
+        created_version: The catalog's commit that created it.
+        digest: Of its version 0.
+        dropped_millis: When the catalog forgot it, Unix milliseconds; None while it knows it.
+    """
+
+    identifier: Identifier
+    table_id: str
+    path: str
+    created_version: int
+    digest: str
+    dropped_millis: int | None = None
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether the catalog forgot it."""
+        return self.dropped_millis is not None
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return str(self.identifier) + (" (dropped)" if self.is_dropped else "")
+
+
+class Births:
+    """The tables of a catalog, learned commit by commit; dropped ones stay.
+
+    Those that a copy left to its original do not.
+    """
+
+    def __init__(self) -> None:
+        self._tables = PastTables()
+        self._digests: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, commits: Iterable[Commit[CatalogEvent]]) -> Births:
+        """Return the tables that some commits name."""
+        births = cls()
+        for each in commits:
+            births.learn(each)
+        return births
+
+    def __iter__(self) -> Iterator[NamedBirth]:
+        for each in self._tables:
+            yield NamedBirth(
+                each.identifier,
+                each.table_id,
+                each.path,
+                each.created_version,
+                self._digests[each.table_id],
+                each.dropped_millis,
+            )
+
+    def learn(self, commit: Commit[CatalogEvent]) -> None:
+        """Take in the catalog's next commit."""
+        self._tables.learn(commit)
+        for transaction in commit.transactions:
+            for event in transaction.events:
+                if isinstance(event, TableCreated):
+                    first = first_commit(commit, event, transaction)
+                    self._digests[event.table_id] = digest(encode(first))
+
+    def named(self, identifier: Identifier) -> NamedBirth | None:
+        """Return the table that has a name now."""
+        known = (each for each in self if each.dropped_millis is None)
+        return next((each for each in known if each.identifier == identifier), None)
+
+
+def disagreements(
+    birth: NamedBirth,
+    subject: Subject[TableState, TableEvent],
+    verified: Verification[TableState, TableEvent],
+) -> Iterator[Finding]:
+    """Yield where a table's stream, verified before, and the catalog tell different stories."""
+    key = subject.layout.commit(0)
+    if verified.version < 0:
+        yield Finding(
+            "damage",
+            f"the catalog's version {birth.created_version} created the table, but it has no "
+            "stream",
+            key,
+            0,
+            "if nothing was ever written to it, open it: that finishes its creation; else "
+            "restore its folder from a backup",
+        )
+    elif verified.first_digest is not None and verified.first_digest != birth.digest:
+        yield Finding(
+            "damage",
+            f"it is not the version 0 of table {birth.table_id}, which the catalog's version "
+            f"{birth.created_version} contains",
+            key,
+            0,
+            f"another table's stream may stand there, or one of the two was changed: {FROM_BACKUP}",
+        )
+    elif verified.state is not None:
+        yield from _ends(birth, subject, verified.state)
+
+
+def _ends(
+    birth: NamedBirth, subject: Subject[TableState, TableEvent], state: TableState
+) -> Iterator[Finding]:
+    key = subject.layout.commit(state.version)
+    if state.dropped and birth.dropped_millis is None:
+        yield Finding(
+            "unfinished",
+            "the table's stream is sealed, but the catalog still names it",
+            key,
+            state.version,
+            "open the table: that finishes the drop",
+        )
+    elif not state.dropped and birth.dropped_millis is not None:
+        yield Finding(
+            "damage",
+            "the catalog says that the table was dropped, but its stream is not sealed: its end "
+            "is missing",
+            subject.layout.commit(state.version + 1),
+            state.version + 1,
+        )
+
+
+def ahead(subject: Subject[StateLike, object], state: StateLike, now_millis: int) -> Finding | None:
+    """Return what is wrong with a stream's times; None when nothing is, or it was corrected.
+
+    Args:
+        subject: The stream.
+        state: Its newest state.
+        now_millis: What the clock says that is taken to be right, Unix milliseconds.
+    """
+    lead = state.effective_millis - now_millis
+    if lead < 0 or not is_far(lead):
+        return None
+    name = subject.name
+    return Finding(
+        "clock",
+        f"the newest commit is of {TimestampInstant(state.effective_millis)}, {lead // 1000} s "
+        "ahead of this machine's clock: one of the two is wrong, and reading by timestamp goes by "
+        "the one that is ahead",
+        subject.layout.commit(state.version),
+        state.version,
+        "set this machine's clock, or, if it is right, look at: lakeledger correct-clock "
+        f"{name} --dry-run",
+    )
+
+
+_AT_ONCE: Final = 16
+_BATCH: Final = 256
+
+
+@frozen
+class DataFiles:
+    """Looks at the data files of one table.
+
+    Attributes:
+        live: The table's.
+        at_snapshot: Gives the state right after a snapshot.
+        location: Its absolute URL.
+        access: Permission to open the files that the log names.
+    """
+
+    live: LiveFiles
+    at_snapshot: Callable[[int], TableState]
+    location: str
+    access: FileAccess
+
+    def problems(
+        self, state: TableState, on_progress: Callable[[int, int], None]
+    ) -> Iterator[Finding]:
+        """Yield what is wrong with the files of all snapshots that can be read.
+
+        Args:
+            state: The newest one.
+            on_progress: Told how many files were looked at, of how many.
+        """
+        files = self._reachable(state)
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="data-files") as pool:
+            done = 0
+            for some in _parts(list(files.values()), _BATCH):
+                for found in pool.map(self._problem, some):
+                    if found is not None:
+                        yield found
+                done += len(some)
+                on_progress(done, len(files))
+
+    def _reachable(self, state: TableState) -> dict[str, FileChange]:
+        """Return the files that some readable snapshot holds, by path."""
+        live = self.live
+        found = live.at_state(state)
+        newest, earliest = state.last_snapshot_id, state.earliest_snapshot_id
+        for each in state.held_snapshot_ids | {earliest}:
+            if 1 <= each < newest:
+                found = live.at_state(self.at_snapshot(each)) | found
+        if earliest < newest:
+            first = self.at_snapshot(earliest).version
+            for placed in live.snapshot_changes(earliest, newest, first, state.version):
+                if placed.change.kind == "ADD":
+                    found.setdefault(placed.change.path, placed.change)
+        for branch in state.branches.values():
+            for placed in live.branch_changes(branch, state.version):
+                if placed.change.kind == "ADD":
+                    found.setdefault(placed.change.path, placed.change)
+        return found
+
+    def _problem(self, file: FileChange) -> Finding | None:
+        """Return what is wrong with one file."""
+        url = below(self.location, file.stored_at)
+        said = self._said(file, url)
+        return None if said is None else Finding("data", said, file.path, None, FROM_BACKUP)
+
+    def _said(self, file: FileChange, url: str) -> str | None:
+        try:
+            return _difference(file, *self.access.open(url))
+        except NotFoundError:
+            return "the data file is missing"
+        except (InvalidInputError, UnsupportedError) as error:
+            return f"the data file cannot be read: {error.message}"
+
+
+def _difference(file: FileChange, filesystem: AbstractFileSystem, path: str) -> str | None:
+    """Return where a file is other than the log says.
+
+    Raises:
+        NotFoundError: It does not exist.
+        InvalidInputError: It is no Parquet file, and should be one.
+        StoreError: Its place does not answer.
+    """
+    with reading("the data file"):
+        info = filesystem.info(path)
+    if info.get("type") == "directory":
+        return "a folder stands in the data file's place"
+    said, found = file.file_size_in_bytes, info["size"]
+    if found != said:
+        return f"the data file has {found} bytes, and the log says {said}"
+    if file.format.lower() != "parquet":
+        return None
+    rows = read_footer(path, filesystem=filesystem, info=info).record_count
+    if rows != file.record_count:
+        return f"the data file has {rows} rows, and the log says {file.record_count}"
+    return None
+
+
+def _parts(files: list[FileChange], length: int) -> Iterable[list[FileChange]]:
+    return (files[start : start + length] for start in range(0, len(files), length))
+
+
+_Lines = list[tuple[int, bytes]]
+"""Versions, and the files of their commits."""
+
+
+def given_back(subject: Subject[Any, Any], patience: Patience) -> Iterator[Finding]:
+    """Write what is missing in a log and stands in its segments; yield a finding for each stretch.
+
+    Args:
+        subject: The stream.
+        patience: How long to go on where the store gives no answer.
+
+    Raises:
+        OSError: The store failed; asking again goes on.
+        StoreError: The store refuses to be written to.
+    """
+    found = extent(subject)
+    for gap in reversed(found.gaps):
+        for lines in _inside(subject, gap):
+            yield from _written(subject, lines, patience)
+    for lines in _behind(subject, found.last):
+        yield from _written(subject, lines, patience)
+
+
+def _inside(subject: Subject[Any, Any], gap: Gap) -> Iterator[_Lines]:
+    """Yield what fits of a gap, a segment after the other, the newest first."""
+    first, last = gap
+    behind = subject.store.read(subject.layout.commit(last + 1))
+    wanted = None if behind is None else _parent(subject, behind, last + 1)
+    while wanted is not None and last >= first:
+        span = segment_of(last)
+        held = _held(subject, span)
+        fitting: _Lines = []
+        for version in range(last, max(first, span[0]) - 1, -1) if held else ():
+            line = held[version - span[0]]
+            if digest(line) != wanted:
+                break
+            fitting.append((version, line))
+            wanted = _parent(subject, line, version)
+        yield fitting[::-1]
+        if len(fitting) < last - max(first, span[0]) + 1:
+            return
+        last = span[0] - 1
+
+
+def _behind(subject: Subject[Any, Any], last: int) -> Iterator[_Lines]:
+    """Yield what goes on where the log ends, a segment after the other."""
+    newest = subject.store.read(subject.layout.commit(last)) if last >= 0 else b""
+    if newest is None:
+        return
+    before = digest(newest) if newest else ""
+    while True:
+        span = segment_of(last + 1)
+        held = _held(subject, span)
+        fitting: _Lines = []
+        for version in range(last + 1, span[1] + 1) if held else ():
+            line = held[version - span[0]]
+            if _parent(subject, line, version) != before:
+                break
+            fitting.append((version, line))
+            before = digest(line)
+        yield fitting
+        if not fitting or fitting[-1][0] < span[1]:
+            return
+        last = span[1]
+
+
+def _held(subject: Subject[Any, Any], span: tuple[int, int]) -> Sequence[bytes]:
+    """Return the lines of a segment; none where there is no usable one."""
+    body = subject.store.read(subject.layout.segment(*span))
+    try:
+        return [] if body is None else read_segment(body, *span)
+    except ValueError:
+        # That it is none is told when caches are compared.
+        return []
+
+
+def _parent(subject: Subject[Any, Any], line: bytes, version: int) -> str | None:
+    """Return what a commit names as its parent, "" for none; None where it is not that commit."""
+    try:
+        commit = subject.log.codec.decode(line, subject.layout.commit(version))
+    except (DamagedLogError, UpgradeRequiredError):
+        return None
+    if commit.version != version:
+        return None
+    return "" if commit.parent is UNSET else commit.parent
+
+
+def _written(subject: Subject[Any, Any], lines: _Lines, patience: Patience) -> Iterator[Finding]:
+    """Write commits; yield what was missing, unless others had written all of them meanwhile."""
+    mine = [
+        version
+        for version, line in lines
+        if land(subject.store, LogFile(subject.layout.commit(version), line, version), patience)
+        == Committed(version)
+    ]
+    if mine:
+        said = "the commit was missing, and a segment held it"
+        if len(mine) > 1:
+            said = (
+                f"{len(mine):,} commits up to version {mine[-1]} were missing; a segment held them"
+            )
+        key = subject.layout.commit(mine[0])
+        yield Finding("damage", said, key, mine[0], "find out what removed them")
+
+
+_SIDECARS_AT_ONCE: Final = 256
+
+
+def lost_values(subject: Subject[Any, Any], last: int) -> Iterator[Finding]:
+    """Yield where values outside of the lines are gone that nobody erased, or are others.
+
+    Args:
+        subject: A stream that keeps them outside of its lines, and was verified.
+        last: Its newest commit.
+    """
+    store = subject.log.personal.store
+    named = _named(subject, last)
+    while some := list(islice(named, _SIDECARS_AT_ONCE)):
+        keys = [key for _, key, _ in some]
+        for (version, key, outside), body in zip(some, newest(store, keys), strict=True):
+            problem = "is missing" if body is None else _problem(outside, body, key)
+            if problem:
+                said = f"what version {version} says of who and why {problem}"
+                yield Finding("damage", said, key, version, FROM_BACKUP)
+    yield from _lost_columns(subject, last)
+
+
+def _lost_columns(subject: Subject[Any, Any], last: int) -> Iterator[Finding]:
+    store = subject.log.personal.store
+    known: set[str] = set()
+    for read in subject.log.reader.after(START, last) if subject.has_files else ():
+        files = commit_files(subject.store, subject.layout, read.commit)
+        keys = sorted({column_values.key_of_values(each) for each in references(files)} - known)
+        known.update(keys)
+        for key, body in zip(keys, newest(store, keys), strict=True):
+            problem = "is missing" if body is None else _column_problem(body, key)
+            if problem:
+                said = f"what version {read.commit.version} says of personal columns {problem}"
+                yield Finding("damage", said, key, read.commit.version, FROM_BACKUP)
+
+
+def _column_problem(body: bytes, key: str) -> str:
+    try:
+        kept = column_values.decode_values(body, key)
+    except DamagedLogError:
+        return "is torn"
+    is_same = all(each.digest == digest for digest, each in kept.values.items())
+    return "" if is_same else "was changed"
+
+
+def _named(subject: Subject[Any, Any], last: int) -> Iterator[tuple[int, str, Outside]]:
+    for read in subject.log.reader.after(START, last):
+        for transaction in read.commit.transactions:
+            outside = transaction.outside
+            if outside is not UNSET and (key := key_of(outside)) is not None:
+                yield read.commit.version, key, outside
+
+
+def _problem(outside: Outside, body: bytes, key: str) -> str:
+    try:
+        values = decoded(body, key)
+    except DamagedLogError:
+        return "is torn"
+    for each in FIELDS:
+        value = values.get(each)
+        if value is not None and value.digest(each) != getattr(outside, each):
+            return "was changed"
+    return ""

@@ -1,0 +1,462 @@
+"""Commit queue and committer thread of a handle.
+
+`submit` queues a pending commit and returns; the handle's committer thread takes all that are
+queued, commits them and answers each. A thread or an asyncio task waits for the answer. Exceptions
+that are raised in a waiting thread (by a signal handler, Ctrl-C or a timeout) stay in that thread:
+the commit goes on, and the exception carries a note with the commit id.
+
+Every wait uses a lock of the pending commit alone, so that a signal handler may commit on the
+handle for whose commit its thread waits.
+
+Signal handlers raise in the main thread, and other code injects exceptions only into threads that
+it knows. A worker is neither, so that what interrupts a caller never interrupts the commit that it
+waits for, nor another caller's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import copy
+import math
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from weakref import WeakSet
+
+from ledger.log.outcome import noting
+from ledger.log.personal_data import KeptTexts
+from ledger.log.request import Appended, Request
+from ledger.model.errors import StoreError
+from ledger.observing.events import warn
+from ledger.state.stream import Intent
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+LINGERS_S: Final = 0.5
+"""How long a worker waits for more before its thread ends."""
+
+LOOKS_AGAIN_S: Final = 0.01
+"""A worker that waits for a lull checks so often whether it is over."""
+
+EXIT_WAITS_S: Final = 10.0
+"""How long a process that ends waits for all its workers together."""
+
+
+class Worker:
+    """Does what it is asked in a thread of its own, again and again, as long as there is more.
+
+    Nothing here takes a lock that a signal handler could meet: a handler may ask while the thread
+    that it interrupted is asking. Work, and so its owner, is referenced only while it is to be
+    done, so that a handle which nobody references is freed at once.
+
+    Args:
+        name: What debuggers show.
+        is_late: Called where a process ends without what was asked, after it has waited.
+    """
+
+    def __init__(self, name: str, is_late: Callable[[], None] | None = None) -> None:
+        self._name = name
+        self._is_late = is_late
+        self.after_fork()
+        begin_anew_after_fork(self)
+        _workers.add(self)
+
+    def after_fork(self) -> None:
+        """Begin anew: a child has none of its parent's threads."""
+        self._asked: deque[tuple[Callable[[], bool], Callable[[], float] | None]] = deque()
+        self._running = threading.Lock()
+        self._bell = threading.Lock()
+        self._bell.acquire()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A thread stays in its process.
+        return Worker, (self._name, self._is_late)
+
+    def ask(self, work: Callable[[], bool], lull_s: Callable[[], float] | None = None) -> None:
+        """Say that there is something to do; return at once.
+
+        Args:
+            work: Does what is there; False when there was nothing. It must not raise, and is the
+                same each time.
+            lull_s: How many seconds what is there may still wait, so that nobody else waits for
+                the interpreter meanwhile; None: not at all.
+        """
+        self._asked.append((work, lull_s))
+        # Whoever is interrupted from here on leaves nothing half done: of several threads that are
+        # started, one works, each who asks sees to it that there is one, and it looks once more
+        # before it ends.
+        if not self._running.locked():
+            self._start()
+        # Last, so that who is woken does not meet the interpreter taken. Two who ring at once ring
+        # once.
+        with suppress(RuntimeError):
+            self._bell.release()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether all that was asked is done."""
+        return not self._asked
+
+    def wait(self, timeout_s: float) -> bool:
+        """Return once all that was asked is done, or False after so long."""
+        deadline = time.monotonic() + timeout_s
+        while not self.is_quiet:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.001)
+        return True
+
+    def finish(self, timeout_s: float) -> None:
+        """Do what is left where the process ends; report it if there is not time enough."""
+        if self._asked and not self._running.locked():
+            # The thread that asked was interrupted before it started one.
+            self._start()
+        if not self.wait(timeout_s) and self._is_late is not None:
+            self._is_late()
+
+    def _start(self) -> None:
+        _wait_at_exit()
+        try:
+            threading.Thread(target=self._live, name=self._name, daemon=True).start()
+        except RuntimeError:
+            # The interpreter is ending, or gives out no more threads: whoever asks does it.
+            self._live(lingers_s=0)
+
+    def _live(self, lingers_s: float = LINGERS_S) -> None:
+        while self._running.acquire(blocking=False):
+            try:
+                self._do()
+                while self._bell.acquire(timeout=lingers_s):
+                    self._do()
+            finally:
+                self._running.release()
+            if not self._asked:
+                # Whoever asks from here on finds nobody at work, and starts another thread.
+                return
+
+    def _do(self) -> None:
+        asked = len(self._asked)
+        if not asked:
+            # It was done with what was asked before.
+            return
+        work, lull_s = self._asked[0]
+        _rest(lull_s)
+        while work():
+            _rest(lull_s)
+        for _ in range(asked):
+            self._asked.popleft()
+
+
+def _rest(lull_s: Callable[[], float] | None) -> None:
+    while lull_s is not None and (pause := lull_s()) > 0:
+        time.sleep(min(pause, LOOKS_AGAIN_S))
+
+
+class Forked(Protocol):
+    """What holds something that is of one process alone."""
+
+    def after_fork(self) -> None:
+        """Let go of what belongs to threads of the parent; called in the child."""
+
+
+_workers: Final[WeakSet[Worker]] = WeakSet()
+_forked: Final[WeakSet[Forked]] = WeakSet()
+_promised: Final[list[bool]] = []
+
+
+def _wait_at_exit() -> None:
+    # With the first work, so that what the work needs is torn down later.
+    if not _promised:
+        _promised.append(True)
+        atexit.register(_finish)
+
+
+def _finish() -> None:
+    """Let what was asked be done before the process ends; for so long."""
+    deadline = time.monotonic() + EXIT_WAITS_S
+    # Again, as what one does may be to ask another for the first time.
+    while left := [each for each in list(_workers) if not each.is_quiet]:
+        for each in left:
+            each.finish(deadline - time.monotonic())
+        if time.monotonic() > deadline:
+            return
+
+
+def begin_anew_after_fork(each: Forked) -> None:
+    """Have `after_fork` called in every child, as long as somebody holds on to `each`."""
+    _forked.add(each)
+
+
+def _begin_anew() -> None:
+    for each in list(_forked):
+        each.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
+S = TypeVar("S")
+E = TypeVar("E")
+
+_CHECK_INTERVAL_S: Final = 1.0
+_LOGGER: Final = "ledger.log"
+
+
+class PendingCommit(Generic[S, E]):
+    """One transaction submitted to a committer thread, and its outcome once that is known.
+
+    Any number of threads and tasks may wait for it.
+
+    Attributes:
+        intent: The change.
+        request: Author, message and commit id.
+        kept: Author and message as written beside the log, where the stream keeps them there.
+        attempts: How often it was decided.
+        appended: The outcome, once it is in the log.
+        error: Why it is not in the log, or that this is unknown; once that is known.
+    """
+
+    __slots__ = (
+        *("_answered", "_doubt", "_listeners"),
+        *("appended", "attempts", "error", "intent", "kept", "request"),
+    )
+
+    def __init__(
+        self, intent: Intent[S, E], request: Request, kept: KeptTexts | None = None
+    ) -> None:
+        self.intent = intent
+        self.request = request
+        self.kept = kept
+        self.attempts = 0
+        self.appended: Appended[S] | None = None
+        self.error: BaseException | None = None
+        self._doubt: Exception | None = None
+        self._listeners: deque[Callable[[], object]] = deque()
+        # Held until there is an answer; an Event's lock would be held by an interrupted waiter.
+        self._answered = threading.Lock()
+        self._answered.acquire()
+
+    def wait(self, timeout_s: float | None = None) -> Appended[S]:
+        """Wait for the outcome and return it.
+
+        An exception raised in this thread meanwhile leaves the commit on its way; a note on it
+        names the commit id and the state of the commit.
+
+        Args:
+            timeout_s: Give up waiting after so many seconds; None: never.
+
+        Raises:
+            LedgerError: Nothing was committed, or the outcome is unknown (CommitUnknownError).
+            TimeoutError: There was no outcome in time; the commit goes on.
+        """
+        deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        with noting(self.request):
+            while not self._answered.acquire(
+                timeout=max(0.0, min(deadline_s - time.monotonic(), _CHECK_INTERVAL_S))
+            ):
+                # Another waiter, interrupted between these two steps, keeps the lock.
+                if self.is_answered:
+                    return self.outcome()
+                if time.monotonic() >= deadline_s:
+                    raise TimeoutError(f"commit {self.request.commit_id}: no answer in time")
+            self._answered.release()
+            return self.outcome()
+
+    def future(self) -> asyncio.Future[Appended[S]]:
+        """Return a future of the running event loop; cancelling it leaves the commit on its way."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Appended[S]] = loop.create_future()
+
+        def settle() -> None:
+            if future.done():
+                return
+            if self.error is not None:
+                future.set_exception(twin(self.error))
+            else:
+                future.set_result(self.outcome())
+
+        self._listeners.append(lambda: loop.call_soon_threadsafe(settle))
+        if self.is_answered:
+            self._call_listeners()
+        return future
+
+    def __await__(self) -> Generator[Any, None, Appended[S]]:
+        """Wait in an asyncio task, as `wait` does in a thread."""
+        with noting(self.request):
+            return (yield from self.future())
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the outcome is known."""
+        return self.appended is not None or self.error is not None
+
+    @property
+    def needs_own_commit(self) -> bool:
+        """Whether no other transaction may be in the same commit."""
+        return self.request.expect_version is not None or self.request.effective_millis is not None
+
+    def succeed(self, appended: Appended[S]) -> None:
+        """Record that it is in the log."""
+        self.request.fate.version = appended.version
+        self.appended = appended
+
+    def fail(self, error: BaseException) -> None:
+        """Record that it is not in the log, or that this is unknown."""
+        self.request.fate.error = self.error = error
+
+    def doubt(self, error: Exception | None) -> None:
+        """Keep a rejection that depends on transactions not committed yet; None: there is none."""
+        self._doubt = error
+
+    def confirm_doubt(self) -> None:
+        """Fail with the kept rejection: the transactions that it depends on are committed."""
+        if self._doubt is not None:
+            self.fail(self._doubt)
+
+    def release(self) -> None:
+        """Let every waiter return; call it once the outcome is recorded."""
+        with suppress(RuntimeError):
+            self._answered.release()
+        self._call_listeners()
+
+    def _call_listeners(self) -> None:
+        while self._listeners:
+            # Another thread may take the last one, and the loop of a listener may be closed.
+            with suppress(IndexError, RuntimeError):
+                self._listeners.popleft()()
+
+    def outcome(self) -> Appended[S]:
+        """Return the recorded outcome.
+
+        Raises:
+            LedgerError: What `fail` was given.
+        """
+        if self.error is not None:
+            raise self.error
+        if self.appended is None:
+            raise AssertionError("this pending commit has no outcome yet")
+        return self.appended
+
+
+class CommitQueue(Generic[S, E]):
+    """The pending commits of one handle and its committer thread.
+
+    The thread lives only while there is something to commit, holds the handle only that long, and
+    does not keep the interpreter from exiting. At exit the process waits `EXIT_WAITS_S` for it;
+    what is left then is logged with the commit ids.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[PendingCommit[S, E]] = deque()
+        self._taken: list[PendingCommit[S, E]] = []
+        self._committer = Worker(
+            "ledger-committer", partial(_log_unknown, self._waiting, self._taken)
+        )
+        begin_anew_after_fork(self)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a commit submitted now is decided after others that have no answer yet."""
+        return bool(self._waiting) or not all(each.is_answered for each in [*self._taken])
+
+    def submit(
+        self,
+        pending: PendingCommit[S, E],
+        commit: Callable[[Sequence[PendingCommit[S, E]]], None],
+    ) -> PendingCommit[S, E]:
+        """Queue a commit for the committer thread and return it at once.
+
+        Args:
+            pending: The commit.
+            commit: Answers all the pending commits that it is given; the same for a whole queue.
+        """
+        work = partial(self._work, commit)
+        try:
+            pending.request.fate.is_sent = True
+            self._waiting.append(pending)
+            self._committer.ask(work)
+        except BaseException:
+            # An exception raised in this thread on the way; what is queued goes on all the same.
+            self._committer.ask(work)
+            raise
+        return pending
+
+    def take(self) -> list[PendingCommit[S, E]]:
+        """Return all that are queued; only for the committer thread."""
+        taken = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        self._taken += taken
+        return taken
+
+    def _work(self, commit: Callable[[Sequence[PendingCommit[S, E]]], None]) -> bool:
+        batch = self.take()
+        if not batch:
+            return False
+        try:
+            commit(batch)
+        except BaseException as error:  # noqa: BLE001 - each waiter raises it
+            for each in self._taken:
+                if not each.is_answered:
+                    each.fail(twin(error))
+        # `commit` may have taken more.
+        answered = [*self._taken]
+        self._taken.clear()
+        for each in answered:
+            each.release()
+        return True
+
+    def after_fork(self) -> None:
+        """Start with an empty queue: what was submitted in the parent is committed there."""
+        left = [*self._taken, *self._waiting]
+        self._taken.clear()
+        self._waiting.clear()
+        for each in left:
+            if not each.is_answered:
+                each.fail(
+                    StoreError(
+                        f"this process was forked while commit {each.request.commit_id} was under "
+                        "way; its parent commits it. Look for it there"
+                    )
+                )
+            each.release()
+
+
+def _log_unknown(*queues: Collection[PendingCommit[Any, Any]]) -> None:
+    """Log which commits a process leaves behind that exits before they are answered."""
+    left = [each for queue in queues for each in [*queue] if not each.is_answered]
+    if left:
+        warn(
+            _LOGGER,
+            "commits_unknown_at_exit",
+            commit_ids=[each.request.commit_id for each in left],
+            advice="they may be in the log; look for them: lakeledger log --commit-id",
+        )
+
+
+def twin(error: BaseException) -> BaseException:
+    """Return the same error for another thread: raising one adds to its traceback.
+
+    Example:
+        >>> error = twin(ValueError("no"))
+        >>> error
+        ValueError('no')
+    """
+    try:
+        made = copy.copy(error)
+    except TypeError:
+        # Its arguments are not those that it is made of.
+        return error
+    made.__cause__ = error
+    return made

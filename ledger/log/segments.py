@@ -1,0 +1,610 @@
+"""Segments: sealed runs of commits as Parquet; a cache.
+
+`line` holds the exact bytes of the commit's file, and is all that the ledger itself reads. The
+other columns say the same once more for engines that read Parquet natively, such as Spark.
+
+A segment is a function of its commits' files. Two of them are compared by content, since Parquet's
+bytes depend on who wrote them.
+
+Nothing that a segment says is believed for its own sake. Its lines have to hash along the chain up
+to its last commit, and that one has to be the file that stands in the log: so the log itself
+vouches for every line. One that does not fit is passed over, and the log's files are read.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate, chain, islice, pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from ledger.log.codec import digest
+from ledger.log.layout import SEGMENT_LENGTH, Layout
+from ledger.model.arrow_types import numbers, texts, texts_of
+from ledger.model.parquet_limits import opened
+from ledger.observing.events import warn
+from ledger.stores import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""Commits that are longer together are not sealed: they are worth a request each."""
+
+_FORMAT_KEY: Final = b"lakeledger.segment"
+_FORMAT: Final = b"1"
+_LINE: Final = "line"
+_ORDERED: Final = ["version", "time"]
+"""Columns whose bounds lead readers to a segment."""
+_TRANSACTIONS: Final = "transactions"
+_TRANSACTION: Final = f"{_TRANSACTIONS}.list.element"
+_REPEATED: Final = [
+    f"{_TRANSACTION}.author",
+    f"{_TRANSACTION}.message",
+    f"{_TRANSACTION}.events.list.element.type",
+]
+_SLACK_BYTES: Final = 65_536
+_UNPACKED: Final = frozenset({"PLAIN", "RLE", "BIT_PACKED"})
+"""A column so encoded is as long as its file says; a dictionary may unpack to any length."""
+
+
+_UNFIT: Final = (OverflowError, UnicodeEncodeError, RecursionError)
+"""What commits raise that cannot stand in a segment, beside what decoding and Arrow raise."""
+
+
+class _Event(Struct):
+    """As much of an event as every one has."""
+
+    type: str
+
+
+class _Transaction(Struct, rename="camel"):
+    id: str
+    author: str = ""
+    message: str = ""
+    properties: dict[str, str] = {}
+    effective_time_millis: int | UnsetType = UNSET
+    events: tuple[Raw, ...] = ()
+
+
+class _Commit(Struct, rename="camel"):
+    """A commit as its columns show it."""
+
+    version: int
+    time_millis: int
+    transactions: tuple[_Transaction, ...]
+
+
+_COMMITS: Final = msgspec.json.Decoder(_Commit)
+_FRONT: Final = b'{"type":"'
+_EVENTS: Final = msgspec.json.Decoder(_Event)
+
+
+def segment_of(version: int) -> tuple[int, int]:
+    """Return the first and last version of the segment that holds a commit; version 0 in the first.
+
+    Example:
+        >>> segment_of(0), segment_of(800), segment_of(801)
+        ((0, 800), (0, 800), (801, 1600))
+    """
+    number = max(version - 1, 0) // SEGMENT_LENGTH
+    return number * SEGMENT_LENGTH + (number > 0), (number + 1) * SEGMENT_LENGTH
+
+
+def stretches(first: int, last: int | None) -> Iterator[tuple[int, int]]:
+    """Yield the parts of the versions `first` to `last` that lie in one segment each; None: no end.
+
+    Example:
+        >>> list(stretches(700, 1700))
+        [(700, 800), (801, 1600), (1601, 1700)]
+    """
+    while last is None or first <= last:
+        _, end = segment_of(first)
+        yield first, end if last is None else min(end, last)
+        first = end + 1
+
+
+def write_segment(lines: Sequence[bytes]) -> bytes:
+    """Return the segment of commits, given as the bytes of their files.
+
+    Raises:
+        ValueError: They are no commits, or hold what Parquet has no room for.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        table = SegmentColumns(lines).table()
+        sink = pa.BufferOutputStream()
+        parquet.write_table(
+            table,
+            sink,
+            row_group_size=len(lines),
+            compression="zstd",
+            use_dictionary=_REPEATED,
+            write_statistics=_ORDERED,
+            write_page_checksum=True,
+        )
+    except (msgspec.DecodeError, pa.ArrowException, *_UNFIT) as error:
+        raise ValueError(f"the commits cannot stand in a segment: {error}") from error
+    return bytes(sink.getvalue())
+
+
+def read_segment(body: bytes, first: int, last: int) -> list[bytes]:
+    """Return the files of the commits `first` to `last` that a segment holds.
+
+    Whether they are the log's is for the caller to find out.
+
+    Raises:
+        ValueError: The bytes are no segment of these commits.
+    """
+    import pyarrow as pa
+
+    try:
+        file = opened(body, "the segment", [_LINE])
+        _check(file.arrow, last - first + 1)
+        column = file.table().column(_LINE)
+        # Bytes that are no text are the log's to judge; a cast would load Arrow's functions.
+        lines = [chunk.view(pa.binary()) for chunk in column.chunks]
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise ValueError(f"it is no Parquet file of commits: {error}") from error
+    if len(column) != last - first + 1 or column.null_count or column.nbytes > _most(len(column)):
+        raise ValueError("it lacks commits, or they are too long")
+    return [line for chunk in lines for line in _cut(chunk)]
+
+
+def _most(count: int) -> int:
+    """Return how many bytes so many lines may have in Arrow, where each of them says its end."""
+    return MOST_BYTES + 8 * count
+
+
+def _cut(chunk: pa.Array) -> list[bytes]:
+    """Return the texts of an array without nulls: a third of the time that Arrow takes to."""
+    _, ends, text = chunk.buffers()
+    if not len(chunk) or text is None:
+        return [b""] * len(chunk)
+    places = memoryview(ends)[: 4 * (chunk.offset + len(chunk) + 1)].cast("i")[chunk.offset :]
+    body = text.to_pybytes()
+    return [body[begin:end] for begin, end in pairwise(places)]
+
+
+def is_same_segment(made: bytes, body: bytes) -> bool:
+    """Return whether bytes are a segment with the content of another, whatever library wrote them.
+
+    Args:
+        made: A segment that `write_segment` returned.
+        body: Any bytes.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    if body == made:
+        return True
+    mine = parquet.ParquetFile(pa.BufferReader(made))
+    try:
+        file = opened(body, "the segment")
+        _check(file.arrow, mine.metadata.num_rows)
+        return (
+            _is_as_small(file.arrow, mine)
+            and _bounds(file.arrow) == _bounds(mine)
+            # Other libraries name the elements of lists differently.
+            and file.table().cast(_schema()).equals(mine.read(use_threads=False))
+        )
+    except (ValueError, OverflowError, pa.ArrowException, OSError):
+        return False
+
+
+def _is_as_small(theirs: Any, mine: Any) -> bool:
+    """Return whether the columns of a file have a segment's length, before any of them is read.
+
+    No text is longer than the lines that it is part of; a number has eight bytes, and a text's
+    length fewer.
+    """
+    columns, right = _columns(theirs), _columns(mine)
+    longest = right[_LINE].total_uncompressed_size
+    return columns.keys() == right.keys() and all(
+        column.num_values == right[name].num_values
+        and column.total_uncompressed_size <= 2 * (8 * column.num_values + longest) + _SLACK_BYTES
+        for name, column in columns.items()
+    )
+
+
+def _columns(file: Any) -> dict[str, Any]:
+    group = file.metadata.row_group(0)
+    return {each.path_in_schema: each for each in map(group.column, range(group.num_columns))}
+
+
+def _bounds(file: Any) -> list[tuple[Any, Any]]:
+    """Return what a file says of the columns that readers choose segments by."""
+    group = file.metadata.row_group(0)
+    columns = (group.column(index) for index in range(group.num_columns))
+    found = [each.statistics for each in columns if each.path_in_schema in _ORDERED]
+    return [(each.min, each.max) if each is not None else (None, None) for each in found]
+
+
+def _check(file: Any, count: int) -> None:
+    """Look at what the file says of itself, before any row is read: bytes can unpack to gigabytes.
+
+    Raises:
+        ValueError: It is no segment of so many commits.
+    """
+    metadata = file.metadata
+    if (metadata.metadata or {}).get(_FORMAT_KEY) != _FORMAT:
+        raise ValueError("it does not say that it is a segment of a format known here")
+    if metadata.num_rows != count:
+        raise ValueError(f"it holds {metadata.num_rows} commits and not {count}")
+    if metadata.num_row_groups != 1 or metadata.row_group(0).num_rows != count:
+        raise ValueError("it is not of one row group")
+    group = metadata.row_group(0)
+    columns = [group.column(index) for index in range(group.num_columns)]
+    lines = [each for each in columns if each.path_in_schema == _LINE]
+    if len(lines) != 1 or not set(lines[0].encodings) <= _UNPACKED:
+        raise ValueError("it has no plain column of lines")
+    if sum(each.total_uncompressed_size for each in columns) > 3 * MOST_BYTES:
+        raise ValueError(f"it says that it unpacks to more than {3 * MOST_BYTES} bytes")
+
+
+@lru_cache(maxsize=1)
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    text, moment = pa.string(), pa.timestamp("ms", tz="UTC")
+    event = pa.struct(
+        [pa.field("type", text, nullable=False), pa.field("event", text, nullable=False)]
+    )
+    transaction = pa.struct(
+        [
+            pa.field("id", text, nullable=False),
+            pa.field("author", text, nullable=False),
+            pa.field("message", text, nullable=False),
+            pa.field("properties", pa.map_(text, text), nullable=False),
+            pa.field("effective_time", moment, nullable=False),
+            pa.field(
+                "events", pa.list_(pa.field("element", event, nullable=False)), nullable=False
+            ),
+        ]
+    )
+    transactions = pa.list_(pa.field("element", transaction, nullable=False))
+    return pa.schema(
+        [
+            pa.field("version", pa.int64(), nullable=False),
+            pa.field("time", moment, nullable=False),
+            pa.field(_TRANSACTIONS, transactions, nullable=False),
+            pa.field(_LINE, text, nullable=False),
+        ],
+        {_FORMAT_KEY: _FORMAT},
+    )
+
+
+def _type_of(event: bytes) -> str:
+    """Return an event's type, which stands first where lakeledger wrote it."""
+    if event.startswith(_FRONT):
+        text = event[len(_FRONT) : event.find(b'"', len(_FRONT))]
+        if b"\\" not in text:
+            return text.decode()
+    return _EVENTS.decode(event).type
+
+
+class SegmentColumns:
+    """The columns of a segment, flat: a list a leaf, and where each row's part of it begins."""
+
+    def __init__(self, lines: Sequence[bytes]) -> None:
+        """Take the columns from commits, given as the bytes of their files.
+
+        Raises:
+            msgspec.DecodeError: One is no commit.
+            RecursionError: One nests too deep.
+        """
+        commits = [*map(_COMMITS.decode, lines)]
+        transactions = [one for each in commits for one in each.transactions]
+        properties = [each.properties for each in transactions]
+        self.lines = lines
+        self.versions = [each.version for each in commits]
+        self.times = [each.time_millis for each in commits]
+        self.transaction_starts = _starts(len(each.transactions) for each in commits)
+        self.ids = [each.id for each in transactions]
+        self.authors = [each.author for each in transactions]
+        self.messages = [each.message for each in transactions]
+        self.property_starts = _starts(map(len, properties))
+        self.property_keys = [*chain.from_iterable(properties)]
+        self.property_values = [*chain.from_iterable(map(dict.values, properties))]
+        self.effective_times = [
+            each.time_millis if one.effective_time_millis is UNSET else one.effective_time_millis
+            for each in commits
+            for one in each.transactions
+        ]
+        self.event_starts = _starts(len(each.events) for each in transactions)
+        self.events = [bytes(event) for each in transactions for event in each.events]
+        self.types = [*map(_type_of, self.events)]
+
+    def table(self) -> pa.Table:
+        """Return them as an Arrow table.
+
+        Raises:
+            pa.ArrowException: A commit is no text, or holds what Parquet has no room for.
+            OverflowError: A number is too great.
+            UnicodeEncodeError: What was read of a commit is no text.
+        """
+        import pyarrow as pa
+
+        schema = _schema()
+        transaction = schema.field(_TRANSACTIONS).type.value_type
+        moment = schema.field("time").type
+        event = transaction.field("events").type.value_type
+        starts = pa.int32()
+        events = pa.StructArray.from_arrays(
+            # They are checked to be text; Spark shows them as that.
+            [texts(self.types), texts_of(self.events)],
+            fields=list(event),
+        )
+        arrays = [
+            texts(self.ids),
+            texts(self.authors),
+            texts(self.messages),
+            pa.MapArray.from_arrays(
+                numbers(self.property_starts, starts),
+                texts(self.property_keys),
+                texts(self.property_values),
+            ),
+            numbers(self.effective_times, moment),
+            pa.ListArray.from_arrays(
+                numbers(self.event_starts, starts),
+                events,
+                type=transaction.field("events").type,
+            ),
+        ]
+        transactions = pa.ListArray.from_arrays(
+            numbers(self.transaction_starts, starts),
+            pa.StructArray.from_arrays(arrays, fields=list(transaction)),
+            type=schema.field(_TRANSACTIONS).type,
+        )
+        columns = [
+            numbers(self.versions, pa.int64()),
+            numbers(self.times, moment),
+            transactions,
+            texts_of(self.lines),
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _starts(counts: Iterable[int]) -> list[int]:
+    """Return where lists begin, and where the last one ends, given how long they are."""
+    return [*accumulate(counts, initial=0)]
+
+
+class Lines:
+    """Keeps the files of a segment's commits from its first one on, without a gap.
+
+    So whoever completes a segment has nothing to read, which on an object store takes seconds.
+
+    Example:
+        >>> lines = Lines()
+        >>> for version in range(800, 803):
+        ...     if lines.wants(version):
+        ...         lines.take(version, b"%d" % version)
+        >>> lines.of(801, 802), lines.of(0, 800)
+        ([b'801', b'802'], None)
+    """
+
+    def __init__(self) -> None:
+        self._first = 0
+        self._bodies: list[bytes] = []
+        self._size = 0
+
+    def wants(self, version: int) -> bool:
+        """Whether a commit begins a segment, or follows those that are kept."""
+        follows = bool(self._bodies) and version == self._first + len(self._bodies)
+        return follows or version == segment_of(version)[0]
+
+    def take(self, version: int, body: bytes) -> None:
+        """Keep the file of a commit that is wanted."""
+        if version == segment_of(version)[0]:
+            self._first, self._bodies, self._size = version, [], 0
+        self._bodies.append(body)
+        self._size += len(body)
+        if self._size > MOST_BYTES:
+            # Its segment will not be sealed, so that nothing of it is needed.
+            self._bodies = []
+
+    def of(self, first: int, last: int) -> Sequence[bytes] | None:
+        """Return the files of a segment's commits; None unless all are here."""
+        if first != self._first or last >= first + len(self._bodies):
+            return None
+        return self._bodies[: last + 1 - first]
+
+
+AHEAD: Final = 16
+"""So many segments are asked for at a time."""
+
+WORTH: Final = 200
+"""Of a segment of which fewer commits are wanted, the log's own files are read."""
+
+_LOGGER = "ledger.log"
+
+
+class Vouched(NamedTuple):
+    """The files of commits one after the other, for which the log vouches.
+
+    Attributes:
+        bodies: Their bytes.
+        digests: The digest of each.
+    """
+
+    bodies: Sequence[bytes]
+    digests: Sequence[str]
+
+    def part(self, begin: int, count: int) -> Vouched:
+        """Return so many of them."""
+        end = begin + count
+        return Vouched(self.bodies[begin:end], self.digests[begin:end])
+
+
+class _Link(Struct):
+    """As much of a commit as its place in the chain."""
+
+    parent: str = ""
+
+
+_LINKS: Final = msgspec.json.Decoder(_Link)
+_PARENT: Final = b'"parent":"%s"'
+_HEAD: Final = 192
+"""Within so many bytes a commit's line says its parent: only numbers stand before."""
+
+
+class Segments:
+    """One stream's segments.
+
+    Args:
+        store: Where they are.
+        layout: Under which keys.
+    """
+
+    def __init__(self, store: Store, layout: Layout) -> None:
+        self._store = store
+        self._layout = layout
+        self._asked = 0
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the log's files are cheap to read."""
+        return self._store.is_near
+
+    def save(self, version: int, lines: Sequence[bytes] | None = None) -> None:
+        """Keep the segment that ends at a checkpoint's version, if one does.
+
+        Where each file is a request, only one whose commits are at hand: its writer would be held
+        up for seconds. Maintenance makes the others.
+
+        Args:
+            version: The checkpoint's version.
+            lines: The files of the segment's commits, where they are at hand.
+
+        Raises:
+            OSError: It could not be kept; that harms nothing.
+        """
+        span = segment_of(version)
+        if span[1] != version or (lines is None and not self.is_near):
+            return
+        body = self.made(*span) if lines is None else self._of(span, lines)
+        if body is not None:
+            self._store.replace(self._key(span), body)
+
+    def made(self, first: int, last: int) -> bytes | None:
+        """Return the segment of the commits `first` to `last` as the log's files make it.
+
+        None where there is to be none: they are too long together, or do not fit together.
+        """
+        lines: list[bytes] = []
+        size = 0
+        for line in self._store.read_many(self._layout.commits(range(first, last + 1))):
+            if line is None:
+                return None
+            lines.append(line)
+            size += len(line)
+            if size > MOST_BYTES:
+                return None
+        return self._of((first, last), lines)
+
+    def _of(self, span: tuple[int, int], lines: Sequence[bytes]) -> bytes | None:
+        try:
+            _chained(lines, lines[-1])
+            return write_segment(lines)
+        except ValueError as error:
+            # Whoever reads the damaged commit is told.
+            warn(_LOGGER, "segment_skipped", file=self._key(span), error=str(error))
+            return None
+
+    def read(self, wanted: Sequence[tuple[int, int]]) -> Iterator[Vouched | None]:
+        """Yield for each stretch of versions its commits, or None: read the log's files.
+
+        Args:
+            wanted: Stretches that lie in one segment each, in order. Those that are short are not
+                looked for.
+        """
+        asked = [segment_of(last) for first, last in wanted if last - first + 1 >= WORTH]
+        if not self._pays(len(asked)):
+            yield from (None for _ in wanted)
+            return
+        keys = (key for each in asked for key in (self._layout.commit(each[1]), self._key(each)))
+        bodies = self._store.read_many(list(keys))
+        is_beyond = False
+        for first, last in wanted:
+            if is_beyond or last - first + 1 < WORTH:
+                yield None
+                continue
+            vouching = next(bodies)
+            # The first segment that is not complete is the last one that the log has.
+            is_beyond = vouching is None
+            body = None if vouching is None else next(bodies)
+            found = None if body is None else self._vouched(segment_of(last), body, vouching)
+            begin = first - segment_of(last)[0]
+            yield None if found is None else found.part(begin, last - first + 1)
+
+    def _pays(self, count: int) -> bool:
+        """Whether so many segments are cheaper to read than the log's files.
+
+        Small files of a local disk are cheap, and loading Parquet's library takes as long as
+        reading ten thousand of them: whoever asks again and again has asked for as many.
+        """
+        is_loaded = "pyarrow" in sys.modules
+        self._asked += count
+        return count > 0 and (is_loaded or self._asked >= AHEAD or not self.is_near)
+
+    def _key(self, span: tuple[int, int]) -> str:
+        return self._layout.segment(*span)
+
+    def _vouched(
+        self, span: tuple[int, int], body: bytes, vouching: bytes | None
+    ) -> Vouched | None:
+        """Return a segment's commits if the commit that stands at its end vouches for them."""
+        try:
+            return _chained(read_segment(body, *span), vouching)
+        except ValueError as error:
+            warn(
+                _LOGGER,
+                "segment_passed_over",
+                file=self._key(span),
+                error=str(error),
+                advice="make it again with: lakeledger verify --repair",
+            )
+            return None
+
+
+def _chained(bodies: Sequence[bytes], vouching: bytes | None) -> Vouched:
+    """Return commits' files with their digests.
+
+    Raises:
+        ValueError: The last is another than the one that vouches for all, or one does not name the
+            one before it.
+    """
+    if bodies[-1] != vouching:
+        raise ValueError("it ends with another commit than the log has there")
+    digests = [*map(digest, bodies)]
+    place = 0
+    for body, before in zip(islice(bodies, 1, None), digests, strict=False):
+        parent = _PARENT % before.encode()
+        # It stands where it stood in the line before, unless a number has one more digit.
+        if not body.startswith(parent, place):
+            place = body.find(parent, 0, _HEAD)
+            if place < 0:
+                _refuse_other_parent(body, before)
+    return Vouched(bodies, digests)
+
+
+def _refuse_other_parent(body: bytes, before: str) -> None:
+    """Check that a commit names the one before it, wherever in its line it does.
+
+    Raises:
+        ValueError: It names another, or is no commit.
+    """
+    try:
+        parent = _LINKS.decode(body).parent
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(f"it holds something that is no commit: {error}") from error
+    if parent != before:
+        raise ValueError("its commits do not follow one another")

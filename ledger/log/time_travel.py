@@ -1,0 +1,188 @@
+"""Time travel: the state at a version or a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from msgspec import UNSET
+
+from ledger.events.commit import Commit
+from ledger.log.checkpoints import Head
+from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.log.replay import START, Position, Read
+from ledger.log.segments import segment_of
+from ledger.log.stream_log import StreamLog
+from ledger.model.errors import NotFoundError
+from ledger.model.instant import ClockCorrection, true_millis
+from ledger.state.stream import StateLike
+
+S = TypeVar("S", bound=StateLike)
+E = TypeVar("E")
+
+
+def effective_millis(commit: Commit[Any], corrections: Sequence[ClockCorrection] = ()) -> int:
+    """Return when a commit took effect: its last transaction's effective time, or its own.
+
+    Args:
+        commit: The commit.
+        corrections: What a state says of clocks that were ahead; none: as the commit says itself.
+    """
+    imported = commit.transactions[-1].effective_time_millis
+    said = commit.time_millis if imported is UNSET else int(imported)
+    return true_millis(corrections, commit.version, said)
+
+
+def head_state(log: StreamLog[S, E]) -> S:
+    """Return the newest state known.
+
+    Raises:
+        NotFoundError: The stream has no version 0.
+    """
+    head = log.head
+    if head is None:
+        raise NotFoundError(f"{log.store.url}/{log.layout.root} holds no stream")
+    return head.state
+
+
+def at_version(log: StreamLog[S, E], version: int) -> S:
+    """Return the state right after a commit.
+
+    Raises:
+        NotFoundError: The stream does not have that version.
+    """
+    newest = head_state(log)
+    if version == newest.version:
+        return newest
+    if not 0 <= version < newest.version:
+        raise NotFoundError(f"version {version} does not exist; there are 0 to {newest.version}")
+    start = log.checkpoints.nearest(version)
+    if start is None or start.state.version < version:
+        start = _folded_while(log, start, lambda commit: commit.version <= version)
+        log.checkpoints.remember(start)
+    return start.state
+
+
+def at_timestamp(log: StreamLog[S, E], timestamp_millis: int) -> S:
+    """Return the state that was current at a time: of the last commit effective by then.
+
+    Where a clock was ahead, what the newest state knows of it counts, not what commits say.
+
+    Raises:
+        NotFoundError: The stream begins later.
+    """
+    newest = head_state(log)
+    if newest.effective_millis <= timestamp_millis:
+        return newest
+    known = newest.corrections
+    begun = effective_millis(log.commit_at(0), known)
+    if begun > timestamp_millis:
+        raise NotFoundError(
+            f"nothing was there at {_said(timestamp_millis)}; version 0 is of {_said(begun)}"
+        )
+    return last_while(
+        log,
+        lambda state: true_millis(known, state.version, state.effective_millis) <= timestamp_millis,
+        lambda commit: effective_millis(commit, known) <= timestamp_millis,
+    )
+
+
+_DAY_MILLIS = 86_400_000
+
+
+def _said(millis: int) -> str:
+    try:
+        moment = datetime.fromtimestamp(millis / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{millis} (Unix milliseconds)"
+    if millis % _DAY_MILLIS == _DAY_MILLIS - 1:
+        # A day means its end.
+        return f"the end of {moment.date().isoformat()} UTC"
+    return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
+
+
+def last_while(
+    log: StreamLog[S, E], state_fits: Callable[[S], bool], commit_fits: Callable[[Commit[E]], bool]
+) -> S:
+    """Return the state after the last commit that fits.
+
+    Both conditions hold for a prefix of the stream and fail after it; version 0 fits.
+    """
+    return _folded_while(log, last_checkpoint_while(log, state_fits), commit_fits).state
+
+
+def last_checkpoint_while(log: StreamLog[S, E], state_fits: Callable[[S], bool]) -> Head[S] | None:
+    """Return the last checkpoint whose state fits; None when the first does not.
+
+    The condition holds for a prefix of the stream and fails after it. It is asked of no more of a
+    state than `Stream.decode_outline` says.
+    """
+    low, high = 0, head_state(log).version // CHECKPOINT_INTERVAL
+    found: S | None = None
+    stride = 1
+    while low < high:
+        # What is asked for is recent mostly: go back from the end, further each time.
+        middle = high - high % stride if found is None else _roundest(low, high)
+        if middle <= low:
+            middle = _roundest(low, high)
+        near = log.checkpoints.outline_at_or_before(middle * CHECKPOINT_INTERVAL)
+        if near is None or state_fits(near):
+            found, low = near or found, middle
+        else:
+            high, stride = min(middle, near.version // CHECKPOINT_INTERVAL) - 1, stride * 4
+    # One that can be searched by and not be read is passed over: those before it fit, too.
+    return None if found is None else log.checkpoints.at_or_before(found.version)
+
+
+def _roundest(low: int, high: int) -> int:
+    """Return the number after `low` and up to `high` that most powers of two divide.
+
+    Searches that go by it halve what is left, and meet the same few numbers again and again.
+
+    Example:
+        >>> _roundest(0, 100), _roundest(64, 100), _roundest(98, 99)
+        (64, 96, 99)
+    """
+    while high & (high - 1) > low:
+        high &= high - 1
+    return high
+
+
+def _folded_while(
+    log: StreamLog[S, E], start: Head[S] | None, fits: Callable[[Commit[E]], bool]
+) -> Head[S]:
+    builder, digest = log.stream.builder(start.state if start else None), _position(start).digest
+    for read in onward(log, start):
+        if not fits(read.commit):
+            break
+        log.fold(builder, read.commit)
+        digest = read.digest
+    return Head(builder.freeze(), digest)
+
+
+def onward(log: StreamLog[S, E], start: Head[S] | None) -> Iterator[Read[E]]:
+    """Yield the commits after a checkpoint, up to the newest; None: from version 0 on.
+
+    For whoever looks for one that comes before the next checkpoint, as nearly all do. So nothing
+    is read ahead of that one, or where each file is a request, of the segment's end.
+    """
+    position, newest = _position(start), head_state(log).version
+    near = _end_of_interval if log.segments.is_near else _end_of_segment
+    for read in log.warm_reader.after(position, min(near(position.version + 1), newest)):
+        position = Position(read.commit.version, read.digest)
+        yield read
+    if position.version < newest:
+        yield from log.warm_reader.after(position, newest)
+
+
+def _position(start: Head[Any] | None) -> Position:
+    return Position(start.state.version, start.digest) if start else START
+
+
+def _end_of_interval(version: int) -> int:
+    return version + -version % CHECKPOINT_INTERVAL
+
+
+def _end_of_segment(version: int) -> int:
+    return segment_of(version)[1]

@@ -1,0 +1,339 @@
+"""Partition specs and sort orders in Iceberg's own JSON.
+
+Attributes stand in Java's order of keys. A key that a class does not have is rejected; readers of
+files by other writers remove such keys first. Paimon's partition keys are the spec whose
+transforms are all identity.
+
+Source: the Iceberg table specification, "Partitioning", "Sorting" and appendix C.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, Final, Literal, overload
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import force_setattr, replace
+
+from ledger.model.errors import InvalidInputError, NotFoundError, UnsupportedError
+from ledger.model.iceberg_objects import Int
+from ledger.model.lazy_values import decoded
+
+FIRST_PARTITION_FIELD_ID = 1000
+UNSORTED_ID = 0
+NO_ID = -1
+"""Stands for a field id that was left out and for "the last one added" in updates."""
+
+Direction = Literal["asc", "desc"]
+NullOrder = Literal["nulls-first", "nulls-last"]
+
+_KNOWN = re.compile(
+    r"identity|void|year|month|day|hour|(bucket|truncate)\[([0-9]{1,10})\]", re.IGNORECASE
+)
+_RECORDED = re.compile(r"identity|void|year|month|day|hour|(bucket|truncate)\[[1-9][0-9]*\]")
+
+
+@lru_cache
+def normal_transform(text: str) -> str:
+    """Return a known transform in lower case, and any other as it is.
+
+    Raises:
+        InvalidInputError: It has a width or a number of buckets of 0.
+
+    Example:
+        >>> normal_transform("BUCKET[4]"), normal_transform("zOrder[4]")
+        ('bucket[4]', 'zOrder[4]')
+    """
+    if not (found := _KNOWN.fullmatch(text)):
+        return text
+    if found[2] and not int(found[2]):
+        raise InvalidInputError(f"transform {text}: the number is at least 1")
+    return text.lower()
+
+
+class _Field(
+    Struct,
+    frozen=True,
+    rename="kebab",
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    forbid_unknown_fields=True,
+    gc=False,
+):
+    """A field of a partition spec or a sort order."""
+
+
+class _Layout(Struct, frozen=True, rename="kebab", forbid_unknown_fields=True, gc=False):
+    """A partition spec or a sort order, with every key in its JSON."""
+
+
+class PartitionField(_Field, frozen=True):
+    """One field of a partition spec.
+
+    Attributes:
+        name: Its name, which stands in paths.
+        transform: `identity`, `bucket[N]`, `truncate[W]`, `year`, `month`, `day`, `hour`, `void`,
+            or one that nobody knows yet, kept as it is.
+        source_id: The column that the value derives from; `NO_ID` if there are many.
+        source_ids: The columns of a transform of many arguments.
+        field_id: Its own id, from 1000; `NO_ID` until a spec numbers it.
+    """
+
+    name: str
+    transform: str
+    source_id: Int = NO_ID
+    source_ids: tuple[Int, ...] = ()
+    field_id: Int = NO_ID
+
+    def __post_init__(self) -> None:
+        _normalise(self)
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The ids of all columns that the value derives from."""
+        return _sources(self)
+
+
+class PartitionSpec(_Layout, frozen=True):
+    """How files are laid out; a file names the spec that it was written with.
+
+    Fields without any ids, as old version 1 tables have them, are numbered by position.
+
+    Example:
+        >>> PartitionSpec(0, (PartitionField("day", "day", 1),)).fields[0].field_id
+        1000
+    """
+
+    spec_id: Int
+    fields: tuple[PartitionField, ...] = ()
+
+    def __post_init__(self) -> None:
+        missing = [each for each in self.fields if each.field_id == NO_ID]
+        if missing and len(missing) < len(self.fields):
+            raise InvalidInputError("either all partition fields have a field-id or none has")
+        if missing:
+            force_setattr(self, "fields", numbered(self.fields))
+
+    @property
+    def last_field_id(self) -> int:
+        """The highest id of its fields; 999 without fields."""
+        ids = (each.field_id for each in self.fields)
+        return max(ids, default=FIRST_PARTITION_FIELD_ID - 1)
+
+
+class SortField(_Field, frozen=True, kw_only=True):
+    """One field of a sort order; `source_id` and `source_ids` are as in `PartitionField`."""
+
+    transform: str
+    source_id: Int = NO_ID
+    source_ids: tuple[Int, ...] = ()
+    direction: Direction
+    null_order: NullOrder
+
+    def __post_init__(self) -> None:
+        _normalise(self)
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The ids of all columns that the value derives from."""
+        return _sources(self)
+
+
+class SortOrder(_Layout, frozen=True):
+    """How rows are ordered inside files; order 0 is the unsorted one and has no fields."""
+
+    order_id: Int
+    fields: tuple[SortField, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.order_id == UNSORTED_ID) != (not self.fields):
+            raise InvalidInputError("sort order 0 is the one without fields, and no other is")
+
+
+def numbered(fields: tuple[PartitionField, ...]) -> tuple[PartitionField, ...]:
+    """Return partition fields with ids by position, from 1000."""
+    return tuple(
+        replace(each, field_id=FIRST_PARTITION_FIELD_ID + position)
+        for position, each in enumerate(fields)
+    )
+
+
+def same_spec(one: PartitionSpec, other: PartitionSpec) -> bool:
+    """Return whether two specs lay files out alike: fields equal but for their ids."""
+    return _layout(one) == _layout(other)
+
+
+def _layout(spec: PartitionSpec) -> list[tuple[tuple[int, ...], str, str]]:
+    return [(each.sources, each.name, each.transform) for each in spec.fields]
+
+
+def _sources(field: PartitionField | SortField) -> tuple[int, ...]:
+    return field.source_ids or (field.source_id,)
+
+
+def _normalise(field: PartitionField | SortField) -> None:
+    transform = normal_transform(field.transform)
+    if transform != field.transform:
+        force_setattr(field, "transform", transform)
+    if len(field.source_ids) == 1:
+        force_setattr(field, "source_id", field.source_ids[0])
+        force_setattr(field, "source_ids", ())
+    if field.source_id == NO_ID and not field.source_ids:
+        raise InvalidInputError("a field needs a source-id, or source-ids for many arguments")
+
+
+def check_ledger_fields(fields: Sequence[PartitionField | SortField], parent: str) -> None:
+    """Check the fields of a spec or an order that the ledger records.
+
+    Args:
+        fields: The fields.
+        parent: The spec or the order with its id, for the message.
+
+    Raises:
+        UnsupportedError: A field derives from many columns.
+        InvalidInputError: The specification has no such transform, or a field has no id.
+    """
+    for field in fields:
+        if len(field.sources) != 1:
+            name = f"field {field.name}" if isinstance(field, PartitionField) else "a field"
+            raise UnsupportedError(
+                f"{name} of {parent} derives from {len(field.sources)} columns, and the ledger "
+                "knows fields of one"
+            )
+        if isinstance(field, PartitionField) and field.field_id == NO_ID:
+            raise InvalidInputError(
+                f"field {field.name} of {parent} has no field-id; an event says every id"
+            )
+        if not _RECORDED.fullmatch(field.transform):
+            raise InvalidInputError(
+                f"transform {field.transform!r} of {parent} is none of identity, void, year, "
+                "month, day, hour, bucket[N], truncate[W]"
+            )
+
+
+class _Numbered(Struct, frozen=True, rename="kebab", gc=False):
+    spec_id: int
+
+
+_SPEC_DECODER: Final = msgspec.json.Decoder(PartitionSpec)
+_NUMBERS_DECODER: Final = msgspec.json.Decoder(list[_Numbered])
+_NO_SPEC: Final = "a partition spec that is none"
+
+
+def _numbers_of(specs: Sequence[PartitionSpec | Raw]) -> list[int]:
+    # All at once: of a hundred, each takes longer to begin with than to read.
+    late = b",".join(each for each in specs if isinstance(each, Raw))
+    found = decoded(_NUMBERS_DECODER, b"[%b]" % late, _NO_SPEC)
+    read = iter(found)
+    return [next(read).spec_id if isinstance(each, Raw) else each.spec_id for each in specs]
+
+
+class Specs(Sequence[PartitionSpec]):
+    """Some specs, each decoded when somebody looks at it; equal to the tuple of them.
+
+    A table has as many as it ever had layouts, and a commit uses one.
+
+    Args:
+        found: Each, or its JSON. One that is none is a `DamagedLogError` when it is looked at.
+
+    Example:
+        >>> Specs([Raw(b'{"spec-id": 7}')]).of_id(7)
+        PartitionSpec(spec_id=7, fields=())
+    """
+
+    __slots__ = ("_found", "_places", "_whole")
+
+    def __init__(self, found: Iterable[PartitionSpec | Raw]) -> None:
+        self._found: list[PartitionSpec | Raw] = [*found]
+        self._whole: tuple[PartitionSpec, ...] | None = None
+        self._places: dict[int, int] | None = None
+
+    @overload
+    def __getitem__(self, place: int) -> PartitionSpec: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[PartitionSpec, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> PartitionSpec | tuple[PartitionSpec, ...]:
+        if isinstance(place, slice):
+            return tuple(self[each] for each in range(*place.indices(len(self))))
+        found = self._found[place]
+        if isinstance(found, Raw):
+            found = self._found[place] = decoded(_SPEC_DECODER, found, _NO_SPEC)
+        return found
+
+    def __iter__(self) -> Iterator[PartitionSpec]:
+        if self._whole is None:
+            self._whole = tuple(map(self.__getitem__, range(len(self._found))))
+        return iter(self._whole)
+
+    def of_id(self, spec_id: int) -> PartitionSpec | None:
+        """Return the one of an id; None where there is none."""
+        if self._places is None:
+            self._places = {each: at for at, each in enumerate(_numbers_of(self._found))}
+        place = self._places.get(spec_id)
+        return None if place is None else self[place]
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __add__(self, more: tuple[PartitionSpec, ...]) -> SomeSpecs:
+        if self._whole is not None:
+            return (*self._whole, *more)
+        joined = Specs((*self._found, *more))
+        if self._places is not None:
+            # Several changes of layout in a row look through the older ones once.
+            there = enumerate(more, len(self._found))
+            joined._places = {**self._places, **{each.spec_id: at for at, each in there}}
+        return joined
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == (tuple(other) if isinstance(other, Specs) else other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (tuple(self),)
+
+
+SomeSpecs = tuple[PartitionSpec, ...] | Specs
+"""A table's specs, decoded or not."""
+
+
+def spec_of_id(specs: SomeSpecs, spec_id: int) -> PartitionSpec | None:
+    """Return the spec of an id among a table's; None where there is none.
+
+    Example:
+        >>> spec_of_id((PartitionSpec(0), PartitionSpec(3)), 3)
+        PartitionSpec(spec_id=3, fields=())
+    """
+    # They are numbered as they come, so that of many none but this one has to be looked at.
+    if 0 <= spec_id < len(specs) and specs[spec_id].spec_id == spec_id:
+        return specs[spec_id]
+    if isinstance(specs, Specs):
+        return specs.of_id(spec_id)
+    return next((each for each in specs if each.spec_id == spec_id), None)
+
+
+def spec_by_id(specs: SomeSpecs, spec_id: int) -> PartitionSpec:
+    """Return the spec of an id among a table's.
+
+    Raises:
+        NotFoundError: There is none.
+
+    Example:
+        >>> spec_by_id((PartitionSpec(0), PartitionSpec(3)), 3).spec_id
+        3
+    """
+    found = spec_of_id(specs, spec_id)
+    if found is None:
+        known = [each.spec_id for each in specs]
+        raise NotFoundError(f"partition spec {spec_id} does not exist; there are: {known}")
+    return found

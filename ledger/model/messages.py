@@ -1,0 +1,204 @@
+"""Excerpts and suggestions for error messages."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from ledger.model.credentials import credentials_in
+
+
+def excerpt(value: object) -> str:
+    """Return the beginning of a value as Python writes it.
+
+    A value that nests too deep, holds itself, or has too many digits is cut.
+
+    Example:
+        >>> excerpt({"a": [1, 2]}), excerpt([10**9999])
+        ("{'a': [1, 2]}", '[a huge int]')
+    """
+    return _EXCERPTS.repr(value)
+
+
+class _Excerpt(reprlib.Repr):
+    """Python's own excerpts, which for thousands of digits raise, or give an address in memory."""
+
+    def repr_str(self, x: str, level: int) -> str:
+        # Cut short, a password would no longer be known for one.
+        return super().repr_str(credentials_in(x) or x, level)
+
+    def repr_int(self, x: int, level: int) -> str:
+        try:
+            repr(x)
+        except ValueError:
+            return "a huge int"
+        return super().repr_int(x, level)
+
+
+_EXCERPTS: Final = _Excerpt()
+
+
+def visible(value: object) -> str:
+    """Return a text from elsewhere on one line, in the order in which its characters are stored.
+
+    Each character that is not printable becomes `?`: control characters, which steer terminals,
+    ends of lines, which forge further ones, and marks that change the direction of the text.
+
+    Example:
+        >>> visible("a" + chr(27) + "[2Jb"), visible("txt." + chr(0x202E) + "exe")
+        ('a?[2Jb', 'txt.?exe')
+    """
+    text = str(value)
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
+def first_few(values: Iterable[object], most: int = 8) -> str:
+    """Return the beginning of a list as Python writes it, and how many more there are.
+
+    Example:
+        >>> first_few("abc"), first_few(range(99), most=2)
+        ("['a', 'b', 'c']", '[0, 1, ... 97 more]')
+    """
+    every = list(values)
+    shown = [repr(each) for each in every[:most]]
+    more = [f"... {len(every) - most} more"] if len(every) > most else []
+    return f"[{', '.join([*shown, *more])}]"
+
+
+def is_storable(text: str) -> bool:
+    """Return whether a text can be written as UTF-8, which half of a surrogate pair cannot.
+
+    >>> is_storable("ä"), is_storable(chr(0xD800))
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as people read it.
+
+    Example:
+        >>> size(999), size(419_001)
+        ('999 B', '419.0 kB')
+    """
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if amount < 1000 or unit == "TB":  # noqa: PLR2004 - SI units step by a thousand
+            break
+        amount /= 1000
+    return f"{count} B" if unit == "B" else f"{amount:,.1f} {unit}"
+
+
+def moment(time_millis: int) -> str:
+    """Return a Unix time in milliseconds as text, in UTC; the number itself outside of 1 to 9999.
+
+    Example:
+        >>> moment(1_356_998_400_000), moment(10**18)
+        ('2013-01-01 00:00:00', '1000000000000000000 ms')
+    """
+    try:
+        found = datetime.fromtimestamp(time_millis / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{time_millis} ms"
+    return found.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str) -> str:
+    """Return text as an HTML table, all of it `visible` and escaped; None is an empty cell.
+
+    Example:
+        >>> html_table(["a"], [["<b>"]], caption="one")
+        '<table><caption>one</caption><tr><th>a</th></tr><tr><td>&lt;b&gt;</td></tr></table>'
+    """
+    from html import escape
+
+    lines = [_row("th", header), *(_row("td", each) for each in rows)]
+    return f"<table><caption>{escape(visible(caption))}</caption>{''.join(lines)}</table>"
+
+
+def _row(tag: str, cells: Sequence[object]) -> str:
+    from html import escape
+
+    texts = ("" if each is None else escape(visible(each)) for each in cells)
+    return f"<tr>{''.join(f'<{tag}>{each}</{tag}>' for each in texts)}</tr>"
+
+
+_MOST_LISTED = 12
+_SHORT, _MIDDLE = 3, 8
+_PREFIX = 3
+
+
+def similar(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names that were meant by a name, nearest first; at most three.
+
+    One letter may be wrong, too many, missing or swapped with its neighbour, in names of eight and
+    more two; case does not count, and a beginning stands for the whole. Nothing is better than a
+    name that only shares letters.
+
+    Example:
+        >>> similar("lgo", ["log", "tag"]), similar("rename", ["create"]), similar("Id", ["id"])
+        (['log'], [], ['id'])
+    """
+    folded = name.casefold()
+    most = (len(folded) >= _SHORT) + (len(folded) >= _MIDDLE)
+    found: list[tuple[int, str]] = []
+    for each in known:
+        other = each.casefold()
+        if abs(len(other) - len(folded)) <= most:
+            slips = _slips(folded, other)
+            if slips <= most:
+                found.append((slips, each))
+                continue
+        if len(folded) >= _PREFIX and other.startswith(folded):
+            found.append((_MIDDLE, each))
+    return [each for _, each in sorted(found)[:3]]
+
+
+def meant(name: str, known: Collection[str]) -> str:
+    """Return how a message about an unknown name ends: what was meant, or what there is.
+
+    Example:
+        >>> meant("adr", ["id", "addr"])
+        "did you mean 'addr'?"
+        >>> meant("fax", ["id", "addr"])
+        "there are: 'id', 'addr'"
+    """
+    near = similar(name, known)
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    return f"there are: {listed(known)}" if known else "there are none yet"
+
+
+def listed(names: Collection[str]) -> str:
+    """Return names as text, the first dozen of many.
+
+    Example:
+        >>> listed([str(each) for each in range(100)])[-22:]
+        "'10', '11' and 88 more"
+    """
+    shown = ", ".join(map(repr, [*names][:_MOST_LISTED]))
+    more = len(names) - _MOST_LISTED
+    return f"{shown} and {more} more" if more > 0 else shown or "none"
+
+
+def _slips(left: str, right: str) -> int:
+    """Return how many letters are wrong, too many, missing or swapped between two texts."""
+    before: list[int] = []
+    row = list(range(len(right) + 1))
+    for i, a in enumerate(left, 1):
+        last, before = before, row
+        row = [i]
+        for j, b in enumerate(right, 1):
+            best = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
+                best = min(best, last[j - 2] + 1)
+            row.append(best)
+    return row[-1]

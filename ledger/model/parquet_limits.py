@@ -1,0 +1,960 @@
+"""Bounded reading of foreign Parquet files.
+
+A few bytes of Parquet can decode to any amount of memory: runs of nulls or of one dictionary entry
+take bytes for millions of rows, a compressed page of zeros unpacks 30,000 times, and a footer may
+declare sizes that its pages do not have. Arrow allocates what a file declares. So before Arrow
+decodes anything this module reads the Thrift structures itself: the schema in the footer and the
+header of each page that is going to be read.
+
+A file may hold `floor + ratio * size` rows and decoded bytes. The floors let every small file pass.
+The ratios are above what writers produce: the most repetitive lists measured (sequential paths, the
+same statistics in every row, zstd) take 0.43 bytes a row, and unpack 1,840 times where twenty
+columns have statistics; files with UUIDs in their paths take 20 bytes a row.
+
+Source: the Parquet format, parquet.thrift; the Thrift compact protocol.
+
+Source: the Parquet format, parquet.thrift; the Thrift compact protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cache
+from itertools import repeat
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+
+from attrs import frozen
+
+from ledger.model.errors import InvalidInputError, TooLargeError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+
+_SCHEMA: Final = 2
+_CHILDREN: Final = 5
+_UNPACKED, _PACKED = 2, 3
+_DATA, _DICTIONARY, _DATA_V2 = 5, 7, 8
+_BOOLEANS: Final = (1, 2)
+_BYTE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 3, 8, 9, 10, 11, 12
+_FIXED: Final = {1: 0, 2: 0, _BYTE: 1, 7: 8}
+"""Bytes of truth values, which stand in the field's head, of a byte, and of a double."""
+_INTEGERS: Final = (4, 5, 6)
+_LONG_LIST: Final = 15
+_MORE: Final = 0x80
+"""Set in each byte of a number but its last."""
+_NEXT_FIELD: Final = 0x10
+"""Below it, a field's head is followed by its number."""
+_FIELDS: Final = 64
+"""Above all numbers of fields in parquet.thrift."""
+_PAGES: Final = ([_DATA], [_DATA_V2], [_DICTIONARY])
+_LONGEST_NUMBER: Final = 10
+_STRUCTURE_DEPTH: Final = 16
+
+
+def schema_depth(body: bytes, start: int, end: int, most: int) -> int:
+    """Return how many groups of a footer's schema nest in one another.
+
+    Args:
+        body: Bytes that hold the footer.
+        start: Where it begins.
+        end: Where it ends.
+        most: A schema of so few elements is not read: its elements are returned, as a bound.
+
+    Raises:
+        IndexError: It ends early.
+        ValueError: It is no footer.
+    """
+    footer = _Compact(body, start, end)
+    for number, kind in footer.fields():
+        if number == _SCHEMA:
+            return _depth(footer, most)
+        footer.skip(kind)
+    raise ValueError("it has no schema")
+
+
+def _depth(footer: _Compact, most: int) -> int:
+    """Return the depth of the list of elements that follows, each before its children."""
+    elements = footer.list_size()
+    if elements <= most:
+        return elements
+    left: list[int] = []
+    deepest = 0
+    for _ in range(elements):
+        children = 0
+        for number, kind in footer.fields():
+            if number == _CHILDREN:
+                children = footer.integer()
+            else:
+                footer.skip(kind)
+        while left and not left[-1]:
+            left.pop()
+        if left:
+            left[-1] -= 1
+        if children > 0:
+            left.append(children)
+        deepest = max(deepest, len(left))
+    return deepest
+
+
+class PageHeader(NamedTuple):
+    """A page's header.
+
+    Attributes:
+        end: Where the page ends, in bytes from the file's begin.
+        unpacked: Bytes of the page when it is decompressed.
+        values: How many it holds.
+        is_dictionary: Whether these are the entries of a dictionary.
+    """
+
+    end: int
+    unpacked: int
+    values: int
+    is_dictionary: bool
+
+
+def page_header(body: bytes, start: int, end: int) -> PageHeader:  # noqa: C901, PLR0912 - one loop without calls
+    """Return what the header of a page says.
+
+    Args:
+        body: The file.
+        start: Where the header begins.
+        end: Where the page's column chunk ends.
+
+    Raises:
+        OSError: It is no header, or the page does not end in its column chunk.
+    """
+    sizes = {_UNPACKED: 0, _PACKED: 0}
+    values, is_dictionary = 0, False
+    at, number = start, 0
+    around: list[int] = []
+    try:
+        # One loop without calls: a file may have thousands of pages, and lists of files are read
+        # for every commit that removes one.
+        while (head := body[at]) or around:
+            at += 1
+            if not head:
+                number = around.pop()
+                continue
+            if head < _NEXT_FIELD:
+                raise _no_header("a field's number is written out")
+            number, kind = number + (head >> 4), head & 0x0F
+            if kind in _INTEGERS or kind == _BINARY:
+                raw = shift = 0
+                while (byte := body[at]) >= _MORE:
+                    raw, at, shift = raw | (byte & 0x7F) << shift, at + 1, shift + 7
+                    if shift >= 7 * _LONGEST_NUMBER:
+                        raise _no_header("a number does not end")
+                raw, at = raw | byte << shift, at + 1
+                if kind == _BINARY:
+                    at += raw
+                elif not around:
+                    sizes[number] = raw >> 1 ^ -(raw & 1)
+                elif number == 1 and around in _PAGES:
+                    values, is_dictionary = raw >> 1 ^ -(raw & 1), around == [_DICTIONARY]
+            elif kind == _STRUCT:
+                if len(around) >= _STRUCTURE_DEPTH:
+                    raise _no_header("structures nest too deep")
+                around.append(number)
+                number = 0
+            elif kind in _FIXED:
+                at += _FIXED[kind]
+            else:
+                raise _no_header(f"a page's header has no value of kind {kind}")
+            if at > end:
+                raise _no_header("it ends early")
+    except (IndexError, ValueError) as error:
+        raise OSError(f"the header of the page at byte {start} is no Thrift") from error
+    at += 1
+    unpacked, packed = sizes[_UNPACKED], sizes[_PACKED]
+    if min(packed, unpacked, values) < 0 or at + packed > end:
+        raise OSError(f"the page at byte {start} has sizes that do not fit")
+    return PageHeader(at + packed, unpacked, values, is_dictionary)
+
+
+class ChunkValue(NamedTuple):
+    """A value in the metadata of a column chunk that has to fit the schema.
+
+    Attributes:
+        column: The place of the column among the leaves of the schema; 0 for `chunks`.
+        part: One of `minimum or maximum`, `repetition levels`, `definition levels`,
+            `unencoded bytes`, `physical type` and `chunks`.
+        value: Bytes of an extreme, entries of a histogram, a number of bytes, the number of a type
+            in parquet.thrift, or how many column chunks a row group has.
+    """
+
+    column: int
+    part: str
+    value: int
+
+
+_GROUP: Final = 4
+_CHUNK: Final = _GROUP << 6 | 1
+_METADATA: Final = _CHUNK << 6 | 3
+_ENCRYPTION: Final = (_CHUNK << 6 | 8, _CHUNK << 6 | 9)
+_MEASURED: Final = {
+    _CHUNK: "chunks",
+    **dict.fromkeys(
+        ((_METADATA << 6 | 12) << 6 | each for each in (1, 2, 5, 6)), "minimum or maximum"
+    ),
+    (_METADATA << 6 | 16) << 6 | 2: "repetition levels",
+    (_METADATA << 6 | 16) << 6 | 3: "definition levels",
+}
+"""Places in a footer, six bits a field: lists of column chunks, values of statistics, histograms of
+size statistics."""
+_NUMBERS: Final = {
+    _METADATA << 6 | 1: "physical type",
+    (_METADATA << 6 | 16) << 6 | 1: "unencoded bytes",
+}
+_NAMES: Final = (_SCHEMA << 6 | 4, _METADATA << 6 | 3)
+"""Places of columns' names, which are UTF-8."""
+_INT32, _INT64 = 5, 6
+_ELEMENTS: Final = {
+    **dict.fromkeys((_SCHEMA, _GROUP, 5, 7, _CHUNK, _GROUP << 6 | 4), _STRUCT),
+    _METADATA << 6 | 2: _INT32,
+    _METADATA << 6 | 3: _BINARY,
+    **dict.fromkeys((_METADATA << 6 | 8, _METADATA << 6 | 13), _STRUCT),
+    (_METADATA << 6 | 16) << 6 | 2: _INT64,
+    (_METADATA << 6 | 16) << 6 | 3: _INT64,
+}
+"""Kinds of the elements of lists. Thrift in C++ reads the kind that it expects, not the one that a
+list declares; read by the latter, the rest of the footer would mean something else."""
+
+
+def chunk_values(body: bytes, start: int, end: int) -> set[ChunkValue]:  # noqa: C901, PLR0912, PLR0915 - one loop without calls
+    """Return the values in a footer that PyArrow takes on trust, each of a column once.
+
+    Args:
+        body: Bytes that hold the footer.
+        start: Where it begins.
+        end: Where it ends.
+
+    Raises:
+        IndexError: It ends early.
+        ValueError: It is no footer, or a column is encrypted.
+    """
+    found: set[ChunkValue] = set()
+    at, number, path, left, column = start, 0, 0, 0, 0
+    around: tuple[int, int, int, Any] | None = None
+    while True:
+        head = body[at]
+        at += 1
+        if not head:
+            if path == _CHUNK:
+                column += 1
+            if left:
+                left, number = left - 1, 0
+            elif around is None:
+                return found
+            else:
+                number, path, left, around = around
+            continue
+        kind = head & 0x0F
+        if head < _NEXT_FIELD:
+            number, at = _field_number(body, at, number)
+        else:
+            number += head >> 4
+        place = path << 6 | number
+        if place in _ENCRYPTION:
+            raise _no_header("a column is encrypted")
+        size = 1
+        if kind in {_LIST, _SET}:
+            kind, size, at = _list_head(body, at, end, place)
+            if place == _CHUNK:
+                column = 0
+            if place in _MEASURED:
+                found.add(ChunkValue(column, _MEASURED[place], size))
+        if kind == _STRUCT:
+            if size:
+                around, number, path, left = (number, path, left, around), 0, place, size - 1
+        elif kind in _FIXED:
+            at += _FIXED[kind] * size
+        elif kind in _INTEGERS or kind == _BINARY:
+            for _ in range(size):
+                raw = shift = 0
+                while (byte := body[at]) >= _MORE and shift < 7 * _LONGEST_NUMBER:
+                    raw, at, shift = raw | (byte & 0x7F) << shift, at + 1, shift + 7
+                raw, at = raw | byte << shift, at + 1
+                if kind == _BINARY:
+                    at += raw
+                    if place in _NAMES:
+                        str(body[at - raw : at], "utf-8")
+                    if place in _MEASURED:
+                        found.add(ChunkValue(column, _MEASURED[place], raw))
+                elif place in _NUMBERS:
+                    found.add(ChunkValue(column, _NUMBERS[place], raw >> 1 ^ -(raw & 1)))
+        else:
+            raise _no_header(f"a footer has no value of kind {kind}")
+        if at > end:
+            raise IndexError("it ends early")
+
+
+def _list_head(body: bytes, at: int, end: int, place: int) -> tuple[int, int, int]:
+    """Return the kind and the number of a list's elements, and the byte after its head."""
+    head = body[at]
+    at += 1
+    kind, size = head & 0x0F, head >> 4
+    if size == _LONG_LIST:
+        size, at = _number(body, at)
+    if size > end - at:
+        raise _no_header(f"it declares {size} elements, more than there are bytes")
+    if size and kind != _ELEMENTS.get(place, kind):
+        raise _no_header(f"it declares a list with elements of kind {kind}")
+    return _BYTE if kind in _BOOLEANS or not size else kind, size, at
+
+
+def _field_number(body: bytes, at: int, before: int) -> tuple[int, int]:
+    """Return the number of a field that is written out, and the byte after it."""
+    raw, at = _number(body, at)
+    if not before + 15 < raw >> 1 < _FIELDS or raw & 1:
+        raise _no_header("a field is there twice, or its number is not the shortest")
+    return raw >> 1, at
+
+
+def _number(body: bytes, at: int) -> tuple[int, int]:
+    """Return the number that begins at a byte, and the byte after it."""
+    found = shift = 0
+    while (byte := body[at]) >= _MORE and shift < 7 * _LONGEST_NUMBER:
+        found, at, shift = found | (byte & 0x7F) << shift, at + 1, shift + 7
+    return found | byte << shift, at + 1
+
+
+def _no_header(why: str) -> ValueError:
+    return ValueError(why)
+
+
+class _Compact:
+    """Reads structures of Thrift's compact protocol."""
+
+    __slots__ = ("_body", "_end", "position")
+
+    def __init__(self, body: bytes, start: int, end: int) -> None:
+        self._body = body
+        self._end = end
+        self.position = start
+
+    def _byte(self) -> int:
+        if self.position >= self._end:
+            raise IndexError("it ends early")
+        self.position += 1
+        return self._body[self.position - 1]
+
+    def _unsigned(self) -> int:
+        found = self._byte()
+        if found < 0x80:  # noqa: PLR2004
+            return found
+        found &= 0x7F
+        for shift in range(7, 7 * _LONGEST_NUMBER, 7):
+            byte = self._byte()
+            found |= (byte & 0x7F) << shift
+            if byte < 0x80:  # noqa: PLR2004
+                return found
+        raise ValueError("a number does not end")
+
+    def integer(self) -> int:
+        """Return the next number."""
+        raw = self._unsigned()
+        return raw >> 1 ^ -(raw & 1)
+
+    def fields(self) -> Iterator[tuple[int, int]]:
+        """Yield the number and the kind of a structure's fields; the caller reads each value."""
+        number = 0
+        while head := self._byte():
+            step = head >> 4
+            number = number + step if step else self.integer()
+            yield number, head & 0x0F
+
+    def list_size(self) -> int:
+        """Return how many elements the list has that begins here.
+
+        Raises:
+            ValueError: There are fewer bytes.
+        """
+        return self._checked(self._list_head()[0])
+
+    def _checked(self, size: int) -> int:
+        if size > self._end - self.position:
+            raise ValueError(f"it declares {size} elements, more than there are bytes")
+        return size
+
+    def _list_head(self) -> tuple[int, int]:
+        head = self._byte()
+        size = head >> 4
+        size = self._unsigned() if size == _LONG_LIST else size
+        return size, head & 0x0F
+
+    def skip(self, kind: int, depth: int = 0) -> None:
+        """Pass over a value."""
+        if depth > _STRUCTURE_DEPTH:
+            raise ValueError("structures nest too deep")
+        if kind in _FIXED:
+            self.position += _FIXED[kind]
+        elif kind in _INTEGERS:
+            self._unsigned()
+        elif kind == _BINARY:
+            length = self._unsigned()
+            self.position += length
+        elif kind == _STRUCT:
+            for _, inside in self.fields():
+                self.skip(inside, depth + 1)
+        else:
+            self._skip_container(kind, depth + 1)
+
+    def _skip_container(self, kind: int, depth: int) -> None:
+        if kind in {_LIST, _SET}:
+            size, inside = self._list_head()
+            kinds = [inside]
+        elif kind == _MAP:
+            size = self._unsigned()
+            both = self._byte() if size else 0
+            kinds = [both >> 4, both & 0x0F]
+        else:
+            raise ValueError(f"no value is of kind {kind}")
+        for _ in range(self._checked(size)):
+            for each in kinds:
+                # Inside of a container a truth value takes a byte.
+                self.skip(_BYTE if each in _BOOLEANS else each, depth)
+
+
+ROWS_FLOOR: Final = 1 << 16
+ROWS_PER_BYTE: Final = 3
+"""Files that list files have one row for each, with a path of its own."""
+
+ROW_GROUPS_FLOOR: Final = 4_096
+ROW_GROUP_BYTES: Final = 512
+"""Above the floor, a row group takes at least so many bytes of the file."""
+
+VALUES_FLOOR: Final = 1 << 20
+VALUES_PER_BYTE: Final = 16
+"""Values of one column, list and map elements included."""
+
+PAGES_FLOOR: Final = 64 << 20
+PAGES_PER_BYTE: Final = 256
+"""Bytes of decompressed pages."""
+
+DECODED_FLOOR: Final = 128 << 20
+DECODED_PER_BYTE: Final = 2_048
+"""Bytes of decoded Arrow arrays."""
+
+FOOTER_BYTES: Final = 256 << 20
+"""A footer has some 100 bytes a column of a row group: 5,000 columns in 500 row groups."""
+
+SCHEMA_DEPTH: Final = 100
+"""Levels of nested groups. Arrow descends recursively, and some thousands crash the process."""
+
+_SLOT_BYTES: Final = 8
+"""Memory of a value apart from its text: an offset, a number, a bit of validity."""
+
+_BATCH_ROWS: Final = 8_192
+_SMALL_BYTES: Final = 1_000_000
+_NOWHERE: Final = -1
+_CONTAINER_FLOOR: Final = 1_024
+_ELEMENT_BYTES: Final = 3
+"""The least bytes of an element of a list in a footer, apart from lists of few encodings."""
+
+_TRAILER_BYTES: Final = 8
+_MAGIC: Final = b"PAR1"
+
+
+def bounded_table(body: bytes, file: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the rows of a Parquet file.
+
+    Args:
+        body: The whole file.
+        file: Its name, for errors.
+        columns: Names of top-level or nested columns; None for all.
+
+    Raises:
+        TooLargeError: The file declares or decodes to more than the limits of its size.
+        pa.ArrowException, OSError: The bytes are no Parquet file.
+    """
+    return opened(body, file, columns).table()
+
+
+def arrow_owned(body: bytes) -> pa.BufferReader:
+    """Return a copy to read a Parquet file from with threads.
+
+    Arrow's threads release what they read a moment after the rows are there. Releasing Python's own
+    bytes takes the interpreter's lock, and a thread that asks for it while the interpreter ends
+    takes the whole process down.
+
+    Example:
+        >>> arrow_owned(b"abc").read()
+        b'abc'
+    """
+    import pyarrow as pa
+
+    buffer = pa.allocate_buffer(len(body))
+    with pa.FixedSizeBufferWriter(buffer) as writer:
+        writer.write(body)
+    return pa.BufferReader(buffer)
+
+
+def opened(body: bytes, file: str, columns: Sequence[str] | None = None) -> BoundedFile:
+    """Open a Parquet file after checking its footer.
+
+    Args:
+        body: The whole file.
+        file: Its name, for errors.
+        columns: Those that are going to be read, top-level or nested; None for all.
+
+    Raises:
+        TooLargeError: The footer declares more than the limits of the file's size.
+        pa.ArrowException, OSError: The bytes are no Parquet file.
+    """
+    from pyarrow import parquet
+
+    size = len(body)
+    footer = check_footer(body, size, file)
+    kind = _whole_file() if columns is None else parquet.ParquetFile
+    arrow = kind(
+        arrow_owned(body),
+        page_checksum_verification=True,
+        thrift_container_size_limit=footer.longest_list,
+    )
+    check_chunks(arrow.metadata, footer, file)
+    found = BoundedFile(body, file, columns, arrow)
+    found.check_rows()
+    return found
+
+
+def read_metadata(tail: bytes, file: str) -> parquet.FileMetaData:
+    """Return the metadata in a file's footer.
+
+    Args:
+        tail: The end of the file, with the whole footer.
+        file: Its name, for errors.
+
+    Raises:
+        TooLargeError: The footer declares more than it has bytes for.
+        pa.ArrowException, OSError: There is no footer.
+    """
+    import pyarrow as pa
+
+    footer = check_footer(tail, len(tail), file)
+    found: parquet.FileMetaData = _whole_file()(
+        pa.BufferReader(tail), thrift_container_size_limit=footer.longest_list
+    ).metadata
+    check_chunks(found, footer, file)
+    return found
+
+
+def opened_stream(stream: IO[bytes], size: int, file: str) -> parquet.ParquetFile:
+    """Open a data file, whose rows are not limited, to read a few of them at a time.
+
+    Texts are read as dictionary arrays, so that a repeated one takes memory once.
+
+    Args:
+        stream: The file.
+        size: Its bytes.
+        file: Its name, for errors.
+
+    Raises:
+        TooLargeError: The footer declares more than it has bytes for.
+        pa.ArrowException, OSError: The bytes are no Parquet file.
+    """
+    from pyarrow import parquet
+
+    stream.seek(max(0, size - _TRAILER_BYTES))
+    length = int.from_bytes(stream.read(_TRAILER_BYTES)[: -len(_MAGIC)], "little")
+    # One that is longer than may be is judged by its end.
+    start = max(0, size - _TRAILER_BYTES - (length if length <= FOOTER_BYTES else 0))
+    stream.seek(start)
+    metadata = read_metadata(stream.read(size - start), file)
+    columns = map(metadata.schema.column, range(metadata.num_columns))
+    texts = [each.path for each in columns if each.physical_type == "BYTE_ARRAY"]
+    return parquet.ParquetFile(stream, metadata=metadata, read_dictionary=texts)
+
+
+@frozen
+class CheckedFooter:
+    """A footer that Arrow may parse.
+
+    Attributes:
+        longest_list: How many elements its lists may have.
+        values: Those of its column chunks that have to fit its schema.
+    """
+
+    longest_list: int
+    values: AbstractSet[ChunkValue]
+
+
+def check_footer(tail: bytes, size: int, file: str) -> CheckedFooter:
+    """Check the length, the Thrift structures and the schema of a footer.
+
+    Args:
+        tail: The end of the file, with the whole footer.
+        size: Bytes of `tail` that belong to the file.
+        file: Its name, for errors.
+
+    Raises:
+        TooLargeError: The footer is too long, or its schema nests too deep.
+        InvalidInputError: It is no footer, or a column is encrypted.
+    """
+    length = int.from_bytes(tail[-_TRAILER_BYTES : -len(_MAGIC)], "little")
+    if tail[-len(_MAGIC) :] != _MAGIC or length + _TRAILER_BYTES > size:
+        raise InvalidInputError(
+            f"{file} is no Parquet file, or is torn: it does not end with a footer; write it again"
+        )
+    if length > FOOTER_BYTES:
+        raise _too_large(file, f"the footer has {length} bytes", FOOTER_BYTES, "bytes")
+    start = len(tail) - _TRAILER_BYTES - length
+    try:
+        # First: it rejects fields that are there twice, of which Thrift keeps the last.
+        values = chunk_values(tail, start, start + length)
+        depth = schema_depth(tail, start, start + length, SCHEMA_DEPTH)
+    except (IndexError, ValueError) as error:
+        raise InvalidInputError(f"{file} has a footer that cannot be read: {error}") from error
+    if depth > SCHEMA_DEPTH:
+        raise _too_large(file, f"the schema nests {depth} levels", SCHEMA_DEPTH, "levels")
+    return CheckedFooter(_CONTAINER_FLOOR + length // _ELEMENT_BYTES, values)
+
+
+_WIDTHS: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
+_TYPES: Final = (*_WIDTHS, "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+"""Physical types, each at its number in parquet.thrift."""
+
+
+def check_chunks(metadata: parquet.FileMetaData, footer: CheckedFooter, file: str) -> None:
+    """Check the column chunks in a footer against its schema.
+
+    PyArrow throws where nothing catches, and so ends the process, or reads memory that it does not
+    own, where a row group has other columns than the schema, a chunk has an unknown type, an
+    extreme is shorter than a value of its column, a histogram has other levels than the column, or
+    a number has the length of texts. Call it before anything is asked of a column chunk.
+
+    Args:
+        metadata: The footer as Arrow parsed it.
+        footer: The same as `check_footer` found it.
+        file: Its name, for errors.
+
+    Raises:
+        InvalidInputError: They do not fit.
+    """
+    columns = metadata.num_columns
+    for _, part, count in footer.values:
+        if part == "chunks" and count != columns:
+            raise InvalidInputError(
+                f"{file} has a row group of {count} column chunks, and a schema of {columns} "
+                "columns; write the file again"
+            )
+    for each in footer.values:
+        if each.part != "chunks" and not _fits(metadata.schema.column(each.column), each):
+            raise InvalidInputError(
+                f"{file} has a footer whose {each.part} of column {each.column} do not fit its "
+                f"schema: {each.value}; write the file again"
+            )
+
+
+def _fits(column: Any, found: ChunkValue) -> bool:
+    value, kind = found.value, column.physical_type
+    if found.part == "physical type":
+        return 0 <= value < len(_TYPES) and _TYPES[value] == kind
+    if found.part == "unencoded bytes":
+        return bool(kind == "BYTE_ARRAY")
+    if found.part == "repetition levels":
+        return value in {0, int(column.max_repetition_level) + 1}
+    if found.part == "definition levels":
+        return value in {0, int(column.max_definition_level) + 1}
+    if kind == "FIXED_LEN_BYTE_ARRAY":
+        return bool(value >= column.length)
+    return value == 0 or value >= _WIDTHS.get(kind, 0)
+
+
+@frozen
+class BoundedFile:
+    """A Parquet file whose footer is within the limits.
+
+    Attributes:
+        body: The whole file.
+        name: For errors.
+        columns: Those that are read; None for all.
+        arrow: Arrow's reader; what is read through it alone is not bounded.
+    """
+
+    body: bytes
+    name: str
+    columns: Sequence[str] | None
+    arrow: parquet.ParquetFile
+
+    def check_rows(self) -> None:
+        """Check the numbers of rows and row groups.
+
+        Raises:
+            TooLargeError: There are more than the limits.
+        """
+        metadata = self.arrow.metadata
+        groups = metadata.num_row_groups
+        self._refuse(
+            groups,
+            ROW_GROUPS_FLOOR,
+            1 / ROW_GROUP_BYTES,
+            f"it has {groups} row groups",
+            "row groups",
+        )
+        rows = max(
+            metadata.num_rows, sum(metadata.row_group(each).num_rows for each in range(groups))
+        )
+        self._refuse(rows, ROWS_FLOOR, ROWS_PER_BYTE, f"it has {rows} rows", "rows")
+
+    def _refuse(self, found: int, floor: int, per_byte: float, what: str, unit: str) -> None:
+        most = floor + int(per_byte * len(self.body))
+        if found > most:
+            raise _too_large(self.name, what, most, unit)
+
+    def table(self) -> pa.Table:
+        """Return the rows.
+
+        Raises:
+            TooLargeError: Pages or rows decode to more than the limits.
+            pa.ArrowException, OSError: The file is damaged.
+        """
+        self._check_decoded()
+        wanted = None if self.columns is None else list(self.columns)
+        # Threads take longer to begin than a small file takes to read.
+        return self.arrow.read(wanted, use_threads=len(self.body) > _SMALL_BYTES)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, some thousand at a time; texts are dictionary arrays.
+
+        So the memory of a batch does not depend on how often a text is repeated.
+
+        Raises:
+            TooLargeError: Pages hold more than the limits.
+            pa.ArrowException, OSError: The file is damaged.
+        """
+        leaves = self._leaves()
+        self._check_pages(leaves)
+        reader = self._with_dictionaries([each.path for each in leaves if each.is_text])
+        wanted = None if self.columns is None else list(self.columns)
+        yield from reader.iter_batches(_BATCH_ROWS, columns=wanted, use_threads=False)
+
+    def _with_dictionaries(self, paths: list[str]) -> parquet.ParquetFile:
+        from pyarrow import parquet
+
+        # The footer is within the limits, and is not parsed again.
+        return parquet.ParquetFile(
+            arrow_owned(self.body), metadata=self.arrow.metadata, read_dictionary=paths
+        )
+
+    def _leaves(self) -> list[_Leaf]:
+        metadata, schema = self.arrow.metadata, self.arrow.metadata.schema
+        found = []
+        for index in range(metadata.num_columns):
+            column = schema.column(index)
+            path = column.path
+            if self.columns is None or any(f"{path}.".startswith(f"{e}.") for e in self.columns):
+                kind = column.physical_type
+                width = column.length if kind == "FIXED_LEN_BYTE_ARRAY" else _SLOT_BYTES
+                found.append(_Leaf(index, path, kind == "BYTE_ARRAY", max(width, _SLOT_BYTES)))
+        return found
+
+    def _check_pages(self, leaves: Sequence[_Leaf]) -> list[_Pages]:
+        """Check what pages unpack to, and return the sums of each leaf."""
+        metadata = self.arrow.metadata
+        groups = [metadata.row_group(each) for each in range(metadata.num_row_groups)]
+        unpacked = decoded = 0
+        found = []
+        for leaf in leaves:
+            pages = _Pages()
+            for group in groups:
+                self._walk(group.column(leaf.index), pages)
+            what = f"column {leaf.path} has {pages.values} values"
+            self._refuse(pages.values, VALUES_FLOOR, VALUES_PER_BYTE, what, "values")
+            unpacked += pages.unpacked
+            what = f"pages unpack to {unpacked} bytes"
+            self._refuse(unpacked, PAGES_FLOOR, PAGES_PER_BYTE, what, "bytes of pages")
+            decoded += leaf.width * pages.values
+            self._refuse_decoded(decoded)
+            found.append(pages)
+        return found
+
+    def _refuse_decoded(self, found: int) -> None:
+        what = f"rows decode to {found} bytes or more"
+        self._refuse(found, DECODED_FLOOR, DECODED_PER_BYTE, what, "bytes of rows")
+
+    def _walk(self, chunk: Any, into: _Pages) -> None:
+        """Add up the headers of a column chunk's pages, as Arrow is going to read them."""
+        start = chunk.data_page_offset
+        dictionary = chunk.dictionary_page_offset
+        if dictionary is not None and 0 < dictionary < start:
+            start = dictionary
+        end = start + chunk.total_compressed_size
+        if not 0 <= start <= end <= len(self.body):
+            raise OSError(f"column {chunk.path_in_schema} lies outside of the file")
+        values = 0
+        while start < end and values < chunk.num_values:
+            header = page_header(self.body, start, end)
+            into.unpacked += header.unpacked
+            if header.is_dictionary:
+                into.entry = max(into.entry, header.unpacked)
+            else:
+                values += header.values
+            start = header.end
+        into.values += max(values, chunk.num_values)
+
+    def _check_decoded(self) -> None:
+        """Check how many bytes texts decode to that dictionaries hold once."""
+        leaves = self._leaves()
+        sums = self._check_pages(leaves)
+        total = sum(leaf.width * each.values for leaf, each in zip(leaves, sums, strict=True))
+        total += sum(each.unpacked for each in sums)
+        self._refuse_decoded(total)
+        repeated = [
+            (leaf.path, each.entry * each.values)
+            for leaf, each in zip(leaves, sums, strict=True)
+            if leaf.is_text and each.entry
+        ]
+        most = DECODED_FLOOR + DECODED_PER_BYTE * len(self.body)
+        if total + sum(longest for _, longest in repeated) <= most:
+            return
+        # An entry may be as long as its dictionary; mostly none is, and this sum is exact.
+        for path, _ in repeated:
+            reader = self._with_dictionaries([path])
+            for batch in reader.iter_batches(_BATCH_ROWS, columns=[path], use_threads=False):
+                total += _text_bytes(batch.column(0))
+                self._refuse_decoded(total)
+
+
+@frozen
+class _Leaf:
+    """A column without members: its place, its path, and bytes of a value's slot."""
+
+    index: int
+    path: str
+    is_text: bool
+    width: int
+
+
+class _Pages:
+    """Sums over the pages of a leaf: bytes unpacked, values, the largest dictionary."""
+
+    def __init__(self) -> None:
+        self.unpacked = 0
+        self.values = 0
+        self.entry = 0
+
+
+def _text_bytes(array: Any) -> int:
+    """Return how many bytes the texts of a column take when none is shared."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        if not len(array.dictionary):
+            return 0
+        lengths = pc.cast(pc.binary_length(array.dictionary), pa.int64())
+        return int(pc.sum(lengths.take(array.indices)).as_py() or 0)
+    if pa.types.is_struct(kind):
+        return sum(map(_text_bytes, array.flatten()))
+    if pa.types.is_map(kind):
+        return _text_bytes(array.keys) + _text_bytes(array.items)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _text_bytes(array.flatten())
+    return int(array.nbytes)
+
+
+def python_values(array: Any) -> list[Any]:
+    """Return an array as Python's values, equal texts of a dictionary as one object.
+
+    Structs become dicts of the members that are present, and maps dicts.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> python_values(pa.array([{"a": 1, "b": None}, None]))
+        [{'a': 1}, None]
+    """
+    import pyarrow as pa
+
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        places = array.indices
+        places = _numbers(places.fill_null(_NOWHERE) if places.null_count else places)
+        return [*map(_texts_at(array.dictionary, {*places}).__getitem__, places)]
+    if pa.types.is_struct(kind):
+        return _structs(array)
+    if pa.types.is_map(kind):
+        keys, items = python_values(array.keys), python_values(array.items)
+        return [
+            None if span is None else dict(zip(keys[span], items[span], strict=True))
+            for span in _spans(array)
+        ]
+    if pa.types.is_list(kind):
+        values = python_values(array.values)
+        return [None if span is None else values[span] for span in _spans(array)]
+    if not array.null_count and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        return _numbers(array)
+    found: list[Any] = array.to_pylist()
+    return found
+
+
+def _numbers(array: Any) -> list[Any]:
+    """Return numbers without nulls, in a tenth of the time that Arrow's objects take."""
+    found: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
+    return found
+
+
+def _texts_at(array: Any, places: AbstractSet[int]) -> dict[int, Any]:
+    """Return some texts of a dictionary by their places; a batch uses few of a large one's."""
+    import pyarrow as pa
+
+    found: dict[int, Any] = {_NOWHERE: None}
+    if array.type != pa.string() or array.null_count:
+        return found | {each: array[each].as_py() for each in places if each != _NOWHERE}
+    _, ends, text = array.buffers()
+    if ends is None or not len(array):
+        return found
+    offsets = memoryview(ends)[: 4 * (array.offset + len(array) + 1)].cast("i")[array.offset :]
+    body = memoryview(b"" if text is None else text)
+    for each in places:
+        if each != _NOWHERE:
+            found[each] = str(body[offsets[each] : offsets[each + 1]], "utf-8")
+    return found
+
+
+def _structs(array: Any) -> list[Any]:
+    names = [each.name for each in array.type]
+    rows: list[Any] = [None] * len(array)
+    if array.null_count == len(array):
+        return rows
+    members = [python_values(each) for each in array.flatten()]
+    present = zip(*members, strict=True) if members else repeat((), len(array))
+    for row, (is_there, values) in enumerate(zip(_numbers(array.is_valid()), present, strict=True)):
+        if is_there:
+            rows[row] = {
+                name: value for name, value in zip(names, values, strict=True) if value is not None
+            }
+    return rows
+
+
+def _spans(array: Any) -> Iterator[slice | None]:
+    offsets = _numbers(array.offsets)
+    for row, is_there in enumerate(_numbers(array.is_valid())):
+        yield slice(offsets[row], offsets[row + 1]) if is_there else None
+
+
+def _too_large(file: str, what: str, most: int, unit: str) -> TooLargeError:
+    return TooLargeError(
+        f"{file}: {what}, and the limit for a file of its size is {most} {unit}, which is more "
+        "than writers are known to make: have its owner write it again, or leave it out"
+    )
+
+
+@cache
+def _whole_file() -> type[parquet.ParquetFile]:
+    from pyarrow import parquet
+
+    class WholeFile(parquet.ParquetFile):  # type: ignore[misc]
+        """A file of which all columns are read.
+
+        Where each name stands is worked out when a file is opened, which takes as long as reading
+        a small one, and who reads all of them asks for no name.
+        """
+
+        def _build_nested_paths(self) -> dict[str, list[int]]:
+            return {}
+
+    return WholeFile

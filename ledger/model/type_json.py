@@ -1,0 +1,368 @@
+"""JSON forms of data types.
+
+Atomic types are their canonical text, constructed ones an object:
+`{"type": "ARRAY NOT NULL", "element": "INT"}`. The wire form is exact: every id stands in it. Plain
+JSON is what people and other systems send, so its reader takes more and says where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from ledger.model.errors import InvalidTypeError
+from ledger.model.messages import excerpt, is_storable
+from ledger.model.type_text import format_type, parse_type
+from ledger.model.types import (
+    INT_MAX,
+    MAX_DEPTH,
+    ArrayType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    VectorType,
+)
+
+
+class TypeObject(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """A constructed type on the wire; which members are set depends on `type`."""
+
+    type: str
+    element: str | TypeObject | UnsetType = UNSET
+    key: str | TypeObject | UnsetType = UNSET
+    value: str | TypeObject | UnsetType = UNSET
+    fields: tuple[FieldObject, ...] | UnsetType = UNSET
+    length: int | UnsetType = UNSET
+    element_id: int | UnsetType = UNSET
+    key_id: int | UnsetType = UNSET
+    value_id: int | UnsetType = UNSET
+
+
+class FieldObject(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """A column or ROW member on the wire."""
+
+    id: int
+    name: str
+    type: str | TypeObject
+    description: str | UnsetType = UNSET
+    default_value: str | UnsetType = UNSET
+    initial_default: str | UnsetType = UNSET
+
+
+TypeJson: TypeAlias = str | TypeObject
+
+# How each constructed type is made, and which of its members are types themselves.
+_CONSTRUCTED: dict[str, tuple[Callable[..., DataType], tuple[str, ...]]] = {
+    "ARRAY": (ArrayType, ("element",)),
+    "MULTISET": (MultisetType, ("element",)),
+    "MAP": (MapType, ("key", "value")),
+    "VECTOR": (VectorType, ("element",)),
+    "ROW": (RowType, ()),
+}
+
+_MEMBER_IDS = {"ARRAY": ("element_id",), "MAP": ("key_id", "value_id")}
+
+# DLF's wrapper: exactly one of these keys is set.
+_WRAPPERS = ("primitiveType", "arrayType", "multisetType", "mapType", "rowType")
+
+_ICEBERG_KEYS = frozenset({"elementId", "keyId", "valueId", "initialDefault"})
+
+_Kind = TypeVar("_Kind")
+
+
+def type_from_wire(wire: TypeJson) -> DataType:
+    """Return the type that a log record holds.
+
+    Raises:
+        InvalidTypeError: It is no valid type; the message names the place, `$` being `wire`.
+    """
+    return _type_from_wire(wire, "$", 1)
+
+
+def type_to_wire(data_type: DataType) -> TypeJson:
+    """Return what a log record holds for a type: canonical text, or an object."""
+    name = data_type.root if data_type.nullable else f"{data_type.root} NOT NULL"
+    match data_type:
+        case ArrayType(element=element, element_id=element_id):
+            return TypeObject(name, element=type_to_wire(element), element_id=_or_unset(element_id))
+        case MultisetType(element=element):
+            return TypeObject(name, element=type_to_wire(element))
+        case MapType(key=key, value=value, key_id=key_id, value_id=value_id):
+            return TypeObject(
+                name,
+                key=type_to_wire(key),
+                value=type_to_wire(value),
+                key_id=_or_unset(key_id),
+                value_id=_or_unset(value_id),
+            )
+        case RowType(fields=fields):
+            return TypeObject(name, fields=tuple(map(field_to_wire, fields)))
+        case VectorType(element=element, length=length):
+            return TypeObject(name, element=type_to_wire(element), length=length)
+        case _:
+            return format_type(data_type)
+
+
+def field_from_wire(wire: FieldObject) -> DataField:
+    """Return the column that a log record holds.
+
+    Raises:
+        InvalidTypeError: Its type is not valid; the message names the place.
+    """
+    return _field_from_wire(wire, "$", 1)
+
+
+def field_to_wire(member: DataField) -> FieldObject:
+    """Return what a log record holds for a column."""
+    return FieldObject(
+        id=member.id,
+        name=member.name,
+        type=type_to_wire(member.type),
+        description=_or_unset(member.description),
+        default_value=_or_unset(member.default_value),
+        initial_default=_or_unset(member.initial_default),
+    )
+
+
+def type_from_json(obj: object) -> DataType:
+    """Read a type from decoded JSON: text, Paimon's object, or DLF's wrapper around either.
+
+    A ROW without any ids is numbered 0, 1, 2, ... in reading order across the whole type. Unknown
+    keys are ignored; an explicit null reads as absent.
+
+    Raises:
+        InvalidTypeError: No such type; the message names the place, like `$.fields[2].type`.
+
+    Example:
+        >>> type_from_json({"type": "ARRAY NOT NULL", "element": "INT"})
+        ArrayType(nullable=False, element=IntType(nullable=True))
+        >>> type_from_json({"type": "ROW", "fields": [{"id": 0, "name": "a", "type": "LONG"}]})
+        Traceback (most recent call last):
+            ...
+        ledger.model.errors.InvalidTypeError: $.fields[0].type: cannot read type 'LONG' ...
+    """
+    return type_from_wire(_type_to_read(obj, "$", _Numbering(), 1))
+
+
+def type_to_json(data_type: DataType) -> str | dict[str, Any]:
+    """Return a type as plain JSON, in the canonical form that Paimon writes."""
+    plain: str | dict[str, Any] = _as_plain(type_to_wire(data_type))
+    return plain if isinstance(plain, str) else _as_paimon(plain)
+
+
+def field_from_json(obj: object, *, path: str = "$") -> DataField:
+    """Read a column from decoded JSON. Its `id` is required, and so are those inside its type.
+
+    Args:
+        obj: What the JSON decoder gave.
+        path: Where `obj` stands in the document, for messages, like `$.fields[2]`.
+
+    Raises:
+        InvalidTypeError: No such column; the message names the place.
+    """
+    wire = _field_to_read(obj, path, _Numbering(all_given=True), 1)
+    return _field_from_wire(wire, path, 1)
+
+
+def field_to_json(member: DataField) -> dict[str, Any]:
+    """Return a column as plain JSON; description and default are left out when absent."""
+    return _as_paimon(_as_plain(field_to_wire(member)))
+
+
+def _as_plain(wire: TypeJson | FieldObject) -> Any:
+    # Through the bytes, since msgspec.to_builtins keeps tuples, which no JSON decoder gives.
+    return msgspec.json.decode(msgspec.json.encode(wire))
+
+
+def _as_paimon(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return plain JSON without what only Iceberg knows."""
+    return {
+        key: _as_paimon(value)
+        if isinstance(value, dict)
+        else [_as_paimon(each) for each in value]
+        if isinstance(value, list)
+        else value
+        for key, value in plain.items()
+        if key not in _ICEBERG_KEYS
+    }
+
+
+def _or_unset(value: _Kind | None) -> _Kind | UnsetType:
+    return UNSET if value is None else value
+
+
+def _or_none(value: _Kind | UnsetType) -> _Kind | None:
+    return None if isinstance(value, UnsetType) else value
+
+
+def _at(path: str, rule: str) -> InvalidTypeError:
+    return InvalidTypeError(f"{path}: {rule}")
+
+
+def _check_depth(path: str, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        # The path has grown as deep as the type; its end says nothing that its beginning does not.
+        raise _at(f"{path[:80]}...", f"types nest deeper than {MAX_DEPTH}; flatten this one")
+
+
+def _root(name: str, path: str) -> str:
+    # Paimon matches the beginning only: its Python client writes `ARRAY<INT>` here.
+    for root in _CONSTRUCTED:
+        if name.startswith(root):
+            return root
+    raise _at(
+        f"{path}.type",
+        f"{name!r} is not a constructed type: an object is one of {', '.join(_CONSTRUCTED)}; "
+        "write an atomic type as plain text",
+    )
+
+
+def _type_from_wire(wire: TypeJson | UnsetType, path: str, depth: int) -> DataType:
+    if isinstance(wire, UnsetType):
+        raise _at(path, "is missing")
+    try:
+        if isinstance(wire, str):
+            return parse_type(wire)
+    except InvalidTypeError as error:
+        raise _at(path, error.message) from error
+    _check_depth(path, depth)
+    root = _root(wire.type, path)
+    make, names = _CONSTRUCTED[root]
+    members: list[object] = [
+        _type_from_wire(getattr(wire, name), f"{path}.{name}", depth + 1) for name in names
+    ]
+    if root == "VECTOR":
+        members.append(_present(wire.length, f"{path}.length"))
+    elif root == "ROW":
+        fields = _present(wire.fields, f"{path}.fields")
+        members.append(
+            tuple(
+                _field_from_wire(member, f"{path}.fields[{index}]", depth + 1)
+                for index, member in enumerate(fields)
+            )
+        )
+    given = {name: getattr(wire, name) for name in _MEMBER_IDS.get(root, ())}
+    ids = {name: each for name, each in given.items() if each is not UNSET}
+    try:
+        return make(*members, nullable="NOT NULL" not in wire.type, **ids)
+    except InvalidTypeError as error:
+        raise _at(path, error.message) from error
+
+
+def _field_from_wire(wire: FieldObject, path: str, depth: int) -> DataField:
+    return DataField(
+        wire.id,
+        wire.name,
+        _type_from_wire(wire.type, f"{path}.type", depth),
+        _or_none(wire.description),
+        _or_none(wire.default_value),
+        _or_none(wire.initial_default),
+    )
+
+
+def _present(value: _Kind | UnsetType, path: str) -> _Kind:
+    if isinstance(value, UnsetType):
+        raise _at(path, "is missing")
+    return value
+
+
+class _Numbering:
+    """Gives ids to fields that come without one; refuses a mix, which would give one id twice."""
+
+    def __init__(self, *, all_given: bool = False) -> None:
+        self._given = all_given
+        self._next = 0
+
+    def take(self, member: dict[str, Any], path: str) -> int:
+        """Return the field's own id, or the next free one."""
+        given = member.get("id")
+        if (given is None and self._given) or (given is not None and self._next > 0):
+            raise _at(f"{path}.id", "partial ids: give every field an id, or none of them")
+        if given is None:
+            self._next += 1
+            return self._next - 1
+        self._given = True
+        number = _checked(given, int, f"{path}.id")
+        if not 0 <= number <= INT_MAX:
+            raise _at(f"{path}.id", f"{excerpt(number)} is out of range: ids are 0 to {INT_MAX}")
+        return number
+
+
+def _type_to_read(obj: object, path: str, ids: _Numbering, depth: int) -> TypeJson:
+    if isinstance(obj, str):
+        return obj
+    _check_depth(path, depth)
+    if not isinstance(obj, dict):
+        raise _at(path, f"{excerpt(obj)} is no data type: a type is a text or an object")
+    if obj.get("type") is None:
+        return _wrapped_to_read(obj, path, ids, depth)
+    return _object_to_read(obj, path, ids, depth)
+
+
+def _wrapped_to_read(obj: dict[str, Any], path: str, ids: _Numbering, depth: int) -> TypeJson:
+    present = [name for name in _WRAPPERS if obj.get(name) is not None]
+    if len(present) != 1:
+        found = " and ".join(present) or "none"
+        raise _at(path, f'needs "type", or exactly one of {", ".join(_WRAPPERS)}; found {found}')
+    place = f"{path}.{present[0]}"
+    inner = obj[present[0]]
+    if present[0] == "primitiveType":
+        return _checked(inner, str, place)
+    return _object_to_read(_checked(inner, dict, place), place, ids, depth)
+
+
+def _object_to_read(obj: dict[str, Any], path: str, ids: _Numbering, depth: int) -> TypeObject:
+    name = _checked(obj.get("type"), str, f"{path}.type")
+    root = _root(name, path)
+    parts: dict[str, Any] = {
+        member: _type_to_read(_member(obj, member, path), f"{path}.{member}", ids, depth + 1)
+        for member in _CONSTRUCTED[root][1]
+    }
+    if root == "VECTOR":
+        parts["length"] = _checked(_member(obj, "length", path), int, f"{path}.length")
+    elif root == "ROW":
+        fields = _checked(_member(obj, "fields", path), list, f"{path}.fields")
+        parts["fields"] = tuple(
+            _field_to_read(member, f"{path}.fields[{index}]", ids, depth + 1)
+            for index, member in enumerate(fields)
+        )
+    return TypeObject(name, **parts)
+
+
+def _field_to_read(obj: object, path: str, ids: _Numbering, depth: int) -> FieldObject:
+    member: dict[str, Any] = _checked(obj, dict, path)
+    number = ids.take(member, path)
+    texts = {
+        key: UNSET if member.get(key) is None else _checked(member[key], str, f"{path}.{key}")
+        for key in ("description", "defaultValue")
+    }
+    return FieldObject(
+        id=number,
+        name=_checked(_member(member, "name", path), str, f"{path}.name"),
+        type=_type_to_read(_member(member, "type", path), f"{path}.type", ids, depth),
+        description=texts["description"],
+        default_value=texts["defaultValue"],
+    )
+
+
+def _member(obj: dict[str, Any], name: str, path: str) -> object:
+    if obj.get(name) is None:
+        raise _at(f"{path}.{name}", "is missing")
+    return obj[name]
+
+
+_JSON_NAMES = {str: "a text", int: "a whole number", dict: "an object", list: "a list"}
+
+
+def _checked(value: object, kind: type[_Kind], path: str) -> _Kind:
+    # JSON's true and false are ints to Python.
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise _at(path, f"{excerpt(value)} is not {_JSON_NAMES[kind]}")
+    if isinstance(value, str) and not is_storable(value):
+        raise _at(path, f"{excerpt(value)}: half a surrogate pair is no character")
+    return value

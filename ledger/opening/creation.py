@@ -1,0 +1,229 @@
+"""Creation and drop of tables across the catalog's and the table's stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import asdict, frozen
+
+from ledger.decide.catalog import CatalogIntent
+from ledger.decide.catalog_facts import first_commit
+from ledger.decide.catalog_requests import DropTable
+from ledger.decide.change_json import well_formed
+from ledger.decide.format_checks import refuse_birth
+from ledger.decide.format_rules import Birth
+from ledger.decide.personal_columns import refuse_marks
+from ledger.decide.table_creation import create_schema, first_order, first_spec, with_policy
+from ledger.events import TableEvent
+from ledger.events.catalog import CatalogEvent
+from ledger.events.layout import AddPartitionField, SortColumn
+from ledger.events.table import SchemaRecord, TableCreated, TableDropped
+from ledger.formats import INSTALLED
+from ledger.log.append import Appender
+from ledger.log.codec import encode
+from ledger.log.layout import STREAM_FOLDER
+from ledger.log.outcome import LogFile, Patience, land_once
+from ledger.log.request import CommitOptions, request_of
+from ledger.log.stream_log import StreamLog
+from ledger.model.errors import DamagedLogError, NotFoundError, StoreError
+from ledger.model.iceberg_layout import PartitionField, SortField
+from ledger.model.names import Identifier
+from ledger.model.schema import FieldIdPolicy, Schema
+from ledger.state.catalog import CatalogState, TableEntry
+from ledger.state.catalog_builder import identifier_of
+from ledger.state.declared_formats import Rules
+from ledger.state.layout import LayoutTrail
+from ledger.state.schema_record import schema_record
+from ledger.state.table import TableState
+from ledger.stores.base import is_key
+from ledger.transforms import Term, term_of
+
+if TYPE_CHECKING:
+    pass
+
+_BIRTH_DEPTH: Final = 2
+
+
+@frozen
+class Born:
+    """What a new table begins with, every id resolved; None where nothing was asked.
+
+    Attributes:
+        schema: Its schema 0.
+        field_id_policy: Who counts field ids; None for Paimon.
+        partition_spec: Spec 0; None for identity over the partition keys.
+        sort_order: Order 1; None for unsorted.
+    """
+
+    schema: SchemaRecord
+    field_id_policy: FieldIdPolicy | None
+    partition_spec: tuple[PartitionField, ...] | None
+    sort_order: tuple[SortField, ...] | None
+
+    def rest(self) -> dict[str, Any]:
+        """Return what was asked beside the schema, by the names of `CreateTable`."""
+        rest = asdict(self, recurse=False, filter=lambda _, value: value is not None)
+        del rest["schema"]
+        return rest
+
+
+def born(
+    schema: Schema,
+    *,
+    field_id_policy: FieldIdPolicy | None = None,
+    partition_spec: Sequence[AddPartitionField | Term] | None = None,
+    sort_order: Sequence[SortColumn | Term] | None = None,
+) -> Born:
+    """Return what a table begins with that is asked for like this.
+
+    Raises:
+        InvalidChangeError: The schema, the spec or the order breaks a rule.
+        FormatError: One of the table's formats cannot express it.
+    """
+    rules = Rules.of(schema.options)
+    created = create_schema(with_policy(schema, field_id_policy), rules)
+    fields = None if partition_spec is None else [_partition_field(each) for each in partition_spec]
+    spec = first_spec(created, fields, rules)
+    order = first_order(created, [_sort_column(each) for each in sort_order or ()], rules)
+    # Whether the ledger can erase, the catalog says.
+    refuse_marks(created, {}, is_erasable=True)
+    refuse_birth(Birth(created, LayoutTrail((spec,), (order,)), rules), INSTALLED)
+    policy = created.field_id_policy
+    return Born(
+        schema_record(created),
+        None if policy == "paimon" else policy,
+        None if fields is None else spec.fields,
+        order.fields or None,
+    )
+
+
+def _partition_field(given: AddPartitionField | Term) -> AddPartitionField:
+    if isinstance(given, AddPartitionField):
+        return well_formed(given)
+    term = term_of(given)
+    return AddPartitionField(term.source, term.transform)
+
+
+def _sort_column(given: SortColumn | Term) -> SortColumn:
+    if isinstance(given, SortColumn):
+        return well_formed(given)
+    term = term_of(given)
+    return SortColumn(term.source, term.transform)
+
+
+def was_born(catalog: StreamLog[CatalogState, CatalogEvent], table_id: str) -> bool:
+    """Whether a table is known to have had a version 0, wherever that may be now.
+
+    Tables that older versions created are not known, and neither is one whose creator died in the
+    moment between the two.
+    """
+    key = _birth_key(table_id)
+    return key is not None and catalog.store.exists(key)
+
+
+def _birth_key(table_id: str) -> str | None:
+    key = f"{STREAM_FOLDER}/tables/{table_id}"
+    return key if is_key(key) and key.count("/") == _BIRTH_DEPTH else None
+
+
+def note_birth(
+    catalog: StreamLog[CatalogState, CatalogEvent], table_id: str, created_version: int
+) -> None:
+    """Keep in the catalog's folder that a table had its version 0, wherever that may be now.
+
+    Raises:
+        OSError: The store failed.
+    """
+    key = _birth_key(table_id)
+    if key is not None:
+        catalog.store.replace(key, b"%d\n" % created_version)
+
+
+def bear(
+    catalog: StreamLog[CatalogState, CatalogEvent],
+    entry: TableEntry,
+    table: StreamLog[TableState, TableEvent],
+    patience: Patience,
+) -> None:
+    """Write a table's version 0, which the catalog's commit contains.
+
+    Whoever misses the file writes it; all write the same bytes. Then the catalog's folder keeps
+    that it was there once, best effort.
+
+    Raises:
+        CommitUnknownError: The store does not answer; opening the table again goes on from there.
+        DamagedLogError: The catalog's commit does not create that table.
+    """
+    created = catalog.commit_at(entry.created_version)
+    for transaction in created.transactions:
+        for event in transaction.events:
+            if isinstance(event, TableCreated) and event.table_id == entry.table_id:
+                first = encode(first_commit(created, event, transaction))
+                file = LogFile(table.layout.commit(0), first, 0)
+                land_once(table.store, file, patience, transaction.id)
+                with suppress(OSError, StoreError):
+                    note_birth(catalog, entry.table_id, entry.created_version)
+                return
+    key = catalog.layout.commit(entry.created_version)
+    raise DamagedLogError(f"{key} does not create table {entry.identifier}", key)
+
+
+def drop_asked(identifier: Identifier) -> list[str]:
+    """Return what dropping a table asks, whoever asks it."""
+    return ["DropTable", str(identifier)]
+
+
+def may_be_renamed(entry: TableEntry) -> bool:
+    """Whether a table may have had another name once."""
+    own = f"{entry.identifier.database}.db/{entry.identifier.name}"
+    is_changed = entry.audit.updated_at != entry.audit.created_at
+    return is_changed or entry.is_external or not entry.path.startswith(own)
+
+
+def finish_drop(
+    appender: Appender[CatalogState, CatalogEvent],
+    sealed: StreamLog[TableState, TableEvent],
+    entry: TableEntry,
+) -> None:
+    """Let the catalog forget a table whose stream is sealed already, in the sealer's name.
+
+    Who asked for a drop again, when another table had got the name meanwhile, sealed both under one
+    id; the catalog has that id for the first, and forgets the second under one of its own.
+    """
+    last = sealed.commit_at(sealed.head.state.version if sealed.head else 0)
+    seal = sealed.personal.transaction(last.transactions[-1])
+    # With the seal's id, so that the dropper who asks again is given this commit.
+    options: CommitOptions = {
+        "commit_id": seal.id,
+        "author": seal.author,
+        "message": seal.message,
+    }
+    dropped = next(each for each in seal.events if isinstance(each, TableDropped))
+    name = identifier_of(dropped.identifier)
+    request = request_of(options, asked=drop_asked(name), default_author="")
+    if appender.landings.before(request) is not None:
+        if appender.log.head is None or not appender.log.head.state.table_by_id(entry.table_id):
+            return
+        options["commit_id"] = f"{seal.id}-{entry.table_id}"
+        request = request_of(options, asked=drop_asked(name), default_author="")
+    with suppress(NotFoundError):
+        appender.append(CatalogIntent(DropTable(entry.identifier, entry.table_id)), request)
+
+
+class Nothing:
+    """An intent that holds already: its transaction is recorded without events."""
+
+    base_version: int | None = None
+
+    def meet(self, winners: object) -> None:
+        """See `Intent`: there is nothing to have ready."""
+
+    def decide(self, state: object, winners: object) -> tuple[()]:
+        """Return no events, whatever the state is."""
+        del state, winners
+        return ()
+
+
+NOTHING = Nothing()

@@ -1,0 +1,1 @@
+"""Export, import, move and replay of whole ledgers and tables."""

@@ -1,0 +1,450 @@
+"""Export of a ledger as lines of JSON, beside concurrent writers.
+
+The catalog is read first, and each table's stream as far as it reaches afterwards: a table that
+the catalog names is there, and what was dropped since shows as a drop that its next reader
+finishes. Nothing on the store is changed.
+
+Every line is JSON. One that begins with `{"lakeledger":` says what follows; any other is a
+commit's file, byte for byte, of the stream that was named last.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+from attrs import frozen
+from msgspec import UNSET, Struct, UnsetType
+
+from ledger.events.commit import Commit
+from ledger.events.iceberg import StatisticsSet
+from ledger.events.snapshots import PartitionStatisticsSet
+from ledger.files.change_lists import commit_files
+from ledger.history.verify_subject import references
+from ledger.history.verify_surroundings import Births, NamedBirth
+from ledger.log import personal_data as column_values
+from ledger.log.codec import digest
+from ledger.log.layout import STREAM_FOLDER
+from ledger.log.personal_data import key_of, newest
+from ledger.log.replay import START
+from ledger.model.errors import (
+    DamagedLogError,
+    InvalidInputError,
+    NotFoundError,
+    UpgradeRequiredError,
+)
+from ledger.model.messages import similar
+from ledger.model.names import Identifier
+from ledger.opening.context import TableSetting
+from ledger.opening.creation import was_born
+from ledger.opening.ledger_file import ROOT_KEY
+from ledger.opening.streams import AnyLog, OpenedTable, catalog_stream
+
+FORMAT: Final = 1
+"""Of these lines; a newer one is refused with "upgrade"."""
+
+CATALOG: Final = "catalog"
+"""The name of the catalog's stream."""
+
+SIGN: Final = b'{"lakeledger":'
+
+
+class FirstLine(
+    Struct,
+    frozen=True,
+    tag_field="lakeledger",
+    tag="export",
+    rename="camel",
+    omit_defaults=True,
+    kw_only=True,
+):
+    """The first line.
+
+    Attributes:
+        format: Of the lines.
+        root: The text of the ledger's `_ledger/ledger.json`.
+        tables: Of whose tables the streams follow, by their ids; absent where all do.
+        version: The last version of the only table, where it was asked for.
+    """
+
+    format: int
+    root: str
+    tables: tuple[str, ...] | UnsetType = UNSET
+    version: int | UnsetType = UNSET
+
+
+class StreamLine(Struct, frozen=True, tag_field="lakeledger", tag="stream", rename="camel"):
+    """The commits that follow are this stream's, from version 0 on.
+
+    Attributes:
+        name: `catalog`, or the id of the table.
+        last: The last version; -1 where the stream has none.
+        head: The digest of the last commit's file; empty where there is none.
+    """
+
+    name: str
+    last: int
+    head: str
+
+
+class File(Struct, frozen=True, tag_field="lakeledger", tag="file", rename="camel"):
+    """A file beside the log that the next commits name.
+
+    Attributes:
+        path: Below the stream's `_ledger` folder.
+        sha256: Of its bytes, hex.
+        body: They, in base64.
+    """
+
+    path: str
+    sha256: str
+    body: str
+
+    @classmethod
+    def of(cls, path: str, body: bytes) -> File:
+        """Return the line of a file."""
+        return cls(path, hashlib.sha256(body).hexdigest(), base64.b64encode(body).decode())
+
+    def bytes_of(self, place: str) -> bytes:
+        """Return the file.
+
+        Args:
+            place: Where the line stands, for errors.
+
+        Raises:
+            DamagedLogError: They are not the bytes that were exported.
+        """
+        body = _from_base64(self.body, "a file", place)
+        if hashlib.sha256(body).hexdigest() != self.sha256:
+            raise DamagedLogError(
+                f"{place} holds a file that was changed on its way: {self.path}", place
+            )
+        return body
+
+
+class Raw(Struct, frozen=True, tag_field="lakeledger", tag="commit", rename="camel"):
+    """A commit whose file is not one line.
+
+    Attributes:
+        body: Its bytes, in base64.
+    """
+
+    body: str
+
+
+class LastLine(Struct, frozen=True, tag_field="lakeledger", tag="end", rename="camel"):
+    """The last line: all came through.
+
+    Attributes:
+        streams: How many.
+        commits: How many.
+        files: How many.
+        sha256: Of every byte before this line, hex.
+    """
+
+    streams: int
+    commits: int
+    files: int
+    sha256: str
+
+
+Said = FirstLine | StreamLine | File | Raw | LastLine
+
+_SAID: Final[msgspec.json.Decoder[Said]] = msgspec.json.Decoder(Said)
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+class _Envelope(Struct):
+    """As much of a first line as every format has."""
+
+    format: int
+
+
+_ENVELOPE: Final = msgspec.json.Decoder(_Envelope)
+
+
+def written(said: Said) -> bytes:
+    r"""Return a line.
+
+    Example:
+        >>> written(StreamLine("catalog", 3, ""))
+        b'{"lakeledger":"stream","name":"catalog","last":3,"head":""}\n'
+    """
+    return _ENCODER.encode(said) + b"\n"
+
+
+def written_commit(body: bytes) -> bytes:
+    r"""Return the line of a commit's file.
+
+    Example:
+        >>> written_commit(b'{"format":1}\n')
+        b'{"format":1}\n'
+    """
+    is_line = body.endswith(b"\n") and b"\n" not in body[:-1] and not body.startswith(SIGN)
+    return body if is_line else written(Raw(base64.b64encode(body).decode()))
+
+
+def read(line: bytes, place: str) -> Said | bytes:
+    """Return what a line says: a commit's file as its bytes.
+
+    Args:
+        line: With its end.
+        place: Where it stands, for errors.
+
+    Raises:
+        DamagedLogError: It is no line of an export.
+        UpgradeRequiredError: A newer version wrote it.
+    """
+    if not line.startswith(SIGN):
+        return line
+    try:
+        said = _SAID.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        _refuse_newer(line, place)
+        raise DamagedLogError(f"{place} is no line of an export: {error}", place) from error
+    if isinstance(said, FirstLine):
+        _refuse_newer(line, place)
+    if isinstance(said, Raw):
+        return _from_base64(said.body, "a commit", place)
+    return said
+
+
+def _from_base64(text: str, what: str, place: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise DamagedLogError(f"{place} holds {what} that is no base64: {error}", place) from error
+
+
+def _refuse_newer(line: bytes, place: str) -> None:
+    try:
+        found = _ENVELOPE.decode(line).format
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return
+    if found > FORMAT:
+        raise UpgradeRequiredError(
+            f"{place} has format {found}; this version reads up to format {FORMAT}: upgrade "
+            "lakeledger"
+        )
+
+
+Told = Callable[[str, int, int], None]
+"""Told of which stream how many commits are done, of how many."""
+
+
+class Out(Protocol):
+    """Where lines go."""
+
+    def write(self, line: bytes, /) -> object:
+        """Take some bytes."""
+
+
+@frozen
+class Exported:
+    """What an export holds.
+
+    Attributes:
+        streams: The name and the last version of each.
+        commits: How many.
+        files: How many files beside the logs.
+    """
+
+    streams: tuple[tuple[str, int], ...]
+    commits: int
+    files: int
+
+
+def tell_nobody(_stream: str, _done: int, _of: int) -> None:
+    """Say nothing."""
+
+
+def export(
+    setting: TableSetting,
+    out: Out,
+    tables: Sequence[Identifier] = (),
+    *,
+    version: int | None = None,
+    told: Told = tell_nobody,
+) -> Exported:
+    """Write a ledger as lines.
+
+    Args:
+        setting: The ledger's.
+        out: Where to.
+        tables: Of which tables; none: of all, those that were dropped included. The catalog's
+            stream is always whole.
+        version: The last version of the only table.
+        told: Told how far it is.
+
+    Raises:
+        InvalidInputError: A version is asked of anything but one table.
+        NotFoundError: There is no ledger, no such table or no such version.
+        DamagedLogError: A log does not fit; what was written so far has no end and is no export.
+    """
+    if version is not None and len(tables) != 1:
+        raise InvalidInputError(
+            "a version is one table's: name the table whose commits are wanted up to there"
+        )
+    root = setting.store.read(ROOT_KEY)
+    if root is None:
+        raise NotFoundError(f"there is no ledger at {setting.store.url}: {ROOT_KEY} is not there")
+    catalog = catalog_stream(setting.store)
+    cut = _last(catalog)
+    births = Births.of(read.commit for read in catalog.reader.after(START, cut) if cut >= 0)
+    chosen = _chosen(births, tables)
+    lines = _Lines(out, told)
+    ids = tuple(each.table_id for each in chosen) if tables else UNSET
+    asked = UNSET if version is None else version
+    lines.put(written(FirstLine(format=FORMAT, root=root.decode(), tables=ids, version=asked)))
+    lines.stream(CATALOG, CATALOG, catalog, cut)
+    for birth in chosen:
+        log = OpenedTable.at(birth.path, setting).log
+        lines.stream(birth.table_id, birth.name, log, _until(birth, catalog, log, version))
+    return lines.end()
+
+
+def _chosen(births: Births, tables: Sequence[Identifier]) -> list[NamedBirth]:
+    if not tables:
+        return [*births]
+    found = []
+    for each in tables:
+        birth = births.named(each)
+        if birth is None:
+            known = [str(one.identifier) for one in births if one.dropped_millis is None]
+            near = similar(str(each), known)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise NotFoundError(f"table {each} does not exist{hint}")
+        found.append(birth)
+    return found
+
+
+def _last(log: AnyLog) -> int:
+    state = log.refresh()
+    return -1 if state is None else int(state.version)
+
+
+def _until(birth: NamedBirth, catalog: AnyLog, log: AnyLog, version: int | None) -> int:
+    """Return the last version to write: where one is asked for, nothing behind it is looked at."""
+    if version is None:
+        return _begun(birth, catalog, log)
+    if version < 0 or not log.store.exists(log.layout.commit(version)):
+        raise NotFoundError(
+            f"table {birth.identifier} has no version {version}; it has 0 to {_last(log)}"
+        )
+    return version
+
+
+def _begun(birth: NamedBirth, catalog: AnyLog, log: AnyLog) -> int:
+    """Return a table's last version; -1 while its creator has not begun it.
+
+    Raises:
+        DamagedLogError: It was begun, and its log is gone.
+    """
+    last = _last(log)
+    if last < 0 and birth.dropped_millis is None and was_born(catalog, birth.table_id):
+        # Its creator may have begun it between the two looks.
+        last = _last(log)
+        if last < 0:
+            key = log.layout.commit(0)
+            raise DamagedLogError(
+                f"{log.store.url}/{key} is missing, so the log of table {birth.name} cannot be "
+                "written: restore it from a backup, or export the other tables by their names; "
+                "the lines written so far have no end and are no export",
+                key,
+            )
+    return last
+
+
+class _Lines:
+    """Writes lines, and keeps what the last one says of all."""
+
+    def __init__(self, out: Out, told: Told) -> None:
+        self._out = out
+        self._told = told
+        self._hash = hashlib.sha256()
+        self._streams: list[tuple[str, int]] = []
+        self._commits = 0
+        self._files = 0
+
+    def put(self, line: bytes) -> None:
+        self._hash.update(line)
+        self._out.write(line)
+
+    def stream(self, name: str, shown: str, log: AnyLog, last: int) -> None:
+        """Write a stream's commits up to one, with the files that they name."""
+        self._streams.append((shown, last))
+        self.put(written(StreamLine(name, last, _digest_of(log, last))))
+        if last < 0:
+            return
+        known: set[str] = set()
+        for read in log.reader.after(START, last):
+            for file in (*_files(log, read.commit, known), *_values(log, read.commit, known)):
+                self.put(written(file))
+                self._files += 1
+            self.put(written_commit(read.body))
+            self._commits += 1
+            self._told(shown, read.commit.version + 1, last + 1)
+
+    def end(self) -> Exported:
+        """Write the last line."""
+        end = LastLine(len(self._streams), self._commits, self._files, self._hash.hexdigest())
+        self.put(written(end))
+        return Exported(tuple(self._streams), self._commits, self._files)
+
+
+def _digest_of(log: AnyLog, last: int) -> str:
+    body = log.store.read(log.layout.commit(last)) if last >= 0 else None
+    return "" if body is None else digest(body)
+
+
+def _files(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[File]:
+    """Yield the files beside the log that a commit is the first to name."""
+    for reference in references(commit):
+        if reference.path in known:
+            continue
+        known.add(reference.path)
+        key = f"{log.layout.root}/{reference.path}"
+        body = log.store.read(key)
+        file = None if body is None else File.of(reference.path, body)
+        if file is None or file.sha256 != reference.sha256:
+            said = "is missing" if file is None else "is not the file"
+            raise DamagedLogError(
+                f"{key} {said} that version {commit.version} names. Restore it from a backup; "
+                "the lines written so far have no end and are no export",
+                key,
+            )
+        yield file
+    for transaction in commit.transactions:
+        for event in transaction.events:
+            if isinstance(event, PartitionStatisticsSet):
+                yield from _statistics(log, event.partition_statistics.statistics_path, known)
+            elif isinstance(event, StatisticsSet):
+                yield from _statistics(log, event.statistics.statistics_path, known)
+
+
+def _statistics(log: AnyLog, path: str, known: set[str]) -> Iterator[File]:
+    """Yield a file of statistics that stands in the stream's folder: no hash of it is written."""
+    inside = path.removeprefix(f"{STREAM_FOLDER}/")
+    if inside == path or inside in known:
+        return
+    known.add(inside)
+    body = log.store.read(f"{log.layout.root}/{inside}")
+    if body is not None:
+        yield File.of(inside, body)
+
+
+def _values(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[File]:
+    """Yield what a commit says outside of its line; one that is lost is for verify to tell."""
+    said = [each.outside for each in commit.transactions if each.outside is not UNSET]
+    keys = [key for each in said if (key := key_of(each)) is not None]
+    if said:
+        named = column_values.references(commit_files(log.store, log.layout, commit))
+        keys += sorted({column_values.key_of_values(each) for each in named})
+    for key in keys:
+        (body,) = newest(log.personal.store, [key])
+        if body is not None and key not in known:
+            known.add(key)
+            yield File.of(key.removeprefix(f"{STREAM_FOLDER}/"), body)

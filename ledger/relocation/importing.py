@@ -1,0 +1,388 @@
+"""Import of a ledger from lines, verified along the hash chain.
+
+Nothing that stands is rewritten. What is there already has to be the same, so that the same lines,
+or those of a later export, go on from where an earlier attempt ended. The ledger's root is written
+last: until all came through, nobody can open it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from attrs import define, field, frozen
+from msgspec import UNSET
+
+from ledger.history.verify import Verification, repair
+from ledger.history.verify_subject import Subject
+from ledger.history.verify_surroundings import Births, NamedBirth
+from ledger.locations import is_absolute
+from ledger.log import personal_data as column_values
+from ledger.log.codec import digest
+from ledger.log.layout import STREAM_FOLDER
+from ledger.log.outcome import Committed, LogFile, land_or_refuse
+from ledger.log.personal_data import COLUMNS, FIELDS, decoded, encoded, take_out
+from ledger.model.errors import AlreadyExistsError, DamagedLogError, InvalidInputError
+from ledger.opening.context import TableSetting, recordable
+from ledger.opening.creation import note_birth
+from ledger.opening.ledger_file import (
+    ROOT_KEY,
+    check_format,
+    copied_from,
+    id_of,
+    read_root,
+    root_of_copy,
+)
+from ledger.opening.streams import AnyLog, OpenedTable, catalog_stream
+from ledger.relocation.exporting import (
+    CATALOG,
+    File,
+    FirstLine,
+    LastLine,
+    Said,
+    StreamLine,
+    Told,
+    read,
+    tell_nobody,
+)
+
+_PERSONAL = "personal/"
+_BESIDE = ("changes/", "statistics/")
+"""Where files beside a log may be."""
+
+
+@frozen
+class Brought:
+    """What came of it.
+
+    Attributes:
+        ledger_id: The ledger's, here.
+        copied_from: Whose copy it is; None: it is the same ledger.
+        streams: The name, the last version and the head's digest of each.
+        written: How many commits were written; the others were there.
+        absent: The names of tables that the catalog has and the lines have not.
+    """
+
+    ledger_id: str
+    copied_from: str | None
+    streams: tuple[tuple[str, int, str], ...]
+    written: int
+    absent: tuple[str, ...]
+
+
+def bring(
+    setting: TableSetting,
+    lines: Iterable[bytes],
+    *,
+    as_copy: bool = False,
+    told: Told = tell_nobody,
+) -> Brought:
+    """Write the lines of an export into a store.
+
+    Args:
+        setting: Of the place where the ledger is to be.
+        lines: They, each with its end.
+        as_copy: Whether it gets an identity of its own: for when the original goes on.
+        told: Told how far it is.
+
+    Raises:
+        AlreadyExistsError: Another ledger is there, or commits that are not those of the lines.
+        DamagedLogError: The lines are cut off or were changed; the ledger cannot be opened yet.
+        InvalidInputError: A table lies outside of its ledger's folder and cannot be carried.
+        StoreError: The place cannot hold a ledger, or gave no answer; asking again goes on.
+    """
+    return _Bringing(setting, as_copy, told).run(lines)
+
+
+@define
+class _Bringing:
+    """One import: where its lines lead, and what came so far."""
+
+    setting: TableSetting
+    as_copy: bool
+    told: Told
+    births: Births = field(factory=Births)
+    known: dict[str, NamedBirth] = field(factory=dict)
+    streams: list[_Stream] = field(factory=list)
+    files: int = 0
+    written: int = 0
+    root: bytes = b""
+    theirs: bytes = b""
+    last_line: LastLine | None = None
+
+    def run(self, lines: Iterable[bytes]) -> Brought:
+        catalog = catalog_stream(self.setting.store)
+        for number, said, place in _numbered(lines):
+            if number == 1:
+                self._begin(said, place)
+            elif isinstance(said, LastLine):
+                self._end(said, place)
+            elif isinstance(said, StreamLine):
+                self._next(said, place)
+            elif self.last_line is not None or not self.streams:
+                raise DamagedLogError(f"{place} stands where no export has one", place)
+            elif isinstance(said, File):
+                self._file(said, place)
+            elif isinstance(said, bytes):
+                self._commit(said, place)
+            else:
+                raise DamagedLogError(f"{place} begins another export", place)
+        if self.last_line is None:
+            raise DamagedLogError(
+                "the lines end before the export does; what came is kept, and the ledger cannot "
+                "be opened yet: give all of the lines",
+                "the export",
+            )
+        self._note(catalog)
+        # Before the root: a stream that does not fit leaves no ledger that can be opened.
+        self._caches()
+        self._begin_root()
+        here = id_of(self.root)
+        return Brought(
+            here,
+            copied_from(self.root),
+            tuple((each.shown, each.last, each.parent) for each in self.streams),
+            self.written,
+            tuple(each.name for each in self._absent()),
+        )
+
+    def _begin(self, said: object, place: str) -> None:
+        if not isinstance(said, FirstLine):
+            raise InvalidInputError(f"{place} does not begin a ledger's export")
+        theirs = said.root.encode()
+        check_format(theirs, f"{place}, {ROOT_KEY}")
+        here = self.setting.store.read(ROOT_KEY)
+        mine = theirs if not self.as_copy else None
+        if here is not None:
+            fits = copied_from(here) == id_of(theirs) if self.as_copy else here == theirs
+            if not fits:
+                raise AlreadyExistsError(
+                    f"{self.setting.store.url} holds the ledger {id_of(here)} already, and the "
+                    f"lines are of {id_of(theirs)}; choose an empty place"
+                )
+            mine = here
+        self.root = mine or b""
+        self.theirs = theirs
+
+    def _next(self, said: StreamLine, place: str) -> None:
+        self._refuse_unfinished(place)
+        if not self.streams:
+            if said.name != CATALOG:
+                raise DamagedLogError(f"{place}: the catalog's stream comes first", place)
+            self.streams.append(_Stream(catalog_stream(self.setting.store), CATALOG, said))
+            return
+        self.known = self.known or {each.table_id: each for each in self.births}
+        birth = self.known.get(said.name)
+        if birth is None or any(each.said.name == said.name for each in self.streams):
+            raise DamagedLogError(f"{place}: the catalog has no such table {said.name!r}", place)
+        if is_absolute(birth.path):
+            raise InvalidInputError(
+                f"table {birth.name} lies outside of its ledger, at {birth.path}, and cannot be "
+                "carried: its log belongs there. Export the other tables by their names"
+            )
+        log = OpenedTable.at(birth.path, self.setting).log
+        self.streams.append(_Stream(log, birth.name, said, birth.digest))
+
+    def _refuse_unfinished(self, place: str) -> None:
+        if self.streams and not self.streams[-1].is_whole:
+            stream = self.streams[-1]
+            raise DamagedLogError(
+                f"{place}: {stream.shown} ended at version {stream.version}, and is to have "
+                f"{stream.last}",
+                place,
+            )
+
+    def _file(self, said: File, place: str) -> None:
+        if said.path.startswith(_PERSONAL):
+            self._values(f"{STREAM_FOLDER}/{said.path}", said.bytes_of(place))
+        elif said.path.startswith(_BESIDE):
+            log = self.streams[-1].log
+            self._put(f"{log.layout.root}/{said.path}", said.bytes_of(place), 0)
+        else:
+            raise DamagedLogError(f"{place} holds a file that no commit names: {said.path}", place)
+        self.files += 1
+
+    def _values(self, key: str, body: bytes) -> None:
+        """Write who and why; what was erased on either side is erased."""
+        store, left = self.setting.store, _left_of(key, body)
+        if store.exists(key):
+            take_out(store, key, left)
+        else:
+            self._put(key, body, 0)
+
+    def _commit(self, body: bytes, place: str) -> None:
+        stream = self.streams[-1]
+        commit = stream.checked(body, place)
+        self.written += self._put(stream.log.layout.commit(commit.version), body, commit.version)
+        if stream.shown == CATALOG:
+            self.births.learn(commit)
+        self.told(stream.shown, stream.version + 1, stream.last + 1)
+
+    def _put(self, key: str, body: bytes, version: int) -> bool:
+        """Write a file unless it is there; return whether it was not."""
+        store = self.setting.store
+        says = "asking again with the same lines goes on from here"
+        outcome = land_or_refuse(store, LogFile(key, body, version), self.setting.patience, says)
+        if isinstance(outcome, Committed):
+            return True
+        if store.read(key) != body:
+            raise AlreadyExistsError(
+                f"{store.url}/{key} is another file than the lines have: somebody wrote into this "
+                "place. Choose an empty one"
+            )
+        return False
+
+    def _end(self, said: LastLine, place: str) -> None:
+        self._refuse_unfinished(place)
+        commits = sum(each.last + 1 for each in self.streams)
+        if (said.streams, said.commits, said.files) != (len(self.streams), commits, self.files):
+            raise DamagedLogError(f"{place}: lines are missing before the end", place)
+        self.last_line = said
+
+    def _absent(self) -> Iterator[NamedBirth]:
+        carried = {each.said.name for each in self.streams}
+        return (
+            each
+            for each in self.births
+            if each.table_id not in carried and each.dropped_millis is None
+        )
+
+    def _note(self, catalog: AnyLog) -> None:
+        """Let nobody begin anew what was not carried, or what came.
+
+        A table whose creator was between the catalog's commit and its first one came without any:
+        whoever opens it here begins it, as there.
+        """
+        unbegun = {each.said.name for each in self.streams if each.last < 0}
+        for birth in self.births:
+            if birth.table_id not in unbegun:
+                note_birth(catalog, birth.table_id, birth.created_version)
+
+    def _begin_root(self) -> None:
+        if not self.root:
+            here = recordable(self.setting.store.url)
+            self.root = root_of_copy(self.theirs, here, self.streams[0].last + 1)
+        self._put(ROOT_KEY, self.root, 0)
+        read_root(self.setting)
+
+    def _caches(self) -> None:
+        """Make what opening and reading long logs needs."""
+        for stream in self.streams:
+            if stream.last < 0:
+                continue
+            log = stream.log
+            subject: Subject[Any, Any] = Subject(
+                stream.shown, log, has_files=stream.shown != CATALOG
+            )
+
+            def on_progress(done: int, of: int, shown: str = stream.shown) -> None:
+                self.told(f"{shown}, its caches", done, of)
+
+            for finding in Verification(subject).run(on_progress):
+                if finding.kind == "damage":
+                    raise DamagedLogError(
+                        f"{stream.shown}: {finding.file}: {finding.what}", finding.file
+                    )
+                repair(subject, finding)
+
+
+def _left_of(key: str, theirs: bytes) -> Callable[[bytes], bytes | None]:
+    """Return what leaves of a file that is here the values that both sides have.
+
+    Raises:
+        DamagedLogError: What the lines hold is no such file.
+    """
+    if not key.startswith(f"{COLUMNS}/"):
+        values = decoded(theirs, key)
+        gone = [each for each in FIELDS if values.get(each) is None]
+
+        def left(body: bytes) -> bytes | None:
+            mine = decoded(body, key)
+            less = mine.without(gone)
+            return None if less == mine else encoded(less)
+
+        return left
+    there = column_values.decode_values(theirs, key).values
+
+    def left_of_columns(body: bytes) -> bytes | None:
+        mine = column_values.decode_values(body, key)
+        both = {digest: each for digest, each in mine.values.items() if digest in there}
+        less = column_values.ColumnValues(mine.time_millis, both)
+        return None if less == mine else column_values.encode_values(less)
+
+    return left_of_columns
+
+
+@define
+class _Stream:
+    """A stream that is coming in.
+
+    Attributes:
+        log: Where it goes.
+        shown: What people call it.
+        said: What its line says.
+        born: The digest of its version 0, where the catalog knows it.
+        version: The last commit that came.
+        parent: The digest of its file.
+    """
+
+    log: AnyLog
+    shown: str
+    said: StreamLine
+    born: str | None = None
+    version: int = -1
+    parent: str = ""
+
+    @property
+    def last(self) -> int:
+        return self.said.last
+
+    @property
+    def is_whole(self) -> bool:
+        return (self.version, self.parent) == (self.said.last, self.said.head)
+
+    def checked(self, body: bytes, place: str) -> Any:
+        """Return the next commit, and go on.
+
+        Raises:
+            DamagedLogError: It is not the next one.
+        """
+        commit = self.log.codec.decode(body, place)
+        found = digest(body)
+        parent = "" if commit.parent is UNSET else commit.parent
+        if commit.version != self.version + 1 or self.version == self.last:
+            raise DamagedLogError(
+                f"{place} holds version {commit.version} of {self.shown}, behind {self.version}",
+                place,
+            )
+        if parent != self.parent or (self.version < 0 and found != (self.born or found)):
+            raise DamagedLogError(
+                f"{place}: version {commit.version} of {self.shown} does not follow the commit "
+                "before it: the lines were changed",
+                place,
+            )
+        self.version, self.parent = commit.version, found
+        return commit
+
+
+def _numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, Said | bytes, str]]:
+    """Yield each line's number, what it says, and where it stands; the last one is compared.
+
+    Raises:
+        DamagedLogError: A line is none of an export, or they are not those that were written.
+    """
+    seen = hashlib.sha256()
+    for number, line in enumerate(lines, 1):
+        place = f"line {number} of the export"
+        if not line.endswith(b"\n"):
+            raise DamagedLogError(
+                f"{place} is cut off; what came is kept, and the ledger cannot be opened yet: give "
+                "all of the lines",
+                place,
+            )
+        said = read(line, place)
+        if isinstance(said, LastLine) and said.sha256 != seen.hexdigest():
+            raise DamagedLogError(f"{place}: the lines before were changed on their way", place)
+        seen.update(line)
+        yield number, said, place

@@ -1,0 +1,274 @@
+"""Token cursor, and clauses such as IF EXISTS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from attrs import frozen
+
+from ledger.decide.changes import CreateTag, DeleteTag, ReplaceTag, TableChange
+from ledger.events.layout import RemovePartitionField, SpecUpdate, UpdatePartitionSpec
+from ledger.events.schema import SchemaChange, SetIdentifierFields
+from ledger.model.errors import ColumnNotFoundError, InvalidInputError
+from ledger.model.names import shown_path
+from ledger.model.schema import Schema, paths_of
+from ledger.model.types import whole_number
+from ledger.state.table import TableState
+
+T = TypeVar("T")
+
+_SHOWN = 30
+
+
+class Cursor:
+    """Reads a statement's tokens from left to right.
+
+    Args:
+        text: The statements.
+
+    Raises:
+        InvalidInputError: A quote is not closed.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._tokens = _tokens(text)
+        self._at = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left."""
+        return self._at >= len(self._tokens)
+
+    @property
+    def rest(self) -> str:
+        """What is left, as it was written."""
+        return "" if self.ended else self.text[self._tokens[self._at].start :]
+
+    def found(self, *words: str) -> bool:
+        """Go past these words if they come next; say whether they did."""
+        upcoming = self._tokens[self._at : self._at + len(words)]
+        if [_word(each) for each in upcoming] != list(words):
+            return False
+        self._at += len(words)
+        return True
+
+    def comes(self, word: str) -> bool:
+        """Say whether a word comes next, and stay before it."""
+        return not self.ended and _word(self._tokens[self._at]) == word
+
+    def expect(self, *words: str) -> None:
+        """Go past these words.
+
+        Raises:
+            InvalidInputError: Something else stands there.
+        """
+        if not self.found(*words):
+            raise self.error(f"expected {' '.join(words)}")
+
+    def name(self) -> str:
+        """Read an identifier, in backticks or not.
+
+        Raises:
+            InvalidInputError: Something else stands there.
+        """
+        token = self._next("a name")
+        if token.token_type.name == "STRING" or not _is_name(token):
+            self._at -= 1
+            raise self.error("expected a name")
+        return str(token.text)
+
+    def path(self) -> tuple[str, ...]:
+        """Read identifiers parted by dots."""
+        names = [self.name()]
+        while self.found("."):
+            names.append(self.name())
+        return tuple(names)
+
+    def string(self) -> str:
+        """Read a quoted text; several in a row are one, as in Spark.
+
+        Raises:
+            InvalidInputError: Something else stands there.
+        """
+        parts = list(iter(self.quoted, None))
+        if not parts:
+            raise self.error("expected a text in quotes")
+        return "".join(parts)
+
+    def quoted(self) -> str | None:
+        """Read one quoted text if there is one."""
+        if self.ended or self._tokens[self._at].token_type.name != "STRING":
+            return None
+        return str(self._next("a quoted text").text)
+
+    def whole_number(self) -> int:
+        """Read a whole number.
+
+        Raises:
+            InvalidInputError: Something else stands there.
+        """
+        token = self._next("a whole number")
+        number = whole_number(str(token.text))
+        if number is None:
+            self._at -= 1
+            raise self.error("expected a whole number")
+        return number
+
+    def literal(self) -> str:
+        """Read a property's value: a quoted text, a number, a truth value."""
+        text = self.quoted()
+        if text is not None:
+            return text
+        return ("-" if self.found("-") else "") + str(self._next("a value").text)
+
+    def until(self, *stops: str) -> str:
+        """Read up to one of these words, or a comma or bracket that nothing before opened.
+
+        Returns:
+            The text as it was written.
+        """
+        begin, depth = self._at, 0
+        while not self.ended:
+            word = _word(self._tokens[self._at])
+            if depth == 0 and (word in stops or word in {",", ")", ";"}):
+                break
+            depth += (word in {"(", "<"}) - (word in {")", ">"})
+            self._at += 1
+        if begin == self._at:
+            raise self.error("expected a data type")
+        return self.text[self._tokens[begin].start : self._tokens[self._at - 1].end + 1]
+
+    def items(self, read: Callable[[Cursor], T]) -> list[T]:
+        """Read one or more items parted by commas, in brackets or not."""
+        bracketed = self.found("(")
+        found = [read(self)]
+        while self.found(","):
+            found.append(read(self))
+        if bracketed:
+            self.expect(")")
+        return found
+
+    def error(self, rule: str) -> InvalidInputError:
+        """Return an error that says where the reading stands."""
+        if self.ended:
+            return InvalidInputError(f"{rule} at the end of {self.text.strip()!r}")
+        start = self._tokens[self._at].start
+        return InvalidInputError(
+            f"{rule} at position {start + 1}, where {self.text[start : start + _SHOWN]!r} stands"
+        )
+
+    def _next(self, wanted: str) -> Any:
+        if self.ended:
+            raise self.error(f"expected {wanted}")
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+
+def _tokens(text: str) -> list[Any]:
+    # Heavy, and nobody else needs it.
+    from sqlglot.dialects.spark import Spark
+    from sqlglot.errors import SqlglotError
+
+    try:
+        return list(Spark().tokenize(text))
+    except SqlglotError as error:
+        raise InvalidInputError(f"cannot read {text!r}: {error}; close every quote") from error
+
+
+def _word(token: Any) -> str:
+    # A name in backticks is never a keyword, and no text is.
+    quoted = token.token_type.name in {"IDENTIFIER", "STRING"}
+    return f"`{token.text}`" if quoted else str(token.text).upper()
+
+
+def _is_name(token: Any) -> bool:
+    return token.token_type.name == "IDENTIFIER" or str(token.text).replace("_", "a").isalnum()
+
+
+@frozen
+class IfColumn:
+    """A change that is made only if there is a column at a path, or only if there is none."""
+
+    path: tuple[str, ...]
+    change: SchemaChange
+    exists: bool
+
+
+@frozen
+class IfTag:
+    """A change that is made only if there is a tag of its name, or only if there is none."""
+
+    change: CreateTag | ReplaceTag | DeleteTag
+    exists: bool
+
+
+@frozen
+class RemoveTerm:
+    """Remove a partition field by a bare word: the column's own, else the one of that name."""
+
+    word: str
+
+
+@frozen
+class SpecClause:
+    """Change the partition spec."""
+
+    updates: tuple[SpecUpdate | RemoveTerm, ...]
+
+
+@frozen
+class DropIdentifierFields:
+    """Take columns out of those that identify a row."""
+
+    paths: tuple[tuple[str, ...], ...]
+
+
+Asked = TableChange | IfColumn | IfTag | SpecClause | DropIdentifierFields
+"""What a statement asks for: a change, or one that is known only when the table is."""
+
+
+def on_state(asked: Sequence[Asked], state: TableState) -> list[TableChange]:
+    """Return the changes that a statement means for a table.
+
+    Raises:
+        ColumnNotFoundError: An identifier field to drop is none.
+    """
+    return [change for each in asked for change in _meant(each, state)]
+
+
+def _meant(asked: Asked, state: TableState) -> Iterator[TableChange]:
+    match asked:
+        case IfColumn():
+            if (asked.path in dict(paths_of(state.schema))) is asked.exists:
+                yield asked.change
+        case IfTag():
+            if (asked.change.tag_name in state.tags) is asked.exists:
+                yield asked.change
+        case SpecClause(updates=updates):
+            yield UpdatePartitionSpec(tuple(_update(each, state.schema) for each in updates))
+        case DropIdentifierFields():
+            yield _without(asked.paths, state.schema)
+        case _:
+            yield asked
+
+
+def _update(update: SpecUpdate | RemoveTerm, schema: Schema) -> SpecUpdate:
+    if not isinstance(update, RemoveTerm):
+        return update
+    if update.word in schema.names:
+        return RemovePartitionField(source=(update.word,), transform="identity")
+    return RemovePartitionField(name=update.word)
+
+
+def _without(paths: Sequence[tuple[str, ...]], schema: Schema) -> SetIdentifierFields:
+    ids = set(schema.identifier_field_ids)
+    there = [path for path, field_id in paths_of(schema) if field_id in ids]
+    for each in paths:
+        if each not in there:
+            known = ", ".join(map(shown_path, there)) or "none"
+            raise ColumnNotFoundError(
+                f"{shown_path(each)} is no identifier field; there are: {known}"
+            )
+    return SetIdentifierFields(tuple(each for each in there if each not in paths))

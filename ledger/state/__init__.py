@@ -1,0 +1,1 @@
+"""States of tables and catalogs, and the builders that fold events into them. Pure."""

@@ -1,0 +1,198 @@
+"""CatalogState: databases, tables, views and their locations.
+
+Tables and views of one database share one namespace. A table is known by its id, which outlives
+renames; its location is fixed when it is created.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import cached_property
+
+from attrs import field, frozen
+
+from ledger.model.errors import NotFoundError
+from ledger.model.instant import ClockCorrection
+from ledger.model.messages import similar
+from ledger.model.names import Identifier
+from ledger.model.schema import ViewSchema
+
+
+def by_name(identifier: Identifier) -> tuple[str, str]:
+    """Return what names are sorted by: the database first, then the name in it."""
+    return identifier.database, identifier.name
+
+
+@frozen
+class Audit:
+    """Who made something and who changed it last; times are Unix milliseconds, as effective."""
+
+    created_at: int
+    created_by: str
+    updated_at: int
+    updated_by: str
+
+
+@frozen
+class DatabaseEntry:
+    """A database. `path` is its folder, relative to the ledger's root; no other ever had it."""
+
+    name: str
+    path: str
+    options: Mapping[str, str] = field(hash=False)
+    audit: Audit
+
+
+@frozen
+class TableEntry:
+    """A table, as the catalog knows it.
+
+    Attributes:
+        identifier: Its name now.
+        table_id: What it is known by through renames.
+        path: Its location: relative to the ledger's root, absolute when external.
+        is_external: Whether the location was given by the user.
+        audit: Of its name and existence; the table's own stream knows about its contents.
+        created_version: The catalog's commit that created it, and so contains its version 0.
+    """
+
+    identifier: Identifier
+    table_id: str
+    path: str
+    is_external: bool
+    audit: Audit
+    created_version: int
+
+
+@frozen
+class ViewEntry:
+    """A view: its name now, the id that outlives renames, and its definition."""
+
+    identifier: Identifier
+    view_id: str
+    schema: ViewSchema
+    audit: Audit
+
+
+@frozen(kw_only=True)
+class CatalogState:
+    """The catalog right after one commit.
+
+    Every mapping is sorted by name, so that a state read back from a checkpoint is the same in
+    iteration, too.
+
+    Attributes:
+        version: That commit's number; -1 before the first.
+        time_millis: Its time, Unix milliseconds.
+        effective_millis: The newest effective time up to it.
+        databases: By name.
+        tables: By full name.
+        views: By full name.
+        used_paths: Every location ever given to a database or table, dropped ones included.
+        corrections: What is known of clocks that were ahead, oldest first.
+        place: The URL that the ledger was last said to be at; empty where it never moved.
+        placed_version: The commit that said so; -1 for none.
+        aliases: Other URLs that lead to the same storage.
+        ledger_id: Its id since it became a copy; empty for that of its root.
+        copied_from: The id of the ledger that it was copied from then; empty for none.
+        keeps_outside: Whether authors, messages and properties are kept outside of the lines;
+            `created_by` and `updated_by` then say where.
+    """
+
+    version: int
+    time_millis: int
+    effective_millis: int
+    databases: Mapping[str, DatabaseEntry] = field(factory=dict, hash=False)
+    tables: Mapping[Identifier, TableEntry] = field(factory=dict, hash=False)
+    views: Mapping[Identifier, ViewEntry] = field(factory=dict, hash=False)
+    used_paths: frozenset[str] = frozenset()
+    corrections: tuple[ClockCorrection, ...] = ()
+    place: str = ""
+    placed_version: int = -1
+    aliases: tuple[str, ...] = ()
+    ledger_id: str = ""
+    copied_from: str = ""
+    keeps_outside: bool = False
+
+    def database(self, name: str) -> DatabaseEntry:
+        """Return the database of that name.
+
+        Raises:
+            NotFoundError: There is none; the message names similar ones.
+
+        Example:
+            >>> CatalogState(version=-1, time_millis=0, effective_millis=0).database("shop")
+            Traceback (most recent call last):
+            ledger.model.errors.NotFoundError: database shop does not exist: there are no ...
+        """
+        if name in self.databases:
+            return self.databases[name]
+        hint = _near(name, self.databases, "databases")
+        raise NotFoundError(f"database {name} does not exist: {hint}")
+
+    def table(self, identifier: Identifier) -> TableEntry:
+        """Return the table of that name.
+
+        Raises:
+            NotFoundError: The database, or the table in it, does not exist; or it is a view.
+        """
+        if identifier in self.tables:
+            return self.tables[identifier]
+        if identifier in self.views:
+            raise NotFoundError(f"{identifier} is a view, not a table; ask for the view")
+        raise self._missing("table", identifier, self.tables)
+
+    def view(self, identifier: Identifier) -> ViewEntry:
+        """Return the view of that name.
+
+        Raises:
+            NotFoundError: The database, or the view in it, does not exist; or it is a table.
+        """
+        if identifier in self.views:
+            return self.views[identifier]
+        if identifier in self.tables:
+            raise NotFoundError(f"{identifier} is a table, not a view; ask for the table")
+        raise self._missing("view", identifier, self.views)
+
+    def table_by_id(self, table_id: str) -> TableEntry | None:
+        """Return the table with that id under whatever name it has now; None when it is gone."""
+        return self._by_table_id.get(table_id)
+
+    @cached_property
+    def _by_table_id(self) -> Mapping[str, TableEntry]:
+        # Every change of a table asks which database it is in, and there may be many tables.
+        return {each.table_id: each for each in self.tables.values()}
+
+    def view_by_id(self, view_id: str) -> ViewEntry | None:
+        """Return the view with that id under whatever name it has now; None when it is gone."""
+        return next((each for each in self.views.values() if each.view_id == view_id), None)
+
+    def kind_of(self, identifier: Identifier) -> str | None:
+        """Return what has that name: "table", "view" or None."""
+        if identifier in self.tables:
+            return "table"
+        return "view" if identifier in self.views else None
+
+    def names_in(self, database: str) -> list[Identifier]:
+        """Return the names of all tables and views in a database, sorted."""
+        names = [each for each in (*self.tables, *self.views) if each.database == database]
+        return sorted(names, key=by_name)
+
+    def _missing(
+        self, kind: str, identifier: Identifier, names: Collection[Identifier]
+    ) -> NotFoundError:
+        self.database(identifier.database)
+        hint = _near(str(identifier), [str(each) for each in names], f"{kind}s")
+        return NotFoundError(f"{kind} {identifier} does not exist: {hint}")
+
+
+EMPTY_CATALOG = CatalogState(version=-1, time_millis=0, effective_millis=0)
+"""The catalog before its first commit."""
+
+
+def _near(name: str, names: Collection[str], plural: str) -> str:
+    matches = similar(name, names)
+    if matches:
+        return f"did you mean {' or '.join(matches)}?"
+    none = f"no {plural} have a similar name" if names else f"there are no {plural} yet"
+    return f"{none}; look again or create it"

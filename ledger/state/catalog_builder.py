@@ -1,0 +1,531 @@
+"""CatalogBuilder: folds the catalog's commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, TypeVar, assert_never
+
+from attrs import evolve, frozen
+from msgspec import UNSET, Struct, UnsetType
+
+from ledger.events.base import kind_of
+from ledger.events.catalog import (
+    AddDialect,
+    CatalogEvent,
+    DatabaseAltered,
+    DatabaseCreated,
+    DatabaseDropped,
+    DropDialect,
+    LedgerCopied,
+    LedgerMoved,
+    PlaceAliased,
+    UpdateDialect,
+    ValuesErased,
+    ViewAltered,
+    ViewChange,
+    ViewCreated,
+    ViewDropped,
+    ViewRecord,
+    ViewRenamed,
+)
+from ledger.events.commit import Commit, Transaction
+from ledger.events.schema import RemoveOption, SetOption, UpdateComment
+from ledger.events.table import ClockCorrected, TableCreated, TableDropped, TableName, TableRenamed
+from ledger.model.errors import InvalidChangeError
+from ledger.model.messages import meant
+from ledger.model.names import Identifier
+from ledger.model.schema import ViewSchema
+from ledger.model.type_json import field_from_wire, field_to_wire
+from ledger.state.catalog import (
+    EMPTY_CATALOG,
+    Audit,
+    CatalogState,
+    DatabaseEntry,
+    TableEntry,
+    ViewEntry,
+    by_name,
+)
+from ledger.state.stream import correction_of, keeps_outside, kept_outside, refuse_misplaced
+
+
+def view_from_record(record: ViewRecord) -> ViewSchema:
+    """Return the view that a record holds.
+
+    Raises:
+        InvalidTypeError: A column's type is not valid.
+    """
+    return ViewSchema(
+        fields=tuple(field_from_wire(each) for each in record.fields),
+        query=record.query,
+        dialects=dict(sorted(record.dialects.items())),
+        comment=record.comment,
+        options=dict(sorted(record.options.items())),
+    )
+
+
+def view_to_record(view: ViewSchema) -> ViewRecord:
+    """Return the record of a view."""
+    return ViewRecord(
+        fields=tuple(field_to_wire(each) for each in view.fields),
+        query=view.query,
+        dialects=dict(sorted(view.dialects.items())),
+        comment=view.comment,
+        options=dict(sorted(view.options.items())),
+    )
+
+
+class ViewOperation(Struct, frozen=True, kw_only=True):
+    """A kind of change of a view.
+
+    Attributes:
+        cell: The name of what a change sets.
+        value: What it sets the cell to; None where it goes.
+        dialect: Whether the dialect that it names has to be `there` before, or `absent`; None
+            where it names none.
+    """
+
+    cell: Callable[[Any], str]
+    value: Callable[[Any], str | None]
+    dialect: Literal["there", "absent"] | None = None
+
+
+def _option(change: SetOption | RemoveOption) -> str:
+    return f"option {change.key}"
+
+
+def _dialect(change: AddDialect | UpdateDialect | DropDialect) -> str:
+    return f"dialect {change.dialect}"
+
+
+VIEW_OPERATIONS: Mapping[type, ViewOperation] = {
+    SetOption: ViewOperation(cell=_option, value=lambda change: change.value),
+    RemoveOption: ViewOperation(cell=_option, value=lambda _: None),
+    UpdateComment: ViewOperation(cell=lambda _: "comment", value=lambda change: change.comment),
+    AddDialect: ViewOperation(cell=_dialect, value=lambda change: change.query, dialect="absent"),
+    UpdateDialect: ViewOperation(cell=_dialect, value=lambda change: change.query, dialect="there"),
+    DropDialect: ViewOperation(cell=_dialect, value=lambda _: None, dialect="there"),
+}
+"""One row a kind of change."""
+
+
+def view_cell(change: ViewChange) -> str:
+    """Return the name of what a change sets: `option K`, `dialect D` or `comment`."""
+    return VIEW_OPERATIONS[type(change)].cell(change)
+
+
+def asked_cells(changes: Iterable[ViewChange]) -> dict[str, str | None]:
+    """Return the value that each changed cell has in the end; None where it goes."""
+    return {view_cell(each): VIEW_OPERATIONS[type(each)].value(each) for each in changes}
+
+
+def view_cells(view: ViewSchema) -> dict[str, str | None]:
+    """Return every cell of a view that changes can set, by name; an absent one is not set."""
+    cells: dict[str, str | None] = {"comment": view.comment}
+    cells.update({f"option {key}": value for key, value in view.options.items()})
+    cells.update({f"dialect {name}": query for name, query in view.dialects.items()})
+    return cells
+
+
+def altered_view(view: ViewSchema, changes: Iterable[ViewChange]) -> ViewSchema:
+    """Return a view after changes, one after the other.
+
+    Raises:
+        InvalidChangeError: A dialect is added that is there, or updated or dropped that is not.
+
+    Example:
+        >>> altered_view(ViewSchema((), "SELECT 1"), [AddDialect("spark", "SELECT 1L")]).dialects
+        {'spark': 'SELECT 1L'}
+    """
+    options, dialects, comment = dict(view.options), dict(view.dialects), view.comment
+    for change in changes:
+        match change:
+            case SetOption(key=key, value=value):
+                options[key] = value
+            case RemoveOption(key=key):
+                options.pop(key, None)
+            case UpdateComment(comment=comment):
+                pass
+            case AddDialect(dialect=dialect, query=query):
+                if dialect in dialects:
+                    raise InvalidChangeError(f"dialect {dialect!r} is there; update it instead")
+                dialects[dialect] = query
+            case UpdateDialect(dialect=dialect, query=query):
+                _dialect_is_there(dialect, dialects)
+                dialects[dialect] = query
+            case DropDialect(dialect=dialect):
+                _dialect_is_there(dialect, dialects)
+                del dialects[dialect]
+            case _:
+                assert_never(change)
+    return ViewSchema(
+        view.fields,
+        view.query,
+        dict(sorted(dialects.items())),
+        comment,
+        dict(sorted(options.items())),
+    )
+
+
+def _dialect_is_there(dialect: str, dialects: dict[str, str]) -> None:
+    if dialect not in dialects:
+        raise InvalidChangeError(
+            f"dialect {dialect!r} does not exist: add it, or {meant(dialect, sorted(dialects))}"
+        )
+
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+_Entry = TypeVar("_Entry", DatabaseEntry, TableEntry, ViewEntry)
+_Named = TypeVar("_Named", TableEntry, ViewEntry)
+
+
+def identifier_of(name: TableName) -> Identifier:
+    """Return the identifier that a record holds.
+
+    Example:
+        >>> identifier_of(TableName("shop", "orders"))
+        Identifier(database='shop', name='orders')
+    """
+    return Identifier(name.database_name, name.table_name)
+
+
+class CatalogBuilder:
+    """Folds commits into a catalog's state; begins at a state, or before version 0.
+
+    Names are not checked for safety here: that rule may grow, and written commits must fold the
+    same for ever.
+    """
+
+    def __init__(self, state: CatalogState | None = None) -> None:
+        base = state or EMPTY_CATALOG
+        self.version = base.version
+        self.time_millis = base.time_millis
+        self.effective_millis = base.effective_millis
+        self._corrections = base.corrections
+        self._place = base.place
+        self._placed_version = base.placed_version
+        self._aliases = base.aliases
+        self._ledger_id = base.ledger_id
+        self._copied_from = base.copied_from
+        self._databases = dict(base.databases)
+        self._tables = dict(base.tables)
+        self._views = dict(base.views)
+        self._used_paths = set(base.used_paths)
+        self.keeps_outside = base.keeps_outside if base.version >= 0 else None
+        self._moment = 0
+        self._author = ""
+
+    def commit(self, commit: Commit[CatalogEvent]) -> None:
+        """Fold one commit.
+
+        Raises:
+            InvalidChangeError: It contradicts the state; the builder must be thrown away.
+            InvalidTypeError: A view's column has no valid type.
+        """
+        self.begin(commit.version, commit.time_millis)
+        for transaction in commit.transactions:
+            self.add(transaction)
+
+    def begin(self, version: int, time_millis: int) -> None:
+        """Begin the next commit; its transactions are added one by one.
+
+        Raises:
+            InvalidChangeError: It cannot follow.
+        """
+        refuse_misplaced(version, time_millis, self.version, self.time_millis)
+        self.version = version
+        self.time_millis = time_millis
+
+    def add(self, transaction: Transaction[CatalogEvent]) -> None:
+        """Fold one transaction of the commit that was begun last.
+
+        Raises:
+            InvalidChangeError: It contradicts the state; the builder must be thrown away.
+        """
+        effective = transaction.effective_time_millis
+        self._moment = self.time_millis if isinstance(effective, UnsetType) else effective
+        self._author = transaction.author
+        if transaction.outside is not UNSET:
+            self._author = kept_outside(transaction)
+        self.keeps_outside = keeps_outside(transaction, before=self.keeps_outside)
+        for event in transaction.events:
+            self._apply(event)
+        self.effective_millis = max(self.effective_millis, self._moment)
+
+    def freeze(self) -> CatalogState:
+        """Return the state after all commits so far."""
+        return CatalogState(
+            version=self.version,
+            time_millis=self.time_millis,
+            effective_millis=self.effective_millis,
+            databases=dict(sorted(self._databases.items())),
+            tables=_sorted_by_name(self._tables),
+            views=_sorted_by_name(self._views),
+            used_paths=frozenset(self._used_paths),
+            corrections=self._corrections,
+            place=self._place,
+            placed_version=self._placed_version,
+            aliases=self._aliases,
+            ledger_id=self._ledger_id,
+            copied_from=self._copied_from,
+            keeps_outside=bool(self.keeps_outside),
+        )
+
+    def _apply(  # noqa: C901, PLR0912 - one arm for each event
+        self, event: CatalogEvent
+    ) -> None:
+        match event:
+            case DatabaseCreated():
+                self._create_database(event)
+            case DatabaseAltered():
+                self._alter_database(event)
+            case DatabaseDropped(name=name):
+                self._drop_database(name)
+            case TableCreated():
+                self._create_table(event)
+            case TableRenamed(source=source, destination=destination, table_id=table_id):
+                entry = self._table(identifier_of(source), table_id)
+                self._rename(self._tables, entry, identifier_of(destination))
+            case TableDropped(identifier=name, table_id=table_id):
+                del self._tables[self._table(identifier_of(name), table_id).identifier]
+            case ViewCreated():
+                self._create_view(event)
+            case ViewAltered(identifier=name, view_id=view_id, changes=changes):
+                view = self._view(identifier_of(name), view_id)
+                schema = altered_view(view.schema, changes)
+                self._views[view.identifier] = evolve(self._touched(view), schema=schema)
+            case ViewRenamed(source=source, destination=destination, view_id=view_id):
+                view = self._view(identifier_of(source), view_id)
+                self._rename(self._views, view, identifier_of(destination))
+            case ViewDropped(identifier=name, view_id=view_id):
+                del self._views[self._view(identifier_of(name), view_id).identifier]
+            case ValuesErased():
+                # The values are taken out of their files; no state holds them.
+                pass
+            case ClockCorrected():
+                self._correct_clock(event)
+            case LedgerMoved(place=place):
+                self._move(place)
+            case PlaceAliased(place=place):
+                self._aliases = tuple(sorted({*self._aliases, place}))
+            case LedgerCopied():
+                self._copy(event)
+            case _:
+                assert_never(event)
+
+    def _correct_clock(self, event: ClockCorrected) -> None:
+        correction = correction_of(event, self.version, self._moment)
+        latest = correction.true_time_millis
+        self._corrections = (*self._corrections, correction)
+        self.effective_millis = min(self.effective_millis, latest)
+        self._databases = _not_later(self._databases, latest)
+        self._tables = _not_later(self._tables, latest)
+        self._views = _not_later(self._views, latest)
+
+    def _move(self, place: str) -> None:
+        self._place, self._placed_version, self._aliases = place, self.version, ()
+
+    def _copy(self, event: LedgerCopied) -> None:
+        self._move(event.place)
+        self._ledger_id, self._copied_from = event.ledger_id, event.copied_from
+        left = {each.table_id: each.identifier for each in self._tables.values()}
+        for table_id in event.without:
+            if table_id not in left:
+                raise _contradiction(f"table {table_id}, which the copy leaves, does not exist")
+            del self._tables[left[table_id]]
+
+    def _create_database(self, event: DatabaseCreated) -> None:
+        if event.name in self._databases:
+            raise _contradiction(f"database {event.name} exists already; alter it instead")
+        self._take_path(event.path)
+        options = dict(sorted(event.options.items()))
+        self._databases[event.name] = DatabaseEntry(event.name, event.path, options, self._audit())
+
+    def _alter_database(self, event: DatabaseAltered) -> None:
+        database = self._touched(self._database(event.name))
+        both = sorted(set(event.removals) & set(event.updates))
+        if both:
+            raise _contradiction(f"database {event.name}: {both} are both removed and set")
+        kept = {key: text for key, text in database.options.items() if key not in event.removals}
+        options = dict(sorted((kept | event.updates).items()))
+        self._databases[event.name] = evolve(database, options=options)
+
+    def _drop_database(self, name: str) -> None:
+        self._database(name)
+        inside = [str(each) for each in (*self._tables, *self._views) if each.database == name]
+        if inside:
+            raise _contradiction(f"database {name} is not empty: {sorted(inside)}; drop them first")
+        del self._databases[name]
+
+    def _create_table(self, event: TableCreated) -> None:
+        identifier = identifier_of(event.identifier)
+        self._check_free(identifier)
+        for other in self._tables.values():
+            if other.table_id == event.table_id:
+                raise _contradiction(
+                    f"table id {event.table_id} is {other.identifier}'s; take a fresh one"
+                )
+        self._take_path(event.path)
+        self._tables[identifier] = TableEntry(
+            identifier, event.table_id, event.path, event.is_external, self._audit(), self.version
+        )
+
+    def _create_view(self, event: ViewCreated) -> None:
+        identifier = identifier_of(event.identifier)
+        self._check_free(identifier)
+        for other in self._views.values():
+            if other.view_id == event.view_id:
+                raise _contradiction(
+                    f"view id {event.view_id} is {other.identifier}'s; take a fresh one"
+                )
+        schema = view_from_record(event.schema)
+        self._views[identifier] = ViewEntry(identifier, event.view_id, schema, self._audit())
+
+    def _rename(
+        self, entries: dict[Identifier, _Named], entry: _Named, destination: Identifier
+    ) -> None:
+        self._check_free(destination)
+        del entries[entry.identifier]
+        entries[destination] = evolve(self._touched(entry), identifier=destination)
+
+    def _audit(self) -> Audit:
+        return Audit(self._moment, self._author, self._moment, self._author)
+
+    def _touched(self, entry: _Entry) -> _Entry:
+        audit = evolve(entry.audit, updated_at=self._moment, updated_by=self._author)
+        return evolve(entry, audit=audit)
+
+    def _take_path(self, path: str) -> None:
+        if path in self._used_paths:
+            raise _contradiction(f"location {path} was given out before; none is used twice")
+        self._used_paths.add(path)
+
+    def _check_free(self, identifier: Identifier) -> None:
+        self._database(identifier.database)
+        if identifier in self._tables or identifier in self._views:
+            raise _contradiction(f"{identifier} exists already; choose another name")
+
+    def _database(self, name: str) -> DatabaseEntry:
+        if name not in self._databases:
+            raise _contradiction(f"database {name} does not exist; create it first")
+        return self._databases[name]
+
+    def _table(self, identifier: Identifier, table_id: str) -> TableEntry:
+        entry = self._tables.get(identifier)
+        if entry is None or entry.table_id != table_id:
+            raise _contradiction(f"table {identifier} with id {table_id} does not exist")
+        return entry
+
+    def _view(self, identifier: Identifier, view_id: str) -> ViewEntry:
+        entry = self._views.get(identifier)
+        if entry is None or entry.view_id != view_id:
+            raise _contradiction(f"view {identifier} with id {view_id} does not exist")
+        return entry
+
+
+def _not_later(entries: dict[_K, _Entry], latest: int) -> dict[_K, _Entry]:
+    """Return the entries without any time after `latest`."""
+    return {
+        name: evolve(
+            each,
+            audit=evolve(
+                each.audit,
+                created_at=min(each.audit.created_at, latest),
+                updated_at=min(each.audit.updated_at, latest),
+            ),
+        )
+        for name, each in entries.items()
+    }
+
+
+def _contradiction(message: str) -> InvalidChangeError:
+    return InvalidChangeError(message, kind="ILLEGAL_STATE")
+
+
+def _sorted_by_name(entries: dict[Identifier, _V]) -> dict[Identifier, _V]:
+    return {name: entries[name] for name in sorted(entries, key=by_name)}
+
+
+ABOUT_TABLES: Final = frozenset(
+    kind_of(each) for each in (TableCreated, TableRenamed, TableDropped, LedgerCopied)
+)
+"""The kinds of events that say something of it; commits without them need not be learned."""
+
+
+@frozen
+class PastTable:
+    """A table that there is, or was.
+
+    Attributes:
+        table_id: What it is known by through renames.
+        path: Its location: relative to the ledger's root, absolute when external.
+        created_version: The catalog's commit that created it.
+        names: What it was called, each with the time of the catalog's commit from which on, Unix
+            milliseconds; oldest first.
+        dropped_millis: When the catalog forgot it, Unix milliseconds; None while it knows it.
+    """
+
+    table_id: str
+    path: str
+    created_version: int
+    names: tuple[tuple[int, Identifier], ...]
+    dropped_millis: int | None = None
+
+    @property
+    def identifier(self) -> Identifier:
+        """What it is called now, or was last."""
+        return self.names[-1][1]
+
+    def name_at(self, time_millis: int) -> Identifier:
+        """Return what it was called at a time; before its first name, that one.
+
+        Example:
+            >>> names = (5, Identifier("shop", "a")), (9, Identifier("shop", "b"))
+            >>> table = PastTable("id", "shop.db/a", 0, names)
+            >>> [str(table.name_at(each)) for each in (1, 8, 9)]
+            ['shop.a', 'shop.a', 'shop.b']
+        """
+        known = [name for since, name in self.names if since <= time_millis]
+        return known[-1] if known else self.names[0][1]
+
+
+class PastTables:
+    """The tables of a catalog, learned commit by commit in the order of their creation.
+
+    Dropped ones stay; those that a copy left to its original do not.
+    """
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, PastTable] = {}
+
+    @classmethod
+    def of(cls, commits: Iterable[Commit[CatalogEvent]]) -> PastTables:
+        """Return the tables that some commits name."""
+        tables = cls()
+        for each in commits:
+            tables.learn(each)
+        return tables
+
+    def __iter__(self) -> Iterator[PastTable]:
+        return iter(self._by_id.values())
+
+    def learn(self, commit: Commit[CatalogEvent]) -> None:
+        """Take in the catalog's next commit."""
+        for transaction in commit.transactions:
+            for event in transaction.events:
+                self._event(commit, event)
+
+    def _event(self, commit: Commit[CatalogEvent], event: CatalogEvent) -> None:
+        known, now = self._by_id, commit.time_millis
+        if isinstance(event, TableCreated):
+            first = now, identifier_of(event.identifier)
+            known[event.table_id] = PastTable(event.table_id, event.path, commit.version, (first,))
+        elif isinstance(event, TableRenamed):
+            old = known[event.table_id]
+            named = now, identifier_of(event.destination)
+            known[event.table_id] = evolve(old, names=(*old.names, named))
+        elif isinstance(event, TableDropped):
+            known[event.table_id] = evolve(known[event.table_id], dropped_millis=now)
+        elif isinstance(event, LedgerCopied):
+            for table_id in event.without:
+                del known[table_id]

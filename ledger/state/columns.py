@@ -1,0 +1,381 @@
+"""Column paths, edits of structs, and every column a table ever had.
+
+One segment a ROW level and one a wrapper: `element` for an ARRAY, `value` for a MAP. Map keys,
+multisets and vectors are never descended into.
+
+What a column was last is what its newest schema says: between two schemas no file was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from attrs import evolve
+from msgspec import UNSET, Struct, UnsetType
+
+from ledger.events.schema import Move
+from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, InvalidChangeError
+from ledger.model.messages import meant
+from ledger.model.schema import Schema
+from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType, type_places
+
+
+def dotted(path: Iterable[str]) -> str:
+    """Return a path as people read it: `v.element.f1`."""
+    return ".".join(path)
+
+
+class Located(Struct, frozen=True):
+    """What a path leads to.
+
+    Attributes:
+        ids: One id a segment; None for a wrapper segment, which has no id of its own.
+        type: The type that stands there.
+        owner: The named field at the place, or the nearest one around it.
+        is_wrapped: The path ends inside a wrapper, so `owner` is not what it names.
+    """
+
+    ids: tuple[int | None, ...]
+    type: DataType
+    owner: DataField
+    is_wrapped: bool
+
+
+def locate(column: DataField, path: Sequence[str]) -> Located:
+    """Return the place that `path` leads to; its first segment has already found `column`.
+
+    Raises:
+        ColumnNotFoundError: A segment names no member; the message ends at that segment.
+        InvalidChangeError: A wrapper's segment is not `element` or `value`.
+    """
+    ids: list[int | None] = [column.id]
+    owner, current, is_wrapped = column, column.type, False
+    for depth in range(1, len(path)):
+        member = _step(current, path, depth)
+        is_wrapped = not isinstance(member, DataField)
+        if isinstance(member, DataField):
+            owner, current = member, member.type
+            ids.append(member.id)
+        else:
+            current = member
+            ids.append(None)
+    return Located(tuple(ids), current, owner, is_wrapped)
+
+
+def edit_type(
+    data_type: DataType,
+    path: Sequence[str],
+    edit: Callable[[DataType], DataType],
+    depth: int = 1,
+) -> DataType:
+    """Return `data_type` with what `path[depth:]` leads to replaced by `edit` of it.
+
+    Only the types on the way are built anew.
+
+    Raises:
+        ColumnNotFoundError, InvalidChangeError: As `locate`.
+    """
+    if depth == len(path):
+        return edit(data_type)
+    member = _step(data_type, path, depth)
+    inner = member.type if isinstance(member, DataField) else member
+    edited = edit_type(inner, path, edit, depth + 1)
+    match data_type:
+        case RowType(fields=fields) if isinstance(member, DataField):
+            renewed = with_type(member, edited)
+            return RowType(replaced(fields, renewed), nullable=data_type.nullable)
+        case MapType():
+            return evolve(data_type, value=edited)
+        case ArrayType():
+            return evolve(data_type, element=edited)
+        case _:
+            return ArrayType(edited, nullable=data_type.nullable)
+
+
+def with_type(member: DataField, data_type: DataType) -> DataField:
+    """Return the same field with another type."""
+    return evolve(member, type=data_type)
+
+
+def replaced(fields: Sequence[DataField], renewed: DataField) -> tuple[DataField, ...]:
+    """Return `fields` with the one that has the id of `renewed` replaced by it."""
+    return tuple(renewed if each.id == renewed.id else each for each in fields)
+
+
+def member_named(fields: Sequence[DataField], name: str) -> DataField | None:
+    """Return the member of that name, or None."""
+    return next((each for each in fields if each.name == name), None)
+
+
+def _step(data_type: DataType, path: Sequence[str], depth: int) -> DataField | DataType:
+    segment = path[depth]
+    match data_type:
+        case RowType(fields=fields):
+            member = member_named(fields, segment)
+            if member is not None:
+                return member
+        case ArrayType(element=element):
+            _check_wrapper(path, depth, "element", "an ARRAY")
+            return element
+        case MapType(value=value):
+            _check_wrapper(path, depth, "value", "a MAP")
+            return value
+        case _:
+            pass
+    raise ColumnNotFoundError(
+        f"column {dotted(path[: depth + 1])} does not exist; "
+        f"{dotted(path[:depth])} is {_described(data_type)}"
+    )
+
+
+def _check_wrapper(path: Sequence[str], depth: int, expected: str, kind: str) -> None:
+    if path[depth] != expected:
+        raise InvalidChangeError(
+            f"{dotted(path[: depth + 1])}: below {kind} only {expected!r} can be addressed "
+            f"(map keys never change); write {dotted([*path[:depth], expected])}"
+        )
+
+
+def _described(data_type: DataType) -> str:
+    if isinstance(data_type, RowType):
+        return f"a ROW of {[each.name for each in data_type.fields]}"
+    return f"of type {data_type.root}, which has no members to address"
+
+
+Members = tuple[DataField, ...]
+
+
+def added(members: Members, new: DataField, move: Move | None, path: Sequence[str]) -> Members:
+    """Return the members with a new one, last or where `move` says.
+
+    Raises:
+        ColumnExistsError: The name is taken.
+        ColumnNotFoundError: The move's reference does not exist.
+    """
+    if member_named(members, new.name) is not None:
+        raise ColumnExistsError(f"column {dotted(path)} exists already; choose another name")
+    place = len(members) if move is None else _place(members, move)
+    return (*members[:place], new, *members[place:])
+
+
+def renamed(members: Members, path: Sequence[str], field_id: int, new_name: str) -> Members:
+    """Return the members with one renamed in place.
+
+    Raises:
+        ColumnExistsError: The new name is taken.
+        InvalidChangeError: The member is missing, or has another id.
+    """
+    if member_named(members, new_name) is not None:
+        taken = dotted([*path[:-1], new_name])
+        raise ColumnExistsError(f"column {taken} exists already; choose another name")
+    return edited(
+        members,
+        path,
+        field_id,
+        lambda each: evolve(each, name=new_name),
+    )
+
+
+def dropped(members: Members, path: Sequence[str], field_id: int) -> Members:
+    """Return the members without one.
+
+    Raises:
+        InvalidChangeError: The member is missing, has another id, or is the last one.
+    """
+    gone = own(members, path, field_id)
+    if len(members) == 1:
+        raise InvalidChangeError(f"{dotted(path)} is the last member of its ROW; it cannot go")
+    return tuple(each for each in members if each is not gone)
+
+
+def edited(
+    members: Members, path: Sequence[str], field_id: int, edit: Callable[[DataField], DataField]
+) -> Members:
+    """Return the members with one edited.
+
+    Raises:
+        InvalidChangeError: The member is missing, or has another id.
+    """
+    return replaced(members, edit(own(members, path, field_id)))
+
+
+def moved(members: Members, move: Move, field_id: int, reference_id: int | UnsetType) -> Members:
+    """Return the members in another order.
+
+    Raises:
+        InvalidChangeError: The member or the reference is missing, has another id, or both are one.
+    """
+    mover = own(members, (move.field_name,), field_id)
+    if reference_id is not UNSET and move.reference_field_name is not None:
+        own(members, (move.reference_field_name,), reference_id)
+    if move.type in {"AFTER", "BEFORE"} and move.reference_field_name == move.field_name:
+        raise InvalidChangeError(f"{move.field_name} cannot move {move.type} itself")
+    rest = tuple(each for each in members if each is not mover)
+    place = _place(rest, move)
+    return (*rest[:place], mover, *rest[place:])
+
+
+def own(members: Members, path: Sequence[str], field_id: int) -> DataField:
+    """Return the member that a path's last segment names, if it has that id.
+
+    Raises:
+        ColumnNotFoundError: There is none of that name.
+        InvalidChangeError: It has another id.
+    """
+    member = member_named(members, path[-1])
+    if member is None:
+        names = [each.name for each in members]
+        hint = meant(path[-1], names)
+        raise ColumnNotFoundError(f"column {dotted(path)} does not exist; {hint}")
+    if member.id != field_id:
+        raise InvalidChangeError(
+            f"column {dotted(path)} has id {member.id}, but the event says {field_id}"
+        )
+    return member
+
+
+def _place(members: Members, move: Move) -> int:
+    match move.type:
+        case "FIRST":
+            return 0
+        case "LAST":
+            return len(members)
+        case "AFTER":
+            return _index(members, move) + 1
+        case "BEFORE":
+            return _index(members, move)
+
+
+def _index(members: Members, move: Move) -> int:
+    for index, each in enumerate(members):
+        if each.name == move.reference_field_name:
+            return index
+    raise ColumnNotFoundError(
+        f"column {move.reference_field_name} does not exist; {move.field_name} cannot go "
+        f"{move.type} it"
+    )
+
+
+Level = tuple[int | str | None, ...]
+Path = tuple[str, ...]
+
+
+class PastColumn(Struct, frozen=True):
+    """A column as it was last.
+
+    Attributes:
+        field: It.
+        path: Where it stood.
+        level: The struct that it stood in; see `TypePlace.level`.
+        schema: The schema that says so.
+        is_missing: Whether rows may have been written since that have no value for it.
+    """
+
+    field: DataField
+    path: Path
+    level: Level
+    schema: Schema
+    is_missing: bool
+
+    @property
+    def returned(self) -> DataField:
+        """The column as it comes back: it may be NULL where rows have neither value nor default."""
+        if not self.is_missing or self.field.initial_default is not None:
+            return self.field
+        return evolve(self.field, type=self.field.type.with_nullability(nullable=True))
+
+    @property
+    def before(self) -> tuple[int, ...]:
+        """The ids of those that stood before it in that struct, the nearest first."""
+        places = (each for each in type_places(self.schema.fields) if each.level == self.level)
+        members = [each.field.id for each in places if each.field is not None]
+        return tuple(reversed(members[: members.index(self.field.id)]))
+
+    @property
+    def owner(self) -> int | None:
+        """The id of the named field around it; None on top."""
+        owner = self.level[0]
+        return owner if isinstance(owner, int) else None
+
+    @property
+    def hops(self) -> Path:
+        """`element` and `value` between that field and it."""
+        return tuple(map(str, self.level[1:]))
+
+
+class PastColumns:
+    """The columns of some schemas, each as the newest of them has it; read as far as is asked.
+
+    Args:
+        schemas: Newest first; none where nothing is known.
+        lacks: Whether rows may have been written since a schema, by its id, was the newest.
+
+    Example:
+        >>> one, two = Schema.of({"a": "INT", "b": "INT"}), Schema.of({"a": "STRING"})
+        >>> past = PastColumns([two, one])
+        >>> past.at(("b",), (None,), standing={0}).field.id, past.by_id(1).path
+        (1, ('b',))
+    """
+
+    def __init__(
+        self, schemas: Iterable[Schema] = (), lacks: Callable[[int], bool] = lambda _: False
+    ) -> None:
+        self._rest = self._read(schemas, lacks)
+        self._found: dict[int, PastColumn] = {}
+        self._called: dict[Path, int] = {}
+
+    def by_id(self, field_id: int) -> PastColumn | None:
+        """Return a column by its id; None where there never was one."""
+        found = self._found.get(field_id)
+        return found or next((each for each in self._rest if each.field.id == field_id), None)
+
+    def at(self, path: Path, level: Level | None, standing: Collection[int]) -> PastColumn | None:
+        """Return the column that stood last at a path, of those that do not stand now.
+
+        Args:
+            path: Where, by the names then; or what is now at `level`.
+            level: What the path leads to now, but for its last name; None where that is nothing.
+            standing: The ids of columns that stand.
+        """
+
+        def fits(past: PastColumn) -> bool:
+            is_there = past.level == level and past.path[-1] == path[-1]
+            return past.field.id not in standing and (is_there or past.path == path)
+
+        return next(filter(fits, self._all()), None)
+
+    def called(self, path: Path) -> PastColumn | None:
+        """Return the column that had a path once; reads everything."""
+        for _ in self._all():
+            pass
+        field_id = self._called.get(path)
+        return None if field_id is None else self._found[field_id]
+
+    def _all(self) -> Iterator[PastColumn]:
+        yield from tuple(self._found.values())
+        # `yield from` would end the reading for good as soon as somebody has found enough.
+        for each in self._rest:  # noqa: UP028
+            yield each
+
+    def _read(
+        self, schemas: Iterable[Schema], lacks: Callable[[int], bool]
+    ) -> Iterator[PastColumn]:
+        known: dict[int, DataField] = {}
+        for schema in schemas:
+            # Schemas share what is the same in them, so that little of each is looked at.
+            new = [each for each in schema.fields if known.get(each.id) is not each]
+            known.update((each.id, each) for each in new)
+            is_missing = bool(new) and lacks(schema.id)
+            for place in type_places(new):
+                column = place.field
+                if column is None:
+                    continue
+                self._called.setdefault(place.path, column.id)
+                if column.id not in self._found:
+                    past = PastColumn(column, place.path, place.level, schema, is_missing)
+                    self._found[column.id] = past
+                    yield past
+
+
+PastOf = Callable[[], PastColumns]
+"""Gives a table's past, which nothing but an undrop asks for."""

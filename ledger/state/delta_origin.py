@@ -1,0 +1,149 @@
+"""Origin of a table imported from Delta.
+
+The ledger counts the table's snapshots and lists its files, as it does those of its own tables;
+Delta's protocol and metadata are kept besides, so that its log can be projected as it was.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from msgspec import Struct, UnsetType, field
+from msgspec.structs import replace
+
+from ledger.events.imported import DeltaBirth, DeltaFollowed
+from ledger.model.errors import InvalidChangeError
+from ledger.state.native_origin import LedgerCounted
+
+_LAST_NAME = re.compile(r"(?:`((?:[^`]|``)*)`|([^.`]*))$")
+
+
+class DeltaOrigin(
+    LedgerCounted,
+    Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    rename="camel",
+    tag_field="type",
+    tag="delta",
+):
+    """What a table has that was imported from Delta.
+
+    Attributes:
+        source: The table that it was imported from.
+        table_id: The id of its first metadata.
+        delta_version: The newest version of the source that has come in; -1 before the first.
+        oldest_version: The one since which all have come in; what was before is one with it.
+        timestamp_millis: When that was, by the source.
+        sha256: Of its commit file, hex; empty where only a checkpoint told of it.
+        protocol: The newest protocol, as JSON.
+        metadata: The newest metadata, as JSON.
+        columns: The field id of every column that ever was, by the path of its physical names.
+        promoted_in: The commit by which the ledger became its owner; -1 while others own it.
+        source_schema_id: The last schema that its source gave: what files of that one and of
+            older ones call columns, `columns` says; -1 while others own it.
+    """
+
+    format_name: ClassVar[str] = "delta"
+    """The format that the table comes from."""
+
+    source: str
+    table_id: str
+    delta_version: int = -1
+    oldest_version: int = 0
+    timestamp_millis: int = 0
+    sha256: str = ""
+    protocol: str = ""
+    metadata: str = ""
+    columns: dict[str, int] = {}
+    promoted_in: int = field(default=-1, name="promotedVersion")
+    source_schema_id: int = field(default=-1, name="sourceSchemaId")
+
+    @property
+    def is_promoted(self) -> bool:
+        """Whether the table followed its source before the ledger owned it."""
+        return self.promoted_in >= 0
+
+    def import_format(self, table: object) -> str:
+        """Return the format whose import follows the source."""
+        del table
+        return self.format_name
+
+    @property
+    def names_in_files(self) -> dict[int, str]:
+        """What files of the source call each column, by field id.
+
+        Example:
+            >>> columns = {"a": 1, "a.element.`b.``c`": 2}
+            >>> DeltaOrigin(source="t", table_id="u", columns=columns).names_in_files
+            {1: 'a', 2: 'b.`c'}
+        """
+        found = {}
+        for text, field_id in self.columns.items():
+            last = _LAST_NAME.search(text)
+            if last is not None:
+                found[field_id] = last[2] if last[1] is None else last[1].replace("``", "`")
+        return found
+
+    @classmethod
+    def of_creation(cls, birth: DeltaBirth) -> DeltaOrigin:
+        """Return the origin of a new table."""
+        return cls(source=birth.source, table_id=birth.table_id)
+
+    def after(self, event: DeltaFollowed) -> DeltaOrigin:
+        """Return what it has after a version of the source.
+
+        Raises:
+            InvalidChangeError: The version came in before, or a column gets another id.
+        """
+        if self.is_promoted:
+            raise InvalidChangeError(
+                f"the table follows {self.source} no more", kind="ILLEGAL_STATE"
+            )
+        if event.delta_version <= self.delta_version:
+            raise InvalidChangeError(
+                f"version {event.delta_version} of the source cannot follow {self.delta_version}",
+                kind="ILLEGAL_STATE",
+            )
+        columns = {} if isinstance(event.columns, UnsetType) else event.columns
+        for path, field_id in columns.items():
+            if self.columns.get(path, field_id) != field_id:
+                raise InvalidChangeError(
+                    f"column {path} of the source has the id {self.columns[path]} and cannot get "
+                    f"{field_id}",
+                    kind="ILLEGAL_STATE",
+                )
+        return replace(
+            self,
+            delta_version=event.delta_version,
+            oldest_version=(
+                self.oldest_version
+                if event.delta_version == self.delta_version + 1
+                else event.delta_version
+            ),
+            timestamp_millis=event.timestamp_millis,
+            sha256=_or(event.sha256, ""),
+            protocol=_or(event.protocol, self.protocol),
+            metadata=_or(event.metadata, self.metadata),
+            columns={**self.columns, **columns} if columns else self.columns,
+        )
+
+    def promoted(self, version: int, schema_id: int) -> DeltaOrigin:
+        """Return what it has once the ledger owns it.
+
+        Args:
+            version: The commit that says so.
+            schema_id: The schema before it.
+
+        Raises:
+            InvalidChangeError: It does already.
+        """
+        if self.is_promoted:
+            raise InvalidChangeError("a table is promoted once", kind="ILLEGAL_STATE")
+        return replace(self, promoted_in=version, source_schema_id=schema_id)
+
+
+def _or(value: str | UnsetType, absent: str) -> str:
+    return absent if isinstance(value, UnsetType) else value

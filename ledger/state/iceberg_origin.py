@@ -1,0 +1,486 @@
+"""Origin of a table imported from Iceberg.
+
+It holds what Iceberg's own metadata file lists: every schema and snapshot that is there, refs, logs
+and counters. While the table follows its source all ids and numbers are the source's. Once the
+ledger owns it, it goes on as an Iceberg table: its schemas have Iceberg's ids, each snapshot has
+Iceberg's summary, and single snapshots expire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar, Final
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+from ledger.events import iceberg as e
+from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
+from ledger.model.file_change import FileChange
+from ledger.model.iceberg_objects import (
+    MAIN,
+    EncryptionKey,
+    IcebergSnapshot,
+    MetadataLogEntry,
+    SnapshotLogEntry,
+    SnapshotRef,
+    StatisticsFile,
+)
+from ledger.model.schema import Schema
+from ledger.model.snapshot import (
+    BATCH_COMMIT_IDENTIFIER,
+    BRANCH_IDS,
+    CommitKind,
+    Snapshot,
+    Tag,
+    Totals,
+)
+from ledger.model.type_json import field_from_wire
+from ledger.model.types import LONG_MAX
+from ledger.state.iceberg_summary import FileCounts, FileTotals
+from ledger.state.native_origin import (
+    ListedRef,
+    ListedSchemas,
+    OriginSnapshot,
+    SchemaFacts,
+    SnapshotState,
+    missing_branch,
+    some_ids,
+)
+
+UNKNOWN: Final = -1
+"""A count that the source does not say."""
+
+FORMAT_VERSION: Final = "format-version"
+
+ROW_IDS_SINCE: Final = 3
+"""The format version of Iceberg from which on rows have ids."""
+
+_KINDS: Final[Mapping[str, CommitKind]] = {"append": "APPEND", "replace": "COMPACT"}
+
+
+class IcebergOrigin(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    rename="camel",
+    tag_field="type",
+    tag="iceberg",
+):
+    """What a table has that was imported from Iceberg; names are those of the metadata file.
+
+    Attributes:
+        source: The table that it was imported from.
+        location: Iceberg's.
+        format_version: Iceberg's.
+        table_uuid: None only in old version 1 tables.
+        schemas: By Iceberg's id, in the order in which they came.
+        schema_id: The current one's.
+        snapshots: By id, in the order in which they came.
+        added_in: The commit of the ledger that added each snapshot.
+        refs: Branches and tags, by name.
+        tagged_at: When each tag was set, Unix milliseconds.
+        statistics: Puffin files, by the id of their snapshot.
+        encryption_keys: By id.
+        snapshot_log: Which snapshot was current since when.
+        metadata_log: The metadata files before the newest.
+        last_sequence_number: The highest one of any snapshot, gone ones included.
+        next_row_id: The first row id that no row has.
+        last_updated_millis: When the newest metadata file was written that is here.
+        metadata_file: That file; empty until one has come in whole.
+        synced_in: The commit of the ledger that ended it; -1 before the first.
+        promoted_in: The commit by which the ledger became its owner; -1 while others own it.
+        source_last_id: The highest snapshot id that its source gave below those of branches; the
+            ledger's are between.
+        last_assigned_id: The highest snapshot id so far, since then.
+    """
+
+    format_name: ClassVar[str] = "iceberg"
+    """The format that the table comes from."""
+
+    has_ordered_ids: ClassVar[bool] = False
+    """See `LedgerCounted`: Iceberg makes snapshot ids up, and schemas may come in any order."""
+
+    names_schemas: ClassVar[bool] = True
+    """See `LedgerCounted`."""
+
+    has_branches: ClassVar[bool] = False
+    """See `LedgerCounted`: its branches are the source's, and the ledger commits to main alone."""
+
+    source: str
+    location: str
+    format_version: int
+    table_uuid: str | None = None
+    schemas: dict[int, e.IcebergSchema]
+    schema_id: int
+    snapshots: dict[int, IcebergSnapshot] = {}
+    added_in: dict[int, int] = field(default_factory=dict, name="addedVersions")
+    refs: dict[str, SnapshotRef] = {}
+    tagged_at: dict[str, int] = field(default_factory=dict, name="tagTimes")
+    statistics: dict[int, StatisticsFile] = {}
+    encryption_keys: dict[str, EncryptionKey] = {}
+    snapshot_log: tuple[SnapshotLogEntry, ...] = ()
+    metadata_log: tuple[MetadataLogEntry, ...] = ()
+    last_sequence_number: int = 0
+    next_row_id: int = 0
+    last_updated_millis: int = 0
+    metadata_file: str = ""
+    synced_in: int = field(default=-1, name="syncedVersion")
+    promoted_in: int = field(default=-1, name="promotedVersion")
+    source_last_id: int = field(default=0, name="sourceLastSnapshotId")
+    last_assigned_id: int = field(default=0, name="lastAssignedSnapshotId")
+
+    @property
+    def current(self) -> IcebergSnapshot | None:
+        """The head of `main`."""
+        main = self.refs.get(MAIN)
+        return None if main is None else self.snapshots[main.snapshot_id]
+
+    @property
+    def is_promoted(self) -> bool:
+        """Whether the table followed its source before the ledger owned it."""
+        return self.promoted_in >= 0
+
+    def import_format(self, table: object) -> str:
+        """Return the format whose import follows the source."""
+        del table
+        return self.format_name
+
+    @property
+    def manifest_folder(self) -> str:
+        """See `LedgerCounted`."""
+        return self.location
+
+    @property
+    def lists_files_since(self) -> int:
+        """See `LedgerCounted`."""
+        return max(0, self.promoted_in)
+
+    def lists_files(self, snapshot_id: int) -> bool:
+        """Whether the ledger made a snapshot, and lists its files itself."""
+        return self.is_promoted and self.source_last_id < snapshot_id < BRANCH_IDS
+
+    def counted_since(self, snapshot_id: int) -> int | None:
+        """See `LedgerCounted`; every snapshot is listed here, the ledger's own ones included."""
+        del snapshot_id
+        return None
+
+    def listed_snapshot(self, snapshot_id: int) -> OriginSnapshot | None:
+        """See `LedgerCounted`."""
+        found = self.snapshots.get(snapshot_id)
+        if found is None:
+            return None
+        return OriginSnapshot(
+            self.added_in[snapshot_id],
+            iceberg_snapshot(found, UNKNOWN),
+            iceberg_totals(found),
+            found.schema_id is not None,
+        )
+
+    def listed_schemas(self, newest: Schema) -> ListedSchemas:
+        """See `LedgerCounted`."""
+        return ListedSchemas(self.schemas, lambda schema_id: self.schema_of(schema_id, newest))
+
+    def snapshot_ids(self, state: SnapshotState) -> tuple[int, ...]:
+        """Return the ids of the snapshots that are there, the one that came last first."""
+        del state
+        return tuple(reversed(self.snapshots))
+
+    def is_readable(self, state: SnapshotState, snapshot_id: int) -> bool:
+        """Whether a snapshot is there."""
+        del state
+        return snapshot_id in self.snapshots
+
+    def readable_range(self, state: SnapshotState) -> str:
+        """See `LedgerCounted`."""
+        return some_ids(self.snapshot_ids(state))
+
+    def branch_number(self, snapshot_id: int) -> int:
+        """Return 0: the ids are the source's and tell nothing of branches."""
+        del snapshot_id
+        return 0
+
+    def last_used_id(self, state: SnapshotState) -> int:
+        """Return the highest id that is taken since the ledger owns the table; 0 before that."""
+        del state
+        return self.last_assigned_id
+
+    def puffin_files(self, state: SnapshotState) -> Mapping[int, StatisticsFile]:
+        """See `LedgerCounted`."""
+        del state
+        return self.statistics
+
+    def all_refs(self, state: SnapshotState) -> tuple[ListedRef, ...]:
+        """Return the branches, main included, and the tags, by name."""
+        del state
+        refs = sorted(self.refs.items())
+        return tuple(ListedRef(name, each.type, each.snapshot_id) for name, each in refs)
+
+    def branch_missing(self, state: SnapshotState, name: str) -> NotFoundError:
+        """Return the error that the ledger has no branch of a name, though the source may."""
+        ref = self.refs.get(name)
+        if ref is None:
+            return missing_branch(state, name)
+        return NotFoundError(
+            f"{name!r} is a {ref.type} of the table's source, no branch of the "
+            f"ledger's; what it shows is at snapshot {ref.snapshot_id}"
+        )
+
+    def check_tag_name(self, name: str) -> None:
+        """Reject the name of a tag that a branch of the table has.
+
+        Raises:
+            AlreadyExistsError: It does.
+        """
+        there = self.refs.get(name)
+        if there is not None and there.type != "tag":
+            raise AlreadyExistsError(
+                f"{name!r} is a branch of the table; take another name for the tag"
+            )
+
+    def expiry(self, state: SnapshotState, earliest_snapshot_id: int) -> e.SnapshotsRemoved | None:
+        """Return the event that removes the snapshots that came before one; None without any.
+
+        What a branch or a tag points to stays, and what a branch besides `main` goes back to.
+
+        Raises:
+            NotFoundError: There is no such snapshot.
+        """
+        del state
+        if earliest_snapshot_id not in self.snapshots:
+            raise NotFoundError(
+                f"snapshot {earliest_snapshot_id} does not exist or was expired; there are "
+                f"{', '.join(map(str, list(self.snapshots)[-5:]))}"
+            )
+        kept = set(self._kept())
+        before: list[int] = []
+        for each in self.snapshots:
+            if each == earliest_snapshot_id:
+                break
+            if each not in kept:
+                before.append(each)
+        return e.SnapshotsRemoved(tuple(before)) if before else None
+
+    def _kept(self) -> Iterator[int]:
+        for name, ref in self.refs.items():
+            yield ref.snapshot_id
+            step: int | None = ref.snapshot_id
+            while name != MAIN and ref.type == "branch" and step in self.snapshots:
+                yield step
+                step = self.snapshots[step].parent_snapshot_id
+
+    def snapshot_summary(
+        self, files: Iterable[FileChange], kind: CommitKind, properties: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Return Iceberg's summary of a snapshot that the ledger makes.
+
+        Args:
+            files: The snapshot's changes of files.
+            kind: Its commit kind.
+            properties: What its writer says of it.
+        """
+        counted = FileCounts.of(files)
+        return counted.summary(kind, self._totals(counted.net), properties)
+
+    def _totals(self, net: FileTotals) -> dict[str, int]:
+        """Return the totals after a snapshot, of what the snapshot before says totals of.
+
+        As Iceberg has it, one that would be below 0 was never true and is left out.
+        """
+        current = self.current
+        if current is None:
+            return net.named
+        before = _summary(current)
+        known = {key: count_of(before, key, UNKNOWN) for key in net.named}
+        after = {key: known[key] + changed for key, changed in net.named.items()}
+        return {key: total for key, total in after.items() if total >= 0 and known[key] != UNKNOWN}
+
+    def next_row_id_after(self, files: Iterable[FileChange]) -> int | UnsetType:
+        """See `LedgerCounted`."""
+        if self.format_version < ROW_IDS_SINCE:
+            return UNSET
+        return next_row_id(self.next_row_id, files)
+
+    def schema_facts(self, before: Schema, after: Schema) -> SchemaFacts:
+        """Return the id of a changed schema in Iceberg, and a format version that rises.
+
+        Raises:
+            InvalidChangeError: The ledger's types do not say all of the schema, or a lower format
+                version is asked for.
+        """
+        named, raised = self._schema_named(before, after), self._version_raised(before, after)
+        schema_id = self.schema_id if named is None else named.schema_id
+        return SchemaFacts(tuple(each for each in (named, raised) if each is not None), schema_id)
+
+    def _schema_named(self, before: Schema, after: Schema) -> e.SchemaNamed | None:
+        columns = (before.fields, before.identifier_field_ids)
+        if columns == (after.fields, after.identifier_field_ids):
+            return None
+        if self.schemas[self.schema_id].text is not UNSET:
+            raise InvalidChangeError(
+                f"schema {self.schema_id} has types that the ledger does not know, such as "
+                "fixed[16], and its columns cannot change here: write the data into a table "
+                "without them"
+            )
+        return e.SchemaNamed(max(self.schemas) + 1)
+
+    def _version_raised(self, before: Schema, after: Schema) -> e.TableFactsSet | None:
+        asked = after.options.get(FORMAT_VERSION)
+        if asked is None or asked == before.options.get(FORMAT_VERSION):
+            return None
+        if not asked.isdecimal() or int(asked) < self.format_version:
+            raise InvalidChangeError(
+                f"option {FORMAT_VERSION} cannot be {asked!r}: the table is of Iceberg's format "
+                f"version {self.format_version}, which only rises"
+            )
+        wanted = int(asked)
+        return e.TableFactsSet(format_version=wanted) if wanted > self.format_version else None
+
+    def line_to(self, snapshot_id: int) -> tuple[int, ...]:
+        """Return the snapshots that lead to one and are there, oldest first, its own included."""
+        found = [snapshot_id]
+        parent = self.snapshots[snapshot_id].parent_snapshot_id
+        while parent is not None and parent in self.snapshots:
+            found.append(parent)
+            parent = self.snapshots[parent].parent_snapshot_id
+        return tuple(reversed(found))
+
+    def follows_one(self, snapshot_id: int) -> bool:
+        """Whether there was a snapshot before one, though it may be gone."""
+        # Some engines take a parent's id away with the parent; what was there counts all the same.
+        snapshot = self.snapshots[snapshot_id]
+        is_named = snapshot.parent_snapshot_id is not None
+        its_own = iceberg_changes(snapshot).file_count
+        return is_named or iceberg_totals(snapshot).file_count not in {UNKNOWN, its_own}
+
+    def made_at(self, snapshot_id: int) -> int:
+        """Return when a snapshot was made, Unix milliseconds."""
+        return self.snapshots[snapshot_id].timestamp_ms
+
+    @property
+    def tags(self) -> dict[str, Tag]:
+        """The tags, by name; how long they are kept is counted as Iceberg does."""
+        return {
+            name: Tag(name, ref.snapshot_id, self.tagged_at[name], ref.max_ref_age_ms)
+            for name, ref in self.refs.items()
+            if ref.type == "tag"
+        }
+
+    def schema_of(self, schema_id: int, like: Schema) -> Schema:
+        """Return one of the schemas, with everything but the columns as another has it."""
+        found = self.schemas[schema_id]
+        return Schema(
+            fields=tuple(map(field_from_wire, found.fields)),
+            options=like.options,
+            comment=like.comment,
+            id=schema_id,
+            highest_field_id=like.highest_field_id,
+            time_millis=like.time_millis,
+            identifier_field_ids=found.identifier_field_ids,
+            field_id_policy=like.field_id_policy,
+        )
+
+
+def _summary(snapshot: IcebergSnapshot) -> Mapping[str, str]:
+    return snapshot.summary or {}
+
+
+def iceberg_snapshot(snapshot: IcebergSnapshot, schema_id: int) -> Snapshot:
+    """Return an Iceberg snapshot as readers of the ledger see it; unknown counts are -1.
+
+    Args:
+        snapshot: Iceberg's.
+        schema_id: Of the schema that it has where it names none.
+    """
+    summary = _summary(snapshot)
+    return Snapshot(
+        id=snapshot.snapshot_id,
+        schema_id=schema_id if snapshot.schema_id is None else snapshot.schema_id,
+        commit_kind=_KINDS.get(summary.get("operation", ""), "OVERWRITE"),
+        commit_user=author_of(summary),
+        commit_identifier=BATCH_COMMIT_IDENTIFIER,
+        time_millis=snapshot.timestamp_ms,
+        total_record_count=count_of(summary, "total-records", UNKNOWN),
+        delta_record_count=iceberg_changes(snapshot).record_count,
+        base_manifest_list=snapshot.manifest_list,
+        properties=dict(summary),
+        operation=summary.get("operation"),
+    )
+
+
+def iceberg_totals(snapshot: IcebergSnapshot | None) -> Totals:
+    """Return the sums after a snapshot, as its summary says them; unknown ones are -1."""
+    if snapshot is None:
+        return Totals()
+    summary = _summary(snapshot)
+    return Totals(
+        count_of(summary, "total-records", UNKNOWN),
+        count_of(summary, "total-files-size", UNKNOWN),
+        count_of(summary, "total-data-files", UNKNOWN),
+    )
+
+
+def iceberg_changes(snapshot: IcebergSnapshot) -> Totals:
+    """Return what a snapshot changed of the sums, as its summary says it; 0 where it does not."""
+    summary = _summary(snapshot)
+
+    def more(of: str, deleted: str = "deleted") -> int:
+        return count_of(summary, f"added-{of}") - count_of(summary, f"{deleted}-{of}")
+
+    return Totals(more("records"), more("files-size", "removed"), more("data-files"))
+
+
+def count_of(summary: Mapping[str, str], key: str, absent: int = 0) -> int:
+    """Return what a summary says, if it is a count that Iceberg could hold."""
+    text = summary.get(key, "")
+    is_count = text.isascii() and text.isdigit() and len(text) <= len(str(LONG_MAX))
+    return int(text) if is_count and int(text) <= LONG_MAX else absent
+
+
+_AUTHORS: Final = ("author", "commit-user", "user", "user.name", "username", "trino_user", "owner")
+_ENGINES: Final = ("spark.app.id", "flink.job-id", "trino_query_id", "engine-name", "app-id")
+
+
+def author_of(summary: Mapping[str, str]) -> str:
+    """Return who made a snapshot, as far as its summary says: somebody, or else an engine's job.
+
+    Example:
+        >>> author_of({"operation": "append", "spark.app.id": "local-1"})
+        'local-1'
+    """
+    return next((summary[key] for key in (*_AUTHORS, *_ENGINES) if summary.get(key)), "")
+
+
+def last_taken(snapshot_ids: Iterable[int]) -> int:
+    """Return the highest of some snapshot ids below those of branches; 0 without one.
+
+    >>> last_taken([5, 7_000_000_000_000_000_001])
+    5
+    """
+    return max((each for each in snapshot_ids if each < BRANCH_IDS), default=0)
+
+
+def next_row_id(first: int, files: Iterable[FileChange]) -> int:
+    """Return the first row id that no row has once some files came.
+
+    Files that say their rows' ids keep them; the others' rows get the next ones after all of those.
+
+    Args:
+        first: What it was before.
+        files: What comes and goes.
+
+    Example:
+        >>> one = FileChange(path="a", record_count=5, file_size_in_bytes=9, first_row_id=10)
+        >>> two = FileChange(path="b", record_count=2, file_size_in_bytes=9)
+        >>> next_row_id(3, [one, two])
+        17
+    """
+    new, last = 0, first
+    for each in files:
+        if each.kind != "ADD" or each.content != "data":
+            continue
+        if isinstance(each.first_row_id, UnsetType):
+            new += each.record_count
+        else:
+            last = max(last, each.first_row_id + each.record_count)
+    return last + new

@@ -1,0 +1,183 @@
+"""Snapshot summaries as Iceberg counts them.
+
+Source: the Iceberg table specification, appendix F; keys that count nothing are left out, but for
+the totals. What Iceberg says there besides (`manifests-created`, `wap.id`) is the writer's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from msgspec import Struct, structs
+
+from ledger.model.file_change import FileChange
+from ledger.model.snapshot import CommitKind
+
+ENGINE: Final = "lakeledger"
+
+
+class FileTotals(Struct, frozen=True):
+    """Sums over some files: the live ones, or those that a snapshot adds or removes.
+
+    Attributes:
+        data_files: Files with data.
+        delete_files: Files with deletes, and deletion vectors.
+        records: Rows in the files with data.
+        size: Bytes of all files.
+        position_deletes: Rows in the files with position deletes, and in deletion vectors.
+        equality_deletes: Rows in the files with equality deletes.
+    """
+
+    data_files: int = 0
+    delete_files: int = 0
+    records: int = 0
+    size: int = 0
+    position_deletes: int = 0
+    equality_deletes: int = 0
+
+    def __add__(self, other: FileTotals) -> FileTotals:
+        mine, theirs = structs.astuple(self), structs.astuple(other)
+        return FileTotals(*(one + two for one, two in zip(mine, theirs, strict=True)))
+
+    def __sub__(self, other: FileTotals) -> FileTotals:
+        mine, theirs = structs.astuple(self), structs.astuple(other)
+        return FileTotals(*(one - two for one, two in zip(mine, theirs, strict=True)))
+
+    @property
+    def named(self) -> dict[str, int]:
+        """The sums by the names that totals have in a summary."""
+        return dict(zip(TOTALS, structs.astuple(self), strict=True))
+
+
+TOTALS: Final = (
+    "total-data-files",
+    "total-delete-files",
+    "total-records",
+    "total-files-size",
+    "total-position-deletes",
+    "total-equality-deletes",
+)
+"""In the order of the fields of `FileTotals`."""
+
+NO_FILES: Final = FileTotals()
+
+
+class FileCounts(Struct, frozen=True):
+    """What a snapshot does, counted.
+
+    Attributes:
+        added: The sums over what comes.
+        removed: The sums over what goes.
+        counts: By the names that they have in a summary.
+        partitions: How many partitions its files are of.
+    """
+
+    added: FileTotals
+    removed: FileTotals
+    counts: dict[str, int]
+    partitions: int
+
+    @classmethod
+    def of(cls, changes: Iterable[FileChange]) -> FileCounts:
+        """Return what some changes of files come to."""
+        come: list[FileChange] = []
+        go: list[FileChange] = []
+        partitions = set()
+        for each in changes:
+            (come if each.kind == "ADD" else go).append(each)
+            partitions.add((each.spec_id, each.partition))
+        added, removed = totals_of(come), totals_of(go)
+        new, old = _delete_files(come), _delete_files(go)
+        counts = {
+            "added-data-files": added.data_files,
+            "deleted-data-files": removed.data_files,
+            "added-delete-files": added.delete_files,
+            "removed-delete-files": removed.delete_files,
+            **{f"added-{sort}": count for sort, count in new.items()},
+            **{f"removed-{sort}": count for sort, count in old.items()},
+            "added-records": added.records,
+            "deleted-records": removed.records,
+            "added-files-size": added.size,
+            "removed-files-size": removed.size,
+            "added-position-deletes": added.position_deletes,
+            "removed-position-deletes": removed.position_deletes,
+            "added-equality-deletes": added.equality_deletes,
+            "removed-equality-deletes": removed.equality_deletes,
+        }
+        return cls(added, removed, counts, len(partitions))
+
+    @property
+    def net(self) -> FileTotals:
+        """What it changes of the sums."""
+        return self.added - self.removed
+
+    def operation(self, kind: CommitKind) -> str:
+        """Return Iceberg's word for it.
+
+        >>> gone = FileChange(path="a", record_count=1, file_size_in_bytes=9, kind="DELETE")
+        >>> FileCounts.of([gone]).operation("OVERWRITE")
+        'delete'
+        """
+        comes = bool(self.added.data_files or self.added.delete_files)
+        goes = bool(self.removed.data_files or self.removed.delete_files)
+        if kind in {"COMPACT", "ANALYZE"}:
+            return "replace"
+        if kind == "APPEND" and not goes and not self.added.delete_files:
+            return "append"
+        return "delete" if goes and not comes else "overwrite"
+
+    def summary(
+        self, kind: CommitKind, totals: Mapping[str, int], properties: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Return its summary.
+
+        Args:
+            kind: What the ledger calls it.
+            totals: The sums over the live files after it, of which they are known.
+            properties: What its writer said of it; nothing that is counted is taken from there.
+        """
+        return {
+            "operation": self.operation(kind),
+            **{key: str(count) for key, count in self.counts.items() if count},
+            "changed-partition-count": str(self.partitions),
+            **{key: str(count) for key, count in totals.items()},
+            "engine-name": ENGINE,
+            **{key: properties[key] for key in sorted(properties) if key not in RESERVED},
+        }
+
+
+def totals_of(changes: Iterable[FileChange]) -> FileTotals:
+    """Return the sums over some files."""
+    data: list[FileChange] = []
+    by_position: list[FileChange] = []
+    by_value: list[FileChange] = []
+    sorts = {"data": data, "equality-deletes": by_value}
+    for each in changes:
+        sorts.get(each.content, by_position).append(each)
+    return FileTotals(
+        data_files=len(data),
+        delete_files=len(by_position) + len(by_value),
+        records=sum(each.record_count for each in data),
+        size=sum(each.file_size_in_bytes for each in (*data, *by_position, *by_value)),
+        position_deletes=sum(each.record_count for each in by_position),
+        equality_deletes=sum(each.record_count for each in by_value),
+    )
+
+
+def _delete_files(changes: Iterable[FileChange]) -> dict[str, int]:
+    """Return how many files with deletes there are of each sort."""
+    deletes = [each for each in changes if each.content != "data"]
+    vectors = sum(each.is_vector for each in deletes)
+    by_value = sum(each.content == "equality-deletes" for each in deletes)
+    return {
+        "position-delete-files": len(deletes) - vectors - by_value,
+        "equality-delete-files": by_value,
+        "dvs": vectors,
+    }
+
+
+RESERVED: Final = frozenset(
+    {"operation", "changed-partition-count", "engine-name", *TOTALS, *FileCounts.of(()).counts}
+)
+"""What stands in a summary only as it was counted, whatever its writer said."""

@@ -1,0 +1,299 @@
+"""Partition specs and sort orders: fold, records and source columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Self
+
+from msgspec import Struct
+
+from ledger.events.layout import PartitionSpecUpdated, SortOrderReplaced
+from ledger.model.errors import ColumnNotFoundError, InvalidChangeError, NotFoundError
+from ledger.model.file_change import FileChange, PartitionValue, kept_at
+from ledger.model.iceberg_layout import (
+    FIRST_PARTITION_FIELD_ID,
+    PartitionField,
+    PartitionSpec,
+    SomeSpecs,
+    SortField,
+    SortOrder,
+    check_ledger_fields,
+    spec_by_id,
+    spec_of_id,
+)
+from ledger.model.messages import meant
+from ledger.model.schema import Schema
+from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
+from ledger.state.columns import dotted
+from ledger.state.table import TableState
+
+
+def identity_spec(schema: Schema) -> PartitionSpec:
+    """Return spec 0 of a table: identity over its partition keys.
+
+    Example:
+        >>> identity_spec(Schema.of({"day": "DATE"}, partition_keys=["day"])).fields[0].name
+        'day'
+    """
+    fields = (
+        PartitionField(
+            name, "identity", schema.field(name).id, field_id=FIRST_PARTITION_FIELD_ID + index
+        )
+        for index, name in enumerate(schema.partition_keys)
+    )
+    return PartitionSpec(0, tuple(fields))
+
+
+def recorded_spec(spec_id: int, fields: tuple[PartitionField, ...]) -> PartitionSpec:
+    """Return the spec that an event records.
+
+    Raises:
+        UnsupportedError, InvalidInputError: As of `check_ledger_fields`.
+    """
+    check_ledger_fields(fields, f"partition spec {spec_id}")
+    return PartitionSpec(spec_id, fields)
+
+
+def recorded_order(order_id: int, fields: tuple[SortField, ...]) -> SortOrder:
+    """Return the sort order that an event records.
+
+    Raises:
+        UnsupportedError, InvalidInputError: As of `check_ledger_fields`.
+    """
+    check_ledger_fields(fields, f"sort order {order_id}")
+    return SortOrder(order_id, fields)
+
+
+class LayoutTrail:
+    """Specs and orders while commits are folded in; attributes as in `TableState`."""
+
+    __slots__ = (
+        "default_order_id",
+        "default_spec_id",
+        "last_partition_id",
+        "sort_orders",
+        "specs",
+    )
+
+    def __init__(
+        self, specs: SomeSpecs, sort_orders: tuple[SortOrder, ...] = (SortOrder(0),)
+    ) -> None:
+        self.specs = specs
+        self.sort_orders = sort_orders
+        self.default_spec_id = specs[-1].spec_id
+        self.default_order_id = sort_orders[-1].order_id
+        self.last_partition_id = _highest(specs)
+
+    @classmethod
+    def of(cls, state: TableState) -> Self:
+        """Return the layout of a state, to go on from."""
+        # Every commit asks, and few change it: nothing is worked out anew.
+        layout = cls.__new__(cls)
+        layout.specs = state.specs
+        layout.sort_orders = state.sort_orders
+        layout.default_spec_id = state.default_spec_id
+        layout.default_order_id = state.default_order_id
+        layout.last_partition_id = state.last_partition_id
+        return layout
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The default spec."""
+        return spec_by_id(self.specs, self.default_spec_id)
+
+    @property
+    def sort_order(self) -> SortOrder:
+        """The default order."""
+        for each in self.sort_orders:
+            if each.order_id == self.default_order_id:
+                return each
+        raise NotFoundError(f"sort order {self.default_order_id} does not exist")
+
+    def apply(self, event: PartitionSpecUpdated | SortOrderReplaced) -> None:
+        """Fold one fact; see `update_spec` and `replace_order`."""
+        if isinstance(event, PartitionSpecUpdated):
+            self.update_spec(event)
+        else:
+            self.replace_order(event)
+
+    def update_spec(self, event: PartitionSpecUpdated) -> None:
+        """Add a spec, or make one the default that is there.
+
+        Raises:
+            InvalidChangeError: Another spec has that id.
+        """
+        spec = recorded_spec(event.spec_id, event.fields)
+        there = spec_of_id(self.specs, spec.spec_id)
+        if there is None:
+            self.specs = self.specs + (spec,)  # noqa: RUF005 - which decodes none
+            self.last_partition_id = max(self.last_partition_id, _highest((spec,)))
+        elif there != spec:
+            raise _taken("partition spec", spec.spec_id)
+        if event.set_default:
+            self.default_spec_id = spec.spec_id
+
+    def replace_order(self, event: SortOrderReplaced) -> None:
+        """Add an order, or make one the default that is there.
+
+        Raises:
+            InvalidChangeError: Another order has that id.
+        """
+        order = recorded_order(event.order_id, event.fields)
+        there = next((each for each in self.sort_orders if each.order_id == order.order_id), None)
+        if there is None:
+            self.sort_orders = (*self.sort_orders, order)
+        elif there != order:
+            raise _taken("sort order", order.order_id)
+        if event.set_default:
+            self.default_order_id = order.order_id
+
+    def remove(self, spec_ids: tuple[int, ...], order_ids: tuple[int, ...]) -> None:
+        """Take specs and orders away.
+
+        Raises:
+            InvalidChangeError: One is not there, or a default.
+        """
+        for each in spec_ids:
+            if each == self.default_spec_id or all(each != spec.spec_id for spec in self.specs):
+                raise _irremovable("partition spec", each)
+        for each in order_ids:
+            if each == self.default_order_id or all(
+                each != order.order_id for order in self.sort_orders
+            ):
+                raise _irremovable("sort order", each)
+        self.specs = tuple(each for each in self.specs if each.spec_id not in spec_ids)
+        self.sort_orders = tuple(
+            each for each in self.sort_orders if each.order_id not in order_ids
+        )
+
+
+def _irremovable(noun: str, number: int) -> InvalidChangeError:
+    return InvalidChangeError(
+        f"{noun} {number} is the default or is not there, and cannot go", kind="ILLEGAL_STATE"
+    )
+
+
+def _highest(specs: SomeSpecs) -> int:
+    return max((each.last_field_id for each in specs), default=FIRST_PARTITION_FIELD_ID - 1)
+
+
+def _taken(noun: str, number: int) -> InvalidChangeError:
+    return InvalidChangeError(f"{noun} {number} has other fields already", kind="ILLEGAL_STATE")
+
+
+class Source(Struct, frozen=True):
+    """A column, or a member of a ROW, and where it stands now."""
+
+    path: tuple[str, ...]
+    field: DataField
+
+    @property
+    def id(self) -> int:
+        """Its field id."""
+        return self.field.id
+
+    @property
+    def type(self) -> DataType:
+        """Its type."""
+        return self.field.type
+
+
+class Sources:
+    """Finds the columns that a layout is made of; once found, they are followed by id.
+
+    Args:
+        highest: The highest field id that the writer saw. Columns above it are its own new ones,
+            whose ids may be others when the change is decided again.
+    """
+
+    def __init__(self, highest: int) -> None:
+        self._highest = highest
+        self._pins: dict[tuple[str, ...], int] = {}
+
+    def find(self, schema: Schema, path: Sequence[str]) -> Source:
+        """Return the column at a path, or what it has become since it was found first.
+
+        Raises:
+            ColumnNotFoundError: There is none, or it is gone.
+            InvalidChangeError: It lies inside a list or a map, where a row has many values.
+        """
+        asked = tuple(path)
+        pinned = self._pins.get(asked)
+        if pinned is None:
+            found = _at(schema, asked)
+            if found.id <= self._highest:
+                self._pins[asked] = found.id
+            return found
+        for each in all_sources(schema):
+            if each.id == pinned:
+                return each
+        raise ColumnNotFoundError(f"column {dotted(asked)} does not exist any more")
+
+
+def all_sources(schema: Schema) -> Iterator[Source]:
+    """Yield every column and every member of a ROW, but nothing inside lists and maps.
+
+    Example:
+        >>> row = RowType([DataField(1, "b", ArrayType(RowType([])))])
+        >>> [each.path for each in all_sources(Schema.of({"a": row}))]
+        [('a',), ('a', 'b')]
+    """
+    yield from _below((), schema.fields)
+
+
+def _below(path: tuple[str, ...], members: Sequence[DataField]) -> Iterator[Source]:
+    for each in members:
+        yield Source((*path, each.name), each)
+        if isinstance(each.type, RowType):
+            yield from _below((*path, each.name), each.type.fields)
+
+
+def _at(schema: Schema, path: tuple[str, ...]) -> Source:
+    for each in all_sources(schema):
+        if each.path == path:
+            return each
+        is_around = each.path == path[: len(each.path)]
+        if is_around and isinstance(each.type, ArrayType | MapType | MultisetType):
+            raise InvalidChangeError(
+                f"column {dotted(path)} lies inside {dotted(each.path)}, where one row has many "
+                "values; take a column, or a member of a ROW, as the source"
+            )
+    raise ColumnNotFoundError(
+        f"column {dotted(path)} does not exist; {meant(dotted(path), schema.names)}"
+    )
+
+
+class PartitionFilter(Struct, frozen=True):
+    """Values by what they derive from, since each spec keeps them in other places.
+
+    Attributes:
+        values: By source field id and transform, such as `(3, "identity")`; empty: every file.
+    """
+
+    values: Mapping[tuple[int, str], PartitionValue]
+
+    def matches(self, file: FileChange, spec: PartitionSpec) -> bool | None:
+        """Return whether a file has the values; None when its spec does not say.
+
+        Args:
+            file: Written with `spec`.
+            spec: The one that the file names.
+
+        Example:
+            >>> from ledger.model.iceberg_layout import PartitionField
+            >>> spec = PartitionSpec(0, (PartitionField("day", "identity", 3, field_id=1000),))
+            >>> file = FileChange(path="a", partition=("d",), record_count=1, file_size_in_bytes=9)
+            >>> PartitionFilter({(3, "identity"): "d"}).matches(file, spec)
+            True
+            >>> PartitionFilter({(4, "identity"): "x"}).matches(file, spec) is None
+            True
+        """
+        there = {
+            (each.source_id, each.transform): value
+            for each, value in zip(spec.fields, file.partition, strict=True)
+        }
+        # Of one that was erased, or is kept elsewhere, nobody here knows what it was.
+        there = {each: value for each, value in there.items() if kept_at(value) is None}
+        if any(there[each] != value for each, value in self.values.items() if each in there):
+            return False
+        return None if self.values.keys() - there.keys() else True

@@ -1,0 +1,344 @@
+"""Origin of a table imported from Paimon.
+
+The origin is what Paimon's folders list: every schema and snapshot that is there, and branches. Ids
+are the source's, and come again where it rolled back. Once the ledger owns the table they go on
+from there, and what the ledger lists itself is summed up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import ClassVar, Final
+
+from attrs import evolve
+from msgspec import Struct, UnsetType, field
+from msgspec.structs import replace
+
+from ledger.events.imported import PaimonBirth, PaimonBranchUpdated
+from ledger.model.errors import InvalidChangeError
+from ledger.model.schema import Schema
+from ledger.model.snapshot import Snapshot, Totals
+from ledger.state.native_origin import (
+    LedgerCounted,
+    ListedSchemas,
+    OriginSnapshot,
+    SnapshotState,
+    some_ids,
+)
+from ledger.state.schema_record import StoredSchema, schema_of, stored_schema
+from ledger.state.snapshots import SnapshotTrail
+
+UNKNOWN: Final = -1
+"""What a count is that the source does not say."""
+
+
+class PaimonOrigin(
+    LedgerCounted,
+    Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    rename="camel",
+    tag_field="type",
+    tag="paimon",
+):
+    """What a table has that was imported from Paimon.
+
+    Attributes:
+        source: The table that it was imported from.
+        location: Its folder there.
+        schemas: By id.
+        snapshots: Those that are not expired, by id.
+        kept: Those that are, and that tags keep.
+        added_in: The commit of the ledger that brought each of both.
+        branches: By name, the texts of each one's files, by path.
+        promoted_in: The commit by which the ledger became its owner; -1 while others own it.
+        source_last_id: The last snapshot that its source gave; 0 for none, and while others own
+            it.
+        sums: Over the live files that the ledger lists, once it owns the table.
+    """
+
+    format_name: ClassVar[str] = "paimon"
+    """The format that the table comes from."""
+
+    source: str
+    location: str
+    schemas: dict[int, StoredSchema]
+    snapshots: dict[int, Snapshot] = {}
+    kept: dict[int, Snapshot] = field(default_factory=dict, name="taggedSnapshots")
+    added_in: dict[int, int] = field(default_factory=dict, name="addedVersions")
+    branches: dict[str, dict[str, str]] = {}
+    promoted_in: int = field(default=-1, name="promotedVersion")
+    source_last_id: int = field(default=0, name="sourceLastSnapshotId")
+    sums: Totals = field(default=Totals(), name="totals")
+
+    @classmethod
+    def of_creation(cls, birth: PaimonBirth, first: Schema) -> PaimonOrigin:
+        """Return the origin of a new table, whose first schema is given."""
+        return cls(
+            source=birth.source,
+            location=birth.location,
+            schemas={birth.schema_id: stored_schema(first)},
+        )
+
+    @property
+    def current(self) -> Snapshot | None:
+        """The newest snapshot of the main line."""
+        return self.snapshots[max(self.snapshots)] if self.snapshots else None
+
+    @property
+    def every(self) -> Mapping[int, Snapshot]:
+        """All snapshots that can be read, by id."""
+        return {**self.kept, **self.snapshots}
+
+    @property
+    def is_promoted(self) -> bool:
+        """Whether the table followed its source before the ledger owned it."""
+        return self.promoted_in >= 0
+
+    def import_format(self, table: object) -> str:
+        """Return the format whose import follows the source."""
+        del table
+        return self.format_name
+
+    @property
+    def manifest_folder(self) -> str:
+        """See `LedgerCounted`."""
+        return self.location
+
+    @property
+    def lists_files_since(self) -> int:
+        """See `LedgerCounted`."""
+        return max(0, self.promoted_in)
+
+    def lists_files(self, snapshot_id: int) -> bool:
+        """Whether the ledger made a snapshot, and lists its files itself."""
+        return self.is_promoted and snapshot_id > self.source_last_id
+
+    def counted_since(self, snapshot_id: int) -> int | None:
+        """See `LedgerCounted`; snapshots of the source may have had the same ids before."""
+        return self.promoted_in if self.lists_files(snapshot_id) else None
+
+    def listed_snapshot(self, snapshot_id: int) -> OriginSnapshot | None:
+        """See `LedgerCounted`."""
+        found = self.snapshots.get(snapshot_id) or self.kept.get(snapshot_id)
+        if found is None:
+            return None
+        return OriginSnapshot(self.added_in[snapshot_id], found, paimon_totals(found))
+
+    def listed_schemas(self, newest: Schema) -> ListedSchemas:
+        """See `LedgerCounted`."""
+        del newest
+        return ListedSchemas(sorted(self.schemas), self.schema)
+
+    def snapshot_ids(self, state: SnapshotState) -> tuple[int, ...]:
+        """See `LedgerCounted`."""
+        del state
+        return tuple(sorted(self.every, reverse=True))
+
+    def is_readable(self, state: SnapshotState, snapshot_id: int) -> bool:
+        """See `LedgerCounted`."""
+        del state
+        return snapshot_id in self.snapshots or snapshot_id in self.kept
+
+    def readable_range(self, state: SnapshotState) -> str:
+        """See `LedgerCounted`."""
+        return some_ids(self.snapshot_ids(state))
+
+    def line_to(self, snapshot_id: int) -> tuple[int, ...]:
+        """Return the snapshots that lead to one and are there, oldest first, its own included."""
+        return (*sorted(each for each in self.snapshots if each < snapshot_id), snapshot_id)
+
+    def follows_one(self, snapshot_id: int) -> bool:
+        """Whether there was a snapshot before one, though it may be gone."""
+        return snapshot_id > 1
+
+    def made_at(self, snapshot_id: int) -> int:
+        """Return when a snapshot was made, Unix milliseconds."""
+        return self.every[snapshot_id].time_millis
+
+    @property
+    def totals(self) -> Totals:
+        """The sums after the newest snapshot; what its source does not say is -1."""
+        current = self.current
+        is_listed = current is not None and self.lists_files(current.id)
+        return self.sums if is_listed else paimon_totals(current)
+
+    def schema(self, schema_id: int) -> Schema:
+        """Return one of the schemas.
+
+        Raises:
+            InvalidChangeError: There is none of that id.
+        """
+        found = self.schemas.get(schema_id)
+        if found is None:
+            raise _refused(f"schema {schema_id} is not there; there are {sorted(self.schemas)}")
+        return schema_of(found)
+
+    def with_schema(self, schema: Schema) -> PaimonOrigin:
+        """Return the table with one schema more.
+
+        Raises:
+            InvalidChangeError: There is one of that id.
+        """
+        if schema.id in self.schemas:
+            raise _refused(f"schema {schema.id} is there already")
+        return replace(self, schemas={**self.schemas, schema.id: stored_schema(schema)})
+
+    def without_schemas(self, schema_ids: Iterable[int], current: int) -> PaimonOrigin:
+        """Return the table without some schemas.
+
+        Raises:
+            InvalidChangeError: One is not there, or is the current one.
+        """
+        left = dict(self.schemas)
+        for each in schema_ids:
+            if each == current or left.pop(each, None) is None:
+                raise _refused(f"schema {each} is not there or is the current one, and cannot go")
+        return replace(self, schemas=left)
+
+    def committed(self, snapshot: Snapshot, version: int) -> PaimonOrigin:
+        """Return the table with one snapshot more.
+
+        Args:
+            snapshot: It.
+            version: The commit that holds it.
+
+        Raises:
+            InvalidChangeError: There is one of that id, or its schema is not there.
+        """
+        if snapshot.id in self.snapshots or snapshot.id in self.kept:
+            raise _refused(f"snapshot {snapshot.id} is there already")
+        self.schema(snapshot.schema_id)
+        return self._with(snapshot, version)
+
+    def _with(self, snapshot: Snapshot, version: int) -> PaimonOrigin:
+        return replace(
+            self,
+            snapshots={**self.snapshots, snapshot.id: snapshot},
+            added_in={**self.added_in, snapshot.id: version},
+        )
+
+    def promoted(self, version: int) -> PaimonOrigin:
+        """Return the table once the ledger owns it.
+
+        Args:
+            version: The commit that says so.
+
+        Raises:
+            InvalidChangeError: It does already.
+        """
+        if self.is_promoted:
+            raise _refused("a table is promoted once")
+        return replace(self, promoted_in=version, source_last_id=max(self.snapshots, default=0))
+
+    def going_on(self) -> SnapshotTrail:
+        """Return what the ledger's next snapshot follows."""
+        return SnapshotTrail(self.current, self.sums)
+
+    def owned(self, trail: SnapshotTrail, version: int) -> PaimonOrigin:
+        """Return the table with one of the ledger's own snapshots more.
+
+        Args:
+            trail: `going_on`, after it.
+            version: The commit that holds it.
+        """
+        snapshot = trail.snapshot()
+        if snapshot is None:
+            raise AssertionError("the trail has just been given one")
+        return replace(self._with(snapshot, version), sums=trail.totals())
+
+    def not_after(self, latest_millis: int) -> PaimonOrigin:
+        """Return the table with no own snapshot later than a time."""
+        if not self.is_promoted:
+            return self
+        return replace(
+            self,
+            snapshots=_not_after(self.snapshots, latest_millis, self.source_last_id),
+            kept=_not_after(self.kept, latest_millis, self.source_last_id),
+        )
+
+    def expired(self, earliest: int, tagged: Collection[int]) -> PaimonOrigin:
+        """Return the table without the snapshots before one, but for those that tags keep."""
+        gone = {each: it for each, it in self.snapshots.items() if each < earliest}
+        return self._only(
+            {each: it for each, it in self.snapshots.items() if each >= earliest},
+            {**self.kept, **gone},
+            tagged,
+        )
+
+    def without(self, snapshot_ids: Collection[int], tagged: Collection[int]) -> PaimonOrigin:
+        """Return the table without some snapshots, which a rollback took away.
+
+        Raises:
+            InvalidChangeError: One is not there.
+        """
+        every = self.every
+        for each in snapshot_ids:
+            if each not in every:
+                raise _refused(f"snapshot {each} is not there and cannot go")
+        gone = set(snapshot_ids)
+        return self._only(
+            {each: it for each, it in self.snapshots.items() if each not in gone},
+            {each: it for each, it in self.kept.items() if each not in gone},
+            tagged,
+        )
+
+    def keeping(self, tagged: Collection[int]) -> PaimonOrigin:
+        """Return the table with no other expired snapshots than those that tags keep."""
+        return self._only(self.snapshots, self.kept, tagged)
+
+    def _only(
+        self,
+        snapshots: dict[int, Snapshot],
+        kept: dict[int, Snapshot],
+        tagged: Collection[int],
+    ) -> PaimonOrigin:
+        kept = {each: it for each, it in kept.items() if each in tagged}
+        return replace(
+            self,
+            snapshots=snapshots,
+            kept=kept,
+            added_in={
+                each: version
+                for each, version in self.added_in.items()
+                if each in snapshots or each in kept
+            },
+        )
+
+    def with_branch(self, event: PaimonBranchUpdated) -> PaimonOrigin:
+        """Return the table with a branch as it is now.
+
+        Raises:
+            InvalidChangeError: A file that is gone was not there.
+        """
+        files = dict(self.branches.get(event.branch_name, {}))
+        for each in event.removed:
+            if files.pop(each, None) is None:
+                raise _refused(f"branch {event.branch_name} has no {each}, which cannot go")
+        if not isinstance(event.added, UnsetType):
+            files |= event.added
+        branches = {**self.branches, event.branch_name: files}
+        return replace(self, branches={name: each for name, each in branches.items() if each})
+
+
+def _not_after(
+    snapshots: Mapping[int, Snapshot], latest_millis: int, source_last_id: int
+) -> dict[int, Snapshot]:
+    return {
+        number: evolve(each, time_millis=min(each.time_millis, latest_millis))
+        if number > source_last_id
+        else each
+        for number, each in snapshots.items()
+    }
+
+
+def paimon_totals(snapshot: Snapshot | None) -> Totals:
+    """Return the sums after a snapshot, as far as it says them; unknown ones are -1."""
+    if snapshot is None:
+        return Totals()
+    return Totals(snapshot.total_record_count, UNKNOWN, UNKNOWN)
+
+
+def _refused(message: str) -> InvalidChangeError:
+    return InvalidChangeError(message, kind="ILLEGAL_STATE")

@@ -1,0 +1,428 @@
+"""Records of table and catalog states, for checkpoints.
+
+A record is a cache: another fold version's is ignored, and any can be made again from the log.
+
+A record is a cache: another fold version's is ignored, and any can be made again from the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from ledger.events import TableEvent
+from ledger.events.catalog import CatalogEvent, ViewRecord
+from ledger.model.iceberg_layout import FIRST_PARTITION_FIELD_ID, SortOrder, Specs
+from ledger.model.iceberg_objects import PartitionStatisticsFile, StatisticsFile
+from ledger.model.instant import ClockCorrection
+from ledger.model.lazy_values import decoded
+from ledger.model.names import Identifier
+from ledger.model.schema import Schema
+from ledger.model.snapshot import Branch, Snapshot, Tag, Totals
+from ledger.state.catalog import Audit, CatalogState, DatabaseEntry, TableEntry, ViewEntry, by_name
+from ledger.state.catalog_builder import CatalogBuilder, view_from_record, view_to_record
+from ledger.state.delta_origin import DeltaOrigin
+from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.native_origin import NATIVE, NativeOrigin
+from ledger.state.owner import LEDGER, Owner
+from ledger.state.paimon_origin import PaimonOrigin
+from ledger.state.schema_record import ReadSchema, StoredSchema, read_schema, written_schema
+from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
+
+FOLD_VERSION = 1
+
+
+class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    version: int
+    time_millis: int
+    effective_millis: int
+    table_id: str
+    path: str
+    schema: StoredSchema
+    specs: Any
+    created_at: int
+    created_by: str
+    updated_at: int
+    updated_by: str
+    is_external: bool = False
+    default_spec_id: int = 0
+    last_partition_id: int = FIRST_PARTITION_FIELD_ID - 1
+    sort_orders: tuple[SortOrder, ...] = (SortOrder(0),)
+    default_order_id: int = 0
+    snapshot: Snapshot | None = None
+    earliest_snapshot_id: int = 1
+    totals: Totals | None = None
+    tags: Any = {}
+    partition_statistics: dict[int, PartitionStatisticsFile] = {}
+    named_schema_ids: tuple[int, ...] = field(default=(), name="nameMappingSchemaIds")
+    dropped: bool = False
+    corrections: tuple[ClockCorrection, ...] = ()
+    format_rules: dict[str, int] = {}
+    origin: IcebergOrigin | PaimonOrigin | DeltaOrigin | None = None
+    keeps_outside: bool = field(default=False, name="hasSidecars")
+    branches: dict[str, Branch] = {}
+    last_branch_number: int = 0
+    statistics: dict[int, StatisticsFile] = {}
+    owner: Owner | None = None
+
+
+class _Read(_State, frozen=True, gc=False, rename="camel"):
+    """The same as it is read: of thousands of tags and hundreds of specs few are asked for."""
+
+    schema: ReadSchema
+    specs: Raw
+    tags: Raw = Raw(b"{}")
+
+
+class _SchemaOutline(Struct, frozen=True, gc=False, rename="camel"):
+    id: int
+    highest_field_id: int
+    time_millis: int
+
+
+class _Outline(Struct, frozen=True, gc=False, rename="camel"):
+    """What searches ask of a state: most of a record is columns, and what others know of it."""
+
+    version: int
+    time_millis: int
+    effective_millis: int
+    table_id: str
+    path: str
+    schema: _SchemaOutline
+    created_at: int
+    created_by: str
+    updated_at: int
+    updated_by: str
+    snapshot: Snapshot | None = None
+    earliest_snapshot_id: int = 1
+    corrections: tuple[ClockCorrection, ...] = ()
+    keeps_outside: bool = field(default=False, name="hasSidecars")
+    branches: dict[str, Branch] = {}
+    last_branch_number: int = 0
+
+
+_OUTLINED = tuple(name for name in _Outline.__struct_fields__ if name != "schema")
+_OUTLINE_DECODER = msgspec.json.Decoder(_Outline)
+_DECODER = msgspec.json.Decoder(_Read)
+_ENCODER = msgspec.json.Encoder()
+
+
+_CHANGED = {
+    *("schema", "specs", "totals", "tags", "partition_statistics", "statistics", "format_rules"),
+    *("branches", "origin", "owner"),
+}
+"""What a record holds in another shape, or another order, than the value."""
+
+_SAME = tuple(name for name in _State.__struct_fields__ if name not in _CHANGED)
+
+
+_SPECS_DECODER = msgspec.json.Decoder(list[Raw])
+_NAMES_DECODER = msgspec.json.Decoder(dict[str, Raw])
+_TAG_DECODER = msgspec.json.Decoder(Tag)
+_NO_TAGS = "tags that are none"
+
+
+def _stands(name: object, record: Raw) -> bool:
+    """Whether a tag's name may stand in a record; False: it does not."""
+    return _ENCODER.encode(name) in bytes(record)
+
+
+class _Tags(MutableMapping[str, Tag]):
+    """The tags of a record, each decoded when somebody looks at it.
+
+    Args:
+        record: Theirs, in JSON; a part of what was read, which few ever look into.
+        newer: Those that came after it.
+    """
+
+    __slots__ = ("_found", "_record", "_was_asked")
+
+    def __init__(self, record: Raw | None, newer: Mapping[str, Tag | Raw]) -> None:
+        self._record = record
+        self._found = dict(newer)
+        self._was_asked = False
+
+    @property
+    def _named(self) -> dict[str, Tag | Raw]:
+        record = self._record
+        if record is not None:
+            named = decoded(_NAMES_DECODER, record, _NO_TAGS)
+            self._found = {**named, **self._found}
+            self._record = None
+        return self._found
+
+    def __getitem__(self, name: str) -> Tag:
+        found = self._named[name]
+        if isinstance(found, Raw):
+            found = self._found[name] = decoded(_TAG_DECODER, found, _NO_TAGS)
+        return found
+
+    def __setitem__(self, name: str, tag: Tag) -> None:
+        self._found[name] = tag
+
+    def __delitem__(self, name: str) -> None:
+        del self._named[name]
+
+    def __contains__(self, name: object) -> bool:
+        record = self._record
+        if name in self._found or record is None:
+            return name in self._found
+        # Most ask once, and for one that is new and stands nowhere in the record.
+        is_first, self._was_asked = not self._was_asked, True
+        return (not is_first or _stands(name, record)) and name in self._named
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._named)
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+    def __copy__(self) -> _Tags:
+        # Whoever goes on from here again is better off without the record.
+        if self._was_asked:
+            self._named  # noqa: B018 - is read
+        self._was_asked = True
+        return _Tags(self._record, self._found)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+
+class TableStream:
+    """A table's stream, as the log sees it."""
+
+    fold_version = FOLD_VERSION
+    event_types: object = TableEvent
+
+    def builder(self, state: TableState | None) -> TableBuilder:
+        """Return a builder at `state`, or before version 0."""
+        return TableBuilder(state)
+
+    def encode_state(self, state: TableState) -> bytes:
+        """Return the state's record as JSON."""
+        record = _State(
+            **{name: getattr(state, name) for name in _SAME},
+            schema=written_schema(state.schema),
+            specs=tuple(state.specs),
+            origin=None if isinstance(state.origin, NativeOrigin) else state.origin,
+            totals=state.totals,
+            owner=None if state.owner == LEDGER else state.owner,
+            tags=dict(sorted(state.tags.items())),
+            partition_statistics=dict(sorted(state.partition_statistics.items())),
+            statistics=dict(sorted(state.statistics.items())),
+            format_rules=dict(sorted(state.format_rules.items())),
+            branches=dict(sorted(state.branches.items())),
+        )
+        return _ENCODER.encode(record)
+
+    def decode_state(self, record: bytes | memoryview) -> TableState:
+        """Return the state of a record.
+
+        Raises:
+            msgspec.DecodeError: The bytes are no record of this fold version.
+        """
+        read = _DECODER.decode(record)
+        return TableState(
+            **{name: getattr(read, name) for name in _SAME},
+            schema=read_schema(read.schema),
+            specs=Specs(_SPECS_DECODER.decode(read.specs)),
+            totals=read.totals or Totals(),
+            owner=read.owner or LEDGER,
+            tags=_Tags(read.tags, {}),
+            origin=read.origin or NATIVE,
+            partition_statistics=read.partition_statistics,
+            statistics=read.statistics,
+            format_rules=read.format_rules,
+            branches=read.branches,
+        )
+
+    def decode_outline(self, record: bytes | memoryview) -> TableState:
+        """Return what searches ask of a record's state: it has no columns, specs, tags or files.
+
+        Raises:
+            msgspec.DecodeError: As of `decode_state`.
+        """
+        read = _OUTLINE_DECODER.decode(record)
+        now = read.schema
+        return TableState(
+            **{name: getattr(read, name) for name in _OUTLINED},
+            schema=Schema(
+                (), id=now.id, highest_field_id=now.highest_field_id, time_millis=now.time_millis
+            ),
+            specs=(),
+        )
+
+
+class _Record(
+    Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", forbid_unknown_fields=True
+):
+    """What all of these records share."""
+
+
+class _Audit(_Record, frozen=True):
+    created_at: int
+    created_by: str
+    updated_at: int
+    updated_by: str
+
+
+class _Database(_Record, frozen=True):
+    name: str
+    path: str
+    audit: _Audit
+    options: dict[str, str] = {}
+
+
+class _Table(_Record, frozen=True):
+    database: str
+    name: str
+    table_id: str
+    path: str
+    audit: _Audit
+    created_version: int
+    is_external: bool = False
+
+
+class _View(_Record, frozen=True):
+    database: str
+    name: str
+    view_id: str
+    schema: ViewRecord
+    audit: _Audit
+
+
+class _CatalogRecord(_Record, frozen=True):
+    version: int
+    time_millis: int
+    effective_millis: int
+    databases: tuple[_Database, ...]
+    tables: tuple[_Table, ...]
+    views: tuple[_View, ...]
+    used_paths: tuple[str, ...]
+    corrections: tuple[ClockCorrection, ...] = ()
+    place: str = field(default="", name="location")
+    placed_version: int = field(default=-1, name="locationVersion")
+    aliases: tuple[str, ...] = ()
+    ledger_id: str = ""
+    copied_from: str = ""
+    keeps_outside: bool = field(default=False, name="hasSidecars")
+
+
+_SAME_IN_CATALOG = (
+    *("version", "time_millis", "effective_millis", "corrections", "keeps_outside"),
+    *("place", "placed_version", "aliases", "ledger_id", "copied_from"),
+)
+"""What a record holds as the value does."""
+
+_CATALOG_DECODER = msgspec.json.Decoder(_CatalogRecord)
+_CATALOG_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+class CatalogStream:
+    """The catalog's stream, as the log sees it."""
+
+    fold_version: int = FOLD_VERSION
+    event_types: object = CatalogEvent
+
+    def builder(self, state: CatalogState | None) -> CatalogBuilder:
+        """Return a builder at `state`, or before version 0."""
+        return CatalogBuilder(state)
+
+    def encode_state(self, state: CatalogState) -> bytes:
+        """Return the state's record as JSON; equal states give equal bytes."""
+        tables = (state.tables[name] for name in sorted(state.tables, key=by_name))
+        views = (state.views[name] for name in sorted(state.views, key=by_name))
+        record = _CatalogRecord(
+            **{name: getattr(state, name) for name in _SAME_IN_CATALOG},
+            databases=tuple(_database_record(each) for _, each in sorted(state.databases.items())),
+            tables=tuple(map(_table_record, tables)),
+            views=tuple(map(_view_record, views)),
+            used_paths=tuple(sorted(state.used_paths)),
+        )
+        return _CATALOG_ENCODER.encode(record)
+
+    def decode_state(self, record: bytes | memoryview) -> CatalogState:
+        """Return the state of a record.
+
+        Raises:
+            msgspec.DecodeError: The bytes are no record of this fold version.
+        """
+        read = _CATALOG_DECODER.decode(record)
+        tables = map(_table, read.tables)
+        views = map(_view, read.views)
+        return CatalogState(
+            **{name: getattr(read, name) for name in _SAME_IN_CATALOG},
+            databases={each.name: _database(each) for each in read.databases},
+            tables={each.identifier: each for each in tables},
+            views={each.identifier: each for each in views},
+            used_paths=frozenset(read.used_paths),
+        )
+
+    def decode_outline(self, record: bytes | memoryview) -> CatalogState:
+        """Return the state of a record, all of which is short.
+
+        Raises:
+            msgspec.DecodeError: As of `decode_state`.
+        """
+        return self.decode_state(record)
+
+
+def _audit_record(audit: Audit) -> _Audit:
+    return _Audit(audit.created_at, audit.created_by, audit.updated_at, audit.updated_by)
+
+
+def _audit(record: _Audit) -> Audit:
+    return Audit(record.created_at, record.created_by, record.updated_at, record.updated_by)
+
+
+def _database_record(entry: DatabaseEntry) -> _Database:
+    return _Database(entry.name, entry.path, _audit_record(entry.audit), dict(entry.options))
+
+
+def _database(record: _Database) -> DatabaseEntry:
+    return DatabaseEntry(record.name, record.path, record.options, _audit(record.audit))
+
+
+def _table_record(entry: TableEntry) -> _Table:
+    return _Table(
+        database=entry.identifier.database,
+        name=entry.identifier.name,
+        table_id=entry.table_id,
+        path=entry.path,
+        audit=_audit_record(entry.audit),
+        created_version=entry.created_version,
+        is_external=entry.is_external,
+    )
+
+
+def _table(record: _Table) -> TableEntry:
+    return TableEntry(
+        Identifier(record.database, record.name),
+        record.table_id,
+        record.path,
+        record.is_external,
+        _audit(record.audit),
+        record.created_version,
+    )
+
+
+def _view_record(entry: ViewEntry) -> _View:
+    name = entry.identifier
+    record = view_to_record(entry.schema)
+    return _View(name.database, name.name, entry.view_id, record, _audit_record(entry.audit))
+
+
+def _view(record: _View) -> ViewEntry:
+    return ViewEntry(
+        Identifier(record.database, record.name),
+        record.view_id,
+        view_from_record(record.schema),
+        _audit(record.audit),
+    )

@@ -1,0 +1,678 @@
+"""SchemaBuilder: the mutable schema inside a fold.
+
+The fold is mechanical and strict. It knows no option guards and no table rules (those were decided
+when the fact was written), but it refuses a fact that contradicts the state it follows. Its rules
+for facts already written never change; new rules come as new events.
+
+Only the types on the way to the nested column are built anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypedDict, assert_never, cast
+
+from attrs import evolve
+from msgspec import UNSET
+
+from ledger.events.schema import (
+    ColumnAdded,
+    ColumnCommentUpdated,
+    ColumnDefaultValueUpdated,
+    ColumnDropped,
+    ColumnMoved,
+    ColumnNullabilityUpdated,
+    ColumnRenamed,
+    ColumnTypeUpdated,
+    ColumnUndropped,
+    DropPrimaryKey,
+    IdentifierFieldsSet,
+    RemoveOption,
+    SchemaEvent,
+    SetOption,
+    UpdateComment,
+    UpdateKeys,
+)
+from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, InvalidChangeError
+from ledger.model.messages import meant
+from ledger.model.schema import FieldIdPolicy, Schema, highest_field_id, indexed, shared
+from ledger.model.type_json import TypeJson, type_from_wire
+from ledger.model.type_text import parse_type
+from ledger.model.types import DataField, DataType, RowType, walk_ids
+from ledger.state import columns as struct_edits
+from ledger.state.columns import Members, dotted, edit_type, locate, with_type
+
+
+class OpenColumn(TypedDict):
+    """A column under change. Building a `DataField` for every fact would cost most of a replay."""
+
+    id: int
+    name: str
+    type: DataType
+    description: str | None
+    default_value: str | None
+    initial_default: str | None
+
+
+class ColumnStore:
+    """Columns in order, each either a finished `DataField` or open for change.
+
+    Most commits change no column, so nothing is indexed before the first question.
+    """
+
+    __slots__ = ("_columns", "_given", "_ids", "_open")
+
+    def __init__(self, columns: tuple[DataField, ...]) -> None:
+        self._given: tuple[DataField, ...] | None = columns
+        # The dict keeps the order; None holds the place of a column that stands in `_open`.
+        self._columns: dict[int, DataField | None] = {}
+        self._open: dict[int, OpenColumn] = {}
+        self._ids: dict[str, int] = {}
+
+    def _index(self, given: tuple[DataField, ...]) -> None:
+        self._given = None
+        found = indexed(given)
+        self._columns = {**found.by_id}
+        # By way of the ids: where one stood twice, both maps hold the same column.
+        self._ids = {**found.ids}
+
+    @property
+    def names(self) -> Mapping[str, int]:
+        """Column name to field id."""
+        if self._given is not None:
+            self._index(self._given)
+        return self._ids
+
+    def in_order(self) -> tuple[DataField, ...]:
+        """Return all columns, finished."""
+        return shared(tuple(self.by_id().values())) if self._given is None else self._given
+
+    def by_id(self) -> Mapping[int, DataField]:
+        """Return all columns, finished, in order."""
+        if self._given is not None:
+            return indexed(self._given).by_id
+        for field_id, column in self._open.items():
+            self._columns[field_id] = DataField(**column)
+        self._open.clear()
+        # Now none is open, and so each is there.
+        return cast("dict[int, DataField]", self._columns).copy()
+
+    def find(self, path: tuple[str, ...]) -> DataField:
+        """Return the column that a path begins with, finished.
+
+        Raises:
+            ColumnNotFoundError: There is none.
+            InvalidChangeError: The path is empty.
+        """
+        field_id = self.id_of(path)
+        column = self._columns[field_id]
+        if column is None:
+            column = self._columns[field_id] = DataField(**self._open.pop(field_id))
+        return column
+
+    def id_of(self, path: tuple[str, ...]) -> int:
+        """Return the id of the column that a path begins with.
+
+        Raises:
+            ColumnNotFoundError: There is none.
+            InvalidChangeError: The path is empty.
+        """
+        if not path:
+            raise InvalidChangeError("fieldNames is empty: name the column, like ['price']")
+        if self._given is not None:
+            self._index(self._given)
+        field_id = self._ids.get(path[0])
+        if field_id is None:
+            raise ColumnNotFoundError(
+                f"column {path[0]} does not exist; {meant(path[0], self._ids)}"
+            )
+        return field_id
+
+    def check_id(self, name: str, field_id: int) -> None:
+        """Refuse a fact about another column than the one of that name.
+
+        Raises:
+            InvalidChangeError: The column is missing or has another id.
+        """
+        found = self.id_of((name,))
+        if found != field_id:
+            raise other_id((name,), field_id, found)
+
+    def check_free(self, name: str) -> None:
+        """Refuse a name that is taken.
+
+        Raises:
+            ColumnExistsError: It is.
+        """
+        if self._given is not None:
+            self._index(self._given)
+        if name in self._ids:
+            raise ColumnExistsError(f"column {name} exists already; choose another name")
+
+    def open(self, name: str, field_id: int) -> OpenColumn:
+        """Return the column of that name and id to be changed; its name by `rename` alone.
+
+        Raises:
+            InvalidChangeError: The column is missing or has another id.
+        """
+        if self._given is not None:
+            self._index(self._given)
+        if self._ids.get(name) != field_id:
+            raise other_id((name,), field_id, self.id_of((name,)))
+        opened = self._open.get(field_id)
+        if opened is None:
+            column = self.find((name,))
+            opened = self._open[field_id] = {
+                "id": field_id,
+                "name": column.name,
+                "type": column.type,
+                "description": column.description,
+                "default_value": column.default_value,
+                "initial_default": column.initial_default,
+            }
+            self._columns[field_id] = None
+        return opened
+
+    def append(
+        self,
+        field_id: int,
+        name: str,
+        data_type: DataType,
+        comment: str | None,
+        default: str | None,
+    ) -> None:
+        """Add a column, last. Its name must be free, as `check_free` said, and its id new."""
+        self._columns[field_id] = None
+        self._open[field_id] = {
+            "id": field_id,
+            "name": name,
+            "type": data_type,
+            "description": comment,
+            "default_value": default,
+            "initial_default": default,
+        }
+        self._ids[name] = field_id
+
+    def rename(self, name: str, field_id: int, new_name: str) -> None:
+        """Rename a column in place.
+
+        Raises:
+            InvalidChangeError: The column is missing or has another id.
+            ColumnExistsError: The new name is taken.
+        """
+        column = self.open(name, field_id)
+        if new_name in self._ids:
+            self.check_free(new_name)
+        column["name"] = new_name
+        self._ids[new_name] = self._ids.pop(name)
+
+    def remove(self, name: str) -> None:
+        """Take a column out. It must be there, as `check_id` said."""
+        field_id = self._ids.pop(name)
+        del self._columns[field_id]
+        self._open.pop(field_id, None)
+
+    def replace(self, column: DataField) -> None:
+        """Put a finished column in the place of the one with its id and name."""
+        self._columns[column.id] = column
+
+    def reorder(self, columns: Iterable[DataField]) -> None:
+        """Hold these columns, in this order, and no other."""
+        self._open.clear()
+        self._index(tuple(columns))
+
+
+def other_id(path: tuple[str, ...], said: int, found: int) -> InvalidChangeError:
+    """Return the refusal of a fact about another column than the one at its path."""
+    return InvalidChangeError(f"column {dotted(path)} has id {found}, but the event says {said}")
+
+
+def add(column: DataField, event: ColumnAdded | ColumnUndropped, new: DataField) -> DataField:
+    """Return the column with a new member inside.
+
+    Raises:
+        InvalidChangeError: The parent is missing, is no ROW, has another id, or has the name.
+    """
+    path = event.field_names
+    owner = locate(column, path[:-1]).owner
+    if event.parent_id is not UNSET and owner.id != event.parent_id:
+        raise other_id(path[:-1], event.parent_id, owner.id)
+    return _in_struct(
+        column, path, lambda members: struct_edits.added(members, new, event.move, path)
+    )
+
+
+def rename(column: DataField, event: ColumnRenamed) -> DataField:
+    """Return the column with a member renamed.
+
+    Raises:
+        InvalidChangeError: The member is missing, has another id, or the new name is taken.
+    """
+    path = event.field_names
+    return _in_struct(
+        column,
+        path,
+        lambda members: struct_edits.renamed(members, path, event.field_id, event.new_name),
+    )
+
+
+def drop(column: DataField, event: ColumnDropped) -> DataField:
+    """Return the column without a member.
+
+    Raises:
+        InvalidChangeError: The member is missing, has another id, or is the last one.
+    """
+    path = event.field_names
+    return _in_struct(
+        column, path, lambda members: struct_edits.dropped(members, path, event.field_id)
+    )
+
+
+def move(column: DataField, event: ColumnMoved) -> DataField:
+    """Return the column with a member elsewhere among its siblings.
+
+    Raises:
+        InvalidChangeError: The member or the reference is missing, or has another id.
+    """
+    return _in_struct(
+        column,
+        event.field_names,
+        lambda members: struct_edits.moved(members, event.move, event.field_id, event.reference_id),
+    )
+
+
+def comment(column: DataField, event: ColumnCommentUpdated) -> DataField:
+    """Return the column with a member's comment set.
+
+    Raises:
+        InvalidChangeError: The member is missing or has another id.
+    """
+
+    def commented(member: DataField) -> DataField:
+        return evolve(member, description=event.new_comment)
+
+    return _in_member(column, event, commented)
+
+
+def default(column: DataField, event: ColumnDefaultValueUpdated) -> DataField:
+    """Return the column with a member's default set.
+
+    Raises:
+        InvalidChangeError: The member is missing or has another id.
+    """
+
+    def defaulted(member: DataField) -> DataField:
+        return evolve(member, default_value=event.new_default_value)
+
+    return _in_member(column, event, defaulted)
+
+
+def edit_place(
+    column: DataField,
+    path: tuple[str, ...],
+    field_id: int,
+    edit: Callable[[DataType], DataType],
+) -> DataField:
+    """Return the column with the type at a path edited; the path may end inside a wrapper.
+
+    Raises:
+        InvalidChangeError: The place is missing, or the named field around it has another id.
+    """
+    owner = locate(column, path).owner
+    if owner.id != field_id:
+        raise other_id(path, field_id, owner.id)
+    return with_type(column, edit_type(column.type, path, edit))
+
+
+def _in_member(
+    column: DataField,
+    event: ColumnCommentUpdated | ColumnDefaultValueUpdated,
+    edit: Callable[[DataField], DataField],
+) -> DataField:
+    path = event.field_names
+    return _in_struct(
+        column, path, lambda members: struct_edits.edited(members, path, event.field_id, edit)
+    )
+
+
+def _in_struct(
+    column: DataField, path: tuple[str, ...], edit: Callable[[Members], Members]
+) -> DataField:
+    """Edit the members of the ROW that holds the last segment of a path."""
+    parent = path[:-1]
+
+    def edit_row(data_type: DataType) -> DataType:
+        if not isinstance(data_type, RowType):
+            raise InvalidChangeError(
+                f"{dotted(path)}: {dotted(parent)} is of type {data_type.root}, not a ROW"
+            )
+        return RowType(edit(data_type.fields), nullable=data_type.nullable)
+
+    return with_type(column, edit_type(column.type, parent, edit_row))
+
+
+class SchemaBuilder:
+    """A schema under change. Private to a fold: `freeze` is how a value leaves it.
+
+    Attributes:
+        partition_keys: Column names.
+        primary_keys: Column names; a renamed key column is renamed here, too.
+        options: Table options.
+        comment: None when the table has none.
+        highest_field_id: The highest id ever given out, at any depth.
+        identifier_field_ids: As in `Schema`.
+        field_id_policy: As in `Schema`.
+
+    Args:
+        schema: What it starts from, and which itself stays as it is.
+    """
+
+    __slots__ = (
+        "_columns",
+        "comment",
+        "field_id_policy",
+        "highest_field_id",
+        "identifier_field_ids",
+        "options",
+        "partition_keys",
+        "primary_keys",
+    )
+
+    def __init__(self, schema: Schema) -> None:
+        self._columns = ColumnStore(schema.fields)
+        self.partition_keys: tuple[str, ...] = schema.partition_keys
+        self.primary_keys: tuple[str, ...] = schema.primary_keys
+        self.options: dict[str, str] = dict(schema.options)
+        self.comment: str | None = schema.comment
+        self.highest_field_id: int = schema.highest_field_id
+        self.identifier_field_ids: tuple[int, ...] = schema.identifier_field_ids
+        self.field_id_policy: FieldIdPolicy = schema.field_id_policy
+
+    @property
+    def columns(self) -> Mapping[int, DataField]:
+        """Top-level columns by field id, in column order, as of now."""
+        return self._columns.by_id()
+
+    @property
+    def names(self) -> Mapping[str, int]:
+        """Top-level column name to field id."""
+        return self._columns.names
+
+    def column(self, path: tuple[str, ...]) -> DataField:
+        """Return the top-level column that a path begins with.
+
+        Raises:
+            ColumnNotFoundError: There is none.
+            InvalidChangeError: The path is empty.
+        """
+        return self._columns.find(path)
+
+    def freeze(self, *, schema_id: int, time_millis: int) -> Schema:
+        """Return the schema as it stands now, under this id and time."""
+        return Schema(
+            fields=self._columns.in_order(),
+            partition_keys=self.partition_keys,
+            primary_keys=self.primary_keys,
+            options=self.options,
+            comment=self.comment,
+            id=schema_id,
+            highest_field_id=self.highest_field_id,
+            time_millis=time_millis,
+            identifier_field_ids=self.identifier_field_ids,
+            field_id_policy=self.field_id_policy,
+        )
+
+    def apply(self, event: SchemaEvent) -> None:
+        """Apply one fact.
+
+        Raises:
+            InvalidChangeError: The fact contradicts the state: an id or a name that is not there,
+                is there already, or belongs to another column.
+        """
+        (SCHEMA_RULES.get(type(event)) or schema_rule(event))(self, event)
+
+    def add(self, event: ColumnAdded) -> None:
+        """Add a column whose ids are all new."""
+        path, field_id = event.field_names, event.field_id
+        highest = self.highest_field_id
+        data_type = _read(event.data_type)
+        if field_id <= highest:
+            raise InvalidChangeError(
+                f"{dotted(path)}: id {field_id} is not new; ids up to {highest} were given out"
+            )
+        if data_type.depth:
+            highest = self._highest_with(path, data_type, field_id)
+        if len(path) == 1:
+            self._add_column(path[0], data_type, event)
+        else:
+            new = _new_field(path[-1] if path else "", data_type, event)
+            self._columns.replace(add(self.column(path), event, new))
+        self.highest_field_id = max(highest, field_id)
+
+    def _add_column(self, name: str, data_type: DataType, event: ColumnAdded) -> None:
+        self._columns.check_free(name)
+        move = event.move
+        if move is None or move.type == "LAST":
+            self._columns.append(
+                event.field_id, name, data_type, event.comment, event.default_value
+            )
+        else:
+            new = _new_field(name, data_type, event)
+            columns = self._columns.in_order()
+            self._columns.reorder(struct_edits.added(columns, new, move, (name,)))
+
+    def _highest_with(self, path: tuple[str, ...], data_type: DataType, *outer: int) -> int:
+        """Return the highest id given out once `data_type` stands, if all of its ids are new."""
+        ids = [*outer, *walk_ids(data_type)]
+        if len(set(ids)) < len(ids) or any(each <= self.highest_field_id for each in ids):
+            raise InvalidChangeError(
+                f"{dotted(path)}: ids {sorted(ids)} must be new and given out once; "
+                f"ids up to {self.highest_field_id} were given out"
+            )
+        return max(ids, default=self.highest_field_id)
+
+    def rename(self, event: ColumnRenamed) -> None:
+        """Rename a column in place; a key column is renamed in the primary key, too."""
+        path, new_name = event.field_names, event.new_name
+        if len(path) != 1:
+            self._columns.replace(rename(self.column(path), event))
+            return
+        old_name = path[0]
+        if old_name in self.partition_keys:
+            raise InvalidChangeError(f"{old_name} is a partition key, which keeps its name")
+        self._columns.rename(old_name, event.field_id, new_name)
+        if old_name in self.primary_keys:
+            self.primary_keys = tuple(
+                new_name if each == old_name else each for each in self.primary_keys
+            )
+
+    def drop(self, event: ColumnDropped) -> None:
+        """Drop a column that is in no key and not the last."""
+        path = event.field_names
+        if len(path) != 1:
+            self._columns.replace(drop(self.column(path), event))
+            return
+        self._columns.check_id(path[0], event.field_id)
+        if path[0] in self.primary_keys or path[0] in self.partition_keys:
+            raise InvalidChangeError(f"{path[0]} is part of a key; a key column cannot go")
+        if len(self.names) == 1:
+            raise InvalidChangeError(f"{path[0]} is the table's last column; it cannot go")
+        self._columns.remove(path[0])
+
+    def undrop(self, event: ColumnUndropped) -> None:
+        """Take a column back under ids that were given out before and do not stand."""
+        path, data_type = event.field_names, _read(event.data_type)
+        ids = [event.field_id, *walk_ids(data_type)]
+        columns = self._columns.in_order()
+        standing = {found for each in columns for found in (each.id, *walk_ids(each.type))}
+        if len(set(ids)) < len(ids) or max(ids) > self.highest_field_id or standing & set(ids):
+            raise InvalidChangeError(
+                f"{dotted(path)}: ids {sorted(ids)} are not those of a column that was dropped; "
+                f"ids up to {self.highest_field_id} were given out"
+            )
+        new = DataField(
+            event.field_id,
+            path[-1] if path else "",
+            data_type,
+            event.comment,
+            event.default_value,
+            event.initial_default,
+        )
+        if len(path) == 1:
+            self._columns.reorder(struct_edits.added(columns, new, event.move, path))
+        else:
+            self._columns.replace(add(self.column(path), event, new))
+
+    def update_type(self, event: ColumnTypeUpdated) -> None:
+        """Give the place at a path another type."""
+        path, target, keep = event.field_names, _read(event.new_data_type), event.keep_nullability
+        highest = self.highest_field_id
+        if target.depth:
+            highest = self._highest_with(path, target)
+        if len(path) == 1:
+            column = self._columns.open(path[0], event.field_id)
+            nullable = column["type"].nullable if keep else target.nullable
+            column["type"] = target.with_nullability(nullable)
+        else:
+            self._columns.replace(
+                edit_place(
+                    self.column(path),
+                    path,
+                    event.field_id,
+                    lambda source: target.with_nullability(source.nullable) if keep else target,
+                )
+            )
+        self.highest_field_id = highest
+
+    def update_nullability(self, event: ColumnNullabilityUpdated) -> None:
+        """Make the place at a path hold NULL, or not."""
+        path, nullable = event.field_names, event.new_nullability
+        if len(path) == 1:
+            column = self._columns.open(path[0], event.field_id)
+            column["type"] = column["type"].with_nullability(nullable)
+            return
+        self._columns.replace(
+            edit_place(
+                self.column(path),
+                path,
+                event.field_id,
+                lambda source: source.with_nullability(nullable),
+            )
+        )
+
+    def update_comment(self, event: ColumnCommentUpdated) -> None:
+        """Set a column's comment."""
+        path = event.field_names
+        if len(path) == 1:
+            self._columns.open(path[0], event.field_id)["description"] = event.new_comment
+        else:
+            self._columns.replace(comment(self.column(path), event))
+
+    def update_default(self, event: ColumnDefaultValueUpdated) -> None:
+        """Set a column's default."""
+        path = event.field_names
+        if len(path) == 1:
+            self._columns.open(path[0], event.field_id)["default_value"] = event.new_default_value
+        else:
+            self._columns.replace(default(self.column(path), event))
+
+    def move(self, event: ColumnMoved) -> None:
+        """Put a column elsewhere among its siblings."""
+        if len(event.field_names) > 1:
+            self._columns.replace(move(self.column(event.field_names), event))
+            return
+        columns = self._columns.in_order()
+        self._columns.reorder(
+            struct_edits.moved(columns, event.move, event.field_id, event.reference_id)
+        )
+
+    def replace(self, fields: tuple[DataField, ...], identifier_field_ids: tuple[int, ...]) -> None:
+        """Take other columns for all that stand; ids that were given out stay so."""
+        self._columns = ColumnStore(fields)
+        self.identifier_field_ids = identifier_field_ids
+        self.highest_field_id = max(self.highest_field_id, highest_field_id(fields))
+
+    def set_option(self, event: SetOption) -> None:
+        """Set a table option."""
+        self.options[event.key] = event.value
+
+    def remove_option(self, event: RemoveOption) -> None:
+        """Remove a table option; one that is not set is no contradiction."""
+        self.options.pop(event.key, None)
+
+    def update_table_comment(self, event: UpdateComment) -> None:
+        """Set the table's comment."""
+        self.comment = event.comment
+
+    def drop_primary_key(self, _event: DropPrimaryKey) -> None:
+        """Empty the primary key; its columns stay as they are."""
+        self.primary_keys = ()
+
+    def update_keys(self, event: UpdateKeys) -> None:
+        """Set both key lists to columns that exist."""
+        for name in (*event.partition_keys, *event.primary_keys):
+            self._columns.id_of((name,))
+        self.partition_keys = event.partition_keys
+        self.primary_keys = event.primary_keys
+
+    def set_identifier_fields(self, event: IdentifierFieldsSet) -> None:
+        """Say which columns identify a row."""
+        self.identifier_field_ids = event.field_ids
+
+
+SchemaRule = Callable[[SchemaBuilder, Any], None]
+SCHEMA_RULES: dict[type, SchemaRule] = {}
+"""Which rule applies a kind of fact: one dict look-up a fact, where matching tests kind by kind."""
+
+
+def schema_rule(event: SchemaEvent) -> SchemaRule:
+    """Return the rule that applies facts of this one's kind."""
+    rule = SCHEMA_RULES[type(event)] = _matching_rule(event)
+    return rule
+
+
+def _matching_rule(  # noqa: C901, PLR0911, PLR0912 - one case an event
+    event: SchemaEvent,
+) -> SchemaRule:
+    match event:
+        case ColumnAdded():
+            return SchemaBuilder.add
+        case SetOption():
+            return SchemaBuilder.set_option
+        case ColumnRenamed():
+            return SchemaBuilder.rename
+        case ColumnTypeUpdated():
+            return SchemaBuilder.update_type
+        case ColumnDropped():
+            return SchemaBuilder.drop
+        case ColumnUndropped():
+            return SchemaBuilder.undrop
+        case ColumnCommentUpdated():
+            return SchemaBuilder.update_comment
+        case ColumnMoved():
+            return SchemaBuilder.move
+        case ColumnNullabilityUpdated():
+            return SchemaBuilder.update_nullability
+        case ColumnDefaultValueUpdated():
+            return SchemaBuilder.update_default
+        case RemoveOption():
+            return SchemaBuilder.remove_option
+        case UpdateComment():
+            return SchemaBuilder.update_table_comment
+        case DropPrimaryKey():
+            return SchemaBuilder.drop_primary_key
+        case UpdateKeys():
+            return SchemaBuilder.update_keys
+        case IdentifierFieldsSet():
+            return SchemaBuilder.set_identifier_fields
+        case _:
+            assert_never(event)
+
+
+def _new_field(name: str, data_type: DataType, event: ColumnAdded) -> DataField:
+    default = event.default_value
+    return DataField(event.field_id, name, data_type, event.comment, default, default)
+
+
+def _read(wire: TypeJson) -> DataType:
+    return parse_type(wire) if isinstance(wire, str) else type_from_wire(wire)

@@ -1,0 +1,145 @@
+"""Records of schemas."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from msgspec import UNSET, Raw, Struct
+from msgspec.json import Decoder, encode
+
+from ledger.events.table import SchemaRecord, TableCreated
+from ledger.model.schema import FieldIdPolicy, Schema
+from ledger.model.type_json import FieldObject, field_from_wire, field_to_wire
+from ledger.model.types import DataField
+
+_SHARED = (
+    "highest_field_id",
+    "partition_keys",
+    "primary_keys",
+    "comment",
+    "identifier_field_ids",
+)
+_OWN = ("id", "time_millis", "field_id_policy")
+
+
+class StoredSchema(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """A schema in the record of a table's state."""
+
+    id: int
+    fields: tuple[FieldObject, ...]
+    highest_field_id: int
+    time_millis: int
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    options: dict[str, str] = {}
+    comment: str | None = None
+    identifier_field_ids: tuple[int, ...] = ()
+    field_id_policy: FieldIdPolicy = "paimon"
+
+
+class ReadSchema(StoredSchema, frozen=True, gc=False, rename="camel"):
+    """The same as it is read: most columns of a state stood in another one just so."""
+
+    fields: tuple[Raw, ...]  # type: ignore[assignment]
+
+
+_MOST_KNOWN = 20_000
+_known: dict[int, tuple[DataField, Raw]] = {}
+"""What records hold for columns, which few commits change; each by its column's identity."""
+
+
+def _texts(columns: Sequence[DataField]) -> tuple[Raw, ...]:
+    """Return what a state's record says of some columns, in JSON."""
+    found = map(_known.get, map(id, columns))
+    return tuple(
+        [
+            _text(column) if known is None else known[1]
+            for column, known in zip(columns, found, strict=True)
+        ]
+    )
+
+
+def _text(column: DataField) -> Raw:
+    # It is held, so that no other column gets its identity.
+    known = _known.get(id(column))
+    if known is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        known = _known[id(column)] = column, Raw(encode(field_to_wire(column)))
+    return known[1]
+
+
+_FIELDS = Decoder(FieldObject)
+_columns_read: dict[bytes, DataField] = {}
+"""The columns of records that were read, by their JSON: who searches reads many states."""
+
+
+def _column(text: Raw) -> DataField:
+    body = bytes(text)
+    found = _columns_read.get(body)
+    if found is None:
+        if len(_columns_read) >= _MOST_KNOWN:
+            _columns_read.clear()
+        found = _columns_read[body] = field_from_wire(_FIELDS.decode(body))
+    return found
+
+
+def schema_record(schema: Schema) -> SchemaRecord:
+    """Return what a creation records of a schema."""
+    return SchemaRecord(fields=tuple(map(field_to_wire, schema.fields)), **_shared(schema))
+
+
+def stored_schema(schema: Schema) -> StoredSchema:
+    """Return what the record of a state holds of a schema."""
+    return _stored(schema, tuple(map(field_to_wire, schema.fields)))
+
+
+def written_schema(schema: Schema) -> StoredSchema:
+    """Return the same to be written alone: its columns are JSON already."""
+    return _stored(schema, cast("tuple[FieldObject, ...]", _texts(schema.fields)))
+
+
+def _stored(schema: Schema, fields: tuple[FieldObject, ...]) -> StoredSchema:
+    own = {name: getattr(schema, name) for name in _OWN}
+    return StoredSchema(fields=fields, **_shared(schema), **own)
+
+
+def _shared(schema: Schema) -> dict[str, Any]:
+    return {
+        "options": dict(sorted(schema.options.items())),
+        **{name: getattr(schema, name) for name in _SHARED},
+    }
+
+
+def schema_of(record: StoredSchema) -> Schema:
+    """Return the schema of a record."""
+    return _schema(record, map(field_from_wire, record.fields), **_own(record))
+
+
+def read_schema(record: ReadSchema) -> Schema:
+    """Return the schema of a state's record.
+
+    Raises:
+        msgspec.DecodeError: A column is none.
+        InvalidTypeError: A column's type is none.
+    """
+    return _schema(record, map(_column, record.fields), **_own(record))
+
+
+def _own(record: StoredSchema) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in _OWN}
+
+
+def first_schema(event: TableCreated) -> Schema:
+    """Return the schema that a creation recorded."""
+    policy = event.field_id_policy
+    fields = map(field_from_wire, event.schema.fields)
+    return _schema(event.schema, fields, field_id_policy="paimon" if policy is UNSET else policy)
+
+
+def _schema(record: SchemaRecord | StoredSchema, fields: Iterable[DataField], **own: Any) -> Schema:
+    return Schema(
+        fields=tuple(fields),
+        options=record.options,
+        **{name: getattr(record, name) for name in _SHARED},
+        **own,
+    )

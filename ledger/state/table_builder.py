@@ -1,0 +1,927 @@
+"""TableBuilder: the fold of a table's stream, without I/O or clock.
+
+It is mutable while commits go in and gives an immutable TableState at the end; how written events
+fold never changes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, MutableMapping
+from copy import copy
+from typing import Any, assert_never, cast
+
+from msgspec import UNSET, UnsetType
+
+from ledger.events import TableEvent
+from ledger.events.commit import Commit, Transaction
+from ledger.events.iceberg import (
+    CurrentSchemaSet,
+    EncryptionKeyAdded,
+    EncryptionKeyRemoved,
+    IcebergBirth,
+    IcebergEvent,
+    IcebergSchema,
+    LayoutsRemoved,
+    MetadataLogUpdated,
+    SchemaAdded,
+    SchemaNamed,
+    SchemaReplaced,
+    SchemasRemoved,
+    SnapshotAdded,
+    SnapshotLogUpdated,
+    SnapshotRefRemoved,
+    SnapshotRefSet,
+    SnapshotsRemoved,
+    SourceFollowed,
+    StatisticsRemoved,
+    StatisticsSet,
+    TableFactsSet,
+)
+from ledger.events.imported import DeltaBirth, DeltaFollowed, PaimonBirth, PaimonBranchUpdated
+from ledger.events.layout import PartitionSpecUpdated, SortOrderReplaced
+from ledger.events.schema import (
+    ColumnAdded,
+    ColumnCommentUpdated,
+    ColumnDefaultValueUpdated,
+    ColumnDropped,
+    ColumnMoved,
+    ColumnNullabilityUpdated,
+    ColumnRenamed,
+    ColumnTypeUpdated,
+    ColumnUndropped,
+    DropPrimaryKey,
+    IdentifierFieldsSet,
+    RemoveOption,
+    SchemaEvent,
+    SetOption,
+    UpdateComment,
+    UpdateKeys,
+)
+from ledger.events.snapshots import (
+    BranchCommitted,
+    PartitionStatisticsSet,
+    RolledBack,
+    SnapshotCommitted,
+    SnapshotsExpired,
+    TagCreated,
+    TagDeleted,
+    TagReplaced,
+)
+from ledger.events.table import (
+    ClockCorrected,
+    FormatRulesRaised,
+    OwnerSet,
+    TableCreated,
+    TableDropped,
+    TablePromoted,
+)
+from ledger.model.errors import InvalidChangeError, TableDroppedError
+from ledger.model.iceberg_layout import SomeSpecs, SortOrder
+from ledger.model.iceberg_objects import PartitionStatisticsFile, StatisticsFile
+from ledger.model.instant import ClockCorrection
+from ledger.model.schema import Schema
+from ledger.model.snapshot import BRANCH_IDS, Branch, Tag, Totals
+from ledger.model.type_json import field_from_wire
+from ledger.state.delta_origin import DeltaOrigin
+from ledger.state.iceberg_builder import IcebergOriginBuilder
+from ledger.state.iceberg_origin import IcebergOrigin, iceberg_snapshot, iceberg_totals
+from ledger.state.layout import LayoutTrail, identity_spec, recorded_order, recorded_spec
+from ledger.state.native_origin import NATIVE, NativeOrigin
+from ledger.state.owner import LEDGER, Owner
+from ledger.state.paimon_origin import PaimonOrigin
+from ledger.state.schema_builder import SchemaBuilder, SchemaRule, schema_rule
+from ledger.state.schema_record import first_schema
+from ledger.state.snapshots import BranchTrail, SnapshotTrail, snapshot_of
+from ledger.state.stream import (
+    correction_of,
+    keeps_outside,
+    kept_outside,
+    refuse_misplaced,
+    refuse_untimely,
+)
+from ledger.state.table import Origin, TableState
+
+_Origin = NativeOrigin | IcebergOriginBuilder | PaimonOrigin | DeltaOrigin
+_Rule = Callable[["TableBuilder", Any, str, int], None]
+_RULES: dict[type, _Rule] = {}
+"""Which rule folds a kind of event: a dict look-up each, where matching tests kind by kind."""
+_SCHEMA_RULES: dict[type, SchemaRule] = {}
+"""The same of the kinds that change the schema and nothing else: most of a long log."""
+
+
+class TableBuilder:
+    """Folds commits into a table's state; begins at a state, or before version 0."""
+
+    __slots__ = (
+        "_branches",
+        "_changes_schema",
+        "_corrections",
+        "_created",
+        "_dropped",
+        "_earliest_snapshot_id",
+        "_format_rules",
+        "_frozen_schema",
+        "_identity",
+        "_is_closed",
+        "_layout",
+        "_named_schema_ids",
+        "_origin",
+        "_owner",
+        "_owns",
+        "_puffin",
+        "_schema",
+        "_schema_id",
+        "_schema_millis",
+        "_snapshots",
+        "_statistics",
+        "_tags",
+        "_updated",
+        "effective_millis",
+        "keeps_outside",
+        "time_millis",
+        "version",
+    )
+
+    def __init__(self, state: TableState | None = None) -> None:
+        self._changes_schema = False
+        if state is None:
+            self._begin()
+        else:
+            self._resume(state)
+
+    def _begin(self) -> None:
+        self.version = -1
+        self.time_millis = 0
+        self.effective_millis = 0
+        self.keeps_outside: bool | None = None
+        self._corrections: tuple[ClockCorrection, ...] = ()
+        self._format_rules: Mapping[str, int] = {}
+        self._is_closed, self._dropped = True, False
+        # Those of a state are shared, and copied by the first change: most commits change none.
+        self._owns = True
+        self._tags: MutableMapping[str, Tag] = {}
+        self._statistics: dict[int, PartitionStatisticsFile] = {}
+        self._puffin: dict[int, StatisticsFile] = {}
+        self._earliest_snapshot_id = 1
+        self._named_schema_ids: tuple[int, ...] = ()
+        self._snapshots = SnapshotTrail(None, Totals())
+        self._schema_id = 0
+        self._schema_millis = 0
+        self._frozen_schema: Schema | None = None
+        self._branches = BranchTrail({}, 0)
+        self._origin: _Origin = NATIVE
+        self._owner = LEDGER
+
+    def _resume(self, state: TableState) -> None:
+        self.version = state.version
+        self.time_millis = state.time_millis
+        self.effective_millis = state.effective_millis
+        self.keeps_outside = state.keeps_outside
+        self._corrections = state.corrections
+        self._format_rules = state.format_rules
+        self._dropped = self._is_closed = state.dropped
+        self._owns = False
+        self._tags = cast("MutableMapping[str, Tag]", state.tags)
+        self._statistics = cast("dict[int, PartitionStatisticsFile]", state.partition_statistics)
+        self._puffin = cast("dict[int, StatisticsFile]", state.statistics)
+        self._earliest_snapshot_id = state.earliest_snapshot_id
+        self._branches = BranchTrail(state.branches, state.last_branch_number)
+        self._schema = SchemaBuilder(state.schema)
+        self._schema_id = state.schema.id
+        self._schema_millis = state.schema.time_millis
+        self._frozen_schema = state.schema
+        self._layout = LayoutTrail.of(state)
+        self._named_schema_ids = state.named_schema_ids
+        self._identity = (state.table_id, state.path, state.is_external)
+        self._created = (state.created_at, state.created_by)
+        self._updated = (state.updated_at, state.updated_by)
+        self._owner = state.owner
+        if isinstance(state.origin, IcebergOrigin):
+            self._origin = IcebergOriginBuilder(state.origin)
+            self._snapshots = SnapshotTrail(None, Totals())
+        else:
+            self._origin = state.origin
+            self._snapshots = SnapshotTrail(state.snapshot, state.totals)
+
+    @property
+    def specs(self) -> SomeSpecs:
+        """Every partition spec so far, oldest first."""
+        return self._layout.specs
+
+    @property
+    def schema_id(self) -> int:
+        """The current schema's id."""
+        return self._schema_id
+
+    @property
+    def schema(self) -> Schema:
+        """The current schema, as a state has it."""
+        return self._schema_now()
+
+    @property
+    def lists_elsewhere(self) -> bool:
+        """Whether the files of its snapshot events are in the manifests of others alone."""
+        return isinstance(self._origin, PaimonOrigin) and not self._origin.is_promoted
+
+    @property
+    def origin(self) -> Origin:
+        """Where the table comes from, and what it has from there so far."""
+        origin = self._origin
+        return origin.freeze() if isinstance(origin, IcebergOriginBuilder) else origin
+
+    @property
+    def last_snapshot_id(self) -> int:
+        """The newest snapshot id so far; 0 before the first, and where others count."""
+        match self._origin:
+            case NativeOrigin() | DeltaOrigin():
+                return self._snapshots.last_id
+            case PaimonOrigin() as paimon:
+                current = paimon.current
+                return current.id if current is not None and paimon.is_promoted else 0
+            case IcebergOriginBuilder() as iceberg:
+                return iceberg.last_assigned_id
+
+    @property
+    def branches(self) -> Mapping[str, Branch]:
+        """The branches so far, by name."""
+        return self._branches.branches
+
+    def commit(self, commit: Commit[TableEvent]) -> None:
+        """Fold one commit.
+
+        Raises:
+            InvalidChangeError: It contradicts what came before.
+            TableDroppedError: The stream was sealed.
+        """
+        self.begin(commit.version, commit.time_millis)
+        for transaction in commit.transactions:
+            self.add(transaction)
+
+    def begin(self, version: int, time_millis: int) -> None:
+        """Begin the next commit; its transactions are added one by one.
+
+        Raises:
+            InvalidChangeError: It cannot follow.
+        """
+        if version != self.version + 1 or time_millis < self.time_millis:
+            refuse_misplaced(version, time_millis, self.version, self.time_millis)
+        self.version = version
+        self.time_millis = time_millis
+
+    def add(self, transaction: Transaction[TableEvent]) -> None:
+        """Fold one transaction of the commit that was begun last.
+
+        Raises:
+            InvalidChangeError: It contradicts what came before.
+            TableDroppedError: The stream was sealed.
+        """
+        moment, author = transaction.effective_time_millis, transaction.author
+        if moment is UNSET:
+            moment = self.time_millis
+        if not self.effective_millis <= moment <= self.time_millis:
+            refuse_untimely(transaction, moment, self.effective_millis, self.time_millis)
+        if transaction.outside is not UNSET:
+            author = kept_outside(transaction)
+        self.keeps_outside = keeps_outside(transaction, before=self.keeps_outside)
+        self._changes_schema = False
+        for event in transaction.events:
+            kind = type(event)
+            if self._is_closed and (self._dropped or kind is not TableCreated):
+                raise _sealed() if self._dropped else _uncreated()
+            changes = _SCHEMA_RULES.get(kind)
+            if changes is not None:
+                changes(self._schema, event)
+                self._changes_schema = True
+            else:
+                (_RULES.get(kind) or self._rule_for(event))(self, event, author, moment)
+        if self._changes_schema and self.version:
+            self._schema_millis = moment
+            self._number_schema()
+        if self._is_closed and not self._dropped:
+            raise _uncreated()
+        self.effective_millis = moment
+        self._updated = (moment, author)
+
+    def _number_schema(self) -> None:
+        """Give the schema that a transaction leaves its id."""
+        match self._origin:
+            case NativeOrigin() | DeltaOrigin():
+                self._schema_id += 1
+            case PaimonOrigin() as paimon:
+                if not paimon.is_promoted:
+                    # The event that names the columns has given it.
+                    self._frozen_schema = None
+                else:
+                    self._schema_id += 1
+                    self._origin = paimon.with_schema(self._schema_now())
+            case IcebergOriginBuilder() as iceberg:
+                # Its ids are the source's, which has none for a change of options alone.
+                self._schema_id, self._frozen_schema = iceberg.schema_id, None
+            case _:
+                assert_never(self._origin)
+
+    @classmethod
+    def _rule_for(cls, event: TableEvent) -> _Rule:
+        rule = _RULES[type(event)] = cls._matching_rule(event)
+        return rule
+
+    @classmethod
+    def _matching_rule(  # noqa: C901, PLR0911, PLR0912 - one case a kind
+        cls, event: TableEvent
+    ) -> _Rule:
+        match event:
+            case SnapshotCommitted() | RolledBack():
+                return cls._fold_snapshot
+            case BranchCommitted():
+                return cls._fold_branch_snapshot
+            case TagCreated() | TagReplaced() | TagDeleted():
+                return cls._tag
+            case SnapshotsExpired():
+                return cls._expire
+            case PartitionStatisticsSet():
+                return cls._set_statistics
+            case ClockCorrected():
+                return cls._correct_clock
+            case FormatRulesRaised():
+                return cls._raise_rules
+            case TableCreated():
+                return cls._create
+            case TableDropped() | TablePromoted() | OwnerSet():
+                return cls._change_owner
+            case (
+                ColumnAdded()
+                | SetOption()
+                | ColumnRenamed()
+                | ColumnTypeUpdated()
+                | ColumnDropped()
+                | ColumnCommentUpdated()
+                | ColumnMoved()
+                | ColumnNullabilityUpdated()
+                | ColumnDefaultValueUpdated()
+                | RemoveOption()
+                | UpdateComment()
+                | DropPrimaryKey()
+                | IdentifierFieldsSet()
+            ):
+                return cls._fold_schema
+            case ColumnUndropped():
+                return cls._undrop
+            case PartitionSpecUpdated() | SortOrderReplaced():
+                return cls._fold_layout
+            case UpdateKeys():
+                return cls._fold_keys
+            case SchemaReplaced() | SchemaNamed() | CurrentSchemaSet():
+                return cls._replace_schema
+            case (
+                SnapshotAdded()
+                | SnapshotsRemoved()
+                | SchemaAdded()
+                | SchemasRemoved()
+                | LayoutsRemoved()
+                | StatisticsSet()
+                | StatisticsRemoved()
+                | EncryptionKeyAdded()
+                | EncryptionKeyRemoved()
+                | SnapshotLogUpdated()
+                | MetadataLogUpdated()
+                | TableFactsSet()
+                | SourceFollowed()
+            ):
+                return cls._fold_of_source
+            case SnapshotRefSet() | SnapshotRefRemoved():
+                return cls._fold_ref
+            case PaimonBranchUpdated():
+                return cls._update_branch
+            case DeltaFollowed():
+                return cls._follow_delta
+            case _:
+                assert_never(event)
+
+    def _fold_schema(self, event: SchemaEvent, _author: str, _moment: int) -> None:
+        rule = _SCHEMA_RULES[type(event)] = schema_rule(event)
+        rule(self._schema, event)
+        self._changes_schema = True
+
+    def _undrop(self, event: ColumnUndropped, _author: str, _moment: int) -> None:
+        self._schema.undrop(event)
+        self._changes_schema = True
+
+    def _fold_keys(self, event: UpdateKeys, _author: str, _moment: int) -> None:
+        self._schema.apply(event)
+        self._changes_schema = True
+        # Only before the first snapshot, so no file has been laid out by the old spec.
+        self._layout = LayoutTrail((identity_spec(self._freeze_schema()),))
+
+    def _fold_snapshot(
+        self, event: SnapshotCommitted | RolledBack, _author: str, moment: int
+    ) -> None:
+        match self._origin:
+            case NativeOrigin() | DeltaOrigin():
+                self._refuse_summary(event)
+                self._fold_counted_snapshot(event, moment)
+            case PaimonOrigin() as paimon:
+                self._refuse_summary(event)
+                self._fold_paimon_snapshot(event, paimon, moment)
+            case IcebergOriginBuilder() as iceberg:
+                self._refuse_mirrored(event, iceberg)
+                iceberg.commit(event, iceberg.schema_id, self.version, moment)
+                self._name_schemas(event.named_schema_ids)
+            case _:
+                assert_never(self._origin)
+
+    @staticmethod
+    def _refuse_summary(event: SnapshotCommitted | RolledBack) -> None:
+        if event.summary is not UNSET:
+            raise InvalidChangeError(
+                f"snapshot {event.snapshot_id} has Iceberg's summary in a table that was not born "
+                "there",
+                kind="ILLEGAL_STATE",
+            )
+
+    def _fold_counted_snapshot(self, event: SnapshotCommitted | RolledBack, moment: int) -> None:
+        # A snapshot after a schema change of its own transaction has the new schema.
+        self._snapshots.apply(event, self._schema_id + self._changes_schema, moment)
+        if event.named_schema_ids:
+            self._name_schemas(event.named_schema_ids)
+        if isinstance(event, SnapshotCommitted) and event.fast_forward_to is not UNSET:
+            self._refuse_branches(event)
+            # The branch lets go of main's newest snapshot but this one, which cannot have expired,
+            # so that no statistics go with it.
+            self._branches.reached(event, self.version, self._snapshots.totals())
+
+    def _fold_paimon_snapshot(
+        self, event: SnapshotCommitted | RolledBack, paimon: PaimonOrigin, moment: int
+    ) -> None:
+        if not paimon.is_promoted:
+            self._origin = paimon.committed(snapshot_of(event, moment), self.version)
+            return
+        trail = paimon.going_on()
+        trail.apply(event, self._schema_id + self._changes_schema, moment)
+        self._origin = paimon.owned(trail, self.version)
+        self._name_schemas(event.named_schema_ids)
+
+    def _fold_branch_snapshot(self, event: BranchCommitted, _author: str, moment: int) -> None:
+        self._refuse_branches(event)
+        self._branches.commit(event, self._schema_id + self._changes_schema, moment)
+        self._name_schemas(event.named_schema_ids)
+
+    def _refuse_branches(self, event: TableEvent) -> None:
+        """Refuse a branch's event in a table that was born elsewhere.
+
+        Raises:
+            InvalidChangeError: It is.
+        """
+        if not self._origin.has_branches:
+            raise InvalidChangeError(
+                f"{type(event).__name__} stands in a table that was born elsewhere",
+                kind="ILLEGAL_STATE",
+            )
+
+    def _name_schemas(self, schema_ids: tuple[int, ...]) -> None:
+        for each in schema_ids:
+            # They are in order, and every snapshot asks.
+            named = self._named_schema_ids
+            place = bisect_left(named, each)
+            if named[place : place + 1] != (each,):
+                self._named_schema_ids = (*named[:place], each, *named[place:])
+
+    def _fold_layout(
+        self, event: PartitionSpecUpdated | SortOrderReplaced, _author: str, _moment: int
+    ) -> None:
+        self._layout.apply(event)
+
+    def _change_owner(
+        self, event: TableDropped | TablePromoted | OwnerSet, _author: str, _moment: int
+    ) -> None:
+        match event:
+            case TablePromoted():
+                self._promote(event)
+                self._owner = Owner(since_version=self.version)
+            case OwnerSet():
+                self._owner = self._owner.after(event, self.version)
+            case TableDropped():
+                self._dropped = self._is_closed = True
+            case _:
+                assert_never(event)
+
+    def _create(self, event: TableCreated, author: str, moment: int) -> None:
+        if self.version:
+            raise InvalidChangeError("a table is created by version 0 only", kind="ILLEGAL_STATE")
+        schema = first_schema(event)
+        self._schema = SchemaBuilder(schema)
+        self._schema_millis = moment
+        fields, order = event.partition_spec, event.sort_order
+        self._layout = LayoutTrail(
+            (identity_spec(schema) if isinstance(fields, UnsetType) else recorded_spec(0, fields),),
+            (SortOrder(0) if isinstance(order, UnsetType) else recorded_order(1, order),),
+        )
+        self._identity = (event.table_id, event.path, event.is_external)
+        self._created = (moment, author)
+        self._is_closed = False
+        self._begin_origin(event)
+
+    def _begin_origin(self, event: TableCreated) -> None:
+        origin = event.origin
+        if isinstance(origin, UnsetType):
+            return
+        self._owner = Owner("mirrored")
+        match origin:
+            case PaimonBirth():
+                self._schema_id = origin.schema_id
+                self._origin = PaimonOrigin.of_creation(origin, self._freeze_schema())
+            case DeltaBirth():
+                self._origin = DeltaOrigin.of_creation(origin)
+            case IcebergBirth():
+                record = event.schema
+                self._origin = IcebergOriginBuilder.of_creation(
+                    origin, record.fields, record.identifier_field_ids
+                )
+                self._schema_id = origin.schema_id
+            case _:
+                assert_never(origin)
+
+    def _iceberg(self, event: IcebergEvent) -> IcebergOriginBuilder:
+        if not isinstance(self._origin, IcebergOriginBuilder):
+            raise InvalidChangeError(
+                f"{type(event).__name__} stands in a table that was not born in Iceberg",
+                kind="ILLEGAL_STATE",
+            )
+        return self._origin
+
+    @staticmethod
+    def _refuse_mirrored(event: TableEvent, iceberg: IcebergOriginBuilder) -> None:
+        if not iceberg.is_promoted:
+            raise _in_iceberg(event)
+
+    def _promote(self, event: TablePromoted) -> None:
+        match self._origin:
+            case NativeOrigin():
+                raise InvalidChangeError(
+                    "TablePromoted stands in a table that follows nobody", kind="ILLEGAL_STATE"
+                )
+            case DeltaOrigin() as delta:
+                self._origin = delta.promoted(self.version, self._schema_id)
+            case PaimonOrigin() as paimon:
+                self._origin = promoted = paimon.promoted(self.version)
+                self._earliest_snapshot_id = min(promoted.snapshots, default=1)
+            case IcebergOriginBuilder() as iceberg:
+                iceberg.promote(event, self.version)
+            case _:
+                assert_never(self._origin)
+
+    def _replace_schema(
+        self, event: SchemaReplaced | SchemaNamed | CurrentSchemaSet, _author: str, moment: int
+    ) -> None:
+        self._changes_schema = True
+        if isinstance(self._origin, PaimonOrigin):
+            self._refuse_owned(event, self._origin)
+            self._fold_paimon_schema(event, self._origin, moment)
+        elif isinstance(self._origin, DeltaOrigin) and isinstance(event, SchemaReplaced):
+            self._replace_columns(event)
+        else:
+            self._fold_iceberg_schema(event, self._iceberg(event))
+
+    def _replace_columns(self, source: SchemaReplaced | IcebergSchema) -> None:
+        fields = tuple(map(field_from_wire, source.fields))
+        self._schema.replace(fields, source.identifier_field_ids)
+
+    def _fold_iceberg_schema(
+        self,
+        event: SchemaReplaced | SchemaNamed | CurrentSchemaSet,
+        iceberg: IcebergOriginBuilder,
+    ) -> None:
+        match event:
+            case SchemaNamed():
+                schema = self._schema
+                fields = tuple(schema.columns.values())
+                iceberg.name_schema(event, fields, schema.identifier_field_ids)
+            case CurrentSchemaSet():
+                self._replace_columns(iceberg.set_current_schema(event.schema_id))
+            case SchemaReplaced():
+                self._replace_columns(event)
+            case _:
+                assert_never(event)
+
+    def _fold_paimon_schema(
+        self,
+        event: SchemaReplaced | SchemaNamed | CurrentSchemaSet,
+        paimon: PaimonOrigin,
+        moment: int,
+    ) -> None:
+        if isinstance(event, SchemaReplaced):
+            self._replace_columns(event)
+            return
+        self._schema_id = event.schema_id
+        if isinstance(event, CurrentSchemaSet):
+            self._schema = SchemaBuilder(paimon.schema(event.schema_id))
+            return
+        named = self._schema.freeze(schema_id=event.schema_id, time_millis=moment)
+        self._origin = paimon.with_schema(named)
+
+    @staticmethod
+    def _refuse_owned(event: TableEvent, paimon: PaimonOrigin) -> None:
+        if paimon.is_promoted:
+            raise InvalidChangeError(
+                f"{type(event).__name__} is of a source, and the table follows {paimon.source} no "
+                "more",
+                kind="ILLEGAL_STATE",
+            )
+
+    def _fold_paimon(self, event: Any, paimon: PaimonOrigin) -> None:
+        if isinstance(event, StatisticsSet) and paimon.is_promoted:
+            self._set_puffin(event)
+            return
+        self._refuse_owned(event, paimon)
+        if isinstance(event, SnapshotsRemoved):
+            self._origin = paimon.without(event.snapshot_ids, self._tagged())
+        elif isinstance(event, SchemasRemoved):
+            self._origin = paimon.without_schemas(event.schema_ids, self._schema_id)
+        elif isinstance(event, TableFactsSet) and event.last_column_id is not UNSET:
+            self._schema.highest_field_id = event.last_column_id
+            self._changes_schema = True
+        else:
+            raise InvalidChangeError(
+                f"{type(event).__name__} stands in a table that was born in Paimon",
+                kind="ILLEGAL_STATE",
+            )
+
+    def _update_branch(self, event: PaimonBranchUpdated, _author: str, _moment: int) -> None:
+        if not isinstance(self._origin, PaimonOrigin):
+            raise InvalidChangeError(
+                "PaimonBranchUpdated stands in a table that was not born in Paimon",
+                kind="ILLEGAL_STATE",
+            )
+        self._refuse_owned(event, self._origin)
+        self._origin = self._origin.with_branch(event)
+
+    def _tagged(self) -> set[int]:
+        return {each.snapshot_id for each in self._tags.values()}
+
+    def _fold_ref(
+        self, event: SnapshotRefSet | SnapshotRefRemoved, author: str, moment: int
+    ) -> None:
+        if isinstance(self._origin, PaimonOrigin | IcebergOriginBuilder):
+            self._fold_of_source(event, author, moment)
+            return
+        self._refuse_branches(event)
+        if isinstance(event, SnapshotRefSet):
+            self._branches.begin(event, self.version, self._snapshots.last_id)
+        else:
+            self._branches.end(event)
+        self._drop_statistics()
+
+    def _fold_of_source(self, event: Any, _author: str, moment: int) -> None:
+        """Fold an event that repeats what the source of an imported table says.
+
+        A Puffin file is recorded by such an event for tables of every origin.
+        """
+        match self._origin:
+            case PaimonOrigin() as paimon:
+                self._fold_paimon(event, paimon)
+            case NativeOrigin() | DeltaOrigin() if isinstance(event, StatisticsSet):
+                self._set_puffin(event)
+            case NativeOrigin() | DeltaOrigin() | IcebergOriginBuilder():
+                self._fold_iceberg(event, self._iceberg(event), moment)
+            case _:
+                assert_never(self._origin)
+
+    def _fold_iceberg(self, event: Any, iceberg: IcebergOriginBuilder, moment: int) -> None:
+        iceberg.apply(event, self.version, moment)
+        if isinstance(event, SnapshotsRemoved | StatisticsRemoved):
+            gone = isinstance(event, SnapshotsRemoved)
+            self._own()
+            for each in getattr(event, "snapshot_ids" if gone else "of_partitions"):
+                self._statistics.pop(each, None)
+        elif isinstance(event, LayoutsRemoved):
+            self._layout.remove(event.spec_ids, event.order_ids)
+        elif isinstance(event, TableFactsSet):
+            if event.last_partition_id is not UNSET:
+                self._layout.last_partition_id = event.last_partition_id
+            if event.last_column_id is not UNSET:
+                self._schema.highest_field_id = event.last_column_id
+                self._changes_schema = True
+
+    def _follow_delta(self, event: DeltaFollowed, _author: str, _moment: int) -> None:
+        if not isinstance(self._origin, DeltaOrigin):
+            raise InvalidChangeError(
+                "DeltaFollowed stands in a table that was not born in Delta", kind="ILLEGAL_STATE"
+            )
+        self._origin = self._origin.after(event)
+
+    def _own(self) -> None:
+        if not self._owns:
+            # What was read of a record stays as it is: whoever looks decodes it.
+            self._tags, self._statistics = copy(self._tags), dict(self._statistics)
+            self._puffin = dict(self._puffin)
+            self._owns = True
+
+    def _tag(self, event: TagCreated | TagReplaced | TagDeleted, _author: str, moment: int) -> None:
+        origin = self._origin
+        if isinstance(origin, IcebergOriginBuilder):
+            self._refuse_mirrored(event, origin)
+            origin.tag(event, self.version, moment)
+            return
+        exists = event.tag_name in self._tags
+        if exists == isinstance(event, TagCreated):
+            raise InvalidChangeError(
+                f"tag {event.tag_name!r} {'exists' if exists else 'does not exist'}",
+                kind="ILLEGAL_STATE",
+            )
+        self._own()
+        if isinstance(event, TagDeleted):
+            del self._tags[event.tag_name]
+            self._drop_statistics()
+            return
+        if isinstance(origin, PaimonOrigin):
+            is_there = event.snapshot_id in origin.every
+        else:
+            is_there = 1 <= event.snapshot_id <= self._snapshots.last_id
+        if not is_there:
+            raise InvalidChangeError(
+                f"tag {event.tag_name!r} names snapshot {event.snapshot_id}; "
+                f"the newest is {self._snapshots.last_id}"
+            )
+        retained = event.time_retained_millis
+        kept_millis = None if retained is UNSET else retained
+        self._tags[event.tag_name] = Tag(event.tag_name, event.snapshot_id, moment, kept_millis)
+        self._drop_statistics()
+
+    def _expire(self, event: SnapshotsExpired, _author: str, _moment: int) -> None:
+        match self._origin:
+            case NativeOrigin() | DeltaOrigin():
+                self._expire_counted(event)
+            case PaimonOrigin() as paimon:
+                earliest = event.earliest_snapshot_id
+                if paimon.is_promoted:
+                    self._refuse_gone(earliest)
+                self._origin = paimon.expired(earliest, self._tagged())
+                self._earliest_snapshot_id = earliest
+            case IcebergOriginBuilder():
+                raise _in_iceberg(event)
+            case _:
+                assert_never(self._origin)
+
+    def _expire_counted(self, event: SnapshotsExpired) -> None:
+        earliest = event.earliest_snapshot_id
+        if earliest >= BRANCH_IDS:
+            self._branches.expire(event)
+            return
+        self._refuse_gone(earliest)
+        self._earliest_snapshot_id = earliest
+        self._drop_statistics()
+
+    def _refuse_gone(self, earliest: int) -> None:
+        if not self._earliest_snapshot_id <= earliest <= self.last_snapshot_id:
+            raise InvalidChangeError(
+                f"snapshots before {earliest} cannot expire: those from "
+                f"{self._earliest_snapshot_id} to {self.last_snapshot_id} are there, "
+                "and the newest stays"
+            )
+
+    def _set_statistics(self, event: PartitionStatisticsSet, _author: str, _moment: int) -> None:
+        file = event.partition_statistics
+        # In Iceberg a snapshot may be added after its statistics, or have gone before them.
+        if not isinstance(self._origin, IcebergOriginBuilder):
+            self._refuse_unknown(file.snapshot_id, file.statistics_path)
+        self._own()
+        self._statistics[file.snapshot_id] = file
+
+    def _set_puffin(self, event: StatisticsSet) -> None:
+        file = event.statistics
+        self._refuse_unknown(file.snapshot_id, file.statistics_path)
+        self._own()
+        self._puffin[file.snapshot_id] = file
+
+    def _refuse_unknown(self, snapshot_id: int, path: str) -> None:
+        """Refuse statistics of a snapshot that main never had.
+
+        Raises:
+            InvalidChangeError: It never did.
+        """
+        if not 1 <= snapshot_id <= self.last_snapshot_id:
+            raise InvalidChangeError(
+                f"{path} is of snapshot {snapshot_id}; the newest is {self.last_snapshot_id}"
+            )
+
+    def _correct_clock(self, event: ClockCorrected, _author: str, moment: int) -> None:
+        correction = correction_of(event, self.version, moment)
+        latest = correction.true_time_millis
+        self._corrections = (*self._corrections, correction)
+        self._snapshots.correct(latest)
+        self._branches.correct(latest)
+        match self._origin:
+            case NativeOrigin() | DeltaOrigin():
+                pass
+            case PaimonOrigin() as paimon:
+                self._origin = paimon.not_after(latest)
+            case IcebergOriginBuilder() as iceberg:
+                iceberg.correct(latest)
+            case _:
+                assert_never(self._origin)
+        self._schema_millis = min(self._schema_millis, latest)
+        self._frozen_schema = None
+        self._created = (min(self._created[0], latest), self._created[1])
+        self._tags = {name: tag.not_after(latest) for name, tag in self._tags.items()}
+
+    def _raise_rules(self, event: FormatRulesRaised, _author: str, _moment: int) -> None:
+        for name, number in event.rules.items():
+            if number <= self._format_rules.get(name, 1):
+                raise InvalidChangeError(
+                    f"rules {number} of format {name!r} are not higher than "
+                    f"{self._format_rules.get(name, 1)}, by which the table was changed",
+                    kind="ILLEGAL_STATE",
+                )
+        self._format_rules = {**self._format_rules, **event.rules}
+
+    def _drop_statistics(self) -> None:
+        """Let statistics go with snapshots that can no longer be read."""
+        if isinstance(self._origin, PaimonOrigin):
+            self._origin = self._origin.keeping(self._tagged())
+        if not self._statistics and not self._puffin:
+            return
+        self._own()
+        held = self._tagged() | {each.base_snapshot_id for each in self.branches.values()}
+        for each in {*self._statistics, *self._puffin}:
+            if each < self._earliest_snapshot_id and each not in held:
+                self._statistics.pop(each, None)
+                self._puffin.pop(each, None)
+
+    def _freeze_schema(self) -> Schema:
+        return self._schema.freeze(schema_id=self._schema_id, time_millis=self._schema_millis)
+
+    def _schema_now(self) -> Schema:
+        if not self.version:
+            # Only after it does every transaction that changes the schema give it a new id.
+            return self._freeze_schema()
+        found = self._frozen_schema
+        if found is None or found.id != self._schema_id:
+            found = self._frozen_schema = self._freeze_schema()
+        return found
+
+    def freeze(self) -> TableState:
+        """Return the state after all commits so far."""
+        table_id, path, is_external = self._identity
+        created_at, created_by = self._created
+        updated_at, updated_by = self._updated
+        self._owns = False
+        origin, schema = self.origin, self._schema_now()
+        tags: Mapping[str, Tag] = self._tags
+        match origin:
+            case NativeOrigin() | DeltaOrigin():
+                snapshot, totals = self._snapshots.snapshot(), self._snapshots.totals()
+            case PaimonOrigin():
+                snapshot, totals = origin.current, origin.totals
+            case IcebergOrigin():
+                current = origin.current
+                snapshot = None if current is None else iceberg_snapshot(current, schema.id)
+                totals, tags = iceberg_totals(current), origin.tags
+            case _:
+                assert_never(origin)
+        return TableState(
+            version=self.version,
+            time_millis=self.time_millis,
+            effective_millis=self.effective_millis,
+            table_id=table_id,
+            path=path,
+            is_external=is_external,
+            schema=schema,
+            specs=self._layout.specs,
+            default_spec_id=self._layout.default_spec_id,
+            last_partition_id=self._layout.last_partition_id,
+            sort_orders=self._layout.sort_orders,
+            default_order_id=self._layout.default_order_id,
+            snapshot=snapshot,
+            earliest_snapshot_id=self._earliest_snapshot_id,
+            totals=totals,
+            tags=tags,
+            partition_statistics=self._statistics,
+            statistics=self._puffin,
+            named_schema_ids=self._named_schema_ids,
+            created_at=created_at,
+            created_by=created_by,
+            updated_at=updated_at,
+            updated_by=updated_by,
+            dropped=self._dropped,
+            corrections=self._corrections,
+            format_rules=self._format_rules,
+            origin=origin,
+            owner=self._owner,
+            keeps_outside=bool(self.keeps_outside),
+            branches=self._branches.branches,
+            last_branch_number=self._branches.last_number,
+        )
+
+
+def _in_iceberg(event: TableEvent) -> InvalidChangeError:
+    return InvalidChangeError(
+        f"{type(event).__name__} stands in a table that was born in Iceberg", kind="ILLEGAL_STATE"
+    )
+
+
+def _uncreated() -> InvalidChangeError:
+    return InvalidChangeError("a table begins with its creation, and it has none yet")
+
+
+def _sealed() -> TableDroppedError:
+    return TableDroppedError("the table was dropped; nothing can follow in its stream")

@@ -1,0 +1,310 @@
+"""Classification of the errors of object store clients.
+
+Clients wrap what the server answered more than once, and not always truly: s3fs raises
+`FileExistsError` for one server's 412 and `OSError(EINVAL)` for another's; adlfs raises
+`FileExistsError` for every 409, that of a container being deleted too. So the server's own code
+and status, found along the chain of causes, go before the exception's class. What is not clear
+stays unknown: the layer above reads back.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from attrs import frozen
+
+from ledger.model.errors import NotFoundError, StoreError
+from ledger.stores.services import PROVEN, BucketRoot
+
+
+class Answer(enum.Enum):
+    """What a failed request came to."""
+
+    EXISTS = "exists"
+    """The condition did not hold: there is an object under the key."""
+
+    ABSENT = "absent"
+    """There is no object under the key."""
+
+    NO_BUCKET = "no bucket"
+    """There is no such bucket or container."""
+
+    DENIED = "denied"
+    """The credentials do not allow it, or there are none."""
+
+    UNSUPPORTED = "unsupported"
+    """The server does not know this kind of request."""
+
+    FULL = "full"
+    """A quota is used up, or there is no room."""
+
+    REFUSED = "refused"
+    """The server understood and refused it, for a reason that it names."""
+
+    UNKNOWN = "unknown"
+    """Anything else: applied or not, nobody knows."""
+
+
+_BY_CODE: Final = {
+    "PreconditionFailed": Answer.EXISTS,
+    "BlobAlreadyExists": Answer.EXISTS,
+    "ConditionNotMet": Answer.EXISTS,
+    "NoSuchKey": Answer.ABSENT,
+    "BlobNotFound": Answer.ABSENT,
+    "NoSuchBucket": Answer.NO_BUCKET,
+    "ContainerNotFound": Answer.NO_BUCKET,
+    "NotImplemented": Answer.UNSUPPORTED,
+    **dict.fromkeys(("ExpiredToken", "InvalidToken", "TokenRefreshRequired"), Answer.DENIED),
+    "AuthorizationHeaderMalformed": Answer.DENIED,
+    **dict.fromkeys(("QuotaExceeded", "XMinioAdminBucketQuotaExceeded"), Answer.FULL),
+    **dict.fromkeys(("XMinioStorageFull", "InsufficientStorage"), Answer.FULL),
+    # The network's doing, though the status says that it was the client's.
+    **dict.fromkeys(("RequestTimeout", "IncompleteBody", "BadDigest"), Answer.UNKNOWN),
+    **dict.fromkeys(("InvalidDigest", "XAmzContentSHA256Mismatch"), Answer.UNKNOWN),
+    **dict.fromkeys(("Md5Mismatch", "IncompleteSignature"), Answer.UNKNOWN),
+}
+_BY_STATUS: Final = {
+    401: Answer.DENIED,
+    403: Answer.DENIED,
+    404: Answer.ABSENT,
+    405: Answer.REFUSED,
+    411: Answer.REFUSED,
+    412: Answer.EXISTS,
+    413: Answer.REFUSED,
+    414: Answer.REFUSED,
+    501: Answer.UNSUPPORTED,
+    507: Answer.FULL,
+}
+_BAD_REQUEST: Final = 400
+_BY_CLASS: Final = (
+    (FileExistsError, Answer.EXISTS),
+    (FileNotFoundError, Answer.ABSENT),
+    (PermissionError, Answer.DENIED),
+)
+# They asked no server, or tell nothing of what it said; obstore's have only their class.
+_BY_NAME: Final = {
+    "AlreadyExistsError": Answer.EXISTS,
+    "PreconditionError": Answer.EXISTS,
+    "PermissionDeniedError": Answer.DENIED,
+    "UnauthenticatedError": Answer.DENIED,
+    "NotSupportedError": Answer.UNSUPPORTED,
+    "NoCredentialsError": Answer.DENIED,
+    "PartialCredentialsError": Answer.DENIED,
+    "DefaultCredentialsError": Answer.DENIED,
+    "RefreshError": Answer.DENIED,
+    "ClientAuthenticationError": Answer.DENIED,
+}
+_CLIENTS: Final = frozenset(
+    {"adlfs", "aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google"}
+    | {"obstore", "requests", "s3fs"}
+)
+"""The packages whose exceptions are a client's."""
+
+_NEXT_STEPS: Final = {
+    Answer.ABSENT: "it does not exist; look at its path",
+    Answer.NO_BUCKET: "there is no such bucket; look at its name",
+    Answer.DENIED: "the credentials do not allow it, or there are none; allow to get and list",
+}
+_REFUSALS: Final = {
+    # Nothing is absent to a write but the bucket.
+    Answer.ABSENT: ("NO_BUCKET", "there is no such bucket; create it"),
+    Answer.NO_BUCKET: ("NO_BUCKET", "there is no bucket {bucket!r}; create it"),
+    Answer.DENIED: (
+        "NO_PERMISSION",
+        "the credentials do not allow it, or there are none; allow to get, put and list",
+    ),
+    Answer.UNSUPPORTED: ("STORE", f"its store knows no conditional create; use {PROVEN}"),
+    Answer.FULL: ("NO_SPACE", "there is no room, or a quota is used up; make room or raise it"),
+    Answer.REFUSED: ("STORE", "its store refused it; look at what it said"),
+}
+_LONGEST_CHAIN: Final = 8
+
+
+@frozen
+class Reply:
+    """What the server said, as far as the client passed it on.
+
+    Attributes:
+        status: The HTTP status, or None.
+        code: The server's own word, as `NoSuchBucket`; empty when it gave none.
+    """
+
+    status: int | None = None
+    code: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(str(each) for each in (self.status, self.code) if each)
+
+
+def answer_of(error: BaseException) -> Answer:
+    """Return what an exception of a client means.
+
+    Example:
+        >>> answer_of(FileNotFoundError("a")), answer_of(ConnectionResetError())
+        (<Answer.ABSENT: 'absent'>, <Answer.UNKNOWN: 'unknown'>)
+    """
+    cause = cause_of(error)
+    if cause.code in _BY_CODE:
+        return _BY_CODE[cause.code]
+    if cause.status is not None:
+        if cause.status == _BAD_REQUEST and cause.code and not cause.code.isdecimal():
+            # Without the server's own word it may be a gateway's, of what the network spoilt.
+            return Answer.REFUSED
+        return _BY_STATUS.get(cause.status, Answer.UNKNOWN)
+    for kind, answer in _BY_CLASS:
+        if isinstance(error, kind):
+            return answer
+    # A ledger's own error has such a name, too, and may be what is being handled.
+    names = (type(each).__name__ for each in _chain(error) if _is_clients(each))
+    return next((_BY_NAME[name] for name in names if name in _BY_NAME), Answer.UNKNOWN)
+
+
+def refusal(root: BucketRoot, what: str, error: Exception) -> StoreError | None:
+    """Return what to raise for a write that the server refused, or None where nobody knows.
+
+    Args:
+        root: The store's.
+        what: What was tried, as in `create 'log/0'`.
+        error: What the client raised; its own text stays out, since that may quote a credential.
+    """
+    found = _REFUSALS.get(answer_of(error))
+    if found is None:
+        return None
+    kind, step = found
+    cause = str(cause_of(error))
+    return StoreError(
+        f"{root.url}: cannot {what}: {type(error).__name__}{f' ({cause})' if cause else ''}. "
+        f"Nothing was written: {step.format(bucket=root.bucket)}, then try again",
+        kind,
+    )
+
+
+def failure(root: BucketRoot, what: str, key: str, error: Exception) -> OSError:
+    """Return what to raise for a request that failed: who was asked, what for, and what to do.
+
+    What came of it may be unknown. The client's own text stays out, since that may quote a
+    credential.
+
+    Raises:
+        StoreError: There is no such bucket.
+    """
+    answer, said = answer_of(error), str(cause_of(error))
+    tried = f"cannot {what} {key!r} at {root.endpoint}: {type(error).__name__}"
+    if answer is Answer.NO_BUCKET:
+        raise StoreError(
+            f"{root.url}: there is no bucket {root.bucket!r}; create it at {root.endpoint}, then "
+            "try again"
+        ) from error
+    if answer is Answer.DENIED:
+        return PermissionError(
+            f"{root.url}: {tried}{f' ({said})' if said else ''}: the credentials do not allow it, "
+            "or there are none; give some (environment, storage options or a profile) that may "
+            "get, put and list"
+        )
+    step = f" ({said})" if said else ": no answer came; look at the network and at the address"
+    return OSError(f"{root.url}: {tried}{step}")
+
+
+def write_failure(root: BucketRoot, what: str, key: str, error: Exception) -> StoreError | OSError:
+    """Return what to raise for a write that failed: a `StoreError` where the server refused it."""
+    return refusal(root, f"{what} {key!r}", error) or failure(root, what, key, error)
+
+
+@contextmanager
+def requesting(root: BucketRoot, what: str, key: str) -> Iterator[None]:
+    """Turn what a client raises in the body into `failure`.
+
+    Raises:
+        OSError: The request failed.
+        StoreError: There is no such bucket.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise failure(root, what, key, error) from error
+
+
+@contextmanager
+def reading(place: str) -> Iterator[None]:
+    """Turn what a client raises while the body reads into an error that names the place.
+
+    The client's own text stays out of it, since that may quote a credential; it is the cause's.
+
+    Raises:
+        NotFoundError: There is nothing there.
+        StoreError: It could not be read; the message says what the server said, and what to do.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, OSError) and not _is_clients(error):
+            raise
+        answer, cause = answer_of(error), cause_of(error)
+        step = _NEXT_STEPS.get(answer)
+        if step is None and cause.status is None:
+            step = "no answer came; look at the network and the storage_options, then try again"
+        kind = NotFoundError if answer is Answer.ABSENT else StoreError
+        raise kind(
+            f"{place} cannot be read: {type(error).__name__}{f' ({cause})' if str(cause) else ''}: "
+            f"{step or 'try again'}"
+        ) from error
+
+
+def cause_of(error: BaseException) -> Reply:
+    """Return what the server said, from the first exception along the chain that knows."""
+    return next((found for each in _chain(error) if (found := _said(each)) is not None), Reply())
+
+
+def date_of(error: BaseException) -> str | None:
+    """Return the `Date` header of the answer that an exception is about, when its client kept it.
+
+    botocore and azure-core do, gcsfs does not.
+    """
+    return next((found for each in _chain(error) if (found := _date(each))), None)
+
+
+def _is_clients(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] in _CLIENTS
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    for _ in range(_LONGEST_CHAIN):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _said(error: BaseException) -> Reply | None:
+    response = getattr(error, "response", None)
+    if isinstance(response, Mapping):
+        # botocore: the parsed answer; HEAD has no body, so that its code is the status again.
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        return Reply(_number(status), str(response.get("Error", {}).get("Code", "")))
+    for name in ("status_code", "status", "code"):
+        # azure-core, aiohttp and gcsfs, in this order.
+        status = _number(getattr(error, name, None))
+        if status is not None:
+            word = getattr(error, "error_code", None)
+            return Reply(status, str(getattr(word, "value", word) or ""))
+    return None
+
+
+def _date(error: BaseException) -> str | None:
+    response = getattr(error, "response", None)
+    if isinstance(response, Mapping):
+        headers = response.get("ResponseMetadata", {}).get("HTTPHeaders")
+    else:
+        headers = getattr(response, "headers", None)
+    # Each client has a mapping of its own, and not every one of them ignores the case.
+    found = {str(name).lower(): value for name, value in dict(headers or {}).items()}.get("date")
+    return found if isinstance(found, str) else None
+
+
+def _number(value: Any) -> int | None:
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    return value if isinstance(value, int) and value >= 100 else None  # noqa: PLR2004 - HTTP's least

@@ -1,0 +1,228 @@
+"""Actions of a Delta log, and file names in `_delta_log`.
+
+Source: the Delta transaction protocol, "Actions" and "Action Reconciliation".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from attrs import Factory, define
+
+from ledger.locations import LOCAL, is_absolute, place_of
+from ledger.table import Table
+
+ENGINE = "lakeledger"
+"""Who commits say that they are by."""
+
+COMMIT_INFO = "source.commit-info"
+"""The property of a transaction of others that keeps who did it and why, as its source says."""
+
+_ENCODER = msgspec.json.Encoder()
+_LITERAL = "/=@!$&'()*,;~"
+"""What a URI's path may hold beside letters and digits; a colon would be taken for a scheme's."""
+
+
+class Add(msgspec.Struct, frozen=True, rename="camel"):
+    """A file that is in the table from a version on; times are Unix milliseconds."""
+
+    path: str
+    partition_values: dict[str, str | None]
+    size: int
+    modification_time: int
+    data_change: bool
+    stats: str | None = None
+
+
+class Remove(msgspec.Struct, frozen=True, rename="camel"):
+    """A file that is no longer in the table from a version on."""
+
+    path: str
+    deletion_timestamp: int
+    data_change: bool
+    extended_file_metadata: bool
+    partition_values: dict[str, str | None]
+    size: int
+
+
+class Txn(msgspec.Struct, frozen=True, rename="camel"):
+    """How far a writer with keys of its own has come."""
+
+    app_id: str
+    version: int
+    last_updated: int
+
+
+class _Line(msgspec.Struct, rename="camel"):
+    """One line of a commit file, with what reconciliation asks of it."""
+
+    add: Add | None = None
+    remove: Remove | None = None
+    txn: Txn | None = None
+    protocol: msgspec.Raw = msgspec.Raw()
+    meta_data: msgspec.Raw = msgspec.Raw()
+    commit_info: msgspec.Raw = msgspec.Raw()
+
+
+class _CommitInfo(msgspec.Struct, rename="camel"):
+    in_commit_timestamp: int
+    engine_info: str = ""
+
+
+_DECODER = msgspec.json.Decoder(_Line)
+_INFO_DECODER = msgspec.json.Decoder(_CommitInfo)
+
+
+def file_uri(path: str, below: str = "") -> str:
+    """Return a data file's path as actions write it: a URI, relative to the table where it can be.
+
+    A place on this machine has no scheme, which DuckDB takes for a folder's name.
+
+    Args:
+        path: As the log has it.
+        below: The URL that relative paths are below; empty for where the actions are.
+
+    Example:
+        >>> file_uri("day=2024-01-01/a b%20.parquet"), file_uri("/lake/a:b")
+        ('day=2024-01-01/a%20b%2520.parquet', '/lake/a%3Ab')
+    """
+    if not is_absolute(path):
+        if not below:
+            return quote(path, safe=_LITERAL)
+        path = f"{below}/{path}"
+    place = place_of(path)
+    if place.family == LOCAL:
+        return quote(f"/{place.path}", safe=_LITERAL)
+    scheme, colon, rest = path.partition(":")
+    if not rest.startswith("//"):
+        rest = f"//{rest}"
+    return f"{scheme}{colon}{quote(rest, safe=_LITERAL)}"
+
+
+def data_below(table: Table) -> str:
+    """Return what `file_uri` takes: empty where a table's data files lie beside its log."""
+    return "" if table.data_location == table.location else table.data_location
+
+
+def line(kind: str, action: Any) -> bytes:
+    """Return one action as a line of a commit file."""
+    return _ENCODER.encode({kind: action}) + b"\n"
+
+
+def txn_line(app_id: str, version: int, millis: int) -> bytes:
+    """Return the line that says how far a writer with keys of its own has come."""
+    return line("txn", {"appId": app_id, "version": version, "lastUpdated": millis})
+
+
+def commit_millis(body: bytes) -> int:
+    """Return the in-commit timestamp of a commit file of this ledger's."""
+    info = _DECODER.decode(body.partition(b"\n")[0]).commit_info
+    if not bytes(info):
+        raise ValueError("the first line is no commitInfo")
+    return _INFO_DECODER.decode(info).in_commit_timestamp
+
+
+@define
+class Reconciled:
+    """What a prefix of a Delta log adds up to.
+
+    Attributes:
+        adds: The live files by path.
+        removes: Files that are gone, and that somebody may still read, by path.
+        txns: The newest of each writer.
+        protocol: The newest, as JSON.
+        metadata: The newest, as JSON.
+    """
+
+    adds: dict[str, Add] = Factory(dict)
+    removes: dict[str, Remove] = Factory(dict)
+    txns: dict[str, Txn] = Factory(dict)
+    protocol: bytes = b""
+    metadata: bytes = b""
+
+    def apply(self, body: bytes) -> None:
+        """Take in the next commit file.
+
+        Raises:
+            msgspec.DecodeError: It is none.
+        """
+        for text in body.splitlines():
+            found = _DECODER.decode(text)
+            if found.add is not None:
+                self.removes.pop(found.add.path, None)
+                self.adds[found.add.path] = found.add
+            elif found.remove is not None:
+                self.adds.pop(found.remove.path, None)
+                self.removes[found.remove.path] = found.remove
+            elif found.txn is not None:
+                self.txns[found.txn.app_id] = found.txn
+            elif bytes(found.protocol):
+                self.protocol = bytes(found.protocol)
+            elif bytes(found.meta_data):
+                self.metadata = bytes(found.meta_data)
+
+    def forget_removed(self, until_millis: int) -> None:
+        """Forget files that were removed by then: nothing that can be read holds them."""
+        gone = [
+            each.path for each in self.removes.values() if each.deletion_timestamp <= until_millis
+        ]
+        for path in gone:
+            del self.removes[path]
+
+    @property
+    def size(self) -> int:
+        """How many actions a checkpoint of it has."""
+        return 2 + len(self.adds) + len(self.removes) + len(self.txns)
+
+
+def by_path(found: Iterable[Any]) -> Iterator[Any]:
+    """Yield file actions in the order in which checkpoints list them."""
+    return iter(sorted(found, key=lambda each: str(each.path)))
+
+
+def is_own(body: bytes) -> bool:
+    """Whether a commit file is one that a ledger projected."""
+    try:
+        info = _DECODER.decode(body.partition(b"\n")[0]).commit_info
+        return _INFO_DECODER.decode(info).engine_info == ENGINE
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+
+
+FOLDER = "_delta_log"
+"""The folder whose files the ledger projects."""
+
+HINT = f"{FOLDER}/_last_checkpoint"
+"""The hint that names the newest checkpoint."""
+
+_VERSION = re.compile(rf"{FOLDER}/(\d{{20}})(\.json|\.checkpoint\.parquet)", re.ASCII)
+_CHECKPOINT = ".checkpoint.parquet"
+
+
+def commit_path(version: int) -> str:
+    """Return where a version's commit is, below the table's location.
+
+    >>> commit_path(7)
+    '_delta_log/00000000000000000007.json'
+    """
+    return f"{FOLDER}/{version:020d}.json"
+
+
+def checkpoint_path(version: int) -> str:
+    """Return where a version's checkpoint is, if it has one."""
+    return f"{FOLDER}/{version:020d}{_CHECKPOINT}"
+
+
+def version_of(path: str) -> int | None:
+    """Return the version that a commit or checkpoint is of; None for any other file."""
+    found = _VERSION.fullmatch(path)
+    return int(found[1]) if found else None
+
+
+def is_checkpoint(path: str) -> bool:
+    """Whether a path is a checkpoint's."""
+    return version_of(path) is not None and path.endswith(_CHECKPOINT)

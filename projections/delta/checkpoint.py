@@ -1,0 +1,264 @@
+"""Classic checkpoints as Parquet.
+
+Parquet's bytes depend on the library that writes it, so checkpoints are compared by content.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from ledger.model.parquet_limits import bounded_table
+from projections.delta.actions import Add, Reconciled, Remove, Txn, by_path
+
+_FEW_ROWS: Final = 32
+"""So many become objects of Python at a time."""
+
+_KINDS = ("protocol", "metaData", "txn", "add", "remove")
+
+_LEAST_BLOCK_BYTES: Final = 1 << 24
+"""Arrow reads JSON in blocks, none shorter than a line."""
+
+
+def to_parquet(found: Reconciled) -> bytes:
+    """Return a checkpoint's bytes: one row an action, each kind a column of its own."""
+    import pyarrow.parquet as pq
+
+    sink = io.BytesIO()
+    pq.write_table(_table(_rows(found)), sink, compression="snappy")
+    return sink.getvalue()
+
+
+def _table(rows: Iterable[dict[str, Any]]) -> Any:
+    """Return rows as an Arrow table.
+
+    By Arrow's reader of JSON, which lets go of the interpreter meanwhile: given Python's objects,
+    Arrow looks for pandas, and loading that holds up every commit of the process.
+    """
+    import pyarrow as pa
+    import pyarrow.json as arrow_json
+
+    lines = [msgspec.json.encode(row) + b"\n" for row in rows]
+    kinds = _schema()
+    read = arrow_json.read_json(
+        pa.BufferReader(b"".join(lines)),
+        arrow_json.ReadOptions(
+            use_threads=False, block_size=max(_LEAST_BLOCK_BYTES, *map(len, lines))
+        ),
+        arrow_json.ParseOptions(
+            explicit_schema=pa.schema([(each.name, _as_json(each.type)) for each in kinds]),
+            unexpected_field_behavior="error",
+        ),
+    )
+    batches = [
+        pa.RecordBatch.from_arrays(
+            [
+                _from_json(array, kind.type)
+                for array, kind in zip(batch.columns, kinds, strict=True)
+            ],
+            schema=kinds,
+        )
+        for batch in read.to_batches()
+    ]
+    return pa.Table.from_batches(batches, kinds)
+
+
+def _as_json(kind: Any) -> Any:
+    """Return the type that Arrow reads from JSON for one: it reads no maps."""
+    import pyarrow as pa
+    import pyarrow.types as is_a
+
+    if is_a.is_struct(kind):
+        return pa.struct([(each.name, _as_json(each.type)) for each in kind])
+    if is_a.is_map(kind):
+        return pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)]))
+    return kind
+
+
+def _from_json(array: Any, kind: Any) -> Any:
+    """Return what was read from JSON as the type that was meant; maps are lists of entries."""
+    import pyarrow as pa
+    import pyarrow.types as is_a
+
+    if is_a.is_struct(kind):
+        parts = [_from_json(array.field(at), each.type) for at, each in enumerate(kind)]
+        return pa.Array.from_buffers(kind, len(array), array.buffers()[:1], children=parts)
+    if is_a.is_map(kind):
+        entry = pa.struct([kind.key_field, kind.item_field])
+        entries = _from_json(array.values, entry)
+        return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], children=[entries])
+    return array
+
+
+def from_parquet(body: bytes) -> Reconciled:
+    """Return what a checkpoint of this ledger's says.
+
+    Raises:
+        ValueError: It is none.
+    """
+    found = Reconciled()
+    rows = (row for some in _read(body).to_batches(_FEW_ROWS) for row in some.to_pylist())
+    for row in rows:
+        match next((each, row[each]) for each in _KINDS if row[each] is not None):
+            case "protocol", protocol:
+                found.protocol = msgspec.json.encode(_present(protocol))
+            case "metaData", metadata:
+                found.metadata = msgspec.json.encode(_present(metadata))
+            case "txn", txn:
+                found.txns[txn["appId"]] = msgspec.convert(txn, Txn)
+            case "add", add:
+                found.adds[add["path"]] = msgspec.convert(_mapped(add), Add)
+            case "remove", remove:
+                found.removes[remove["path"]] = msgspec.convert(_mapped(remove), Remove)
+    return found
+
+
+def hint_json(version: int, found: Reconciled) -> bytes:
+    """Return what leads to a checkpoint.
+
+    Spark takes its schema from here, and need not open the file for it: delta-spark 4.2 cannot
+    under Spark 4.1.4, its own tables' neither.
+    """
+    return msgspec.json.encode(
+        {
+            "version": version,
+            "size": found.size,
+            "numOfAddFiles": len(found.adds),
+            "checkpointSchema": _said(_schema()),
+        }
+    )
+
+
+def is_same(one: bytes, other: bytes) -> bool:
+    """Return whether two checkpoints say the same, whatever wrote them."""
+    if one == other:
+        return True
+    try:
+        return bool(_read(one).equals(_read(other)))
+    except (ValueError, OSError):
+        return False
+
+
+def _read(body: bytes) -> Any:
+    import pyarrow as pa
+
+    try:
+        return bounded_table(body, "the checkpoint").cast(_schema())
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"no checkpoint: {error}") from error
+
+
+def _rows(found: Reconciled) -> Iterator[dict[str, Any]]:
+    yield {"protocol": msgspec.json.decode(found.protocol)}
+    metadata = _described(msgspec.json.decode(found.metadata), "metaData")
+    configuration = _entries(metadata["configuration"])
+    form = {"provider": metadata["format"].get("provider"), "options": []}
+    yield {"metaData": {**metadata, "format": form, "configuration": configuration}}
+    for _, txn in sorted(found.txns.items()):
+        yield {"txn": msgspec.to_builtins(txn)}
+    for add in by_path(found.adds.values()):
+        # Whoever reads a checkpoint reads the whole table: nothing in it changes anything.
+        yield {"add": {**_listed(add), "dataChange": False}}
+    for remove in by_path(found.removes.values()):
+        yield {"remove": {**_listed(remove), "dataChange": False}}
+
+
+def _listed(action: Add | Remove) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(action)
+    return {**fields, "partitionValues": _entries(fields["partitionValues"])}
+
+
+def _described(action: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Return the fields of an action that a checkpoint has; imported metadata may have more."""
+    names = {each.name for each in _schema().field(kind).type}
+    return {key: value for key, value in action.items() if key in names}
+
+
+def _entries(said: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": value} for key, value in said.items()]
+
+
+def _mapped(fields: dict[str, Any]) -> dict[str, Any]:
+    return {**fields, "partitionValues": dict(fields["partitionValues"])}
+
+
+def _present(fields: dict[str, Any]) -> dict[str, Any]:
+    found = {key: value for key, value in fields.items() if value is not None}
+    if "configuration" in found:
+        form = {**found["format"], "options": {}}
+        found |= {"configuration": dict(found["configuration"]), "format": form}
+    return found
+
+
+def _said(fields: Any) -> dict[str, Any]:
+    """Return the fields of an Arrow struct as a Delta schema says them."""
+    said = [
+        {"name": each.name, "type": _said_type(each.type), "nullable": True, "metadata": {}}
+        for each in fields
+    ]
+    return {"type": "struct", "fields": said}
+
+
+def _said_type(kind: Any) -> Any:
+    import pyarrow.types as is_a
+
+    if is_a.is_struct(kind):
+        return _said(kind)
+    if is_a.is_list(kind):
+        element = _said_type(kind.value_type)
+        return {"type": "array", "elementType": element, "containsNull": True}
+    if is_a.is_map(kind):
+        return {
+            "type": "map",
+            "keyType": _said_type(kind.key_type),
+            "valueType": _said_type(kind.item_type),
+            "valueContainsNull": True,
+        }
+    return {"string": "string", "int32": "integer", "int64": "long", "bool": "boolean"}[str(kind)]
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    text, number, flag = pa.string(), pa.int64(), pa.bool_()
+    texts = pa.map_(text, text)
+    features = pa.list_(text)
+    form = pa.struct([("provider", text), ("options", texts)])
+    protocol = [
+        ("minReaderVersion", pa.int32()),
+        ("minWriterVersion", pa.int32()),
+        ("readerFeatures", features),
+        ("writerFeatures", features),
+    ]
+    metadata = [
+        ("id", text),
+        ("name", text),
+        ("description", text),
+        ("format", form),
+        ("schemaString", text),
+        ("partitionColumns", pa.list_(text)),
+        ("createdTime", number),
+        ("configuration", texts),
+    ]
+    txn = [("appId", text), ("version", number), ("lastUpdated", number)]
+    add = [
+        ("path", text),
+        ("partitionValues", texts),
+        ("size", number),
+        ("modificationTime", number),
+        ("dataChange", flag),
+        ("stats", text),
+    ]
+    remove = [
+        ("path", text),
+        ("deletionTimestamp", number),
+        ("dataChange", flag),
+        ("extendedFileMetadata", flag),
+        ("partitionValues", texts),
+        ("size", number),
+    ]
+    columns = zip(_KINDS, (protocol, metadata, txn, add, remove), strict=True)
+    return pa.schema([(name, pa.struct(fields)) for name, fields in columns])

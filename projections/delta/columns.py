@@ -1,0 +1,492 @@
+"""Delta schemas as the ledger's columns, and column mapping.
+
+What a column is, its physical name says: the one that files hold, which no rename changes. Where a
+table maps its columns the ledger keeps Delta's ids; elsewhere it counts, and a name that comes back
+is the column that had it.
+
+Source: the Delta transaction protocol, "Schema Serialization Format", "Column Mapping" and "Writer
+Requirements for IcebergCompatV2".
+
+Delta finds a column of all files by one name. As long as columns keep their names that is their
+own, and every reader knows it; after the first rename or drop it is the physical name, which is the
+one that the live files hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from attrs import Factory, define, evolve, field, frozen
+
+from ledger.decide.column_draft import without_member_ids
+from ledger.model import types as t
+from ledger.model.errors import InvalidInputError, InvalidTypeError, UnsupportedError
+from ledger.model.schema import Schema
+from ledger.model.types import (
+    Part,
+    TypePlace,
+    parts_of,
+    type_places,
+    walk_fields,
+    walk_ids,
+    with_parts,
+)
+from ledger.state.delta_origin import DeltaOrigin
+from ledger.state.table import TableState
+
+_PLAIN: Mapping[str, t.DataType] = {
+    "boolean": t.BooleanType(),
+    "byte": t.TinyIntType(),
+    "short": t.SmallIntType(),
+    "integer": t.IntType(),
+    "long": t.BigIntType(),
+    "float": t.FloatType(),
+    "double": t.DoubleType(),
+    "date": t.DateType(),
+    "string": t.STRING,
+    "binary": t.BYTES,
+    "timestamp": t.LocalZonedTimestampType(6),
+    "timestamp_ntz": t.TimestampType(6),
+    "variant": t.VariantType(),
+}
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+_MODE = "delta.columnMapping.mode"
+_ID = "delta.columnMapping.id"
+_PHYSICAL = "delta.columnMapping.physicalName"
+NESTED_IDS = "delta.columnMapping.nested.ids"
+"""Where a column's metadata gives the ids of the elements, keys and values inside it."""
+
+Path = tuple[str, ...]
+
+
+def path_text(path: Path) -> str:
+    """Return the path of a column as the log has it.
+
+    Example:
+        >>> path_text(("a", "element", "b.c"))
+        'a.element.`b.c`'
+    """
+    return ".".join(map(_quoted, path))
+
+
+@frozen
+class CalledInFiles:
+    """What files call the columns of a table's schemas.
+
+    The ledger's own files call them as their schema does. Those that came from a source have its
+    physical names.
+
+    Attributes:
+        names: Those by field id.
+        last_schema_id: The last schema of the source; -1 where there is none.
+    """
+
+    names: Mapping[int, str]
+    last_schema_id: int
+
+    @classmethod
+    def of(cls, state: TableState) -> CalledInFiles:
+        """Return what files of a table call columns."""
+        origin = state.origin
+        if not isinstance(origin, DeltaOrigin) or origin.source_schema_id < 0:
+            return cls({}, -1)
+        return cls(origin.names_in_files, origin.source_schema_id)
+
+    def schema(self, schema: Schema) -> Schema:
+        """Return a schema with its columns called as its files call them."""
+        if schema.id > self.last_schema_id:
+            return schema
+        return evolve(schema, fields=tuple(map(self._field, schema.fields)))
+
+    def _field(self, each: t.DataField) -> t.DataField:
+        return evolve(each, name=self.names.get(each.id, each.name), type=self._type(each.type))
+
+    def _type(self, kind: t.DataType) -> t.DataType:
+        return with_parts(kind, [*map(self._part, parts_of(kind))])
+
+    def _part(self, each: Part) -> Part:
+        if each.field is None:
+            return each._replace(type=self._type(each.type))
+        called = self._field(each.field)
+        return each._replace(type=called.type, field=called)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`" if "." in name or "`" in name else name
+
+
+def is_mapped(configuration: Mapping[str, str]) -> bool:
+    """Whether columns have names of their own in files."""
+    return configuration.get(_MODE, "none") != "none"
+
+
+@frozen
+class Columns:
+    """A schema of Delta's as the ledger's.
+
+    Attributes:
+        fields: Its columns.
+        names: What files call each, by field id.
+        new: The ids of those that nobody knew, by the path of their physical names.
+        has_own_ids: Whether all ids are Delta's own, which files carry then.
+    """
+
+    fields: tuple[t.DataField, ...]
+    names: Mapping[int, str]
+    new: Mapping[str, int]
+    has_own_ids: bool
+
+
+def columns_of(
+    schema: Mapping[str, Any],
+    configuration: Mapping[str, str],
+    known: Mapping[str, int],
+    highest: int,
+) -> Columns:
+    """Return the columns of a Delta schema.
+
+    Args:
+        schema: It, as JSON.
+        configuration: The table's, which says whether columns are mapped.
+        known: The ids of all columns that ever were, by the path of their physical names.
+        highest: The highest id that was given out; 0 for none.
+
+    Raises:
+        UnsupportedError: The ledger has no such type; the message names the column.
+        InvalidInputError: It is no schema.
+    """
+    reading = _Reading(is_mapped(configuration), known)
+    try:
+        reading.number(schema, highest)
+        fields = reading.members(schema, (), ())
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InvalidInputError(f"the source's schema is none of Delta's: {error!r}") from error
+    except RecursionError as error:
+        raise InvalidInputError(
+            f"the source's schema nests deeper than {t.MAX_DEPTH} types: flatten its columns"
+        ) from error
+    has_own_ids = reading.mapped and reading.has_own_ids
+    if has_own_ids:
+        _check_unique(fields)
+    else:
+        # Where columns are counted anew, ids inside them could be those of other columns.
+        fields = without_member_ids(fields)
+    _check_names(fields)
+    return Columns(fields, reading.names, reading.new, has_own_ids)
+
+
+def _check_unique(fields: tuple[t.DataField, ...]) -> None:
+    names: dict[int, str] = {}
+    for each in fields:
+        for number in (each.id, *walk_ids(each.type)):
+            if number in names:
+                raise InvalidInputError(
+                    f"the source gives field id {number} twice, in column {names[number]} and in "
+                    f"column {each.name}; give each column, element, key and value one of its own"
+                )
+            names[number] = each.name
+
+
+def _check_names(fields: tuple[t.DataField, ...]) -> None:
+    """Check that no two columns have one name, or one id, which stands for a name in files."""
+    seen: dict[int | str, str] = {}
+    for each in fields:
+        for key in (each.id, each.name):
+            if key in seen:
+                raise InvalidInputError(
+                    f"the source's columns {seen[key]} and {each.name} have the same name or the "
+                    "same physical name; give each a name of its own"
+                )
+            seen[key] = each.name
+
+
+def nested_ids_of(schema: Schema, physical: Mapping[int, str]) -> dict[int, dict[str, int]]:
+    """Return the ids that types carry for elements, keys and values, as column metadata gives them.
+
+    Args:
+        schema: The ledger's.
+        physical: What files call each column, by field id.
+
+    Returns:
+        By the id of the nearest column around: the ids by path, from its physical name on.
+
+    Example:
+        >>> kind = t.MapType(t.STRING, t.ArrayType(t.STRING, element_id=9), key_id=7, value_id=8)
+        >>> nested_ids_of(Schema((t.DataField(1, "a", kind),)), {1: "c"})
+        {1: {'c.key': 7, 'c.value': 8, 'c.value.element': 9}}
+    """
+    found: dict[int, dict[str, int]] = {}
+    for each in walk_fields(schema.fields):
+        if ids := dict(_carried(each.type, physical[each.id])):
+            found[each.id] = ids
+    return found
+
+
+def _carried(kind: t.DataType, path: str) -> Iterator[tuple[str, int]]:
+    for each in parts_of(kind):
+        if each.field is None:
+            inner = f"{path}.{each.name}"
+            if each.id is not None:
+                yield inner, each.id
+            yield from _carried(each.type, inner)
+
+
+def physical_fields(
+    schema: Mapping[str, Any], configuration: Mapping[str, str], known: Mapping[str, int]
+) -> tuple[t.DataField, ...]:
+    """Return a schema's columns by the names that files hold; every column is known."""
+    columns = columns_of(schema, configuration, known, 0)
+
+    def renamed(each: t.DataField) -> t.DataField:
+        return evolve(each, name=columns.names[each.id], type=inside(each.type))
+
+    def inside(kind: t.DataType) -> t.DataType:
+        if not isinstance(kind, t.RowType):
+            return kind
+        return evolve(kind, fields=tuple(map(renamed, kind.fields)))
+
+    return tuple(map(renamed, columns.fields))
+
+
+def members_of(
+    schema: Mapping[str, Any], configuration: Mapping[str, str]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield every column of a Delta schema, at every depth, by the path of its physical names."""
+    for path, member in _Reading(is_mapped(configuration), {}).all(schema, ()):
+        yield path_text(path), member
+
+
+@frozen
+class _Place:
+    """Where a type stands in a Delta schema.
+
+    Attributes:
+        path: Its path in physical names.
+        said: Its path as people know it.
+        nested: The ids of elements, keys and values in the nearest column, by their paths in it.
+        key: Its path among those.
+    """
+
+    path: Path
+    said: Path
+    nested: Mapping[str, int]
+    key: str
+
+    def inside(self, name: str) -> _Place:
+        return _Place((*self.path, name), (*self.said, name), self.nested, f"{self.key}.{name}")
+
+    @property
+    def id(self) -> int | None:
+        """The id of the element, key or value that stands there; None where none is given."""
+        found = self.nested.get(self.key)
+        if found is not None and type(found) is not int:
+            raise TypeError(f"{NESTED_IDS} gives {self.key} {found!r}, which is no id")
+        return found
+
+
+@define
+class _Reading:
+    mapped: bool
+    known: Mapping[str, int]
+    names: dict[int, str] = Factory(dict)
+    new: dict[str, int] = Factory(dict)
+    has_own_ids: bool = True
+
+    def number(self, schema: Mapping[str, Any], highest: int) -> None:
+        """Give ids to columns that nobody knew: Delta's own, in their order, where they are new."""
+        unknown = [
+            (self._own_id(member), place, path)
+            for place, (path, member) in enumerate(self.all(schema, ()))
+            if path_text(path) not in self.known
+        ]
+        for own, _, path in sorted(unknown, key=lambda each: each[:2]):
+            highest = own if own > highest else highest + 1
+            self.new[path_text(path)] = highest
+
+    def _own_id(self, member: Mapping[str, Any]) -> int:
+        return int(member.get("metadata", {}).get(_ID, 0)) if self.mapped else 0
+
+    def _physical(self, member: Mapping[str, Any]) -> str:
+        name = member.get("metadata", {}).get(_PHYSICAL) if self.mapped else None
+        return str(member["name"] if name is None else name)
+
+    def all(
+        self, schema: Mapping[str, Any], around: Path
+    ) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+        """Yield every column below a path of physical names."""
+        for member in schema["fields"]:
+            path = (*around, self._physical(member))
+            yield path, member
+            yield from self._inside(member["type"], path)
+
+    def _inside(self, kind: Any, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+        if not isinstance(kind, Mapping):
+            return
+        if kind["type"] == "struct":
+            yield from self.all(kind, path)
+        elif kind["type"] == "array":
+            yield from self._inside(kind["elementType"], (*path, "element"))
+        elif kind["type"] == "map":
+            yield from self._inside(kind["keyType"], (*path, "key"))
+            yield from self._inside(kind["valueType"], (*path, "value"))
+
+    def members(
+        self, schema: Mapping[str, Any], around: Path, said: Path
+    ) -> tuple[t.DataField, ...]:
+        """Return the members of a struct.
+
+        Args:
+            schema: It.
+            around: Its path in physical names.
+            said: Its path as people know it.
+        """
+        return tuple(self._field(each, around, said) for each in schema["fields"])
+
+    def _field(self, member: Mapping[str, Any], around: Path, said: Path) -> t.DataField:
+        path, name = (*around, self._physical(member)), str(member["name"])
+        text = path_text(path)
+        field_id = self.new[text] if text in self.new else self.known[text]
+        self.names[field_id] = path[-1]
+        self.has_own_ids = self.has_own_ids and field_id == self._own_id(member)
+        nested = member.get("metadata", {}).get(NESTED_IDS, {}) if self.mapped else {}
+        # Paths begin with the physical name; some writers take the other one.
+        key = next((each for each in (path[-1], name) if _begins(nested, each)), name)
+        data_type = self._type(member["type"], _Place(path, (*said, name), nested, key))
+        return t.DataField(
+            field_id,
+            name,
+            data_type.with_nullability(bool(member["nullable"])),
+            member.get("metadata", {}).get("comment"),
+        )
+
+    def _type(self, kind: Any, place: _Place) -> t.DataType:
+        if isinstance(kind, str):
+            return _primitive(kind, place.said)
+        if kind["type"] == "struct":
+            return t.RowType(list(self.members(kind, place.path, place.said)))
+        if kind["type"] == "array":
+            inner = place.inside("element")
+            element = self._type(kind["elementType"], inner)
+            return t.ArrayType(
+                element.with_nullability(bool(kind["containsNull"])), element_id=inner.id
+            )
+        if kind["type"] == "map":
+            keyed, valued = place.inside("key"), place.inside("value")
+            key, value = self._type(kind["keyType"], keyed), self._type(kind["valueType"], valued)
+            return t.MapType(
+                key.with_nullability(nullable=False),
+                value.with_nullability(bool(kind["valueContainsNull"])),
+                key_id=keyed.id,
+                value_id=valued.id,
+            )
+        raise _untyped(kind["type"], place.said)
+
+
+def _begins(nested: Mapping[str, int], name: str) -> bool:
+    return any(each.startswith(f"{name}.") for each in nested)
+
+
+def _primitive(kind: str, said: Path) -> t.DataType:
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    decimal = _DECIMAL.fullmatch(kind)
+    if decimal is None:
+        raise _untyped(kind, said)
+    try:
+        return t.DecimalType(int(decimal[1]), int(decimal[2]))
+    except InvalidTypeError as error:
+        raise UnsupportedError(
+            f"column {'.'.join(said)} has Delta's type {kind}, which the ledger cannot hold: "
+            f"{error}"
+        ) from error
+
+
+def _untyped(kind: object, said: Path) -> UnsupportedError:
+    return UnsupportedError(
+        f"column {'.'.join(said)} has Delta's type {kind}, which the ledger cannot hold"
+    )
+
+
+Level = tuple[int | str | None, ...]
+
+
+@define
+class HeldNames:
+    """What files of some schemas call columns, those that are gone included.
+
+    Attributes:
+        names: The names by field id.
+        meant: The field ids by level and name, told without case, as Spark tells them.
+    """
+
+    names: dict[int, set[str]] = field(factory=lambda: defaultdict(set))
+    meant: dict[tuple[Level, str], set[int]] = field(factory=lambda: defaultdict(set))
+
+    @classmethod
+    def of(cls, schemas: Iterable[Schema]) -> HeldNames:
+        """Return what files call columns that use the names of some schemas."""
+        found = cls()
+        for schema in schemas:
+            for place, field_id in fields_of(schema):
+                name = place.path[-1]
+                found.names[field_id].add(name)
+                found.meant[place.level, name.casefold()].add(field_id)
+        return found
+
+    def physical(self, place: TypePlace, field_id: int) -> str:
+        """Return the name by which readers find a column in all files."""
+        held, name = self.names.get(field_id), place.path[-1]
+        if held:
+            return min(held)
+        taken = self.meant.get((place.level, name.casefold()), set())
+        return f"col-{field_id}" if taken - {field_id} else name
+
+
+def fields_of(schema: Schema) -> Iterator[tuple[TypePlace, int]]:
+    """Yield every place of a schema that has a name, with its field id."""
+    for place in type_places(schema.fields):
+        if place.field is not None:
+            yield place, place.field.id
+
+
+def physical_names(schema: Schema, held: HeldNames) -> dict[int, str]:
+    """Return what a schema's columns are called in files, by field id.
+
+    Example:
+        >>> old, new = Schema.of({"a": "INT"}), Schema.of({"b": "INT"})
+        >>> physical_names(new, HeldNames.of([old]))
+        {0: 'a'}
+    """
+    return {field_id: held.physical(place, field_id) for place, field_id in fields_of(schema)}
+
+
+def clashes(schema: Schema, held: HeldNames) -> Iterator[tuple[TypePlace, str]]:
+    """Yield the columns of a schema that no one name finds in all files, each with the reason."""
+    for place, field_id in fields_of(schema):
+        names = sorted(held.names.get(field_id, ()))
+        if len(names) > 1:
+            yield place, f"files hold it as {' and as '.join(names)}"
+            continue
+        for name in names:
+            others = held.meant[place.level, name.casefold()] - {field_id}
+            if others:
+                yield place, f"files hold field {min(others)} under its name {name}, too"
+
+
+def renames_or_drops(before: Schema, after: Schema) -> bool:
+    """Return whether a column of a schema has another name in a later one, or none.
+
+    Example:
+        >>> from ledger.model.types import DataField, IntType, RowType
+        >>> before, after = (
+        ...     Schema((DataField(0, "r", RowType((DataField(1, name, IntType()),))),))
+        ...     for name in ("a", "b")
+        ... )
+        >>> renames_or_drops(before, after), renames_or_drops(before, before)
+        (True, False)
+    """
+    later = {field_id: place.path[-1] for place, field_id in fields_of(after)}
+    return any(later.get(field_id) != place.path[-1] for place, field_id in fields_of(before))

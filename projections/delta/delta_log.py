@@ -1,0 +1,428 @@
+"""DeltaLog: commit files, versions and the files of one `_delta_log`.
+
+A commit is there at once and whole; its checkpoint follows it, the hint comes last, and what only
+expired snapshots need is named in the position before anybody takes it away.
+
+Source: the Delta transaction protocol, "Commit Provenance Information"; the names of operations are
+those of Delta's own writers.
+
+Snapshots and schema steps are counted together, so that from one schema step to the next a
+snapshot's version is its id and a constant: only where that changes has to be remembered.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from attrs import evolve
+
+from ledger.events import TableEvent
+from ledger.events.commit import Transaction
+from ledger.events.schema import (
+    ColumnAdded,
+    ColumnCommentUpdated,
+    ColumnDefaultValueUpdated,
+    ColumnDropped,
+    ColumnMoved,
+    ColumnNullabilityUpdated,
+    ColumnRenamed,
+    ColumnTypeUpdated,
+    ColumnUndropped,
+    RemoveOption,
+    SetOption,
+    UpdateComment,
+)
+from ledger.events.snapshots import RolledBack, SnapshotEvent
+from ledger.events.table import TableCreated
+from ledger.model.errors import DamagedLogError
+from ledger.model.file_change import FileChange
+from projections.delta.actions import (
+    ENGINE,
+    FOLDER,
+    HINT,
+    Reconciled,
+    checkpoint_path,
+    commit_millis,
+    commit_path,
+    is_checkpoint,
+    line,
+    version_of,
+)
+from projections.delta.checkpoint import from_parquet, hint_json, is_same, to_parquet
+from projections.delta.position import Checkpointed, DeltaPosition
+from projections.manifest_files.lists import UnlistedFiles
+from projections.outputs import Outputs
+
+_FILE_ACTIONS = (b'{"add":', b'{"remove":')
+
+
+class DeltaLog:
+    """One table's log.
+
+    Args:
+        outputs: Where its files go.
+        start: Where the run before stopped.
+        oldest: The first version whose commit stands; None where it is still to come.
+    """
+
+    def __init__(self, outputs: Outputs, start: DeltaPosition, oldest: int | None) -> None:
+        self._outputs = outputs
+        self._start = start
+        self._oldest = oldest
+        self._version = start.delta_version
+        self._millis = start.timestamp
+        self._checkpoint = start.checkpoint
+        self._hint = start.hint.encode()
+        is_first = start.delta_version < 0
+        # A run from the beginning leaves out what has expired; another one leaves no gap.
+        self._writes = not is_first or oldest is not None
+        self._replayed: Reconciled | None = Reconciled() if is_first else None
+        self._tail: list[bytes] = []
+        self._times: dict[int, int] = {}
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is a version."""
+        return self._version >= 0
+
+    def next(self, millis: int) -> tuple[int, int]:
+        """Go on to the next version; return it and its in-commit timestamp.
+
+        Args:
+            millis: When it came to be; timestamps increase, whatever clocks did.
+        """
+        self._version += 1
+        self._millis = self._times[self._version] = max(millis, self._millis + 1)
+        return self._version, self._millis
+
+    def begin_at(self, version: int) -> None:
+        """Let the log begin with a version: nobody reads the ones before.
+
+        It is the newest, or one to come, and then nothing lies between.
+        """
+        self._oldest, self._writes = version, True
+        self.skip_to(version)
+
+    def skip_to(self, version: int) -> None:
+        """Go on with a version; there are none between it and the newest."""
+        self._version = max(self._version, version - 1)
+
+    def put(self, lines: Iterable[bytes], interval: int, removed_until: int) -> None:
+        """Write the commit of the newest version, and its checkpoint if it has one.
+
+        Args:
+            lines: Its actions.
+            interval: How many versions lie between two checkpoints, at least.
+            removed_until: Files that were removed up to this version are read by nobody.
+        """
+        said = tuple(lines)
+        body, version = b"".join(said), self._version
+        if self._writes:
+            self._outputs.put(commit_path(version), body)
+        if self._replayed is None:
+            self._tail.append(body)
+        else:
+            self._replayed.apply(body)
+        weight = 1 + sum(each.startswith(_FILE_ACTIONS) for each in said)
+        found = self._checkpoint = evolve(self._checkpoint, weight=self._checkpoint.weight + weight)
+        if found.due(version, interval):
+            replayed = self.reconciled(removed_until)
+            self._checkpoint = Checkpointed(version, replayed.size)
+            if self._writes:
+                self._put_checkpoint(version, replayed)
+        elif version == self._oldest and version:
+            self._put_checkpoint(version, _without_removed(self._reconciled()))
+
+    def reconciled(self, removed_until: int) -> Reconciled:
+        """Return the content of a checkpoint of the newest version.
+
+        Args:
+            removed_until: Files that were removed up to this version are read by nobody.
+
+        Raises:
+            DamagedLogError: A file of an earlier run is missing or damaged.
+        """
+        found = self._reconciled()
+        found.forget_removed(self._time_of(removed_until))
+        return found
+
+    def finish(self, reached: DeltaPosition) -> DeltaPosition:
+        """Write what the log begins with and the hint; return the position, garbage included."""
+        oldest = self._oldest or 0
+        is_new = oldest > self._start.oldest
+        if is_new and 0 < oldest <= self._start.delta_version:
+            self._begin_earlier(oldest)
+        if self._hint:
+            self._outputs.point(HINT, self._hint)
+        return evolve(
+            reached,
+            delta_version=self._version,
+            timestamp=self._millis,
+            oldest=oldest,
+            checkpoint=self._checkpoint,
+            hint=self._hint.decode(),
+            garbage=self._garbage(oldest) if is_new or self._start.version < 0 else (),
+        )
+
+    def _garbage(self, oldest: int) -> tuple[str, ...]:
+        found = [(version_of(path), path) for path in self._outputs.paths(FOLDER)]
+        # What went before is gone already, or noted.
+        first = 0 if self._start.version < 0 else self._start.oldest
+        gone = [(each, path) for each, path in found if each is not None and first <= each < oldest]
+        return tuple(path for _, path in sorted(gone))
+
+    def _begin_earlier(self, version: int) -> None:
+        """Give a version of an earlier run the checkpoint that a log begins with.
+
+        Raises:
+            StoreError: A file that the ledger did not project stands in its place.
+        """
+        # What is removed by then is left out, whichever checkpoint it is found from.
+        newest = max(self._checkpoints(version - 1), default=-1)
+        begins = _without_removed(self._replay(newest, version))
+        there = self._checkpoint_of(version)
+        if there is None or not is_same(to_parquet(_without_removed(there)), to_parquet(begins)):
+            self._put_checkpoint(version, begins)
+        elif version > self._hinted():
+            # A run that was killed came as far as the checkpoint, or one was due there.
+            self._hint = hint_json(version, there)
+
+    def _checkpoint_of(self, version: int) -> Reconciled | None:
+        """Return what a version's checkpoint says; None where none stands that is one."""
+        body = self._outputs.read(checkpoint_path(version))
+        try:
+            return None if body is None else from_parquet(body)
+        except (ValueError, LookupError):
+            return None
+
+    def _put_checkpoint(self, version: int, found: Reconciled) -> None:
+        path, body = checkpoint_path(version), to_parquet(found)
+        there = self._outputs.read(path)
+        if there is None or not is_same(there, body):
+            self._outputs.put(path, body)
+        if version >= self._hinted():
+            self._hint = hint_json(version, found)
+
+    def _hinted(self) -> int:
+        return int(msgspec.json.decode(self._hint)["version"]) if self._hint else -1
+
+    def _reconciled(self) -> Reconciled:
+        """Return what the log adds up to, up to the newest version."""
+        if self._replayed is None:
+            self._replayed = self._load(self._start.delta_version)
+            for each in self._tail:
+                self._replayed.apply(each)
+            self._tail.clear()
+        return self._replayed
+
+    def _load(self, version: int) -> Reconciled:
+        """Return what the log of earlier runs adds up to, up to a version.
+
+        From the checkpoints that those runs knew: a later one that was there before, made where the
+        log begins by now, has forgotten removals that are told as long as the log begins earlier.
+        """
+        known = self._checkpoints(version)
+        own = known & {self._start.checkpoint.version, self._start.oldest}
+        # A log that has its beginning needs none.
+        others = known if self._start.oldest else ()
+        return self._replay(max(own or others, default=-1), version)
+
+    def _checkpoints(self, version: int) -> set[int]:
+        """Return the versions up to one that have a checkpoint."""
+        standing = map(version_of, filter(is_checkpoint, self._outputs.paths(FOLDER)))
+        return {each for each in standing if each is not None and each <= version}
+
+    def _replay(self, newest: int, version: int) -> Reconciled:
+        """Return what a checkpoint and the commits after it add up to; -1: there is none."""
+        found = Reconciled()
+        if newest >= 0:
+            path = checkpoint_path(newest)
+            try:
+                found = from_parquet(self._read(path))
+            except (ValueError, LookupError) as error:
+                raise DamagedLogError(f"{path} is no checkpoint of the ledger's", path) from error
+        for each in range(newest + 1, version + 1):
+            path = commit_path(each)
+            try:
+                found.apply(self._read(path))
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise DamagedLogError(f"{path} is no commit of the ledger's", path) from error
+        return found
+
+    def _time_of(self, version: int) -> int:
+        found = self._times.get(version)
+        if found is None:
+            path = commit_path(version)
+            try:
+                found = self._times[version] = commit_millis(self._read(path))
+            except (msgspec.DecodeError, ValueError) as error:
+                raise DamagedLogError(f"{path} is no commit of the ledger's", path) from error
+        return found
+
+    def _read(self, path: str) -> bytes:
+        body = self._outputs.read(path)
+        if body is None:
+            raise DamagedLogError(f"{path} is missing", path)
+        return body
+
+
+def _without_removed(found: Reconciled) -> Reconciled:
+    return Reconciled(found.adds, {}, found.txns, found.protocol, found.metadata)
+
+
+_SNAPSHOTS = {"APPEND": "WRITE", "OVERWRITE": "WRITE", "COMPACT": "OPTIMIZE", "ANALYZE": "ANALYZE"}
+_STEPS: dict[type, str] = {
+    TableCreated: "CREATE TABLE",
+    ColumnAdded: "ADD COLUMNS",
+    ColumnUndropped: "ADD COLUMNS",
+    ColumnRenamed: "RENAME COLUMN",
+    ColumnDropped: "DROP COLUMNS",
+    **dict.fromkeys(
+        (
+            ColumnCommentUpdated,
+            ColumnDefaultValueUpdated,
+            ColumnMoved,
+            ColumnNullabilityUpdated,
+            ColumnTypeUpdated,
+        ),
+        "CHANGE COLUMN",
+    ),
+    SetOption: "SET TBLPROPERTIES",
+    RemoveOption: "UNSET TBLPROPERTIES",
+    UpdateComment: "SET TBLPROPERTIES",
+}
+
+
+def commit_info(  # noqa: PLR0913 - what a reader is told
+    transaction: Transaction[TableEvent],
+    *,
+    millis: int,
+    version: int,
+    ledger_version: int,
+    operation: str,
+    parameters: Mapping[str, str],
+    metrics: Mapping[str, int],
+) -> bytes:
+    """Return the first line of a commit: who, when, why, and where the ledger has it.
+
+    Args:
+        transaction: The ledger's.
+        millis: The in-commit timestamp, Unix milliseconds.
+        version: Delta's.
+        ledger_version: The ledger's, of the commit that holds the transaction.
+        operation: What was done, in Delta's words.
+        parameters: Of the operation.
+        metrics: Of the operation.
+    """
+    found: dict[str, Any] = {
+        "inCommitTimestamp": millis,
+        "timestamp": millis,
+        "userId": transaction.author,
+        "userName": transaction.author,
+        "operation": operation,
+        "operationParameters": {**parameters, "ledgerVersion": str(ledger_version)},
+    }
+    if version:
+        found["readVersion"] = version - 1
+    found |= {
+        "isolationLevel": "Serializable",
+        "isBlindAppend": operation == "WRITE" and parameters.get("mode") == "Append",
+        "operationMetrics": {key: str(value) for key, value in metrics.items()},
+    }
+    if transaction.message:
+        found["userMetadata"] = transaction.message
+    found |= {
+        "engineInfo": ENGINE,
+        "txnId": transaction.id,
+        "ledgerVersion": ledger_version,
+    }
+    return line("commitInfo", found)
+
+
+def step_operation(events: Sequence[TableEvent]) -> str:
+    """Return what Delta calls the events of a schema step; `ALTER TABLE` where they are several."""
+    found = {_STEPS.get(type(each), "ALTER TABLE") for each in events}
+    return found.pop() if len(found) == 1 else "ALTER TABLE"
+
+
+def snapshot_operation(
+    event: SnapshotEvent, files: Sequence[FileChange], restored: int | None
+) -> tuple[str, dict[str, str]]:
+    """Return what Delta calls a snapshot, and the operation's parameters.
+
+    Args:
+        event: It.
+        files: What comes and goes.
+        restored: The version that a rollback goes back to, if it still has one.
+    """
+    said = {"snapshotId": str(event.snapshot_id)}
+    if isinstance(event, RolledBack):
+        version = {} if restored is None else {"version": str(restored)}
+        return "RESTORE", {**version, **said, "targetSnapshotId": str(event.target_snapshot_id)}
+    kind = event.commit_kind
+    if kind == "OVERWRITE" and all(each.kind == "DELETE" for each in files):
+        return "DELETE", said
+    operation = _SNAPSHOTS[kind]
+    if operation == "WRITE":
+        said = {"mode": "Append" if kind == "APPEND" else "Overwrite", **said}
+    return operation, said
+
+
+def metrics_of(files: Sequence[FileChange]) -> dict[str, int]:
+    """Return how many files, rows and bytes come and go."""
+    come = [each for each in files if each.kind == "ADD"]
+    gone = [each for each in files if each.kind == "DELETE"]
+    return {
+        "numFiles": len(come),
+        "numOutputRows": sum(each.record_count for each in come),
+        "numOutputBytes": sum(each.file_size_in_bytes for each in come),
+        "numRemovedFiles": len(gone),
+        "numDeletedRows": sum(each.record_count for each in gone),
+    }
+
+
+class Versions:
+    """The versions of snapshots.
+
+    Args:
+        runs: Pairs of a snapshot and its version, from which on both count together.
+        flips: Of the snapshots whose files only manifests of their engine list, as `UnlistedFiles`
+            has them.
+        last: The newest snapshot so far.
+
+    Attributes:
+        runs: As given, and more.
+        unlisted: Which snapshots hold files that only manifests of their engine list.
+
+    Example:
+        >>> versions = Versions([(1, 1), (4, 6)], last=5)
+        >>> [versions.version_of(each) for each in (1, 3, 4, 5, 6)]
+        [1, 3, 6, 7, None]
+    """
+
+    def __init__(
+        self, runs: Iterable[tuple[int, int]], flips: Iterable[int] = (), *, last: int = 0
+    ) -> None:
+        self.runs = list(runs)
+        self._last = last
+        self.unlisted = UnlistedFiles(flips)
+
+    def add(self, event: SnapshotEvent, version: int) -> None:
+        """Take in the next snapshot."""
+        snapshot_id = self._last = event.snapshot_id
+        if not self.runs or version - snapshot_id != self.runs[-1][1] - self.runs[-1][0]:
+            self.runs.append((snapshot_id, version))
+        self.unlisted.learn(event)
+
+    def version_of(self, snapshot_id: int) -> int | None:
+        """Return a snapshot's version; None for one that was not met yet."""
+        if snapshot_id > self._last:
+            return None
+        place = bisect_right(self.runs, (snapshot_id, 2**63)) - 1
+        if place < 0:
+            return None
+        first, version = self.runs[place]
+        return version + snapshot_id - first

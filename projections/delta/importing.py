@@ -1,0 +1,620 @@
+"""Import of Delta tables: each version as one transaction.
+
+Source: the Delta transaction protocol, "Partition Value Serialization" and "Per-file Statistics".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+from attrs import define, evolve, field, frozen
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from ledger.decide.changes import FileSums
+from ledger.decide.personal_columns import PERSONAL_OPTION, followed_marks
+from ledger.decide.snapshots import readable_files
+from ledger.events import TableEvent
+from ledger.events.imported import DeltaBirth, DeltaFollowed
+from ledger.events.layout import PartitionSpecUpdated
+from ledger.events.schema import RemoveOption, SetOption, UpdateComment
+from ledger.events.snapshots import CommitKind, SnapshotCommitted
+from ledger.events.table import SchemaRecord
+from ledger.files.bounds import ColumnFacts, lower_bound, upper_bound
+from ledger.model import types as t
+from ledger.model.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    LedgerError,
+    TooLargeError,
+    UnsupportedError,
+)
+from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.iceberg_layout import FIRST_PARTITION_FIELD_ID, PartitionField
+from ledger.model.parquet_limits import read_metadata
+from ledger.model.schema import highest_field_id
+from ledger.model.single_values import encode_value
+from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from ledger.model.type_json import field_to_wire
+from ledger.model.types import DataField
+from ledger.state.declared_formats import FORMATS_OPTION
+from ledger.state.delta_origin import DeltaOrigin
+from ledger.state.table import TableState
+from ledger.stores.file_access import FileAccess
+from ledger.table import Table
+from projections.delta.actions import COMMIT_INFO, FOLDER
+from projections.delta.columns import Columns, columns_of, is_mapped
+from projections.delta.log_reading import Actions, Added, Metadata, Protocol
+from projections.delta.source import Source, Version
+from projections.delta.values import bound_of, partition_value
+from projections.importing.deriving import derived
+from projections.importing.importing import (
+    FoundTable,
+    Importing,
+    Incoming,
+    has_folder,
+    tables_below,
+)
+from projections.importing.trial import (
+    ImportedBirth,
+    Planned,
+    SourceFiles,
+    Trial,
+    place_of_source,
+    plain,
+)
+
+
+@frozen
+class Listing:
+    """How files of one version are listed.
+
+    Attributes:
+        columns: The version's.
+        partitioning: The columns that partition the table, in their order.
+        schema_id: The ledger's, whose names the files use.
+        spec_id: The ledger's.
+        absolute: Makes a path absolute.
+        rows: Counts the rows of a file whose statistics do not.
+        carries_ids: Whether the files carry the ids of their columns.
+    """
+
+    columns: Columns
+    partitioning: Sequence[t.DataField]
+    schema_id: int
+    spec_id: int
+    absolute: Callable[[str], str]
+    rows: Callable[[str], int]
+    carries_ids: bool
+
+    def change(self, added: Added) -> FileChange:
+        """Return a file as the ledger lists it.
+
+        Raises:
+            UnsupportedError: It has a deletion vector, or a partition value that is none.
+            InvalidInputError: Its statistics are none.
+        """
+        path = self.path(added.path)
+        if added.deletion_vector is not None:
+            raise UnsupportedError(
+                f"file {path} has a deletion vector, and the ledger has no such files: purge them "
+                "at the source (REORG TABLE ... APPLY (PURGE)), and let its log begin after that"
+            )
+        try:
+            stats: dict[str, Any] = json.loads(added.stats or "{}", parse_float=Decimal)
+            rows = _count(stats.get("numRecords"))
+            facts = self._facts(stats)
+        except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+            raise InvalidInputError(
+                f"file {path} has statistics that are none; have its owner compute them anew"
+            ) from error
+        return FileChange(
+            path=path,
+            partition=tuple(self._value(each, added, path) for each in self.partitioning),
+            schema_id=self.schema_id,
+            record_count=self.rows(path) if rows is None else rows,
+            file_size_in_bytes=added.size,
+            creation_time=added.modification_time,
+            spec_id=self.spec_id,
+            field_ids=self.carries_ids,
+            **facts,
+        )
+
+    def path(self, path: str) -> str:
+        """Return where a file is, by the path that the log has: a URI's."""
+        return self.absolute(unquote(path))
+
+    def _value(self, column: t.DataField, added: Added, path: str) -> PartitionValue:
+        text = added.partition_values.get(self.columns.names[column.id])
+        if text is None or not text:
+            return None
+        try:
+            return encode_value(partition_value(text, column.type), column.type)
+        except (ValueError, OverflowError, UnsupportedError) as error:
+            raise UnsupportedError(
+                f"file {path} has the value {text!r} in partition column {column.name}, which is "
+                f"no {column.type.root} that the ledger can hold"
+            ) from error
+
+    def _facts(self, stats: Mapping[str, Any]) -> dict[str, Any]:
+        nulls: dict[int, int] = {}
+        lower: dict[int, str] = {}
+        upper: dict[int, str] = {}
+        fields = self.columns.fields
+        self._counted(fields, stats.get("nullCount") or {}, nulls)
+        self._bounded(fields, stats.get("minValues") or {}, lower, upper=False)
+        self._bounded(fields, stats.get("maxValues") or {}, upper, upper=True)
+        return {
+            "null_value_counts": nulls or UNSET,
+            "lower_bounds": lower or UNSET,
+            "upper_bounds": upper or UNSET,
+        }
+
+    def _counted(
+        self, fields: Sequence[t.DataField], said: Mapping[str, Any], into: dict[int, int]
+    ) -> None:
+        for each in fields:
+            count = said.get(self.columns.names[each.id])
+            if isinstance(each.type, t.RowType) and isinstance(count, Mapping):
+                self._counted(each.type.fields, count, into)
+            elif type(count) is int:
+                into[each.id] = count
+
+    def _bounded(
+        self,
+        fields: Sequence[t.DataField],
+        said: Mapping[str, Any],
+        into: dict[int, str],
+        *,
+        upper: bool,
+    ) -> None:
+        for each in fields:
+            value = said.get(self.columns.names[each.id])
+            if isinstance(each.type, t.RowType) and isinstance(value, Mapping):
+                self._bounded(each.type.fields, value, into, upper=upper)
+            elif value is not None and not each.type.depth:
+                bound = _bound(value, each.type, upper=upper)
+                if bound is not None:
+                    into[each.id] = bound
+
+
+def _count(said: Any) -> int | None:
+    if said is not None and type(said) is not int:
+        raise TypeError(said)
+    return said
+
+
+def _bound(value: Any, data_type: t.DataType, *, upper: bool) -> str | None:
+    """Return a bound in hex; None where there is none that is safe."""
+    extreme = bound_of(value, data_type, upper=upper)
+    facts = ColumnFacts(1, 0, extreme, extreme)
+    return (upper_bound if upper else lower_bound)(facts, data_type, data_type)
+
+
+READABLE = frozenset(
+    {
+        "columnMapping",
+        "deletionVectors",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantType",
+        "variantType-preview",
+    }
+)
+"""Features that ask something of readers, and that are understood; of deletion vectors that they
+are told and refused where there is one."""
+
+_LAST_READER = 3
+_COORDINATED = "coordinatedCommits"
+_AUTHORS = ("userName", "userId", "author", "user")
+_NO_COLUMNS = "the source's table has no columns yet, and the ledger has no such tables: import it"
+
+Live = Callable[[], Iterable[FileChange]]
+"""Returns the files that are live where an import goes on."""
+
+
+def metadata_of(text: str, place: str) -> tuple[Metadata, dict[str, Any]]:
+    """Return metadata and the schema in it.
+
+    Raises:
+        InvalidInputError: It is none.
+    """
+    try:
+        # All of it: it is handed on as it stands.
+        found = msgspec.convert(msgspec.json.decode(text), Metadata)
+        return found, msgspec.json.decode(found.schema_string, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InvalidInputError(f"{place} has metadata that is none: {error}") from error
+
+
+def birth_of(first: Version, source: Source) -> ImportedBirth:
+    """Return how a table begins whose oldest version is known.
+
+    Raises:
+        UnsupportedError: The ledger cannot hold its schema.
+        InvalidInputError: The version does not say what a table is.
+    """
+    text = first.actions.metadata
+    if not text or not first.actions.protocol:
+        absent = "protocol" if text else "metadata"
+        raise InvalidInputError(f"{first.file} of {source.name} begins a table without {absent}")
+    metadata, schema = metadata_of(text, first.file)
+    columns = columns_of(schema, metadata.configuration, {}, 0)
+    if not columns.fields:
+        raise UnsupportedError(f"{_NO_COLUMNS} when it has")
+    parts = _partitioning(columns, metadata)
+    spec = tuple(
+        PartitionField(each.name, "identity", each.id, field_id=FIRST_PARTITION_FIELD_ID + place)
+        for place, each in enumerate(parts)
+    )
+    millis = _millis(first)
+    return ImportedBirth(
+        schema=SchemaRecord(
+            fields=tuple(map(field_to_wire, columns.fields)),
+            highest_field_id=highest_field_id(columns.fields),
+            options=_options(metadata),
+            comment=metadata.description,
+        ),
+        born=DeltaBirth(source=source.name, table_id=metadata.id),
+        millis=min(millis, metadata.created_time or millis),
+        field_id_policy="paimon",
+        partition_spec=spec or UNSET,
+    )
+
+
+def _options(metadata: Metadata) -> dict[str, str]:
+    found = {key: each for key, each in metadata.configuration.items() if key != FORMATS_OPTION}
+    return {**found, FORMATS_OPTION: "delta"}
+
+
+def _partitioning(columns: Columns, metadata: Metadata) -> tuple[DataField, ...]:
+    by_name = {each.name: each for each in columns.fields}
+    try:
+        return tuple(by_name[each] for each in metadata.partition_columns)
+    except KeyError as error:
+        raise InvalidInputError(f"the source partitions by {error}, which is no column") from error
+
+
+def _millis(version: Version) -> int:
+    said = map(version.commit.info.get, ("inCommitTimestamp", "timestamp"))
+    return next((each for each in said if type(each) is int), version.written_millis)
+
+
+def _operation(actions: Actions) -> str | UnsetType:
+    said = actions.info.get("operation")
+    return said if isinstance(said, str) and said else UNSET
+
+
+def author_of(info: Mapping[str, Any]) -> str:
+    """Return who made a version, as far as its commit says.
+
+    Example:
+        >>> author_of({"operation": "WRITE", "userName": "ann"})
+        'ann'
+    """
+    return next((str(info[key]) for key in _AUTHORS if info.get(key)), "")
+
+
+@define
+class Planner:
+    """Plans what is to come, on the table as everything planned so far leaves it.
+
+    Attributes:
+        trial: The table.
+        source: Whose it is.
+        live: Reads the files that are live where it begins.
+    """
+
+    trial: Trial
+    source: Source
+    live: Live
+    _files: dict[str, FileChange] | None = None
+    _said: tuple[str, Columns, Metadata] | None = None
+    _schemas: list[int] = field(factory=list)
+
+    @property
+    def schemas(self) -> tuple[int, ...]:
+        """The ids of the schemas that came."""
+        return tuple(dict.fromkeys(self._schemas))
+
+    def planned(self, versions: Iterable[Version]) -> Iterator[Planned]:
+        """Yield a transaction a version.
+
+        Raises:
+            UnsupportedError: The ledger cannot hold what one says; the message names it.
+            InvalidInputError: A version is damaged.
+        """
+        for each in versions:
+            try:
+                yield self._planned(each)
+            except UnsupportedError as error:
+                raise UnsupportedError(self._told(each, error)) from error
+            except TooLargeError as error:
+                raise TooLargeError(self._told(each, error)) from error
+            except InvalidInputError as error:
+                raise InvalidInputError(self._told(each, error)) from error
+
+    def _told(self, version: Version, error: LedgerError) -> str:
+        return f"version {version.number} of {self.source.name}: {error.message}"
+
+    def _planned(self, version: Version) -> Planned:
+        actions, before = version.actions, self.trial.state
+        refuse_unreadable(actions.protocol)
+        columns, metadata = self._columns(actions.metadata)
+        events: list[TableEvent] = []
+        if actions.metadata:
+            events += self._table_events(before, columns, metadata)
+        schema_id = before.schema.id + any(not _is_layout(each) for each in events)
+        events += self._snapshot(version, columns, metadata, events, schema_id)
+        events.append(self._followed(version, columns))
+        info, said = version.commit.info, version.commit.commit_info
+        if schema_id != before.schema.id:
+            self._schemas.append(schema_id)
+        planned = self.trial.take(events, _millis(version), author_of(info), version.file)
+        return evolve(
+            planned,
+            message=str(info.get("userMetadata") or ""),
+            properties={COMMIT_INFO: said} if said else {},
+        )
+
+    def _columns(self, text: str) -> tuple[Columns, Metadata]:
+        """Return the columns and the metadata of a version, whichever said them last."""
+        state = self.trial.state
+        origin = state.imported_from(DeltaOrigin)
+        text = text or origin.metadata
+        if self._said is None or self._said[0] != text:
+            metadata, schema = metadata_of(text, self.source.name)
+            known = origin.columns
+            highest = state.schema.highest_field_id if known else 0
+            columns = columns_of(schema, metadata.configuration, known, highest)
+            if not columns.fields:
+                raise UnsupportedError(f"{_NO_COLUMNS} from a version on that has")
+            self._said = text, columns, metadata
+        return self._said[1], self._said[2]
+
+    def _table_events(
+        self, before: TableState, columns: Columns, metadata: Metadata
+    ) -> Iterator[TableEvent]:
+        had, has = before.schema.options, _options(metadata)
+        if PERSONAL_OPTION in has:
+            marks = followed_marks(before.schema, has[PERSONAL_OPTION], columns.fields)
+            has[PERSONAL_OPTION] = marks
+        yield from (RemoveOption(each) for each in sorted(had.keys() - has.keys()))
+        yield from (
+            SetOption(key, value) for key, value in sorted(has.items()) if had.get(key) != value
+        )
+        if before.schema.comment != metadata.description:
+            yield UpdateComment(metadata.description)
+        yield from derived(before.schema, columns.fields, ())
+        yield from self._layout(before, _partitioning(columns, metadata))
+
+    def _layout(
+        self, before: TableState, parts: tuple[DataField, ...]
+    ) -> Iterator[PartitionSpecUpdated]:
+        wanted = [each.id for each in parts]
+        if [each.source_id for each in before.spec.fields] == wanted:
+            return
+        for spec in before.specs:
+            if [each.source_id for each in spec.fields] == wanted:
+                fields = tuple(
+                    PartitionField(each.name, "identity", each.source_id, field_id=each.field_id)
+                    for each in spec.fields
+                )
+                yield PartitionSpecUpdated((), spec_id=spec.spec_id, fields=fields)
+                return
+        first = max(before.last_partition_id, FIRST_PARTITION_FIELD_ID - 1) + 1
+        yield PartitionSpecUpdated(
+            (),
+            spec_id=1 + max(each.spec_id for each in before.specs),
+            fields=tuple(
+                PartitionField(each.name, "identity", each.id, field_id=first + place)
+                for place, each in enumerate(parts)
+            ),
+        )
+
+    def _snapshot(
+        self,
+        version: Version,
+        columns: Columns,
+        metadata: Metadata,
+        events: Iterable[TableEvent],
+        schema_id: int,
+    ) -> Iterator[SnapshotCommitted]:
+        actions, state = version.actions, self.trial.state
+        if not actions.added and not (actions.removed or version.is_whole):
+            return
+        moved = (each.spec_id for each in events if isinstance(each, PartitionSpecUpdated))
+        listing = Listing(
+            columns,
+            _partitioning(columns, metadata),
+            schema_id,
+            next(moved, state.default_spec_id),
+            self.source.absolute,
+            self._rows,
+            carries_ids=is_mapped(metadata.configuration) and columns.has_own_ids,
+        )
+        files = self._changes(version, listing)
+        if not files:
+            return
+        sums = FileSums.of(files)
+        user, number = _key(version.commit)
+        yield SnapshotCommitted(
+            snapshot_id=state.last_snapshot_id + 1,
+            schema_id=schema_id,
+            commit_user=user,
+            commit_identifier=number,
+            total_record_count=state.totals.record_count + sums.record_count,
+            delta_record_count=sums.record_count,
+            delta_file_count=sums.file_count,
+            delta_file_size_in_bytes=sums.file_size_in_bytes,
+            last_file_creation_time=(
+                UNSET if sums.last_file_creation_time is None else sums.last_file_creation_time
+            ),
+            named_schema_ids=tuple(
+                sorted({e.schema_id for e in files if e.kind == "ADD" and not e.field_ids})
+            ),
+            files=msgspec.Raw(readable_files(files)),
+            commit_kind=_kind(version, files),
+        )
+
+    def _changes(self, version: Version, listing: Listing) -> tuple[FileChange, ...]:
+        """Return what comes and goes, and go on to the files that are live then."""
+        if self._files is None:
+            self._files = {each.path: each for each in self.live()}
+        live, actions = self._files, version.actions
+        gone: list[FileChange] = []
+        if version.is_whole:
+            there = {listing.path(each) for each in actions.added}
+            gone = [live.pop(path) for path in list(live) if path not in there]
+        else:
+            # What goes and comes at once has other statistics; its rows stay.
+            for each in actions.removed:
+                file = None if each in actions.added else live.pop(listing.path(each), None)
+                if file is not None:
+                    gone.append(file)
+        come = []
+        for added in actions.added.values():
+            file = listing.change(added)
+            if file.path not in live:
+                come.append(file)
+            live.setdefault(file.path, file)
+        return (*(replace(each, kind="DELETE") for each in gone), *come)
+
+    def _rows(self, path: str) -> int:
+        """Return how many rows a file has, by its footer."""
+        import pyarrow as pa
+
+        try:
+            return int(read_metadata(self.source.read(path), path).num_rows)
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidInputError(f"{path} is no Parquet file: {error}") from error
+
+    def _followed(self, version: Version, columns: Columns) -> DeltaFollowed:
+        actions, known = version.actions, self.trial.state.imported_from(DeltaOrigin).columns
+        new = {path: each for path, each in columns.new.items() if path not in known}
+        return DeltaFollowed(
+            delta_version=version.number,
+            timestamp_millis=_millis(version),
+            sha256=version.sha256 or UNSET,
+            protocol=actions.protocol or UNSET,
+            metadata=actions.metadata or UNSET,
+            columns=new or UNSET,
+            txns=actions.txns or UNSET,
+            operation=_operation(version.commit),
+        )
+
+
+def _is_layout(event: TableEvent) -> bool:
+    return isinstance(event, PartitionSpecUpdated)
+
+
+def _key(commit: Actions) -> tuple[str, int]:
+    """Return the writer and the number that a commit file gives a version.
+
+    A checkpoint gives none: it repeats the newest number of every writer, and those came before.
+    """
+    if len(commit.txns) == 1:
+        return next(iter(commit.txns.items()))
+    engine = commit.info.get("engineInfo")
+    return str(engine or "delta"), BATCH_COMMIT_IDENTIFIER
+
+
+def _kind(version: Version, files: Iterable[FileChange]) -> CommitKind:
+    actions = version.actions
+    changes = {each.data_change for each in actions.added.values()}
+    changes |= {each.data_change for each in actions.removed.values()}
+    # No action of a checkpoint changes data, whatever the commits before it did.
+    if not version.is_whole and actions.removed and changes == {False}:
+        return "COMPACT"
+    return "OVERWRITE" if any(each.kind == "DELETE" for each in files) else "APPEND"
+
+
+def refuse_unreadable(text: str) -> None:
+    """Check that a protocol asks nothing of readers that is not understood.
+
+    Raises:
+        UnsupportedError: It does; the message names the feature.
+        InvalidInputError: It is none.
+    """
+    if not text:
+        return
+    try:
+        found = msgspec.json.decode(text, type=Protocol)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InvalidInputError(f"the source has a protocol that is none: {error}") from error
+    unknown = sorted(set(found.reader_features or ()) - READABLE)
+    if unknown or found.min_reader_version > _LAST_READER:
+        what = ", ".join(unknown) or f"reader version {found.min_reader_version}"
+        raise UnsupportedError(f"its readers have to know {what}, which an import does not")
+    for each in found.writer_features or ():
+        if each.startswith(_COORDINATED):
+            # Newer versions may stand with the coordinator alone.
+            raise UnsupportedError(
+                f"it has {each}: its newest commits are with a coordinator, which an import does "
+                "not ask; take the feature off at the source first"
+            )
+
+
+def read(place: str, table: Table | None, now_millis: int, access: FileAccess) -> Incoming:
+    """Return what is new; see `projections.importing.importing.Read`."""
+    source = Source(place, access)
+    known = -1
+    if table is not None:
+        known = _known(table, source)
+    versions = list(source.versions(known))
+    birth = None if table is not None else birth_of(versions[0], source)
+    start = table.state if table is not None else birth.state() if birth is not None else None
+    if start is None:
+        raise AssertionError("a table is there, or is born")
+    planner = Planner(
+        Trial(start, now_millis),
+        source,
+        lambda: () if table is None or table.state.snapshot is None else table.at().files,
+    )
+    came = tuple(planner.planned(versions))
+    return Incoming(source.name, source.file(source.newest), birth, came, schemas=planner.schemas)
+
+
+def _known(table: Table, source: Source) -> int:
+    """Return the version up to which a table has followed a source.
+
+    Raises:
+        AlreadyExistsError: It follows another one, or the source is not the one that it was.
+    """
+    delta = table.state.origin
+    if not isinstance(delta, DeltaOrigin):
+        raise AlreadyExistsError(
+            f"table {table.identifier} follows {delta.source}, which is no Delta table; "
+            "import under another name"
+        )
+    if delta.delta_version > source.newest:
+        raise _other(table, delta, source, f"ends at version {source.newest}")
+    digest = source.digest(delta.delta_version) if delta.delta_version >= 0 else None
+    if delta.sha256 and digest is not None and digest != delta.sha256:
+        raise _other(table, delta, source, f"has another version {delta.delta_version}")
+    return delta.delta_version
+
+
+def _other(table: Table, delta: DeltaOrigin, source: Source, said: str) -> AlreadyExistsError:
+    return AlreadyExistsError(
+        f"table {table.identifier} has followed {delta.source} up to its version "
+        f"{delta.delta_version}, and {source.name} {said}: it is another table, or was dropped and "
+        "made anew; import it under another name"
+    )
+
+
+def tables(place: str, access: FileAccess) -> list[FoundTable]:
+    """Return the tables of a folder."""
+    root = plain(place_of_source(place))
+    return tables_below(SourceFiles(access.below(root)), root, has_folder(FOLDER))
+
+
+DELTA = Importing(read, tables)

@@ -1,0 +1,274 @@
+"""Reading of Delta logs: commit files and checkpoints of every kind.
+
+Source: the Delta transaction protocol, "Actions" and "Checkpoints".
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from ledger.model.errors import InvalidInputError, TooLargeError
+from ledger.model.parquet_limits import opened, python_values
+from ledger.model.types import INT_MAX, LONG_MAX
+
+
+class Added(msgspec.Struct, frozen=True, rename="camel"):
+    """A file that is in the table; `modification_time` in Unix milliseconds."""
+
+    path: str
+    partition_values: dict[str, str | None] = {}
+    size: int = 0
+    modification_time: int = 0
+    data_change: bool = True
+    stats: str | None = None
+    deletion_vector: Any = None
+
+
+class Removed(msgspec.Struct, frozen=True, rename="camel"):
+    """A file that is no longer in the table."""
+
+    path: str
+    data_change: bool = True
+
+
+_ProtocolVersion = Annotated[int, Meta(ge=0, le=INT_MAX)]
+
+
+class Protocol(msgspec.Struct, frozen=True, rename="camel"):
+    """What readers and writers have to know."""
+
+    min_reader_version: _ProtocolVersion
+    min_writer_version: _ProtocolVersion
+    reader_features: tuple[str, ...] | None = None
+    writer_features: tuple[str, ...] | None = None
+
+
+class _Format(msgspec.Struct, frozen=True):
+    provider: str = ""
+    options: dict[str, str] = {}
+
+
+class Metadata(msgspec.Struct, frozen=True, rename="camel"):
+    """What the table is; whoever projects it hands on all of this."""
+
+    id: str
+    schema_string: str
+    partition_columns: tuple[str, ...] = ()
+    configuration: dict[str, str] = {}
+    created_time: Annotated[int, Meta(ge=-LONG_MAX - 1, le=LONG_MAX)] | None = None
+    description: str | None = None
+    name: str | None = None
+    format: _Format | None = None
+
+
+class _Txn(msgspec.Struct, frozen=True, rename="camel"):
+    app_id: str
+    version: int
+
+
+class _Sidecar(msgspec.Struct, frozen=True, rename="camel"):
+    path: str
+
+
+class _Line(msgspec.Struct, rename="camel"):
+    add: Added | None = None
+    remove: Removed | None = None
+    txn: _Txn | None = None
+    protocol: msgspec.Raw = msgspec.Raw()
+    meta_data: msgspec.Raw = msgspec.Raw()
+    commit_info: msgspec.Raw = msgspec.Raw()
+    sidecar: _Sidecar | None = None
+
+
+_NO_ACTION = (AttributeError, TypeError, ValueError, RecursionError)
+"""Errors of cells of other types than an action has."""
+
+_LINE = msgspec.json.Decoder(_Line)
+_ENCODER = msgspec.json.Encoder()
+
+
+class Actions:
+    """What one commit does, or one checkpoint adds up to.
+
+    Attributes:
+        added: Files by the path that the log has.
+        removed: The same of files that go.
+        txns: The version of each writer with keys of its own.
+        protocol: As JSON; empty where it is not said.
+        metadata: The same.
+        commit_info: Who and why, as JSON; empty where it is not said.
+        info: The same, decoded; empty, too, where it is no object.
+        sidecars: Files that hold more of a checkpoint.
+    """
+
+    def __init__(self) -> None:
+        self.added: dict[str, Added] = {}
+        self.removed: dict[str, Removed] = {}
+        self.txns: dict[str, int] = {}
+        self.protocol = ""
+        self.metadata = ""
+        self.commit_info = ""
+        self.info: dict[str, Any] = {}
+        self.sidecars: list[str] = []
+
+    def take(self, line: _Line) -> None:
+        """Take in one action."""
+        if line.add is not None:
+            self.added[line.add.path] = line.add
+        elif line.remove is not None:
+            self.removed[line.remove.path] = line.remove
+        elif line.txn is not None:
+            self.txns[line.txn.app_id] = line.txn.version
+        elif line.sidecar is not None:
+            self.sidecars.append(line.sidecar.path)
+        elif bytes(line.protocol):
+            self.protocol = bytes(line.protocol).decode()
+        elif bytes(line.meta_data):
+            self.metadata = bytes(line.meta_data).decode()
+        elif bytes(line.commit_info):
+            said = msgspec.json.decode(line.commit_info)
+            self.commit_info = bytes(line.commit_info).decode()
+            self.info = said if isinstance(said, dict) else {}
+
+
+def read_lines(body: bytes, name: str, into: Actions | None = None) -> Actions:
+    """Return what the lines of a file say.
+
+    Args:
+        body: A commit, or a checkpoint in JSON.
+        name: What messages call the file.
+        into: What was read before.
+
+    Raises:
+        InvalidInputError: It is half a file, or another one.
+    """
+    found = into or Actions()
+    try:
+        for each in body.splitlines():
+            if each.strip():
+                found.take(_LINE.decode(each))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInputError(f"{name} is no file of a Delta log: {error}") from error
+    return found
+
+
+def read_parquet(body: bytes, name: str, into: Actions | None = None) -> Actions:
+    """Return what the rows of a checkpoint, of a part of one or of a sidecar say.
+
+    Rows become actions a batch at a time, so that memory does not depend on what is repeated.
+
+    Raises:
+        InvalidInputError: As of `read_lines`; or a file is listed twice.
+        TooLargeError: It declares or unpacks to more than a file of its size may.
+    """
+    import pyarrow as pa
+
+    found = into or Actions()
+    try:
+        rows = _Rows(found, name, len(body))
+        for batch in opened(body, name, _COLUMNS).batches():
+            rows.take(batch)
+    except InvalidInputError:
+        raise
+    except (pa.ArrowException, OSError, msgspec.DecodeError, *_NO_ACTION) as error:
+        raise InvalidInputError(f"{name} is no checkpoint of a Delta log: {error}") from error
+    return found
+
+
+_COLUMNS: Final = (
+    "protocol",
+    "metaData",
+    "txn",
+    *(f"add.{each}" for each in ("path", "partitionValues", "size", "modificationTime")),
+    *(f"add.{each}" for each in ("dataChange", "stats", "stats_parsed", "deletionVector")),
+    *("remove.path", "remove.dataChange", "sidecar"),
+)
+
+_MOST_EMPTY_ROWS: Final = 100_000
+"""Rows of actions that are not read here, such as the metadata of domains: there are few."""
+
+_TEXT_FLOOR: Final = 512 << 20
+_TEXT_PER_BYTE: Final = 2_048
+"""Bytes of all statistics together, where each file that has the same ones counts: they are parsed
+file by file."""
+
+
+class _Rows:
+    """Takes in the rows of one file.
+
+    Args:
+        found: What was read before.
+        name: The file's name, for errors.
+        size: Its bytes.
+    """
+
+    def __init__(self, found: Actions, name: str, size: int) -> None:
+        self._found = found
+        self._name = name
+        self._empty = 0
+        self._text = 0
+        self._most_text = _TEXT_FLOOR + _TEXT_PER_BYTE * size
+
+    def take(self, batch: Any) -> None:
+        """Take in some rows.
+
+        Raises:
+            InvalidInputError: A file is listed twice, or a row is no action.
+            TooLargeError: There are more empty rows, or more bytes of statistics, than allowed.
+        """
+        taken = 0
+        for kind, column in zip(batch.schema.names, batch.columns, strict=True):
+            taken += len(column) - column.null_count
+            if column.null_count < len(column):
+                self._take_kind(kind, column)
+        self._empty += max(batch.num_rows - taken, 0)
+        if self._empty > _MOST_EMPTY_ROWS:
+            raise self._too_large("rows without an action", self._empty, _MOST_EMPTY_ROWS)
+
+    def _take_kind(self, kind: str, column: Any) -> None:
+        for value in python_values(column.drop_null()):
+            if kind == "add":
+                self._add(_action(value))
+            else:
+                self._found.take(_LINE.decode(_ENCODER.encode({kind: _action(value)})))
+
+    def _add(self, action: dict[str, Any]) -> None:
+        added = msgspec.convert(action, Added)
+        known = self._found.added
+        if added.path in known and added.deletion_vector == known[added.path].deletion_vector:
+            raise InvalidInputError(
+                f"{self._name} lists file {added.path} twice, and is no checkpoint of a Delta log: "
+                "have its owner write it again"
+            )
+        self._text += len(added.stats or "") + len(added.path)
+        if self._text > self._most_text:
+            raise self._too_large("bytes of paths and statistics", self._text, self._most_text)
+        known[added.path] = added
+
+    def _too_large(self, what: str, found: int, most: int) -> TooLargeError:
+        return TooLargeError(
+            f"{self._name} has {found} {what}, and the limit for a file of its size is {most}: "
+            "have its owner write a checkpoint again"
+        )
+
+
+def _action(action: dict[str, Any]) -> dict[str, Any]:
+    if "format" in action:
+        options = action["format"].get("options") or {}
+        action["format"] = {**action["format"], "options": options}
+    parsed = action.pop("stats_parsed", None)
+    if parsed is not None and "stats" not in action:
+        action["stats"] = json.dumps(parsed, default=_text)
+    return action
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return float(value) if isinstance(value, Decimal) else None

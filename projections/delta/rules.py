@@ -1,0 +1,531 @@
+"""DeltaRules: validation of tables and files for Delta.
+
+Source: the Delta transaction protocol; what readers made of it where it leaves that open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import attrs
+from attrs import frozen
+from msgspec import UnsetType
+
+from ledger.decide.format_rules import (
+    Arrival,
+    Batch,
+    Birth,
+    FileForm,
+    History,
+    Refusal,
+    emptiness_problems,
+    lost_source_problems,
+    refused_retyping,
+    unless_stood,
+)
+from ledger.model.errors import UnsupportedError
+from ledger.model.file_change import FileChange
+from ledger.model.iceberg_layout import PartitionSpec, SomeSpecs, spec_by_id
+from ledger.model.messages import excerpt
+from ledger.model.schema import Schema
+from ledger.model.single_values import has_room
+from ledger.model.type_text import bare_text
+from ledger.model.types import (
+    ArrayType,
+    BinaryType,
+    CharType,
+    DataField,
+    DataType,
+    LocalZonedTimestampType,
+    MapType,
+    RowType,
+    TimestampType,
+    TypePlace,
+    VarBinaryType,
+    VarCharType,
+    type_places,
+)
+from ledger.state.table import TableState
+from projections.delta.columns import CalledInFiles, HeldNames, clashes
+from projections.delta.table_metadata import is_reserved, partition_columns
+from projections.delta.types import primitive, type_changes
+from projections.delta.values import partition_text
+
+_TEXTS = ("CHAR", "VARCHAR")
+
+
+@attrs.define
+class FileRules:
+    """The files that a Delta table can have.
+
+    Attributes:
+        schema: The table's.
+        specs: Its partition specs.
+        spec: The one in force.
+    """
+
+    schema: Schema
+    specs: SomeSpecs
+    spec: PartitionSpec
+    _sound: set[tuple[object, ...]] = attrs.Factory(set)
+
+    def problems(self, files: Iterable[FileChange]) -> Iterator[Refusal]:
+        """Yield what Delta cannot say of the files that come; what goes is no problem."""
+        columns = partition_columns(self.schema, self.spec)
+        come = [each for each in files if each.kind == "ADD"]
+        if come:
+            yield from key_problems(self.schema, come[0].path)
+        for each in come:
+            yield from _kind(each)
+            yield from self._partition(each, columns)
+
+    def _partition(self, file: FileChange, columns: Sequence[DataField]) -> Iterator[Refusal]:
+        # Many files have one partition; without their types, 1 and True would be one key.
+        key = file.spec_id, file.partition, *map(type, file.partition)
+        if not columns or key in self._sound:
+            return
+        spec = spec_by_id(self.specs, file.spec_id)
+        places = {
+            each.source_id: place
+            for place, each in enumerate(spec.fields)
+            if each.transform == "identity"
+        }
+        for column in columns:
+            if column.id not in places:
+                rule = f"its spec {file.spec_id} has no identity({column.name}), which partitions"
+                yield _refusal(file, f"{rule} the table", "write it under a spec that has")
+                return
+            value = file.partition[places[column.id]]
+            if value == "" and column.type.root in _TEXTS:
+                rule = f"an empty text in partition column {column.name} is NULL to readers"
+                yield _refusal(file, rule, "give the file NULL, or another text")
+                return
+            # Older clients' logs have such values, and files of them that stand as they are.
+            if value is not None and not has_room(value, column.type):
+                rule = f"partition column {column.name} has no room for {excerpt(value)}"
+                yield _refusal(file, rule, f"give the file a value of {bare_text(column.type)}")
+                return
+            try:
+                partition_text(value, column.type)
+            except UnsupportedError as error:
+                what = f"partition column {column.name}: {error.message}"
+                yield _refusal(file, what, "give the file a value that is one")
+                return
+        self._sound.add(key)
+
+
+def key_problems(schema: Schema, path: str) -> Iterator[Refusal]:
+    """Yield what is wrong with a file that stands in a snapshot of a table with a primary key."""
+    if schema.primary_keys:
+        yield Refusal(
+            f"file {path}",
+            "only Paimon's merge finds the newest rows of a table with a primary key, so that "
+            "others would show older ones, too",
+            "drop the primary key before there are files",
+        )
+
+
+def engine_problems(facts: Mapping[str, Any]) -> Iterator[Refusal]:
+    """Yield what is wrong with a snapshot whose files only its engine's manifests list."""
+    if isinstance(facts.get("base_manifest_list"), str):
+        yield Refusal(
+            "the snapshot",
+            "its files stand in manifests of its engine, which Delta's readers do not know",
+            "let the engine commit its files to the ledger",
+        )
+
+
+def _kind(file: FileChange) -> Iterator[Refusal]:
+    if file.content != "data":
+        rule = f"it has no files of {excerpt(file.content)}"
+        yield _refusal(file, rule, "rewrite the data files without the rows")
+    elif not isinstance(file.sort_order_id, UnsetType) and file.sort_order_id:
+        rule = f"its log says no sort order, and this file has {file.sort_order_id}"
+        yield _refusal(file, rule, "leave sort_order_id out")
+    elif file.format.lower() != "parquet":
+        rule = f"its files are Parquet, and this one is {excerpt(file.format)}"
+        yield _refusal(file, rule, "write it again as Parquet")
+
+
+def _refusal(file: FileChange, rule: str, alternative: str) -> Refusal:
+    return Refusal(f"file {file.path}", rule, alternative)
+
+
+def arriving_problems(
+    schema: Schema, files: Collection[FileChange], state: TableState, history: History
+) -> Iterator[Refusal]:
+    """Yield the columns that live files would hold under several names once files have come.
+
+    Args:
+        schema: The table's.
+        files: What comes and goes.
+        state: The table before.
+        history: Its past.
+    """
+    come = {each.schema_id for each in files if each.kind == "ADD"}
+    if not come or not schema.id or _is_plain(schema, state, history):
+        return
+    gone = {each.path for each in files if each.kind == "DELETE"}
+    live = {each.schema_id for each in history.live(state) if each.path not in gone}
+    for place, reason in clashes(schema, _held(state, history, live | come)):
+        yield Refusal(
+            f"column {place.name}",
+            f"one name has to find a column in all files, and {reason}",
+            "write the files with the names that the older ones hold, or overwrite those",
+        )
+
+
+def past_problems(batch: Batch) -> Iterator[Refusal]:
+    """Yield the columns that files which can be read hold under several names."""
+    used = {each.schema_id for each in batch.reach.files}
+    held = _held(batch.before, batch.history, used)
+    for place, reason in clashes(batch.schema, held):
+        yield Refusal(
+            f"column {place.name}",
+            f"one name has to find a column in all files, and {reason}",
+            "overwrite the older files, and expire the snapshots that hold them",
+        )
+
+
+def returning_problems(batch: Batch) -> Iterator[Refusal]:
+    """Yield the columns that are back, and that live files hold under no one name."""
+    live = {each.schema_id for each in batch.history.live(batch.before)}
+    held = _held(batch.before, batch.history, live)
+    for place, reason in clashes(batch.schema, held):
+        if place.field is not None and place.field.id in batch.returned:
+            yield Refusal(
+                f"column {place.name}",
+                f"one name has to find a column in all files, and {reason}",
+                "overwrite the files under one name first",
+            )
+
+
+def _held(state: TableState, history: History, schema_ids: Collection[int]) -> HeldNames:
+    called = CalledInFiles.of(state)
+    return HeldNames.of(map(called.schema, history.schemas(schema_ids)))
+
+
+def _is_plain(schema: Schema, state: TableState, history: History) -> bool:
+    """Whether all files surely call columns as the schema does."""
+    called = CalledInFiles.of(state)
+    is_named = any(
+        place.field is not None
+        and called.names.get(place.field.id, place.field.name) != place.field.name
+        for place in type_places(schema.fields)
+    )
+    return not is_named and _was_never_renamed(schema, state, history)
+
+
+def _was_never_renamed(schema: Schema, state: TableState, history: History) -> bool:
+    """Whether all schemas so far called a column the same, and no two of them alike."""
+    seen: set[int] = set()
+    for _, meant in history.names(state, range(schema.id + 1)).meant():
+        if len(meant) > 1 or meant[0] in seen:
+            return False
+        seen.add(meant[0])
+    return True
+
+
+_NESTED = (ArrayType, MapType, RowType)
+_UNPARTITIONED = frozenset({"BINARY", "VARBINARY"})
+
+
+def column_problems(columns: Iterable[DataField]) -> Iterator[Refusal]:
+    """Yield what Delta cannot say of some columns: types and defaults, at every depth."""
+    for place in type_places(columns):
+        what = f"column {place.name}"
+        if not isinstance(place.type, _NESTED):
+            try:
+                primitive(place.type)
+            except UnsupportedError as error:
+                yield Refusal(what, error.message, "take another type")
+        if place.field is not None and place.field.initial_default is not None:
+            yield Refusal(
+                what,
+                "a column that older files lack reads as NULL, never as a default",
+                "add it without one and set the default afterwards, which new rows get",
+            )
+
+
+def name_problems(schema: Schema) -> Iterator[Refusal]:
+    """Yield the names of one struct that are one when told without case."""
+    seen: dict[tuple[object, ...], str] = {}
+    for place in type_places(schema.fields):
+        if place.field is None:
+            continue
+        name = place.path[-1]
+        other = seen.setdefault((*place.level, name.casefold()), name)
+        if other != name:
+            yield Refusal(
+                f"column {place.name}",
+                f"names are told without case, and {other} is one already",
+                "take another name",
+            )
+
+
+def option_problems(options: Mapping[str, str]) -> Iterator[Refusal]:
+    """Yield the options that say of the table what only its protocol can."""
+    for key in options:
+        if is_reserved(key):
+            yield Refusal(
+                f"option {key}",
+                "the projection itself says what a Delta table asks of readers and writers",
+                "leave it out",
+            )
+
+
+def spec_problems(schema: Schema, spec: PartitionSpec) -> Iterator[Refusal]:
+    """Yield the columns that cannot partition a Delta table."""
+    columns = partition_columns(schema, spec)
+    for each in columns:
+        if each.type.root in _UNPARTITIONED or each.type.depth:
+            yield Refusal(
+                f"partition field of column {each.name}",
+                f"the log writes partition values as texts, and {each.type.root} has none that "
+                "all readers take alike",
+                "partition by another column",
+            )
+    if columns and len(columns) == len(schema.fields):
+        yield Refusal(
+            f"partition spec {spec.spec_id}",
+            "a table has at least one column that does not partition it",
+            "leave one column out of the spec",
+        )
+
+
+def layout_problems(
+    before: tuple[Schema, PartitionSpec], after: tuple[Schema, PartitionSpec]
+) -> Iterator[Refusal]:
+    """Yield what becomes of the columns that partition a table with files."""
+    stood = partition_columns(*before)
+    if [each.id for each in stood] == [each.id for each in partition_columns(*after)]:
+        return
+    named = ", ".join(each.name for each in stood) or "none"
+    yield Refusal(
+        f"partition spec {after[1].spec_id}",
+        "a table keeps the columns that partition it, since each of its files has one value of "
+        f"every one; they are: {named}",
+        "leave the identity fields as they are; fields of other transforms may come and go",
+    )
+
+
+@frozen
+class Step:
+    """From one schema to a later one.
+
+    Attributes:
+        before: The earlier schema.
+        may_require: Whether a column may become required although older rows may lack it.
+    """
+
+    before: Schema
+    may_require: bool
+
+    def problems(
+        self, columns: Iterable[DataField], only: Container[int] | None = None
+    ) -> Iterator[Refusal]:
+        """Yield what Delta forbids of what some columns of the later schema became.
+
+        Args:
+            columns: Those.
+            only: The ids of what to look at in them; None for all.
+        """
+        before = {each.field.id: each for each in type_places(self.before.fields) if each.field}
+        for place in type_places(columns):
+            if place.field is None or (only is not None and place.field.id not in only):
+                continue
+            old = before.get(place.field.id)
+            if old is None:
+                # What is inside a new struct is as new as the struct.
+                if place.level[0] is None or place.level[0] in before:
+                    yield from self._added(place, place.field.id)
+                continue
+            if old.type.nullable and not place.type.nullable and not self.may_require:
+                yield Refusal(
+                    f"column {place.name}",
+                    "older files may hold NULL in it, so it cannot become NOT NULL",
+                    "keep it nullable, or allow incompatible changes if there is none",
+                )
+            yield from _type_problems(f"column {place.name}", old.type, place.type)
+
+    def _added(self, place: TypePlace, field_id: int) -> Iterator[Refusal]:
+        # What is back is NOT NULL only if no row was written without it.
+        is_back = field_id <= self.before.highest_field_id
+        if not place.type.nullable and not self.may_require and not is_back:
+            yield Refusal(
+                f"column {place.name}",
+                "older files have no value for a new NOT NULL column",
+                "add it as nullable, or allow incompatible changes if there are no such rows",
+            )
+
+
+def _type_problems(what: str, before: DataType, after: DataType) -> Iterator[Refusal]:
+    try:
+        changes = list(type_changes(before, after))
+    except UnsupportedError:
+        # A type that Delta does not have is told as such.
+        return
+    for change in changes:
+        if not change.is_widening or "key" in change.path:
+            rule = "readers take what older files hold as the new type, and only as a wider one"
+            yield refused_retyping(what, change.before, change.after, rule)
+    if not changes and _narrows(before, after):
+        rule = "readers cast nothing, so that older values would not be of the new type"
+        yield refused_retyping(what, before, after, rule)
+
+
+def _narrows(  # noqa: PLR0911 - one case a kind
+    before: DataType, after: DataType
+) -> bool:
+    """Whether a type that is the same to Delta has not all values of another."""
+    match before, after:
+        case ArrayType(element=old), ArrayType(element=new):
+            return _narrows(old, new) or (old.nullable and not new.nullable)
+        case MapType(), MapType():
+            old, new = before.value, after.value
+            return _narrows(old, new) or (old.nullable and not new.nullable)
+        case ((CharType() | VarCharType()), CharType()):
+            # Padding: stored values would lack it.
+            return not isinstance(before, CharType) or before.length != after.length
+        case ((BinaryType() | VarBinaryType()), BinaryType()):
+            return not isinstance(before, BinaryType) or before.length != after.length
+        case (
+            (CharType(length=old_size) | VarCharType(length=old_size)),
+            VarCharType(length=new_size),
+        ) | (
+            (BinaryType(length=old_size) | VarBinaryType(length=old_size)),
+            VarBinaryType(length=new_size),
+        ):
+            return new_size < old_size
+        case (
+            (TimestampType() | LocalZonedTimestampType()),
+            (TimestampType() | LocalZonedTimestampType()),
+        ):
+            return after.precision < before.precision
+        case _:
+            return False
+
+
+def widened(before: Schema, after: Schema) -> bool:
+    """Return whether a column has a wider type than it had."""
+    old = {each.field.id: each.type for each in type_places(before.fields) if each.field}
+    return any(
+        place.field.id in old and any(type_changes(old[place.field.id], place.type))
+        for place in type_places(after.fields)
+        if place.field
+    )
+
+
+class DeltaRules:
+    """Delta's answers; see `FormatRules`."""
+
+    name = "delta"
+    title = "Delta"
+    number = 1
+    binds_names = False
+    file_forms: Mapping[str, FileForm] = MappingProxyType({})
+
+    def version(self, options: Mapping[str, str]) -> int:
+        """Return one and the same: the protocol is as low as the table allows."""
+        del options
+        return 1
+
+    def birth_problems(self, birth: Birth) -> Iterator[Refusal]:
+        """Yield what it cannot express of a new table."""
+        schema = birth.schema
+        yield from emptiness_problems(schema)
+        yield from column_problems(schema.fields)
+        yield from name_problems(schema)
+        yield from option_problems(schema.options)
+        yield from spec_problems(schema, birth.layout.spec)
+
+    def problems(self, batch: Batch) -> Iterator[Refusal]:
+        """Yield what it cannot express of what a batch makes of a table."""
+        is_new = batch.is_new(self)
+        stood = {} if is_new else batch.before.schema.options
+        options = batch.schema.options
+        yield from option_problems({k: v for k, v in options.items() if k not in stood})
+        if batch.is_same_shape and not is_new:
+            return
+        columns = batch.schema.fields if is_new else batch.changed_columns
+        yield from column_problems(columns)
+        if is_new:
+            yield from origin_problems(batch.before)
+            yield from _past_problems(batch)
+        for each in batch.steps(self):
+            step = Step(each.before, may_require=batch.may_require)
+            yield from step.problems(each.columns, each.only)
+        if is_new:
+            yield from past_problems(batch)
+        elif batch.returned:
+            yield from returning_problems(batch)
+        yield from _whole_problems(batch, is_new=is_new)
+
+    def last_problems(self, batch: Batch) -> Iterator[Refusal]:
+        """Yield the fields of the layout in force that lose their column by the batch."""
+        if not batch.is_same_shape or batch.is_new(self):
+            yield from lost_source_problems(batch)
+
+    def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
+        """Yield what it cannot say of a snapshot's files."""
+        state = arrival.state
+        yield from engine_problems(arrival.facts)
+        yield from FileRules(state.schema, state.specs, state.spec).problems(arrival.files)
+
+    def name_problems(
+        self, schema: Schema, come: Collection[FileChange], state: TableState, history: History
+    ) -> Iterator[Refusal]:
+        """Yield the columns that live files would hold under several names."""
+        return arriving_problems(schema, come, state, history)
+
+    def tag_problems(self, name: str, others: Collection[str]) -> Iterator[Refusal]:
+        """Yield nothing: Delta has no tags, and keeps the versions that are tagged here."""
+        del name, others
+        return iter(())
+
+
+RULES = DeltaRules()
+
+
+def origin_problems(state: TableState) -> Iterator[Refusal]:
+    """Yield that it has no files of a table that was born where commits are others."""
+    origin = state.origin
+    if origin.manifest_folder:
+        yield Refusal(
+            "the table",
+            f"it was born in {origin.format_name.title()}, and what its engines committed there is "
+            "no version of Delta's log",
+            f"read it by {origin.format_name}",
+        )
+
+
+def _whole_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
+    schema, before = batch.schema, batch.before
+    whole = _whole(schema, batch.layout.spec)
+    if is_new:
+        yield from emptiness_problems(schema)
+        yield from whole
+        return
+    yield from unless_stood(whole, _whole(before.schema, before.spec))
+    if before.snapshot is not None:
+        now = (schema, batch.layout.spec)
+        yield from layout_problems((before.schema, before.spec), now)
+
+
+def _whole(schema: Schema, spec: PartitionSpec) -> Iterator[Refusal]:
+    yield from name_problems(schema)
+    yield from spec_problems(schema, spec)
+
+
+def _past_problems(batch: Batch) -> Iterator[Refusal]:
+    """Yield what Delta cannot say of what can still be read, but for how it came to be."""
+    if batch.reach.spec_ids:
+        # Nobody adds a primary key later, so that all files stand under it.
+        yield from key_problems(batch.before.schema, "of an older snapshot")
+    rules = FileRules(batch.schema, batch.layout.specs, batch.layout.spec)
+    yield from rules.problems(batch.reach.files)
+    for each in batch.readable:
+        yield from column_problems(each.fields)
+        yield from name_problems(each)

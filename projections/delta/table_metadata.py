@@ -1,0 +1,371 @@
+"""Protocol and metadata actions of a table, version by version.
+
+The protocol is as low as the table allows. In-commit timestamps are always there, since files that
+were projected later say nothing of when a version came to be; only writers have to know them.
+
+A schema that Delta cannot say leaves the metadata as it was; it is a problem only where a snapshot
+of it can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from attrs import Factory, define, frozen
+
+from ledger.model.errors import UnsupportedError
+from ledger.model.iceberg_layout import PartitionSpec
+from ledger.model.schema import Schema
+from ledger.model.types import DataField
+from ledger.state.delta_origin import DeltaOrigin
+from ledger.state.table import TableState
+from projections.delta.columns import (
+    HeldNames,
+    clashes,
+    fields_of,
+    nested_ids_of,
+    physical_names,
+    renames_or_drops,
+)
+from projections.delta.position import DeltaPosition
+from projections.delta.types import INVARIANTS, Naming, needs, struct_json, type_changes
+
+IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
+COLUMN_MAPPING = "columnMapping"
+TYPE_WIDENING = "typeWidening"
+
+_FOR_WRITERS_ALONE = frozenset({IN_COMMIT_TIMESTAMP, INVARIANTS})
+FENCE = "lakeledger"
+"""A feature of writers that no engine has: the files are the ledger's to write. Who knows table
+features refuses to commit, and reads all the same."""
+
+_OF_OLD_WRITERS: Mapping[str, int] = {
+    "appendOnly": 2,
+    "invariants": 2,
+    "checkConstraints": 3,
+    "changeDataFeed": 4,
+    "generatedColumns": 4,
+    "columnMapping": 5,
+    "identityColumns": 6,
+}
+"""Since which writer version a feature needs no name."""
+
+_FIRST_READER, _MAPPING_READER, _FEATURE_READER = 1, 2, 3
+_FEATURE_WRITER = 7
+_OWN_PREFIX = "delta."
+_HARMLESS = (
+    "delta.autoOptimize",
+    "delta.checkpointInterval",
+    "delta.dataSkippingNumIndexedCols",
+    "delta.dataSkippingStatsColumns",
+    "delta.deletedFileRetentionDuration",
+    "delta.logRetentionDuration",
+    "delta.parquet.",
+    "delta.randomizeFilePrefixes",
+    "delta.targetFileSize",
+    "delta.tuneFileSizesForRewrites",
+)
+"""Options that need nothing of the protocol: the beginnings of their names."""
+
+_INTERVAL = "delta.checkpointInterval"
+_DEFAULT_INTERVAL = 10
+_KEPT = "interval 36500 days"
+"""Files go when the ledger expires them; no VACUUM of an engine's takes what it still reads."""
+
+_ENCODER = msgspec.json.Encoder()
+
+
+def is_reserved(option: str) -> bool:
+    """Whether an option would say what the projection has to say of itself."""
+    return option.startswith(_OWN_PREFIX) and not option.startswith(_HARMLESS)
+
+
+def checkpoint_interval(schema: Schema) -> int:
+    """Return how many versions lie between two checkpoints, at least."""
+    text = schema.options.get(_INTERVAL, "")
+    wanted = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0  # noqa: PLR2004
+    return wanted or _DEFAULT_INTERVAL
+
+
+def partition_columns(schema: Schema, spec: PartitionSpec) -> tuple[DataField, ...]:
+    """Return the columns that partition the Delta table: those that a spec keeps as they are.
+
+    Fields of other transforms are nothing to Delta; their columns are in the files.
+    """
+    columns = {each.id: each for each in schema.fields}
+    kept = (each.source_id for each in spec.fields if each.transform == "identity")
+    return tuple(columns[each] for each in kept if each in columns)
+
+
+def protocol_json(features: Collection[str]) -> bytes:
+    """Return the lowest protocol that has some table features, and keeps other writers out.
+
+    Example:
+        >>> protocol_json({"invariants"})
+        b'{"minReaderVersion":1,"minWriterVersion":7,"writerFeatures":["invariants","lakeledger"]}'
+    """
+    reading = sorted(set(features) - _FOR_WRITERS_ALONE)
+    found: dict[str, Any] = {"minReaderVersion": _FIRST_READER, "minWriterVersion": _FEATURE_WRITER}
+    if reading:
+        # Mapping has a reader version of its own, 2, too; readers that know no mapping open it, and
+        # show renamed columns as NULL.
+        found |= {"minReaderVersion": _FEATURE_READER, "readerFeatures": reading}
+    return _ENCODER.encode({**found, "writerFeatures": sorted({*features, FENCE})})
+
+
+def fenced(protocol: str) -> bytes:
+    """Return a protocol of others for files of the ledger's: readers see what they saw.
+
+    Example:
+        >>> fenced('{"minReaderVersion":1,"minWriterVersion":1}')[:60]
+        b'{"minReaderVersion":1,"minWriterVersion":7,"writerFeatures":'
+    """
+    return with_features(protocol, {IN_COMMIT_TIMESTAMP, FENCE})
+
+
+def with_features(protocol: str, more: Collection[str]) -> bytes:
+    """Return a protocol that asks writers for more features, and readers for what it asked before.
+
+    Args:
+        protocol: It, as JSON.
+        more: Features that only writers have to know.
+    """
+    found: dict[str, Any] = msgspec.json.decode(protocol)
+    reader, writer = found["minReaderVersion"], found["minWriterVersion"]
+    reading = set(found.get("readerFeatures") or ())
+    if reader == _MAPPING_READER:
+        reader, reading = _FEATURE_READER, {*reading, COLUMN_MAPPING}
+    features = {*reading, *(found.get("writerFeatures") or ()), *more}
+    if writer < _FEATURE_WRITER:
+        old = {each for each, since in _OF_OLD_WRITERS.items() if since <= writer}
+        features |= old if reader == _FEATURE_READER else old - {COLUMN_MAPPING}
+    wanted: dict[str, Any] = {"minReaderVersion": reader, "minWriterVersion": _FEATURE_WRITER}
+    if reader == _FEATURE_READER:
+        wanted["readerFeatures"] = sorted(reading)
+    return _ENCODER.encode({**wanted, "writerFeatures": sorted(features)})
+
+
+def reader_features(protocol: str) -> frozenset[str]:
+    """Return the table features that a protocol asks readers for.
+
+    Example:
+        >>> sorted(reader_features('{"minReaderVersion":2,"minWriterVersion":5}'))
+        ['columnMapping']
+    """
+    found: dict[str, Any] = msgspec.json.decode(with_features(protocol, ()))
+    return frozenset(found.get("readerFeatures") or ())
+
+
+@frozen
+class TableMetadata:
+    """What the metadata is made of.
+
+    Attributes:
+        table_id: A UUID.
+        created_millis: When the table was created, Unix milliseconds.
+        schema: The ledger's.
+        spec: The partition spec in force.
+        naming: What its columns are called in files.
+        features: The table features in force.
+    """
+
+    table_id: str
+    created_millis: int
+    schema: Schema
+    spec: PartitionSpec
+    naming: Naming
+    features: frozenset[str]
+
+    def to_json(self) -> bytes:
+        """Return the metadata action's content.
+
+        Raises:
+            UnsupportedError: Delta cannot say the schema.
+        """
+        schema = self.schema
+        found: dict[str, Any] = {"id": self.table_id}
+        if schema.comment is not None:
+            found["description"] = schema.comment
+        fields = struct_json(schema.fields, self.naming)
+        found |= {
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": _ENCODER.encode(fields).decode(),
+            "partitionColumns": [each.name for each in partition_columns(schema, self.spec)],
+            "createdTime": self.created_millis,
+            "configuration": dict(sorted(self._configuration())),
+        }
+        return _ENCODER.encode(found)
+
+    def _configuration(self) -> Iterator[tuple[str, str]]:
+        yield "delta.deletedFileRetentionDuration", _KEPT
+        yield "delta.logRetentionDuration", _KEPT
+        for key, value in self.schema.options.items():
+            if not is_reserved(key):
+                yield key, value
+        yield "delta.enableInCommitTimestamps", "true"
+        if COLUMN_MAPPING in self.features:
+            yield "delta.columnMapping.mode", "name"
+            yield "delta.columnMapping.maxColumnId", str(self.schema.highest_field_id)
+        if TYPE_WIDENING in self.features:
+            yield "delta.enableTypeWidening", "true"
+
+
+def features_of(
+    schema: Schema, known: Collection[str], *, is_mapped: bool, changes: Mapping[int, Any]
+) -> frozenset[str]:
+    """Return the table features that a schema needs; one that was needed once stays."""
+    found = {IN_COMMIT_TIMESTAMP, *known, *needs(schema.fields)}
+    if is_mapped:
+        found.add(COLUMN_MAPPING)
+    if changes:
+        found.add(TYPE_WIDENING)
+    return frozenset(found)
+
+
+Schemas = Callable[[Iterable[int]], Mapping[int, Schema]]
+"""Finds schemas of the table by their ids."""
+
+
+@define
+class TableFold:
+    """A table's protocol and metadata.
+
+    Attributes:
+        schemas: Finds older schemas.
+        protocol: As JSON; empty before the first commit.
+        metadata: As JSON.
+        features: The table features that were ever needed.
+        said: The schema that the metadata is of.
+        changes: What types were before.
+        live: How many live files use the names of a schema, by its id.
+        problem: Why Delta cannot say the newest schema; None if it can.
+    """
+
+    schemas: Schemas
+    protocol: bytes = b""
+    metadata: bytes = b""
+    features: frozenset[str] = frozenset()
+    said: Schema | None = None
+    changes: dict[int, tuple[dict[str, str], ...]] = Factory(dict)
+    live: dict[int, int] = Factory(dict)
+    problem: UnsupportedError | None = None
+
+    @classmethod
+    def at(cls, start: DeltaPosition, before: TableState | None, schemas: Schemas) -> TableFold:
+        """Return what holds at a position.
+
+        Args:
+            start: The position.
+            before: The table there; None before its first commit.
+            schemas: Finds older schemas.
+        """
+        said = None
+        if before is not None and start.schema_id >= 0:
+            is_newest = start.schema_id == before.schema.id
+            said = before.schema if is_newest else schemas([start.schema_id])[start.schema_id]
+        return cls(
+            schemas,
+            start.protocol.encode(),
+            start.metadata.encode(),
+            frozenset(start.features),
+            said,
+            dict(start.type_changes),
+            dict(start.live),
+        )
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether columns have names of their own in files."""
+        return COLUMN_MAPPING in self.features
+
+    def says(self, schema: Schema) -> bool:
+        """Whether the metadata is of a schema."""
+        return self.said is not None and self.said.id == schema.id
+
+    def count(self, schema_id: int, files: int) -> None:
+        """Take note that files come or go, a negative number."""
+        found = self.live.get(schema_id, 0) + files
+        self.live[schema_id] = found
+        if found <= 0:
+            del self.live[schema_id]
+
+    def learn(self, state: TableState) -> Iterator[bytes]:
+        """Go on to a schema or to other live files; yield the lines that say what is new.
+
+        Args:
+            state: The table's.
+        """
+        self.problem = None
+        try:
+            protocol, metadata = self._said(state)
+        except UnsupportedError as error:
+            self.problem = error
+            return
+        if protocol != self.protocol:
+            self.protocol = protocol
+            yield b'{"protocol":%s}\n' % protocol
+        if metadata != self.metadata:
+            self.metadata = metadata
+            yield b'{"metaData":%s}\n' % metadata
+        self.said = state.schema
+
+    def _said(self, state: TableState) -> tuple[bytes, bytes]:
+        schema = state.schema
+        held = HeldNames.of(self.schemas(self.live).values())
+        for place, reason in clashes(schema, held):
+            raise UnsupportedError(
+                f"column {place.name} has no one name by which Delta finds it: {reason}; rewrite "
+                "the older files under one name"
+            )
+        physical = physical_names(schema, held)
+        changes = self._changed(schema)
+        mapped = self.is_mapped or self._leaves_names(schema, physical)
+        features = features_of(schema, self.features, is_mapped=mapped, changes=changes)
+        # Only tables that come from Delta carry ids there that Delta's readers knew.
+        is_imported = isinstance(state.origin, DeltaOrigin)
+        nested = nested_ids_of(schema, physical) if mapped and is_imported else {}
+        table_id, created_millis = _identity(state)
+        made = TableMetadata(
+            table_id,
+            created_millis,
+            schema,
+            state.spec,
+            Naming(physical if mapped else None, changes, nested),
+            features,
+        ).to_json()
+        self.features, self.changes = features, changes
+        return protocol_json(features), made
+
+    def _leaves_names(self, schema: Schema, physical: Mapping[int, str]) -> bool:
+        if any(place.path[-1] != physical[each] for place, each in fields_of(schema)):
+            return True
+        return bool(self.live) and self.said is not None and renames_or_drops(self.said, schema)
+
+    def _changed(self, schema: Schema) -> dict[int, tuple[dict[str, str], ...]]:
+        """Return what types were before, with what this step adds."""
+        there = {each: place for place, each in fields_of(schema)}
+        changes = {each: found for each, found in self.changes.items() if each in there}
+        if self.said is None or not self.live or self.said.fields == schema.fields:
+            return changes
+        for place, each in fields_of(self.said):
+            if each in there:
+                found = type_changes(place.type, there[each].type)
+                more = tuple(change.to_json() for change in found)
+                if more:
+                    changes[each] = (*changes.get(each, ()), *more)
+        return changes
+
+
+def _identity(state: TableState) -> tuple[str, int]:
+    """Return the table's id and when it was created, as Delta's readers know them."""
+    if not isinstance(state.origin, DeltaOrigin):
+        return state.table_id, state.created_at
+    found = msgspec.json.decode(state.origin.metadata, type=_Identity)
+    return found.id, state.created_at if found.created_time is None else found.created_time
+
+
+class _Identity(msgspec.Struct, rename="camel"):
+    id: str
+    created_time: int | None = None

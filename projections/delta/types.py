@@ -1,0 +1,233 @@
+"""Data types as Delta's.
+
+Source: the Delta transaction protocol, "Schema Serialization Format" and "Type Widening".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from attrs import field, frozen
+
+from ledger.model import types as t
+from ledger.model.errors import UnsupportedError
+from ledger.model.types import type_places
+
+TIMESTAMP_NTZ = "timestampNtz"
+"""The table feature without which no column is a moment without a zone."""
+
+INVARIANTS = "invariants"
+"""The table feature without which no column is NOT NULL."""
+
+_MICROSECONDS = 6
+_PLAIN = {
+    "BOOLEAN": "boolean",
+    "TINYINT": "byte",
+    "SMALLINT": "short",
+    "INT": "integer",
+    "BIGINT": "long",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "DATE": "date",
+    **dict.fromkeys(("CHAR", "VARCHAR"), "string"),
+    **dict.fromkeys(("BINARY", "VARBINARY"), "binary"),
+}
+_MOMENTS = {"TIMESTAMP": "timestamp_ntz", "TIMESTAMP_LTZ": "timestamp"}
+_WHOLE = ("byte", "short", "integer", "long")
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+"""The digits that a decimal needs before its point to hold every value of a whole number."""
+
+Changes = Mapping[int, Sequence[Mapping[str, str]]]
+"""What types were before, by field id, as `delta.typeChanges` has it."""
+
+
+def primitive(data_type: t.DataType) -> str:
+    """Return the name of a type that holds no other.
+
+    Raises:
+        UnsupportedError: Delta has no such type.
+
+    Example:
+        >>> primitive(t.DecimalType(9, 2)), primitive(t.TimestampType(3))
+        ('decimal(9,2)', 'timestamp_ntz')
+    """
+    if isinstance(data_type, t.DecimalType):
+        return f"decimal({data_type.precision},{data_type.scale})"
+    if isinstance(data_type, t.TimestampType | t.LocalZonedTimestampType):
+        if data_type.precision > _MICROSECONDS:
+            raise UnsupportedError(f"Delta counts microseconds, and no {data_type.root} finer ones")
+        return _MOMENTS[data_type.root]
+    name = _PLAIN.get(data_type.root)
+    if name is None:
+        raise UnsupportedError(f"Delta has no {data_type.root}")
+    return name
+
+
+@frozen
+class Naming:
+    """How the columns of a schema are named in files.
+
+    Attributes:
+        physical: The name in files by field id; None where no column is mapped, so that files have
+            the columns' own names.
+        changes: What types were before.
+        nested_ids: The ids of elements, keys and values to give, by the id of the column around
+            them and by their paths in it.
+    """
+
+    physical: Mapping[int, str] | None = None
+    changes: Changes = field(factory=dict)
+    nested_ids: Mapping[int, Mapping[str, int]] = field(factory=dict)
+
+    def name(self, member: t.DataField) -> str:
+        """Return what files and the log call a column."""
+        return member.name if self.physical is None else self.physical[member.id]
+
+
+def struct_json(fields: Sequence[t.DataField], naming: Naming) -> dict[str, Any]:
+    """Return columns as a Delta schema says them.
+
+    Raises:
+        UnsupportedError: Delta cannot say a type.
+
+    Example:
+        >>> struct_json([t.DataField(0, "id", t.BigIntType(nullable=False))], Naming())["fields"]
+        [{'name': 'id', 'type': 'long', 'nullable': False, 'metadata': {}}]
+    """
+    return {"type": "struct", "fields": [_field(each, naming) for each in fields]}
+
+
+def _field(member: t.DataField, naming: Naming) -> dict[str, Any]:
+    return {
+        "name": member.name,
+        "type": _type(member.type, naming),
+        "nullable": member.type.nullable,
+        "metadata": dict(_metadata(member, naming)),
+    }
+
+
+def _metadata(member: t.DataField, naming: Naming) -> Iterator[tuple[str, Any]]:
+    if member.description is not None:
+        yield "comment", member.description
+    if naming.physical is not None:
+        yield "delta.columnMapping.id", member.id
+        yield "delta.columnMapping.physicalName", naming.physical[member.id]
+    if nested := naming.nested_ids.get(member.id):
+        yield "delta.columnMapping.nested.ids", dict(nested)
+    if changes := naming.changes.get(member.id):
+        yield "delta.typeChanges", [dict(each) for each in changes]
+
+
+def _type(data_type: t.DataType, naming: Naming) -> Any:
+    match data_type:
+        case t.RowType(fields=fields):
+            return struct_json(fields, naming)
+        case t.ArrayType(element=element):
+            return {
+                "type": "array",
+                "elementType": _type(element, naming),
+                "containsNull": element.nullable,
+            }
+        case t.MapType(key=key, value=value):
+            return {
+                "type": "map",
+                "keyType": _type(key, naming),
+                "valueType": _type(value, naming),
+                "valueContainsNull": value.nullable,
+            }
+        case _:
+            return primitive(data_type)
+
+
+def needs(fields: Sequence[t.DataField]) -> Iterator[str]:
+    """Yield the table features that some columns need, some more than once.
+
+    A column that is NOT NULL is an invariant, which only writers have to know.
+
+    Example:
+        >>> [*needs([t.DataField(0, "a", t.TimestampType(nullable=False))])]
+        ['timestampNtz', 'invariants']
+    """
+    for place in type_places(fields):
+        if isinstance(place.type, t.TimestampType):
+            yield TIMESTAMP_NTZ
+        if place.field is not None and not place.type.nullable:
+            yield INVARIANTS
+
+
+@frozen
+class TypeChange:
+    """What became of a type that files hold.
+
+    Attributes:
+        path: From the nearest named field: `element`, `key` and `value`; empty for the field.
+        before: The type that it was.
+        after: The type that it is.
+    """
+
+    path: tuple[str, ...]
+    before: t.DataType
+    after: t.DataType
+
+    @property
+    def is_widening(self) -> bool:
+        """Whether Delta's readers read the one as the other."""
+        if self.before.depth or self.after.depth:
+            return False
+        return widens(primitive(self.before), primitive(self.after))
+
+    def to_json(self) -> dict[str, str]:
+        """Return the change as `delta.typeChanges` lists it."""
+        found = {"fromType": primitive(self.before), "toType": primitive(self.after)}
+        return {**found, "fieldPath": ".".join(self.path)} if self.path else found
+
+
+def type_changes(before: t.DataType, after: t.DataType) -> Iterator[TypeChange]:
+    """Yield what is another type for Delta in one field of two schemas, ROW members left out."""
+    yield from _changes((), before, after)
+
+
+def _changes(path: tuple[str, ...], before: t.DataType, after: t.DataType) -> Iterator[TypeChange]:
+    match before, after:
+        case t.RowType(), t.RowType():
+            # Its members are fields of their own.
+            return
+        case t.ArrayType(element=old), t.ArrayType(element=new):
+            yield from _changes((*path, "element"), old, new)
+        case t.MapType(), t.MapType():
+            yield from _changes((*path, "key"), before.key, after.key)
+            yield from _changes((*path, "value"), before.value, after.value)
+        case _ if before.depth or after.depth or primitive(before) != primitive(after):
+            yield TypeChange(path, before, after)
+
+
+def widens(before: str, after: str) -> bool:
+    """Return whether files of one type are read as another under type widening.
+
+    The protocol lets a DATE become a moment, too; no reader that was tried reads its files.
+
+    Example:
+        >>> widens("integer", "long"), widens("decimal(9,2)", "decimal(11,3)")
+        (True, True)
+        >>> widens("long", "double"), widens("date", "timestamp_ntz")
+        (False, False)
+    """
+    if before in _WHOLE and after in _WHOLE:
+        return _WHOLE.index(before) < _WHOLE.index(after)
+    if after == "double":
+        return before in ("float", "byte", "short", "integer")
+    if not after.startswith("decimal"):
+        return False
+    precision, scale = _decimal(after)
+    if before in _DIGITS:
+        return precision - scale >= _DIGITS[before]
+    if not before.startswith("decimal"):
+        return False
+    old_precision, old_scale = _decimal(before)
+    return scale >= old_scale and precision - scale >= old_precision - old_scale
+
+
+def _decimal(name: str) -> tuple[int, int]:
+    precision, _, scale = name.removeprefix("decimal(").removesuffix(")").partition(",")
+    return int(precision), int(scale)

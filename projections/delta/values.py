@@ -1,0 +1,407 @@
+"""Partition values, file statistics and file actions in Delta's form.
+
+Source: the Delta transaction protocol, "Partition Value Serialization" and "Per-file Statistics".
+
+Every name in an action is the one that the file's own schema has, since that is the one that the
+file holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+from attrs import Factory, define, frozen
+from msgspec import Raw, UnsetType
+
+from ledger.files.bounds import Extreme
+from ledger.model import types as t
+from ledger.model.errors import InvalidInputError, UnsupportedError
+from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.schema import Schema
+from ledger.model.single_values import (
+    WHOLE_BITS,
+    date_text,
+    decimal_text,
+    decode_value,
+    moment_text,
+    parse_decimal,
+    parse_text,
+)
+from ledger.planning.bound_value import value_from_bytes
+from ledger.state.table import TableState
+from projections.delta.actions import Add, Remove, file_uri
+from projections.delta.table_metadata import Schemas, partition_columns
+
+_MICROSECONDS = 6
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""The years 1 to 9999, which every reader has."""
+_MICROS_A_DAY = 86_400_000_000
+_LAST_MICROSECOND = 999
+"""Spark cuts the bounds of moments to milliseconds."""
+_MOST_PLACES = 2 * 38
+"""Before the point and behind it: a DECIMAL has 38 digits, and as many can be its scale."""
+_WITHOUT_BOUNDS = frozenset({"BOOLEAN", "BINARY", "VARBINARY"})
+_ENCODER = msgspec.json.Encoder()
+
+
+def partition_text(value: PartitionValue, data_type: t.DataType) -> str | None:
+    """Return a partition value as the log writes it; None for NULL.
+
+    Args:
+        value: As a file change has it.
+        data_type: The column's type.
+
+    Raises:
+        UnsupportedError: Delta cannot write it.
+
+    Example:
+        >>> partition_text("2024-01-02T03:04:05.5", t.TimestampType(6))
+        '2024-01-02 03:04:05.500000'
+    """
+    try:
+        decoded = decode_value(value, data_type)
+    except InvalidInputError as error:
+        raise UnsupportedError(error.message) from error
+    if decoded is None:
+        return None
+    text = _saying(data_type).text(decoded, data_type)
+    if text is None:
+        raise UnsupportedError(f"Delta's log cannot write {value!r} as a {data_type.root}")
+    return text
+
+
+def partition_value(text: str, data_type: t.DataType) -> Any:
+    """Return the value that a partition's text means, as the ledger computes with it.
+
+    Raises:
+        ValueError: It is none of the type's.
+        OverflowError: It is beyond the type.
+        UnsupportedError: The ledger reads no such texts.
+
+    Example:
+        >>> partition_value("2024-01-02", t.DateType())
+        19724
+    """
+    return _saying(data_type).parsed(text, data_type)
+
+
+def bound_of(value: Any, data_type: t.DataType, *, upper: bool) -> Extreme | None:
+    """Return what a bound in a file's statistics says; None where there is none that is safe.
+
+    Args:
+        value: As JSON has it, numbers with a point as decimals.
+        data_type: The column's type.
+        upper: Whether no value of the file is above it; else none is below it.
+
+    Example:
+        >>> bound_of("1970-01-01T00:00:00.001Z", t.LocalZonedTimestampType(6), upper=True)
+        1999
+    """
+    saying = _saying(data_type)
+    try:
+        found = saying.extreme(value, data_type)
+    except (ValueError, ArithmeticError):
+        return None
+    return found + saying.slack if upper and isinstance(found, int) else found
+
+
+def _float_text(value: float) -> str:
+    if math.isfinite(value):
+        return repr(value)
+    return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+
+
+def _moment(value: int, data_type: t.TimestampType | t.LocalZonedTimestampType) -> str | None:
+    if data_type.precision > _MICROSECONDS:
+        return None
+    if not _FIRST_DAY <= value // _MICROS_A_DAY <= _LAST_DAY:
+        return None
+    return moment_text(value, _MICROSECONDS)
+
+
+@frozen
+class StatisticsOf:
+    """A file's counts and bounds, by the names that the file holds.
+
+    Attributes:
+        fields: Those of the schema whose names the file uses; bounds are of their types.
+        partitioning: The names of those that partition the table, which have no statistics.
+    """
+
+    fields: tuple[t.DataField, ...]
+    partitioning: frozenset[str]
+
+    def text(self, file: FileChange) -> str:
+        """Return the statistics of a file as JSON.
+
+        Bounds may be wider than the values, so that no reader answers by them instead of reading.
+        """
+        columns = [each for each in self.fields if each.name not in self.partitioning]
+        found: dict[str, Any] = {"numRecords": file.record_count, "tightBounds": False}
+        for key, bounds in (("minValues", file.lower_bounds), ("maxValues", file.upper_bounds)):
+            if not isinstance(bounds, UnsetType) and bounds:
+                found[key] = self._bounds(columns, bounds)
+        nulls = file.null_value_counts
+        if not isinstance(nulls, UnsetType) and nulls:
+            found["nullCount"] = self._nulls(columns, nulls)
+        return _ENCODER.encode(found).decode()
+
+    def _bounds(self, fields: Iterable[t.DataField], bounds: Mapping[int, str]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for each in fields:
+            if isinstance(each.type, t.RowType):
+                inside = self._bounds(each.type.fields, bounds)
+                if inside:
+                    found[each.name] = inside
+            elif each.id in bounds:
+                value = _bound(bounds[each.id], each.type)
+                if value is not None:
+                    found[each.name] = value
+        return found
+
+    def _nulls(self, fields: Iterable[t.DataField], nulls: Mapping[int, int]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for each in fields:
+            if isinstance(each.type, t.RowType):
+                inside = self._nulls(each.type.fields, nulls)
+                if inside:
+                    found[each.name] = inside
+            elif each.id in nulls and not each.type.depth:
+                found[each.name] = nulls[each.id]
+        return found
+
+
+def _bound(text: str, data_type: t.DataType) -> Any:
+    """Return a bound as JSON has it; None where Delta has none, or none can be written."""
+    if data_type.depth or data_type.root in _WITHOUT_BOUNDS:
+        return None
+    try:
+        value = value_from_bytes(bytes.fromhex(text), data_type)
+    except ValueError:
+        return None
+    return None if value is None else _saying(data_type).json(value, data_type)
+
+
+@frozen
+class _Saying:
+    """How a kind of value stands in a log; the parts that nobody has are no text and no bound.
+
+    Attributes:
+        text: A partition value's text, of the value and its type; None where there is none.
+        parsed: The value that such a text means.
+        json: A bound's JSON, of the value and its type; None where there is none.
+        extreme: The bound that a file's JSON means, of it and its type.
+        slack: What values may be above the upper bound that was written.
+    """
+
+    text: Callable[[Any, Any], str | None] = lambda _value, _type: None
+    parsed: Callable[[str, Any], Any] = parse_text
+    json: Callable[[Any, Any], Any] = lambda value, _type: value
+    extreme: Callable[[Any, Any], Extreme | None] = lambda _value, _type: None
+    slack: int = 0
+
+
+def _saying(data_type: t.DataType) -> _Saying:
+    return _SAYINGS.get(type(data_type), _OTHERS)
+
+
+def _whole(text: str, data_type: t.DataType) -> int:
+    found, limit = int(text), 1 << WHOLE_BITS[data_type.root] - 1
+    if not -limit <= found < limit:
+        raise ValueError(text)
+    return found
+
+
+def _exact(value: Any) -> Decimal:
+    """Return a number of so few digits that somebody can wait for them.
+
+    Raises:
+        ValueError: It is none.
+    """
+    found = Decimal(value)
+    _, digits, exponent = found.as_tuple()
+    if type(exponent) is not int or not -_MOST_PLACES <= exponent <= _MOST_PLACES - len(digits):
+        raise ValueError(value)
+    return found
+
+
+def _truth(text: str, _type: object) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+def _number(value: Any, _type: object) -> float | None:
+    number = float(value)
+    return None if math.isnan(number) else number
+
+
+def _local(value: int, data_type: t.TimestampType) -> str | None:
+    moment = _moment(value, data_type)
+    return None if moment is None else moment.replace("T", " ")
+
+
+def _zoned(value: int, data_type: t.LocalZonedTimestampType) -> str | None:
+    moment = _moment(value, data_type)
+    return None if moment is None else f"{moment}Z"
+
+
+def _instant(text: str, data_type: t.DataType) -> Any:
+    return parse_text(text.replace(" ", "T", 1), data_type)
+
+
+def _day(value: int, _type: object) -> str | None:
+    return date_text(value) if _FIRST_DAY <= value <= _LAST_DAY else None
+
+
+_TEXT = _Saying(
+    # An empty text stands for NULL.
+    text=lambda value, _: str(value) or None,
+    parsed=lambda text, _: text,
+    extreme=lambda value, _: str(value).encode(),
+)
+_WHOLE = _Saying(
+    text=lambda value, _: str(value),
+    parsed=_whole,
+    extreme=lambda value, _: value if type(value) is int else int(_exact(value)),
+)
+_FLOATING = _Saying(
+    text=lambda value, _: _float_text(value),
+    json=lambda value, _: value if isinstance(value, float) and math.isfinite(value) else None,
+    extreme=_number,
+)
+_OTHERS = _Saying()
+_SAYINGS: Mapping[type[t.DataType], _Saying] = {
+    t.CharType: _TEXT,
+    t.VarCharType: _TEXT,
+    t.BooleanType: _Saying(text=lambda value, _: "true" if value else "false", parsed=_truth),
+    t.TinyIntType: _WHOLE,
+    t.SmallIntType: _WHOLE,
+    t.IntType: _WHOLE,
+    t.BigIntType: _WHOLE,
+    t.FloatType: _FLOATING,
+    t.DoubleType: _FLOATING,
+    t.DecimalType: _Saying(
+        text=lambda value, data_type: decimal_text(value, data_type.scale),
+        parsed=parse_decimal,
+        json=lambda value, data_type: Raw(decimal_text(int(value), data_type.scale).encode()),
+        extreme=lambda value, data_type: parse_decimal(f"{_exact(value):f}", data_type),
+    ),
+    t.DateType: _Saying(
+        text=_day,
+        json=_day,
+        extreme=lambda value, data_type: int(parse_text(str(value), data_type)),
+    ),
+    t.TimestampType: _Saying(
+        text=_local,
+        parsed=_instant,
+        json=lambda value, data_type: _moment(int(value), data_type),
+        extreme=lambda value, data_type: int(_instant(str(value), data_type)),
+        slack=_LAST_MICROSECOND,
+    ),
+    t.LocalZonedTimestampType: _Saying(
+        text=_zoned,
+        parsed=_instant,
+        json=lambda value, data_type: _zoned(int(value), data_type),
+        extreme=lambda value, data_type: int(_instant(str(value), data_type)),
+        slack=_LAST_MICROSECOND,
+    ),
+}
+
+
+@define
+class TableFiles:
+    """The files of one table.
+
+    Attributes:
+        state: The table at the version that files come to, or go from.
+        schemas: Finds older schemas.
+        below: The URL that relative paths are below; empty for the table's own.
+    """
+
+    state: TableState
+    schemas: Schemas
+    below: str = ""
+    _statistics: dict[int, StatisticsOf] = Factory(dict)
+
+    def add(self, file: FileChange, *, changes_data: bool) -> Add:
+        """Return the action that brings a file.
+
+        Args:
+            file: It.
+            changes_data: Whether its rows are new to the table.
+
+        Raises:
+            UnsupportedError: Delta cannot say the file.
+        """
+        if file.content != "data":
+            raise UnsupportedError(f"{file.path} holds {file.content}, and Delta has no such files")
+        if file.sort_order_id:
+            raise UnsupportedError(f"{file.path} has a sort order, and Delta's log says none")
+        if file.format.lower() != "parquet":
+            raise UnsupportedError(f"{file.path} is {file.format}, and Delta's files are Parquet")
+        return Add(
+            path=file_uri(file.path, self.below),
+            partition_values=self._partition(file),
+            size=file.file_size_in_bytes,
+            modification_time=file.creation_time,
+            data_change=changes_data,
+            stats=self._statistics_of(file.schema_id).text(file),
+        )
+
+    def remove(self, file: FileChange, millis: int, *, changes_data: bool) -> Remove:
+        """Return the action that takes a file away.
+
+        Args:
+            file: It.
+            millis: When it goes, Unix milliseconds.
+            changes_data: Whether its rows leave the table.
+        """
+        return Remove(
+            path=file_uri(file.path, self.below),
+            deletion_timestamp=millis,
+            data_change=changes_data,
+            extended_file_metadata=True,
+            partition_values=self._partition(file),
+            size=file.file_size_in_bytes,
+        )
+
+    def _partition(self, file: FileChange) -> dict[str, str | None]:
+        spec = self.state.spec_by_id(file.spec_id)
+        places = {
+            each.source_id: place
+            for place, each in enumerate(spec.fields)
+            if each.transform == "identity"
+        }
+        own = {each.id: each.name for each in self._schema(file.schema_id).fields}
+        found: dict[str, str | None] = {}
+        for column in partition_columns(self.state.schema, self.state.spec):
+            if column.id not in places:
+                raise UnsupportedError(
+                    f"{file.path} has no value of {column.name}, which partitions the table"
+                )
+            value = file.partition[places[column.id]]
+            found[own.get(column.id, column.name)] = partition_text(value, column.type)
+        return found
+
+    def _statistics_of(self, schema_id: int) -> StatisticsOf:
+        found = self._statistics.get(schema_id)
+        if found is None:
+            schema = self._schema(schema_id)
+            partitioning = {
+                each.id for each in partition_columns(self.state.schema, self.state.spec)
+            }
+            found = self._statistics[schema_id] = StatisticsOf(
+                schema.fields,
+                frozenset(each.name for each in schema.fields if each.id in partitioning),
+            )
+        return found
+
+    def _schema(self, schema_id: int) -> Schema:
+        if schema_id == self.state.schema.id:
+            return self.state.schema
+        return self.schemas([schema_id])[schema_id]

@@ -1,0 +1,612 @@
+"""JSON to objects, in both spellings, without implicit casts.
+
+What cattrs finds wrong becomes one sentence that names the place.
+
+The ledger's own reader of types takes both spellings and is lenient about a mix of them; the page
+is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from types import UnionType
+from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, overload
+
+import attrs
+import msgspec
+from attrs import evolve
+from cattrs import Converter, override
+from cattrs.errors import (
+    AttributeValidationNote,
+    BaseValidationError,
+    ClassValidationError,
+    IterableValidationError,
+    IterableValidationNote,
+)
+from cattrs.gen import make_dict_structure_fn
+
+from ledger.decide.change_json import schema_change_from_json
+from ledger.events.catalog import ViewChange
+from ledger.events.schema import Move, SchemaChange, UpdateColumnPosition
+from ledger.model.errors import InvalidChangeError, InvalidInputError, InvalidTypeError
+from ledger.model.instant import SnapshotInstant, TagInstant
+from ledger.model.messages import is_storable
+from ledger.model.names import Identifier
+from ledger.model.schema import Schema
+from ledger.model.snapshot import Snapshot
+from ledger.model.type_json import field_from_json, type_from_json
+from ledger.model.type_text import parse_type
+from ledger.model.types import MAX_DEPTH, DataField, DataType
+from projections.dlf.keys import (
+    CHANGES,
+    DEFINITIONS,
+    VALUES,
+    VIEWS,
+    camel_case,
+    change_tag,
+    changes_by_tag,
+)
+from projections.dlf.objects import (
+    ApiInstant,
+    ErrorResponse,
+    FunctionChange,
+    FunctionDefinition,
+    GetTableResponse,
+)
+
+# The DLF spelling of a ROW opens four containers: wrapper, type, list of fields, field.
+_MAX_NESTING = 4 * MAX_DEPTH + 32
+_LONGS = range(-(2**63), 2**63)
+_PLAIN_KEY = re.compile(r"\w{1,64}")
+
+# Where a value stands: where its container stands, and the key or index inside it.
+_Place: TypeAlias = "tuple[_Place, str | int] | None"
+
+
+def decoded(obj: object) -> object:
+    """Return a JSON document as plain Python, once it is known to be harmless.
+
+    Harmless: JSON's own types, keys that are texts, whole numbers of 64 bits, Unicode that can be
+    encoded, and no deeper than the deepest type. It takes time in proportion to the document, and
+    no recursion.
+
+    Args:
+        obj: JSON text, or what a JSON decoder made of it.
+
+    Raises:
+        InvalidInputError: It is not; the message names the place.
+
+    Example:
+        >>> decoded('{"id": 1}')
+        {'id': 1}
+        >>> decoded({"id": 2**70})
+        Traceback (most recent call last):
+        ledger.model.errors.InvalidInputError: $.id: has more than 64 bits; ...
+    """
+    document = _parsed(obj) if isinstance(obj, str | bytes) else obj
+    waiting: list[tuple[object, _Place, int]] = [(document, None, 0)]
+    while waiting:
+        value, place, depth = waiting.pop()
+        problem = _too_deep() if depth > _MAX_NESTING else _problem(value)
+        if problem is not None:
+            raise InvalidInputError(f"{_path(place)}: {problem}")
+        members: Any = ()
+        if isinstance(value, dict):
+            members = value.items()
+        elif isinstance(value, list):
+            members = enumerate(value)
+        # The last in is looked at first, and people read from the top.
+        waiting.extend((each, (place, key), depth + 1) for key, each in reversed([*members]))
+    return document
+
+
+def _parsed(text: str | bytes) -> object:
+    try:
+        return msgspec.json.decode(text)
+    except RecursionError as error:
+        raise InvalidInputError(f"$: {_too_deep()}") from error
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise InvalidInputError(f"$: not JSON: {error}; send one whole JSON document") from error
+
+
+def _problem(value: object) -> str | None:
+    """Return what is wrong with one value, its members aside."""
+    match value:
+        case None | bool() | float() | list():
+            return None
+        case int():
+            sound, rule = value in _LONGS, "has more than 64 bits; send a smaller number"
+        case str():
+            sound, rule = is_storable(value), "has half a character; send whole Unicode"
+        case dict():
+            sound = all(isinstance(key, str) and is_storable(key) for key in value)
+            rule = "has a key that is no text; JSON's keys are texts"
+        case _:
+            return f"{type(value).__name__} is no JSON; give what a JSON decoder gave"
+    return None if sound else rule
+
+
+def _too_deep() -> str:
+    return f"nests deeper than {_MAX_NESTING}; flatten it"
+
+
+def _path(place: _Place) -> str:
+    steps: list[str] = []
+    while place is not None:
+        place, key = place
+        plain = isinstance(key, str) and _PLAIN_KEY.fullmatch(key)
+        steps.append(f".{key}" if plain else f"[{key!r:.80}]")
+    # A path as deep as the document says at its beginning all that it says.
+    return "$" + "".join(reversed(steps))[:200]
+
+
+def refusal(error: Exception, kind: object, obj: object) -> InvalidInputError:
+    """Return the error to raise for what a reader raised: the first problem and where it is.
+
+    Args:
+        error: What the reader raised.
+        kind: What was to be read.
+        obj: What it was to be read from.
+
+    Example:
+        >>> refusal(ValueError("$.name: is missing"), str, {}).message
+        '$.name: is missing'
+    """
+    path, cause = _first(error, "$")
+    text = cause.args[0] if cause.args else cause
+    if isinstance(cause, KeyError):
+        return InvalidInputError(f"{path}: is missing")
+    if isinstance(cause, RecursionError):
+        return InvalidInputError(f"{path}: nests too deep for the stack left here; flatten it")
+    if str(text).startswith("$"):
+        # The reader of a part says where inside the part: `$.type: ...`.
+        return InvalidInputError(f"{path}{str(text)[1:]}")
+    if path == "$":
+        name = getattr(kind, "__name__", "object of this kind")
+        return InvalidInputError(f"$: {obj!r:.80} is no {name}: {text}")
+    return InvalidInputError(f"{path}: {text}")
+
+
+def _first(error: Exception, path: str) -> tuple[str, Exception]:
+    if not isinstance(error, BaseValidationError):
+        return path, error
+    inner, note = _noted(error)[0]
+    if isinstance(note, AttributeValidationNote):
+        path = f"{path}.{camel_case(note.name)}"
+    elif isinstance(note, IterableValidationNote):
+        path = f"{path}[{note.index!r}]"
+    return _first(inner, path)
+
+
+def _noted(
+    error: BaseValidationError,
+) -> list[tuple[Exception, AttributeValidationNote | IterableValidationNote | None]]:
+    if isinstance(error, ClassValidationError | IterableValidationError):
+        noted, plain = error.group_exceptions()
+        return [*noted, *((each, None) for each in plain)]
+    return [(each, None) for each in error.exceptions]
+
+
+T = TypeVar("T")
+
+_JSON_NAMES: dict[type, str] = {
+    str: "a string",
+    int: "a whole number",
+    bool: "true or false",
+    dict: "an object",
+    list: "a list",
+}
+_LONG = re.compile(r"-?[0-9]{1,19}")
+
+
+def strict_converter() -> Converter:
+    """Return a converter that takes texts, numbers, lists and maps for what they are.
+
+    Example:
+        >>> strict_converter().structure(["a"], tuple[str, ...])
+        ('a',)
+    """
+    converter = Converter()
+    for primitive in (str, int, bool):
+        converter.register_structure_hook(primitive, checked)
+    converter.register_structure_hook_func(_is_literal, _literal)
+    # cattrs takes the letters of a text for a list, and an object's keys too.
+    converter.register_structure_hook_func(_is_tuple, partial(_tuple, converter))
+    converter.register_structure_hook_func(_is_mapping, partial(_mapping, converter))
+    return converter
+
+
+def checked(value: Any, kind: type[T]) -> T:
+    """Return a value of one of JSON's own types as it is.
+
+    Raises:
+        ValueError: It is another.
+    """
+    # JSON's true and false are ints to Python.
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"{value!r:.80} is not {_JSON_NAMES[kind]}")
+    return value
+
+
+def present(obj: Any) -> dict[str, Any]:
+    """Return an object's members but for those that are null.
+
+    Raises:
+        ValueError: It is no object.
+    """
+    return {key: value for key, value in checked(obj, dict).items() if value is not None}
+
+
+def member(content: dict[str, Any], key: str, kind: type[T], place: str = "") -> T:
+    """Return one member of an object.
+
+    Args:
+        content: The object's members, without null ones.
+        key: Which one.
+        kind: One of JSON's own types.
+        place: Where the object stands inside of what is being read: "" or like `.tagInstant`.
+
+    Raises:
+        ValueError: It is missing or of another type; the message names the place.
+    """
+    if key not in content:
+        raise ValueError(f"${place}.{key}: is missing")
+    try:
+        return checked(content[key], kind)
+    except ValueError as error:
+        raise ValueError(f"${place}.{key}: {error}") from error
+
+
+def number(value: Any, _: object) -> int:
+    """Return a whole number, also from its digits: the DLF page has some as texts.
+
+    Raises:
+        ValueError: It is none, or has more than 64 bits.
+
+    Example:
+        >>> number("12", int)
+        12
+    """
+    if isinstance(value, str) and _LONG.fullmatch(value) and -(2**63) <= int(value) < 2**63:
+        return int(value)
+    return checked(value, int)
+
+
+def flag(value: Any, _: object) -> bool:
+    """Return a truth value, also from its name: the DLF page has one as a text.
+
+    Raises:
+        ValueError: It is none.
+
+    Example:
+        >>> flag("false", bool)
+        False
+    """
+    if value in ("true", "false"):
+        return bool(value == "true")
+    return checked(value, bool)
+
+
+def _is_literal(kind: Any) -> bool:
+    return get_origin(kind) is Literal
+
+
+def _literal(value: Any, kind: Any) -> Any:
+    if value not in get_args(kind):
+        raise ValueError(f"{value!r:.80} is not one of {', '.join(get_args(kind))}")
+    return value
+
+
+def _is_tuple(kind: Any) -> bool:
+    return get_origin(kind) is tuple
+
+
+def _is_mapping(kind: Any) -> bool:
+    return get_origin(kind) is Mapping
+
+
+def _tuple(converter: Converter, obj: object, kind: Any) -> tuple[Any, ...]:
+    items: Any = list[get_args(kind)[0]]  # type: ignore[misc]  # a type known at run time only
+    return tuple(converter.structure(checked(obj, list), items))
+
+
+def _mapping(converter: Converter, obj: object, kind: Any) -> Mapping[Any, Any]:
+    members: Any = dict[get_args(kind)]  # type: ignore[misc]  # a type known at run time only
+    content: Mapping[Any, Any] = converter.structure(checked(obj, dict), members)
+    return content
+
+
+# What the `type` inside each wrapper begins with, by the page's patterns.
+_ROOTS = {
+    "arrayType": "ARRAY",
+    "multisetType": "MULTISET",
+    "mapType": "MAP",
+    "rowType": "ROW",
+}
+_CONSTRUCTED = frozenset({*_ROOTS.values(), "VECTOR"})
+_KEYS = ("primitiveType", *_ROOTS)
+_MEMBERS = ("element", "key", "value")
+
+
+def check_wrappers(data_type: object, path: str) -> None:
+    """Refuse a data type in which a wrapper does not fit; whatever else is wrong is let through.
+
+    Args:
+        data_type: What a JSON decoder gave for a type, in either style.
+        path: Where it stands in the document, for messages.
+
+    Raises:
+        InvalidTypeError: The message names the place.
+
+    Example:
+        >>> check_wrappers({"primitiveType": "INT", "arrayType": {"type": "ARRAY"}}, "$.type")
+        Traceback (most recent call last):
+        ledger.model.errors.InvalidTypeError: $.type: sets primitiveType and arrayType: ...
+    """
+    waiting: list[tuple[object, str]] = [(data_type, path)]
+    while waiting:
+        value, place = waiting.pop()
+        if isinstance(value, dict):
+            inner, inside = _unwrapped(value, place)
+            waiting.extend(_types_inside(inner, inside))
+
+
+def _unwrapped(value: dict[str, Any], place: str) -> tuple[dict[str, Any], str]:
+    present = [key for key in ("type", *_KEYS) if value.get(key) is not None]
+    if len(present) > 1:
+        raise InvalidTypeError(f"{place}: sets {' and '.join(present)}: set exactly one of them")
+    if not present or present == ["type"]:
+        return value, place
+    key, inner = present[0], value[present[0]]
+    inside = f"{place}.{key}"
+    if key == "primitiveType":
+        _check_primitive(inner, inside)
+    elif isinstance(inner, dict):
+        name = inner.get("type")
+        if isinstance(name, str) and not name.startswith(_ROOTS[key]):
+            raise InvalidTypeError(
+                f"{inside}.type: is {name!r:.80}, but in {key} it begins with {_ROOTS[key]}"
+            )
+        return inner, inside
+    return {}, inside
+
+
+def _check_primitive(text: object, place: str) -> None:
+    if not isinstance(text, str):
+        return
+    try:
+        root = parse_type(text).root
+    except InvalidTypeError:
+        return
+    if root in _CONSTRUCTED:
+        raise InvalidTypeError(f"{place}: {text!r:.80} is no primitive type; wrap it as {root}")
+
+
+def _types_inside(value: dict[str, Any], place: str) -> list[tuple[object, str]]:
+    found = [(value[key], f"{place}.{key}") for key in _MEMBERS if key in value]
+    fields = value.get("fields")
+    if isinstance(fields, list):
+        found.extend(
+            (each.get("type"), f"{place}.fields[{index}].type")
+            for index, each in enumerate(fields)
+            if isinstance(each, dict)
+        )
+    return found
+
+
+_Read = Callable[[Any, Any], Any]
+
+
+@overload
+def read(obj: object, kind: type[T]) -> T: ...
+@overload
+def read(obj: object, kind: UnionType) -> Any: ...
+def read(obj: object, kind: Any) -> Any:
+    """Read an object of the metadata API, in either style.
+
+    Unknown keys are ignored and an explicit null reads as absent. A REST or DLF schema carries no
+    highest field id: it is taken to be the greatest id present, so never fold changes onto it.
+    Source: the DLF page; Paimon's REST classes.
+
+    Args:
+        obj: JSON text, or what a JSON decoder made of it.
+        kind: What it is: a view of this package, a value of the model, or a union of them such as
+            `SchemaChange`. For an Instant give either instant's class; the other one is taken as
+            well.
+
+    Raises:
+        InvalidInputError: It is no such object; the message names the place, like
+            `$.schema.fields[2].type`.
+
+    Example:
+        >>> read('{"database": "shop", "object": "orders"}', Identifier)
+        Identifier(database='shop', name='orders')
+        >>> read({"databaseName": "shop", "tableName": 1}, Identifier)
+        Traceback (most recent call last):
+        ledger.model.errors.InvalidInputError: $.tableName: 1 is not a string
+    """
+    document = decoded(obj)
+    try:
+        return _converter().structure(document, kind)
+    except (BaseValidationError, ValueError, KeyError, RecursionError) as error:
+        raise refusal(error, kind, document) from error
+
+
+@cache
+def _converter() -> Converter:
+    converter = strict_converter()
+    # Made when first needed, since cattrs binds the hooks of a class's members into the class's.
+    converter.register_structure_hook_factory(
+        lambda kind: kind in VIEWS or kind in VALUES, lambda kind: _reader(kind, converter)
+    )
+    converter.register_structure_hook(Identifier, _identifier)
+    converter.register_structure_hook(DataField, _field)
+    converter.register_structure_hook(DataType, _data_type)
+    for instant in (SnapshotInstant, TagInstant):
+        converter.register_structure_hook(instant, _instant)
+    converter.register_structure_hook_func(lambda kind: kind == ApiInstant, _instant)
+    register_changes(converter)
+    return converter
+
+
+def _reader(kind: Any, converter: Converter) -> _Read:
+    """Return the hook of one class: by its keys, and what is special about it."""
+    if kind is Schema:
+        not_on_the_wire = ("id", "highest_field_id", "time_millis", "version")
+        return _by_keys(kind, converter, dict.fromkeys(not_on_the_wire, override(omit=True)))
+    if kind is Snapshot:
+        offsets = override(rename="logOffsets", struct_hook=_log_offsets)
+        return _after(_counted, _by_keys(kind, converter, {"log_offsets": offsets}))
+    if kind is ErrorResponse:
+        return _after(_from_gateway, _by_keys(kind, converter))
+    if kind is GetTableResponse:
+        texts = {
+            "is_external": override(rename="isExternal", struct_hook=flag),
+            "schema_id": override(rename="schemaId", struct_hook=number),
+        }
+        by_keys = _by_keys(kind, converter, texts)
+        return lambda obj, target: _with_schema_id(by_keys(obj, target))
+    return _by_keys(kind, converter)
+
+
+def _by_keys(kind: Any, converter: Converter, special: Mapping[str, Any] | None = None) -> _Read:
+    named = {each.name: override(rename=camel_case(each.name)) for each in attrs.fields(kind)}
+    by_name: Any = {**named, **(special or {})}
+    structure: _Read = make_dict_structure_fn(kind, converter, **by_name)
+    return _after(present, structure)
+
+
+def _after(prepare: Callable[[Any], Any], structure: _Read) -> _Read:
+    return lambda obj, kind: structure(prepare(obj), kind)
+
+
+def _log_offsets(value: Any, _: object) -> Mapping[int, int]:
+    return {
+        number(bucket, int): checked(offset, int) for bucket, offset in checked(value, dict).items()
+    }
+
+
+def _with_schema_id(table: GetTableResponse) -> GetTableResponse:
+    return evolve(table, schema=evolve(table.schema, id=table.schema_id))
+
+
+def _counted(obj: Any) -> dict[str, Any]:
+    # Counts may be absent on the DLF page; Paimon's Java reads absent ones as 0.
+    content = {"totalRecordCount": 0, "deltaRecordCount": 0, **present(obj)}
+    # As it is rendered where none is named.
+    nameless = [key for key in ("baseManifestList", "deltaManifestList") if content.get(key) == ""]
+    return {key: value for key, value in content.items() if key not in nameless}
+
+
+def _from_gateway(obj: Any) -> dict[str, Any]:
+    content = present(obj)
+    capital = {key.lower(): content[key] for key in ("Message", "Code") if key in content}
+    return {**capital, **content}
+
+
+def _identifier(obj: Any, _: object) -> Identifier:
+    content = present(obj)
+    dlf = "databaseName" in content or "tableName" in content
+    keys = ("databaseName", "tableName") if dlf else ("database", "object")
+    return Identifier(*(member(content, key, str) for key in keys))
+
+
+def _field(obj: Any, _: object) -> DataField:
+    check_wrappers(checked(obj, dict).get("type"), "$.type")
+    return field_from_json(obj)
+
+
+def _data_type(obj: Any, kind: type[T]) -> T:
+    check_wrappers(obj, "$")
+    data_type = type_from_json(obj)
+    if not isinstance(data_type, kind):
+        raise InvalidInputError(f"$: is {data_type.root}, not {kind.__name__}")
+    return data_type
+
+
+def _instant(obj: Any, _: object) -> SnapshotInstant | TagInstant:
+    content = present(obj)
+    named = content.get("type")
+    wrapped = [key for key in ("snapshotInstant", "tagInstant") if key in content]
+    if named in ("snapshot", "tag") and not wrapped:
+        place, inner, is_snapshot = "", content, named == "snapshot"
+    elif named is None and len(wrapped) == 1:
+        place, inner = f".{wrapped[0]}", present(member(content, wrapped[0], dict))
+        is_snapshot = wrapped[0] == "snapshotInstant"
+    else:
+        raise ValueError("an Instant is exactly one of snapshotInstant, tagInstant")
+    if is_snapshot:
+        return SnapshotInstant(member(inner, "snapshotId", int, place))
+    return TagInstant(member(inner, "tagName", str, place))
+
+
+_TAG_KEYS = ("action", "type")
+
+
+def register_changes(converter: Converter) -> None:
+    """Let a converter read changes and definitions, alone or as a member of their unions."""
+    for kind in CHANGES:
+        # Three changes of a view are changes of a table, too.
+        of_tables = kind in get_args(SchemaChange)
+        converter.register_structure_hook(kind, _table_change if of_tables else _dialect_change)
+    converter.register_structure_hook(Move, _move)
+    _register_union(converter, SchemaChange, lambda obj, _: _table_change(obj, object))
+    for union in (ViewChange, FunctionChange):
+        by_tag = changes_by_tag(union)
+        _register_union(converter, union, _tagged(converter, by_tag, _TAG_KEYS))
+    _register_union(converter, FunctionDefinition, _tagged(converter, DEFINITIONS, ("type",)))
+
+
+def _register_union(converter: Converter, union: Any, read: Callable[[Any, Any], Any]) -> None:
+    converter.register_structure_hook_func(lambda kind: kind == union, read)
+
+
+def _table_change(obj: Any, kind: type[T]) -> T:
+    members = checked(obj, dict)
+    for key in ("dataType", "newDataType"):
+        check_wrappers(members.get(key), f"$.{key}")
+    change = schema_change_from_json(members)
+    if not isinstance(change, kind):
+        raise InvalidInputError(f"$: is {change_tag(type(change))}, not {change_tag(kind)}")
+    return change
+
+
+def _move(obj: Any, _: object) -> Move:
+    try:
+        change = schema_change_from_json({"type": "updateColumnPosition", "move": obj})
+    except InvalidChangeError as error:
+        raise ValueError(f"${error.message.removeprefix('$.move')}") from error
+    assert isinstance(change, UpdateColumnPosition)  # noqa: S101 - what was asked for just above
+    return change.move
+
+
+def _dialect_change(obj: Any, kind: Any) -> Any:
+    content = present(obj)
+    tag = _tag_of(content, _TAG_KEYS)
+    if tag != change_tag(kind):
+        raise ValueError(f"$: is {tag!r:.80}, not {change_tag(kind)}")
+    return kind(*(member(content, each.name, str) for each in msgspec.structs.fields(kind)))
+
+
+def _tagged(
+    converter: Converter, by_tag: Mapping[str, type], keys: tuple[str, ...]
+) -> Callable[[Any, Any], Any]:
+    def read(obj: Any, _: object) -> Any:
+        content = present(obj)
+        tag = _tag_of(content, keys)
+        if tag not in by_tag:
+            raise ValueError(f"$.{keys[-1]}: is {tag!r:.80}; use one of {', '.join(by_tag)}")
+        return converter.structure(content, by_tag[tag])
+
+    return read
+
+
+def _tag_of(content: dict[str, Any], keys: tuple[str, ...]) -> str:
+    tags = [member(content, key, str) for key in keys if key in content]
+    if not tags:
+        raise ValueError(f"$.{keys[-1]}: is missing")
+    if len(set(tags)) > 1:
+        raise ValueError(f"$: {' and '.join(keys)} contradict each other; give one of them")
+    return tags[0]

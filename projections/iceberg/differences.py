@@ -1,0 +1,375 @@
+"""Differences of two states of Iceberg metadata, as events.
+
+A file that many commits lie behind still says when each of its snapshots was made, under which
+schema, and when it was the current one. Nobody knows when a tag was set, a property changed, or a
+schema that no snapshot names was added: they come with the file itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from itertools import groupby
+from typing import Any
+
+from attrs import evolve, frozen
+from msgspec.structs import replace
+
+from ledger.events import TableEvent
+from ledger.events import iceberg as e
+from ledger.events.layout import PartitionSpecUpdated, SortColumn, SortOrderReplaced
+from ledger.events.schema import RemoveOption, SetOption
+from ledger.events.snapshots import PartitionStatisticsSet
+from ledger.model.errors import UnsupportedError
+from ledger.model.iceberg_layout import SortField
+from ledger.model.iceberg_objects import MAIN, IcebergSnapshot, SnapshotLogEntry, SnapshotRef
+from ledger.model.schema import Schema
+from ledger.model.type_json import field_from_wire
+from ledger.state.iceberg_origin import IcebergOrigin, author_of
+from ledger.state.table import TableState
+from projections.iceberg import imported_metadata as m
+from projections.iceberg.imported_metadata import (
+    SnapshotsMoved,
+    beyond,
+    ledger_schema,
+    moved_on,
+    snapshots_moved,
+)
+from projections.iceberg.metadata_schema import Schema as IcebergSchema
+from projections.iceberg.table_metadata import ROW_IDS_SINCE, SEQUENCES_SINCE, TableMetadata
+from projections.importing.deriving import derived
+from projections.importing.trial import Trial
+
+
+def difference(trial: Trial, before: TableMetadata, after: TableMetadata) -> tuple[TableEvent, ...]:
+    """Return the events that lead from one to the other; counters are not among them.
+
+    What this takes grows with what is new, not with the history: thousands of steps lie in a file.
+
+    Args:
+        trial: The table as it stands.
+        before: What it says in Iceberg's words.
+        after: What it is to say.
+
+    Raises:
+        UnsupportedError: The ledger cannot hold something; the message names it.
+    """
+    moved = snapshots_moved(before, after)
+    if moved.gone or moved.rewritten:
+        moved = moved.as_in(trial.state.imported_from(IcebergOrigin).snapshots)
+    return (
+        *_facts(before, after),
+        *_options(before.properties, m.without_formats(after.properties)),
+        *_keys(before, after),
+        *_schemas(trial.schema, before, after),
+        *_specs(before, after),
+        *_orders(before, after),
+        *_snapshots(before, after, moved),
+        *_statistics(before, after, moved),
+        *_gone(before, after),
+        *_logs(before, after),
+    )
+
+
+def counters(state: TableState, after: TableMetadata) -> tuple[e.TableFactsSet, ...]:
+    """Return the counters that a table does not have yet as its source does."""
+    origin = state.imported_from(IcebergOrigin)
+    there = {
+        "last_column_id": (state.schema.highest_field_id, after.last_column_id),
+        "last_partition_id": (state.last_partition_id, after.last_partition_id),
+        "last_sequence_number": (origin.last_sequence_number, after.last_sequence_number),
+        "next_row_id": (origin.next_row_id, after.next_row_id),
+    }
+    changed: dict[str, Any] = {key: new for key, (old, new) in there.items() if old != new}
+    return (e.TableFactsSet(**changed),) if changed else ()
+
+
+def _facts(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    changed: dict[str, Any] = {
+        key: getattr(after, key)
+        for key in ("format_version", "table_uuid", "location")
+        if getattr(after, key) != getattr(before, key)
+    }
+    if changed.get("table_uuid", "") is None:
+        raise UnsupportedError(
+            f"the table had the uuid {before.table_uuid} and has none now: it is another table; "
+            "import it under another name"
+        )
+    if changed:
+        yield e.TableFactsSet(**changed)
+
+
+def _options(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[TableEvent]:
+    yield from (RemoveOption(each) for each in sorted(before.keys() - after.keys()))
+    yield from (
+        SetOption(key, value) for key, value in sorted(after.items()) if before.get(key) != value
+    )
+
+
+def _keys(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    had = {each.key_id: each for each in before.encryption_keys}
+    has = {each.key_id: each for each in after.encryption_keys}
+    yield from (e.EncryptionKeyRemoved(key) for key, each in had.items() if has.get(key) != each)
+    yield from (e.EncryptionKeyAdded(each) for key, each in has.items() if had.get(key) != each)
+
+
+def _schemas(now: Schema, before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    known, current = before.schemas_by_id, before.current_schema_id
+    for each in after.schemas:
+        # Most are the very same, which are not looked into.
+        if (there := known.get(each.schema_id, each)) is not each and there != each:
+            raise UnsupportedError(
+                f"schema {each.schema_id} of the source has other columns than it had, which no "
+                "schema id may get: it is another table; import it under another name"
+            )
+    added = [each for each in after.schemas if each.schema_id not in known]
+    for each in added:
+        made = ledger_schema(each, after.format_version)
+        if each.schema_id != after.current_schema_id:
+            yield e.SchemaAdded(made)
+            continue
+        fields = tuple(map(field_from_wire, made.fields))
+        yield from derived(now, fields, made.identifier_field_ids)
+        yield e.SchemaNamed(each.schema_id, made.text)
+        current = each.schema_id
+    if current != after.current_schema_id:
+        yield e.CurrentSchemaSet(after.current_schema_id)
+
+
+def _specs(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    known = before.specs_by_id
+    for each in after.partition_specs:
+        is_default = each.spec_id == after.default_spec_id
+        if each.spec_id in known and known[each.spec_id] != each:
+            raise UnsupportedError(
+                f"partition spec {each.spec_id} of the source has other fields than it had: it is "
+                "another table; import it under another name"
+            )
+        if each.spec_id not in known or (is_default and before.default_spec_id != each.spec_id):
+            yield PartitionSpecUpdated(
+                (), set_default=is_default, spec_id=each.spec_id, fields=each.fields
+            )
+
+
+def _orders(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    known = before.orders_by_id
+    for each in after.sort_orders:
+        is_default = each.order_id == after.default_sort_order_id
+        if each.order_id in known and known[each.order_id] != each:
+            raise UnsupportedError(
+                f"sort order {each.order_id} of the source has other fields than it had: it is "
+                "another table; import it under another name"
+            )
+        if each.order_id not in known or (
+            is_default and before.default_sort_order_id != each.order_id
+        ):
+            yield SortOrderReplaced(
+                tuple(_sorted_by(field, after) for field in each.fields),
+                set_default=is_default,
+                order_id=each.order_id,
+                fields=each.fields,
+            )
+
+
+def _sorted_by(field: SortField, table: TableMetadata) -> SortColumn:
+    # The column of an order that is not the default may be in another schema alone.
+    names = (schema.name_of(field.source_id) for schema in (table.schema, *table.schemas[::-1]))
+    name = next(filter(None, names), f"column {field.source_id}")
+    return SortColumn(tuple(name.split(".")), field.transform, field.direction, field.null_order)
+
+
+def _snapshots(
+    before: TableMetadata, after: TableMetadata, moved: SnapshotsMoved
+) -> Iterator[TableEvent]:
+    refs, rewritten = dict(before.refs), moved.rewritten
+    if rewritten:
+        yield e.SnapshotsRemoved(rewritten)
+        kept = before.snapshots_by_id.keys() - set(rewritten)
+        refs = {key: each for key, each in refs.items() if each.snapshot_id in kept}
+    for each in _to_come(after, moved):
+        yield e.SnapshotAdded(each)
+    for name in sorted(refs.keys() - after.refs.keys()):
+        yield e.SnapshotRefRemoved(name)
+    for name, ref in after.refs.items():
+        if refs.get(name) != ref:
+            yield e.SnapshotRefSet(name, ref)
+    if moved.gone:
+        yield e.SnapshotsRemoved(moved.gone)
+
+
+def _to_come(after: TableMetadata, moved: SnapshotsMoved) -> Iterable[IcebergSnapshot]:
+    if not moved.rewritten:
+        return moved.new
+    coming = {*moved.rewritten, *(each.snapshot_id for each in moved.new)}
+    return (each for each in after.snapshots if each.snapshot_id in coming)
+
+
+def _statistics(
+    before: TableMetadata, after: TableMetadata, moved: SnapshotsMoved
+) -> Iterator[TableEvent]:
+    # Snapshots that were removed or rewritten took theirs with them.
+    lost = {*moved.gone, *moved.rewritten}
+    files = {each.snapshot_id: each for each in before.statistics if each.snapshot_id not in lost}
+    parts = {
+        each.snapshot_id: each
+        for each in before.partition_statistics
+        if each.snapshot_id not in lost
+    }
+    no_file = _missing(files, {each.snapshot_id: each for each in after.statistics})
+    no_part = _missing(parts, {each.snapshot_id: each for each in after.partition_statistics})
+    if no_file or no_part:
+        yield e.StatisticsRemoved(snapshot_ids=no_file, of_partitions=no_part)
+    for file in after.statistics:
+        if files.get(file.snapshot_id) != file:
+            yield e.StatisticsSet(file)
+    for part in after.partition_statistics:
+        if parts.get(part.snapshot_id) != part:
+            yield PartitionStatisticsSet(part)
+
+
+def _gone(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    schemas = _missing(before.schemas_by_id, after.schemas_by_id)
+    if schemas:
+        yield e.SchemasRemoved(schemas)
+    specs = _missing(before.specs_by_id, after.specs_by_id)
+    orders = _missing(before.orders_by_id, after.orders_by_id)
+    if specs or orders:
+        yield e.LayoutsRemoved(spec_ids=specs, order_ids=orders)
+
+
+def _missing(before: Iterable[int], after: Mapping[int, object]) -> tuple[int, ...]:
+    return tuple(each for each in before if each not in after)
+
+
+def _logs(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    dropped, added = moved_on(before.snapshot_log, after.snapshot_log)
+    if dropped or added:
+        yield e.SnapshotLogUpdated(dropped=dropped, added=added)
+    dropped, files = moved_on(before.metadata_log, after.metadata_log)
+    if dropped or files:
+        yield e.MetadataLogUpdated(dropped=dropped, added=files)
+
+
+@frozen
+class Step:
+    """One moment.
+
+    Attributes:
+        target: What the table says after it; its counters count in the last one of a file alone.
+        millis: When it was, Unix milliseconds.
+        author: Who made its snapshot, as far as that says.
+        is_whole: Whether it is all that the file says.
+    """
+
+    target: TableMetadata
+    millis: int
+    author: str = ""
+    is_whole: bool = False
+
+
+@frozen
+class _Moment:
+    millis: int
+    snapshots: tuple[IcebergSnapshot, ...]
+    logged: tuple[SnapshotLogEntry, ...]
+
+
+def steps(before: TableMetadata, after: TableMetadata) -> Iterator[Step]:
+    """Yield the moments from one metadata file to a later one, oldest first."""
+    moments = list(_moments(before, after))
+    reached, there = before, {*before.snapshots_by_id}
+    rising = _rising(before, after)
+    for position, moment in enumerate(moments):
+        author = next((author_of(each.summary or {}) for each in reversed(moment.snapshots)), "")
+        if position == len(moments) - 1 and moment.millis == after.last_updated_ms:
+            yield Step(after, moment.millis, author, is_whole=True)
+            return
+        there.update(each.snapshot_id for each in moment.snapshots)
+        reached = _with_schemas(reached, rising, moment)
+        reached = _with_snapshots(reached, after, moment, there)
+        yield Step(reached, moment.millis, author)
+    yield Step(after, after.last_updated_ms, is_whole=True)
+
+
+def _rising(before: TableMetadata, after: TableMetadata) -> tuple[IcebergSchema, ...]:
+    """Return the new schemas up to the current one; none where that is not new.
+
+    Those of them that a snapshot of `main` was made under were current then. No file says so of
+    any other schema.
+    """
+    new = [each for each in after.schemas if each.schema_id not in before.schemas_by_id]
+    places = [at for at, each in enumerate(new) if each.schema_id == after.current_schema_id]
+    return tuple(new[: places[0] + 1]) if places else ()
+
+
+def _with_schemas(
+    reached: TableMetadata, rising: tuple[IcebergSchema, ...], moment: _Moment
+) -> TableMetadata:
+    """Return metadata whose current schema is the one of the snapshots that became current."""
+    logged = {each.snapshot_id for each in moment.logged}
+    used = {each.schema_id for each in moment.snapshots if each.snapshot_id in logged}
+    left = [each for each in rising if each.schema_id not in reached.schemas_by_id]
+    places = [place for place, each in enumerate(left) if each.schema_id in used]
+    if not places:
+        return reached
+    came = left[: places[-1] + 1]
+    return evolve(reached, schemas=(*reached.schemas, *came), current_schema_id=came[-1].schema_id)
+
+
+def _moments(before: TableMetadata, after: TableMetadata) -> Iterator[_Moment]:
+    new = snapshots_moved(before, after).new
+    entries = beyond(before.snapshot_log, after.snapshot_log)
+    if entries is None:
+        logged = set(before.snapshot_log)
+        entries = tuple(each for each in after.snapshot_log if each not in logged)
+    whens: list[tuple[int, int, IcebergSnapshot | SnapshotLogEntry]] = [
+        *((each.timestamp_ms, each.sequence_number, each) for each in new),
+        *((each.timestamp_ms, 2**63, each) for each in entries),
+    ]
+    whens.sort(key=lambda each: each[:2])
+    for millis, group in groupby(whens, key=lambda each: each[0]):
+        parts = [part for _, _, part in group]
+        yield _Moment(
+            millis,
+            tuple(each for each in parts if isinstance(each, IcebergSnapshot)),
+            tuple(each for each in parts if isinstance(each, SnapshotLogEntry)),
+        )
+
+
+def _with_snapshots(
+    reached: TableMetadata, after: TableMetadata, moment: _Moment, there: AbstractSet[int]
+) -> TableMetadata:
+    """Return metadata after a moment.
+
+    Args:
+        reached: It, before.
+        after: What the file says.
+        moment: It.
+        there: The ids of all snapshots up to then, with those of the moment.
+    """
+    refs = dict(reached.refs)
+    logged = [each for each in moment.logged if each.snapshot_id in there]
+    if logged:
+        head = logged[-1].snapshot_id
+        same = after.refs.get(MAIN)
+        main = refs.get(MAIN, SnapshotRef(snapshot_id=head, type="branch"))
+        refs[MAIN] = (
+            same
+            if same is not None and same.snapshot_id == head
+            else replace(main, snapshot_id=head)
+        )
+    return evolve(
+        reached,
+        snapshots=(*reached.snapshots, *moment.snapshots),
+        format_version=max(reached.format_version, *map(_oldest_version, moment.snapshots), 1),
+        refs=refs,
+        current_snapshot_id=logged[-1].snapshot_id if logged else reached.current_snapshot_id,
+        snapshot_log=(*reached.snapshot_log, *logged),
+    )
+
+
+def _oldest_version(snapshot: IcebergSnapshot) -> int:
+    """Return the oldest format version that has such a snapshot."""
+    if snapshot.first_row_id is not None:
+        return ROW_IDS_SINCE
+    return SEQUENCES_SINCE if snapshot.sequence_number else 1

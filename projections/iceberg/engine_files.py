@@ -1,0 +1,474 @@
+"""Files of imported Iceberg tables, from engines' manifests.
+
+A list names every manifest of its snapshot. What the snapshot did stands in those that it added:
+their entries of status ADDED and DELETED. Iceberg keeps no time of a file: its snapshot's stands
+for it.
+
+Source: the Iceberg table specification, "Manifest Lists", "Manifest Entry Fields", "Data File
+Fields" and "Snapshot ID inheritance".
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Literal, TypeVar
+
+import msgspec
+from attrs import Factory, define, frozen
+from msgspec import UNSET, UnsetType
+
+from ledger.events.snapshots import SnapshotCommitted
+from ledger.model import types as t
+from ledger.model.errors import DamagedLogError, LedgerError, NotFoundError, UnsupportedError
+from ledger.model.file_change import FileChange
+from ledger.model.iceberg_objects import IcebergSnapshot
+from ledger.model.schema import Schema
+from ledger.model.single_values import decode_value, encode_value
+from ledger.model.transforms import field_types
+from ledger.model.types import whole_number
+from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.table import TableState
+from ledger.table import Table
+from projections.iceberg.manifest_entry import FieldSummary, ManifestEntry, PartitionStruct
+from projections.iceberg.manifest_list import ManifestFile, Part, wherever
+from projections.iceberg.manifest_reading import read_manifest
+from projections.manifest_files.container import read_container, telling_damage
+from projections.manifest_files.lists import delta_list
+from projections.statistics.definition import content_of
+from projections.statistics.engine_files import (
+    NOBODY,
+    Asked,
+    ListedManifest,
+    ManifestPart,
+    ManifestReader,
+    NamedList,
+    Row,
+)
+
+_CONTENTS: Final = ("data", "position-deletes", "equality-deletes")
+
+
+def engine_files(table: Table, state: TableState) -> tuple[FileChange, ...]:
+    """Return the live files of a table at a state, as an engine's manifests list them.
+
+    A deletion vector is called by its file, `#` and where in it it begins. The schema of a file is
+    the state's, and its time that of the snapshot that added it.
+
+    Raises:
+        NotFoundError: A manifest is gone, or lies where nobody allowed to read.
+        UnsupportedError: The snapshot names its manifests in a way that is not read here.
+        DamagedLogError: A manifest is damaged.
+    """
+    if state.snapshot is None:
+        return ()
+    born = state.imported_from(IcebergOrigin)
+    manifests = EngineManifests(state, born, table.read_file)
+    return tuple(manifests.files(born.snapshots[state.snapshot.id]))
+
+
+@frozen
+class EngineManifests:
+    """The manifests of the snapshots that engines made.
+
+    Attributes:
+        state: The table.
+        born: What it has of Iceberg.
+        read: Reads a file by its URL; None where it is gone.
+    """
+
+    state: TableState
+    born: IcebergOrigin
+    read: Callable[[str], bytes | None]
+
+    def files(self, snapshot: IcebergSnapshot) -> Iterator[FileChange]:
+        """Yield the live files of a snapshot; raises as `engine_files`."""
+        structs = self.structs()
+        for each in self.listed(snapshot):
+            struct = structs.get(each.part.spec_id)
+            if struct is None:
+                raise UnsupportedError(
+                    f"{each.path} is of partition spec {each.part.spec_id}, which the table does "
+                    "not have: have its owner put the table's metadata right, then import that"
+                )
+            for entry in read_manifest(self.body(each.path), each, struct):
+                yield self._change(entry, struct)
+
+    def listed(self, snapshot: IcebergSnapshot) -> tuple[ManifestFile, ...]:
+        """Return the manifests of a snapshot that have live files; raises as `engine_files`."""
+        if snapshot.manifest_list is None:
+            raise UnsupportedError(
+                f"snapshot {snapshot.snapshot_id} has no manifest list, as very old writers left "
+                "it: let its owner commit once more"
+            )
+        found = self.said(self.body(snapshot.manifest_list), snapshot.manifest_list)
+        return tuple(each for each in found if each.live_files)
+
+    def said(self, body: bytes, url: str) -> Iterator[ManifestFile]:
+        """Yield what a manifest list names.
+
+        Args:
+            body: Its bytes.
+            url: Where it is, for messages.
+
+        Raises:
+            DamagedLogError: It is none.
+            UnsupportedError: A manifest is encrypted.
+        """
+        records = read_container(body, url)
+        with telling_damage(url):
+            found = [wherever(_manifest(each), place) for place, each in enumerate(records)]
+        yield from found
+
+    def body(self, url: str) -> bytes:
+        """Return a file.
+
+        Raises:
+            NotFoundError: It is gone, or lies where nobody allowed to read.
+        """
+        body = self.read(url)
+        if body is None:
+            raise NotFoundError(
+                f"{url}, which the table's engine wrote, is gone, or lies where nobody allowed to "
+                "read: ledger.open(..., allowed_locations=[...])"
+            )
+        return body
+
+    def structs(self) -> dict[int, PartitionStruct]:
+        """Return the partition struct of every spec."""
+        types = source_types(self.state, self.born)
+        return {each.spec_id: PartitionStruct.of(each, types) for each in self.state.specs}
+
+    def _change(self, entry: ManifestEntry, struct: PartitionStruct) -> FileChange:
+        file = entry.file
+        added_by = self.born.snapshots.get(entry.snapshot_id) or self.born.current
+        values = zip(struct.columns, entry.partition, strict=True)
+        try:
+            partition = tuple(encode_value(value, each.type) for each, value in values)
+            for each, value in zip(struct.columns, partition, strict=True):
+                decode_value(value, each.type)
+        except (LedgerError, ValueError, TypeError) as error:
+            raise UnsupportedError(f"the partition of {entry.path} is none: {error}") from error
+        return FileChange(
+            path=entry.path,
+            partition=partition,
+            schema_id=self.state.schema.id,
+            record_count=entry.records,
+            file_size_in_bytes=file["file_size_in_bytes"],
+            creation_time=0 if added_by is None else added_by.timestamp_ms,
+            format=str(file["file_format"]).lower(),
+            content=_CONTENTS[file["content"]],
+            spec_id=entry.spec_id,
+            field_ids=True,
+            value_counts=_mapped(file, "value_counts"),
+            null_value_counts=_mapped(file, "null_value_counts"),
+            lower_bounds=_mapped(file, "lower_bounds"),
+            upper_bounds=_mapped(file, "upper_bounds"),
+            first_row_id=UNSET if entry.first_row_id is None else entry.first_row_id,
+            # What is in no order says nothing of it.
+            sort_order_id=file.get("sort_order_id") or UNSET,
+            equality_ids=tuple(file.get("equality_ids") or ()) or UNSET,
+            referenced_data_file=_said(file, "referenced_data_file"),
+            content_offset=_said(file, "content_offset"),
+            content_size_in_bytes=_said(file, "content_size_in_bytes"),
+        )
+
+
+def source_types(state: TableState, born: IcebergOrigin) -> Mapping[int, t.DataType]:
+    """Return the types of all columns by field id; dropped ones have the type they had last."""
+    found: dict[int, t.DataType] = {}
+    for each in born.schemas:
+        found |= field_types(born.schema_of(each, state.schema))
+    wanted = {field.source_id for spec in state.specs for field in spec.fields}
+    return {**dict.fromkeys(wanted, t.UnknownType()), **found}
+
+
+def _said(file: Mapping[str, Any], name: str) -> Any:
+    return UNSET if file.get(name) is None else file[name]
+
+
+def _mapped(file: Mapping[str, Any], name: str) -> dict[int, Any] | UnsetType:
+    pairs = file.get(name)
+    if not pairs:
+        return UNSET
+    return {each["key"]: _plain(each["value"]) for each in pairs}
+
+
+def _plain(value: Any) -> Any:
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _manifest(record: Mapping[str, Any]) -> ManifestFile:
+    """Return what a list says of an engine's manifest."""
+    if record.get("key_metadata") is not None:
+        raise UnsupportedError(f"{record['manifest_path']} is encrypted, and cannot be read here")
+    content, first_row_id = record.get("content") or 0, record.get("first_row_id")
+    rows = _count(record, "added", "rows") + _count(record, "existing", "rows")
+    return ManifestFile(
+        part=Part(0, 0, record["partition_spec_id"], content, 0),
+        path=record["manifest_path"],
+        length=record["manifest_length"],
+        check="",
+        low=(0, ""),
+        high=(0, ""),
+        sequence_number=record.get("sequence_number") or 0,
+        min_sequence_number=record.get("min_sequence_number") or 0,
+        added_snapshot_id=record["added_snapshot_id"],
+        added_files=_count(record, "added", "files"),
+        existing_files=_count(record, "existing", "files"),
+        deleted_files=_count(record, "deleted", "files"),
+        added_rows=_count(record, "added", "rows"),
+        existing_rows=_count(record, "existing", "rows"),
+        deleted_rows=_count(record, "deleted", "rows"),
+        partitions=_summaries(record.get("partitions")),
+        first_row_id=first_row_id,
+        new_rows=0 if content or first_row_id is not None else rows,
+    )
+
+
+def _count(record: Mapping[str, Any], kind: str, what: str) -> int:
+    """Return a count; 1 where version 1 does not say, so that the manifest is looked into."""
+    found = record.get(f"{kind}_{what}_count", record.get(f"{kind}_data_{what}_count"))
+    return 1 if found is None else int(found)
+
+
+def _summaries(found: Any) -> tuple[FieldSummary, ...] | None:
+    if found is None:
+        return None
+    names = ("contains_null", "contains_nan", "lower_bound", "upper_bound")
+    return tuple(FieldSummary(*(each.get(name) for name in names)) for each in found)
+
+
+ADDED, DELETED = 1, 2
+"""Status of an entry; 0 is EXISTING."""
+
+_MANIFEST_CONTENTS = ("data", "position-deletes", "equality-deletes")
+_SNAPSHOT_ID = "snapshot-id"
+
+
+class IcebergListed(msgspec.Struct, frozen=True):
+    """What a manifest list says of a manifest; version 1 may leave the counts out."""
+
+    manifest_path: str
+    manifest_length: int
+    partition_spec_id: int
+    added_snapshot_id: int
+    added_files_count: int | None = None
+    existing_files_count: int | None = None
+    deleted_files_count: int | None = None
+
+    @property
+    def live_count(self) -> int:
+        """How many live files it has; 1 where it does not say."""
+        counts = (self.added_files_count, self.existing_files_count)
+        return 1 if None in counts else sum(filter(None, counts))
+
+    @property
+    def changed_count(self) -> int:
+        """How many files came or went in it; 1 where it does not say."""
+        counts = (self.added_files_count, self.deleted_files_count)
+        return 1 if None in counts else sum(filter(None, counts))
+
+
+@frozen
+class ManifestList:
+    """A snapshot's manifest list.
+
+    Attributes:
+        snapshot_id: Iceberg's id of the snapshot, as the file's header has it.
+        manifests: What it names.
+    """
+
+    snapshot_id: int | None
+    manifests: tuple[IcebergListed, ...]
+
+
+class _File(msgspec.Struct, frozen=True):
+    file_path: str
+    file_format: str
+    partition: dict[str, Any]
+    record_count: int
+    file_size_in_bytes: int
+    content: Literal[0, 1, 2] = 0
+    content_offset: int | None = None
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    status: Literal[0, 1, 2]
+    data_file: _File
+    snapshot_id: int | None = None
+
+
+_T = TypeVar("_T")
+
+
+def manifest_list(body: bytes, file: str) -> ManifestList:
+    """Return what a manifest list names.
+
+    Args:
+        body: The whole file.
+        file: Its name, for errors.
+
+    Raises:
+        DamagedLogError: It is no manifest list, or is cut or changed.
+        MissingDependencyError: The package for the file's codec is not installed.
+    """
+    import fastavro
+
+    manifests = _converted(read_container(body, file), IcebergListed, file)
+    # The container was read whole, so that its header is sound.
+    said = str((fastavro.reader(io.BytesIO(body)).metadata or {}).get(_SNAPSHOT_ID, ""))
+    return ManifestList(whole_number(said) if said.isascii() else None, tuple(manifests))
+
+
+def _converted(records: Iterator[dict[str, Any]], kind: type[_T], file: str) -> list[_T]:
+    try:
+        return [msgspec.convert(each, kind) for each in records]
+    except msgspec.ValidationError as error:
+        raise DamagedLogError(
+            f"{file} holds a record that is none of Iceberg's: {error}; restore it from a copy",
+            file,
+        ) from error
+
+
+@define
+class IcebergPartitions:
+    """Partitions as Iceberg's entries have them, in the log's form.
+
+    Attributes:
+        state: The table's: its specs.
+        schemas: Gives all of its schemas, newest first, for columns that were dropped.
+    """
+
+    state: TableState
+    schemas: Callable[[], Iterator[Schema]]
+    _structs: dict[int, PartitionStruct] = Factory(dict)
+    _known: dict[tuple[int, tuple[Any, ...]], str] = Factory(dict)
+
+    def json(self, spec_id: int, values: tuple[Any, ...]) -> str:
+        """Return a partition as a JSON array.
+
+        Args:
+            spec_id: Its spec.
+            values: As Avro has them, in the order of the spec's fields.
+
+        Raises:
+            NotFoundError: The table has no such spec.
+            ValueError, TypeError, LedgerError: They are no such values.
+        """
+        key = (spec_id, values)
+        found = self._known.get(key)
+        if found is None:
+            pairs = zip(self._struct(spec_id).columns, values, strict=True)
+            plain = [encode_value(column.from_avro(value), column.type) for column, value in pairs]
+            found = msgspec.json.encode(plain).decode()
+            self._known[key] = found
+        return found
+
+    def _struct(self, spec_id: int) -> PartitionStruct:
+        found = self._structs.get(spec_id)
+        if found is None:
+            spec = self.state.spec_by_id(spec_id)
+            types = field_types(self.state.schema)
+            wanted = {each.source_id for each in spec.fields}
+            if wanted - types.keys():
+                for schema in self.schemas():
+                    types = field_types(schema) | types
+            unknown = dict.fromkeys(wanted - types.keys(), t.UnknownType())
+            found = PartitionStruct.of(spec, {**types, **unknown})
+            self._structs[spec_id] = found
+        return found
+
+
+def entry_rows(body: bytes, part: ManifestPart, partitions: IcebergPartitions) -> Iterator[Row]:
+    """Yield a manifest's entries: those of the snapshot that is wanted, or all that are live.
+
+    Args:
+        body: The whole file.
+        part: What is known of it.
+        partitions: The table's.
+
+    Raises:
+        DamagedLogError: It is no manifest of this table, or is cut or changed.
+        MissingDependencyError: As `manifest_list`.
+    """
+    file, spec_id, adder = part.file, part.spec_id, part.adder
+    for each in _converted(read_container(body, file), _Entry, file):
+        if adder == NOBODY:
+            wanted = each.status != DELETED
+        else:
+            # An entry without a snapshot is of the one that added the manifest.
+            by = adder if each.snapshot_id is None else each.snapshot_id
+            wanted = each.status in (ADDED, DELETED) and by == adder
+        if not wanted:
+            continue
+        found = each.data_file
+        offset = "" if found.content_offset is None else f"#{found.content_offset}"
+        yield (
+            spec_id,
+            _partition(partitions, spec_id, found, file),
+            content_of(_MANIFEST_CONTENTS[found.content], found.file_format.lower()),
+            -1 if each.status == DELETED else 1,
+            found.record_count,
+            found.file_size_in_bytes,
+            part.time_millis,
+            found.file_path + offset,
+        )
+
+
+def _partition(partitions: IcebergPartitions, spec_id: int, found: _File, file: str) -> str:
+    try:
+        return partitions.json(spec_id, tuple(found.partition.values()))
+    except NotFoundError as error:
+        raise DamagedLogError(
+            f"{file} is of a spec that the table has not: {error}", file
+        ) from error
+    except (LedgerError, ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise DamagedLogError(
+            f"{file} holds a partition {list(found.partition.values())!r:.80} that does not fit "
+            f"spec {spec_id}: {error}",
+            file,
+        ) from error
+
+
+@frozen
+class IcebergManifests:
+    """See `projections.statistics.engine_files.EngineManifests`."""
+
+    def has_named(self, event: SnapshotCommitted) -> bool:
+        """Whether a snapshot names one list, as its base list."""
+        return delta_list(event) is None
+
+    def lists(self, event: SnapshotCommitted, asked: Asked) -> Iterator[NamedList]:
+        """Yield the one list, which says both what a snapshot did and what it holds."""
+        del asked
+        name, size = event.base_manifest_list, event.base_manifest_list_size
+        if not isinstance(name, UnsetType):
+            yield NamedList(name, None if isinstance(size, UnsetType) else size)
+
+    def listed(
+        self, body: bytes, file: str, event: SnapshotCommitted, asked: Asked
+    ) -> list[ListedManifest]:
+        """Return the manifests that have live files, or those that the snapshot added."""
+        found = manifest_list(body, file)
+        live = asked == "contents" or event.snapshot_id == 1
+        adder = event.snapshot_id if found.snapshot_id is None else found.snapshot_id
+        return [
+            ListedManifest(
+                path=each.manifest_path,
+                size=each.manifest_length,
+                count=each.live_count if live else each.changed_count,
+                adder=NOBODY if live else adder,
+                spec_id=each.partition_spec_id,
+            )
+            for each in found.manifests
+            if (each.live_count if live else each.added_snapshot_id == adder)
+        ]
+
+    def reader(self, state: TableState, schemas: Callable[[], Iterator[Schema]]) -> ManifestReader:
+        """Return what reads a table's manifests."""
+        partitions = IcebergPartitions(state, schemas)
+        return lambda body, part: entry_rows(body, part, partitions)
+
+
+ICEBERG = IcebergManifests()

@@ -1,0 +1,338 @@
+"""Iceberg projection of tables that were imported from Iceberg.
+
+Manifest lists, manifests and data files of engines stay where they are, so a metadata file is all
+that there is to project, a function of the state at its version; until the table is promoted, and
+the ledger's own snapshots come with manifests.
+
+They begin with what the table's former owner listed: its manifests stay where they are, and are
+named by every list until a snapshot takes files out of one, which is then written again beside the
+ledger's own. A rollback lists what its target lists.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+import msgspec
+from attrs import Factory, define, evolve
+from msgspec.structs import replace
+
+from ledger.events import TableEvent
+from ledger.events.commit import Transaction
+from ledger.events.iceberg import SnapshotsRemoved
+from ledger.events.snapshots import RolledBack, SnapshotEvent, SnapshotFacts
+from ledger.events.table import OwnerSet, TablePromoted
+from ledger.files.change_lists import event_files
+from ledger.locations import below
+from ledger.log.replay import Read
+from ledger.log.time_travel import at_version
+from ledger.model.errors import DamagedLogError
+from ledger.model.file_change import FileChange
+from ledger.model.iceberg_objects import IcebergSnapshot
+from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
+from ledger.table import Table
+from projections.iceberg.engine_files import EngineManifests, source_types
+from projections.iceberg.imported_metadata import metadata_of, source_schema
+from projections.iceberg.manifest_entry import ManifestEntry, TableFacts, entry_of
+from projections.iceberg.manifest_list import ManifestFile, wherever
+from projections.iceberg.manifest_writing import Changes, Listed, Manifests
+from projections.iceberg.position import FOLDER, HINT, IcebergPosition, Names
+from projections.iceberg.schema_json import schema_to_json
+from projections.iceberg.snapshots import Adders
+from projections.iceberg.table_file import most_previous_versions
+from projections.iceberg.table_json import write_metadata
+from projections.manifest_files.container import read_container
+from projections.materialising import Progress, new_commits
+from projections.outputs import Outputs
+
+_DELETES = 1
+
+
+@define
+class PromotedManifests:
+    """The manifests of a table's own snapshots, one after the other.
+
+    Attributes:
+        table: The table.
+        manifests: Those of the newest snapshot.
+        adders: Which snapshot first added a file.
+        target: The state that the run goes to.
+        listed: What the lists of this run's snapshots name, by snapshot.
+        gone: The ledger's own snapshots that expired in this run.
+    """
+
+    table: Table
+    manifests: Manifests
+    adders: Adders
+    target: TableState
+    listed: dict[int, tuple[ManifestFile, ...]] = Factory(dict)
+    gone: list[int] = Factory(list)
+
+    @classmethod
+    def at(
+        cls, table: Table, outputs: Outputs, start: IcebergPosition, target: TableState
+    ) -> PromotedManifests:
+        """Return those of a position."""
+        names = Names(target.table_id)
+        manifests = Manifests(
+            names,
+            outputs,
+            start.manifests,
+            start.next_row_id,
+            start.list_check,
+            read_engines=table.read_file,
+        )
+        return cls(table, manifests, Adders(table, start.version), target)
+
+    def learn(self, transaction: Transaction[TableEvent], state: TableState) -> None:
+        """Go on with a transaction's snapshots.
+
+        Args:
+            transaction: It.
+            state: The table right after it.
+
+        Raises:
+            DamagedLogError: A manifest that is needed is gone or damaged.
+            NotFoundError: One of an engine is gone.
+        """
+        born = state.imported_from(IcebergOrigin)
+        # A snapshot beside a change of owner lists what engines' manifests listed before it.
+        is_first = any(isinstance(each, TablePromoted | OwnerSet) for each in transaction.events)
+        for event in transaction.events:
+            if isinstance(event, SnapshotsRemoved):
+                own = filter(born.lists_files, event.snapshot_ids)
+                self.gone.extend(own)
+            elif isinstance(event, SnapshotEvent):
+                snapshot = born.snapshots[event.snapshot_id]
+                facts = facts_of(self.table, state, born, snapshot)
+                given = snapshot.first_row_id
+                self.manifests.next_row_id = given or 0
+                found = self._next(event, is_first=is_first, at=(state, born), facts=facts)
+                self._keep(found, snapshot, facts)
+
+    def garbage(self) -> tuple[str, ...]:
+        """Return the lists of snapshots that expired, and the manifests that no other names."""
+        if not self.gone:
+            return ()
+        born = self.target.imported_from(IcebergOrigin)
+        own = filter(born.lists_files, born.snapshots)
+        kept = {path for each in own for path in self._named(each)}
+        dropped = {path for each in self.gone for path in self._named(each)}
+        lists = map(self.manifests.names.manifest_list, self.gone)
+        return (*lists, *sorted(dropped - kept))
+
+    def _named(self, snapshot_id: int) -> Iterator[str]:
+        """Yield the manifests in the ledger's place that a snapshot's list names."""
+        path = self.manifests.names.manifest_list(snapshot_id)
+        body = self.manifests.outputs.read(path)
+        place = f"{self.table.location}/"
+        for each in read_container(body, path) if body is not None else ():
+            if str(each["manifest_path"]).startswith(place):
+                yield str(each["manifest_path"]).removeprefix(place)
+
+    def _next(
+        self,
+        event: SnapshotEvent,
+        *,
+        is_first: bool,
+        at: tuple[TableState, IcebergOrigin],
+        facts: TableFacts,
+    ) -> Listed:
+        state, born = at
+        log = self.table.log
+        kept = event_files(log.store, log.layout, event)
+        files = tuple(log.personal.columns.rendered(kept))
+        if is_first:
+            self.adders.learn([each.path for each in files], event.snapshot_id)
+            parent = born.snapshots[event.snapshot_id].parent_snapshot_id
+            engines = EngineManifests(state, born, self.table.read_file)
+            there = engines.listed(born.snapshots[parent]) if parent is not None else ()
+            return self.manifests.stand(there, facts)
+        if isinstance(event, RolledBack):
+            engines = EngineManifests(state, born, self.table.read_file)
+            return self.manifests.stand(self._of_target(event, engines), facts)
+        return self.manifests.snapshot(self._changes(event.snapshot_id, files, facts), facts)
+
+    def _of_target(self, event: RolledBack, engines: EngineManifests) -> Iterable[ManifestFile]:
+        target = event.target_snapshot_id
+        if not engines.born.lists_files(target):
+            return engines.listed(engines.born.snapshots[target])
+        found = self.listed.get(target)
+        if found is None:
+            path = self.manifests.names.manifest_list(target)
+            body = self.manifests.outputs.read(path)
+            if body is None:
+                raise DamagedLogError(f"{path} is not the manifest list that was projected", path)
+            found = tuple(engines.said(body, path))
+        # Nobody can tell from a list how its manifests were formed.
+        return (wherever(each, place) for place, each in enumerate(found) if each.live_files)
+
+    def _changes(
+        self, snapshot_id: int, files: tuple[FileChange, ...], facts: TableFacts
+    ) -> Changes:
+        gone = [each for each in files if each.kind == "DELETE"]
+        # What only a rollback brought, an engine's manifest holds, and that may hold any.
+        adders = dict.fromkeys((each.path for each in gone), snapshot_id)
+        adders |= self.adders.of_those_added(list(adders))
+        removed = {
+            facts.data_uri(each.path): (
+                adders[each.path],
+                (each.spec_id, 0 if each.content == "data" else _DELETES),
+            )
+            for each in gone
+        }
+        come = [each for each in files if each.kind == "ADD"]
+        self.adders.learn([each.path for each in come], snapshot_id)
+        return Changes(snapshot_id, tuple(_entries(snapshot_id, come, facts)), removed)
+
+    def _keep(self, found: Listed, snapshot: IcebergSnapshot, facts: TableFacts) -> None:
+        self.listed[snapshot.snapshot_id] = found.manifests
+        if self.target.reachable(snapshot.snapshot_id):
+            parent = snapshot.parent_snapshot_id
+            self.manifests.write(found, snapshot.snapshot_id, facts, parent or 0)
+
+
+def _entries(
+    snapshot_id: int, come: Iterable[FileChange], facts: TableFacts
+) -> Iterator[ManifestEntry]:
+    for each in come:
+        yield entry_of(
+            each,
+            facts.struct(each.spec_id),
+            uri_of=facts.data_uri,
+            origin=facts.origin(each, snapshot_id),
+        )
+
+
+def facts_of(
+    table: Table, state: TableState, born: IcebergOrigin, snapshot: IcebergSnapshot
+) -> TableFacts:
+    """Return what the manifests of one of the ledger's own snapshots say of the table.
+
+    Args:
+        table: The table.
+        state: What it is with the snapshot.
+        born: What it has of Iceberg.
+        snapshot: It.
+    """
+    schema = source_schema(born.schemas[born.schema_id], born.format_version)
+    return TableFacts(
+        location=table.location,
+        data_location=table.data_location,
+        format_version=born.format_version,
+        first_sequenced=1 if snapshot.sequence_number else 0,
+        schema=msgspec.json.encode(schema_to_json(schema)),
+        specs={each.spec_id: each for each in state.specs},
+        types=source_types(state, born),
+        before_sequence=snapshot.snapshot_id - snapshot.sequence_number,
+    )
+
+
+_OF_FILES = SnapshotFacts | SnapshotsRemoved
+
+
+def born_metadata(table: Table, state: TableState) -> bytes:
+    """Return the metadata file of a born table at a version.
+
+    The lists of the snapshots that the ledger made, and the statistics that were published since,
+    lie in its own place.
+    """
+    names = Names(state.table_id)
+    said = metadata_of(state, lambda each: f"{table.location}/{names.manifest_list(each)}")
+
+    uri = partial(below, table.location)
+    found = evolve(
+        said,
+        statistics=tuple(
+            replace(each, statistics_path=uri(each.statistics_path)) for each in said.statistics
+        ),
+        partition_statistics=tuple(
+            replace(each, statistics_path=uri(each.statistics_path))
+            for each in said.partition_statistics
+        ),
+    )
+    return write_metadata(found)
+
+
+def render_born(table: Table, outputs: Outputs, target: TableState, on_progress: Progress) -> None:
+    """Write a version's metadata file and what the ledger made for it, but point nowhere."""
+    run = _Run(table, outputs, IcebergPosition(), target)
+    if target.is_promoted:
+        for read in new_commits(table, IcebergPosition(), target, on_progress):
+            run.commit(read)
+    run.put_metadata(target)
+
+
+def project_born(
+    table: Table,
+    outputs: Outputs,
+    start: IcebergPosition,
+    target: TableState,
+    wants: Callable[[int], bool],
+    on_progress: Progress,
+) -> IcebergPosition:
+    """Write what a stretch of the log brings; see `projections.iceberg.project.Projection`."""
+    names = Names(target.table_id)
+    found = [version for each in outputs.paths(FOLDER) if (version := names.version_of(each))]
+    run = _Run(table, outputs, start, target)
+    for read in new_commits(table, start, target, on_progress):
+        run.commit(read)
+        if wants(read.commit.version) and read.commit.version != target.version:
+            run.put_metadata(run.builder.freeze())
+    body = run.put_metadata(target)
+    outputs.put(names.hadoop(target.version), body)
+    outputs.point(HINT, b"%d" % target.version)
+    oldest = target.version - most_previous_versions(target.schema)
+    written = sorted({*start.metadata_versions, *found, target.version})
+    manifests = run.own.manifests
+    return IcebergPosition(
+        version=target.version,
+        check=hashlib.sha256(body).hexdigest(),
+        metadata_versions=tuple(each for each in written if each >= oldest),
+        manifests=manifests.current,
+        next_row_id=manifests.next_row_id,
+        location=table.location,
+        commit=run.reached,
+        list_check=manifests.list_check,
+        garbage=(
+            *_files(names, [each for each in written if each < oldest]),
+            *run.own.garbage(),
+        ),
+    )
+
+
+class _Run:
+    def __init__(
+        self, table: Table, outputs: Outputs, start: IcebergPosition, target: TableState
+    ) -> None:
+        self._table, self._outputs = table, outputs
+        self.builder = TableBuilder(
+            at_version(table.log, start.version) if start.version >= 0 else None
+        )
+        self.own = PromotedManifests.at(table, outputs, start, target)
+        self.reached = start.commit
+
+    def commit(self, read: Read[TableEvent]) -> None:
+        """Project one commit."""
+        commit, self.reached = read.commit, read.digest
+        self.builder.begin(commit.version, commit.time_millis)
+        for transaction in commit.transactions:
+            self.builder.add(transaction)
+            if any(isinstance(each, _OF_FILES) for each in transaction.events):
+                self.own.learn(transaction, self.builder.freeze())
+
+    def put_metadata(self, state: TableState) -> bytes:
+        """Write a version's metadata file."""
+        body = born_metadata(self._table, state)
+        self._outputs.put(Names(state.table_id).metadata(state.version), body)
+        return body
+
+
+def _files(names: Names, versions: list[int]) -> Iterator[str]:
+    for each in versions:
+        yield names.metadata(each)
+        yield names.hadoop(each)

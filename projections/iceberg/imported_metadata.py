@@ -1,0 +1,469 @@
+"""Iceberg metadata from and to the state of an imported table.
+
+Where the ledger's types do not say all of a schema, its JSON is kept beside the columns.
+
+Most of a long history stands in both just so, often as the very same objects, which are compared
+without looking into them: what this takes grows with what is new.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import Any, TypeVar
+
+from attrs import evolve, frozen
+from msgspec import UnsetType
+from msgspec.structs import replace
+
+from ledger.events import iceberg as e
+from ledger.events.iceberg import IcebergSchema
+from ledger.model import types as t
+from ledger.model.errors import InvalidTypeError, UnsupportedError
+from ledger.model.iceberg_objects import MAIN, EncryptionKey, IcebergSnapshot, SnapshotLogEntry
+from ledger.model.iceberg_types import default_json
+from ledger.model.type_json import FieldObject, field_from_wire, field_to_wire
+from ledger.state.declared_formats import FORMATS_OPTION
+from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.table import TableState
+from projections.iceberg import metadata_schema as iceberg
+from projections.iceberg import metadata_schema as it
+from projections.iceberg.schema_json import schema_from_json, schema_to_json
+from projections.iceberg.table_facts import iceberg_column
+from projections.iceberg.table_metadata import TableMetadata, knowing
+
+_PLAIN: dict[str, t.DataType] = {
+    "boolean": t.BooleanType(),
+    "int": t.IntType(),
+    "long": t.BigIntType(),
+    "float": t.FloatType(),
+    "double": t.DoubleType(),
+    "date": t.DateType(),
+    "time": t.TimeType(6),
+    "timestamp": t.TimestampType(6),
+    "timestamptz": t.LocalZonedTimestampType(6),
+    "timestamp_ns": t.TimestampType(9),
+    "timestamptz_ns": t.LocalZonedTimestampType(9),
+    "string": t.VarCharType(t.MAX_LENGTH),
+    "uuid": t.UuidType(),
+    "binary": t.VarBinaryType(t.MAX_LENGTH),
+    "unknown": t.UnknownType(),
+    "variant": t.VariantType(),
+}
+
+
+def ledger_schema(schema: iceberg.Schema, format_version: int) -> IcebergSchema:
+    """Return a schema of Iceberg's as the ledger has it.
+
+    Args:
+        schema: Iceberg's.
+        format_version: The table's, which says whether defaults count.
+
+    Raises:
+        UnsupportedError: The ledger has no such type; the message names the column.
+    """
+    fields = tuple(_field(each, each.name) for each in schema.fields)
+    made = IcebergSchema(
+        schema_id=schema.schema_id,
+        fields=tuple(map(field_to_wire, fields)),
+        identifier_field_ids=schema.identifier_field_ids,
+    )
+    try:
+        says_all = _said(made, format_version) == schema
+    except UnsupportedError:
+        says_all = False
+    return made if says_all else _with_text(made, schema_text(schema))
+
+
+def _with_text(made: IcebergSchema, text: str | UnsetType) -> IcebergSchema:
+    return IcebergSchema(
+        schema_id=made.schema_id,
+        fields=made.fields,
+        identifier_field_ids=made.identifier_field_ids,
+        text=text,
+    )
+
+
+def schema_text(schema: iceberg.Schema) -> str:
+    """Return a schema's compact JSON."""
+    return json.dumps(schema_to_json(schema), separators=(",", ":"), ensure_ascii=False)
+
+
+@lru_cache(maxsize=1024)
+def source_schema(schema: IcebergSchema, format_version: int) -> iceberg.Schema:
+    """Return what Iceberg said of a schema."""
+    if not isinstance(schema.text, UnsetType):
+        return schema_from_json(json.loads(schema.text))
+    return _said(schema, format_version)
+
+
+def _said(schema: IcebergSchema, format_version: int) -> iceberg.Schema:
+    columns = tuple(_column(each, format_version) for each in schema.fields)
+    return iceberg.Schema(schema.schema_id, columns, schema.identifier_field_ids)
+
+
+def _column(column: FieldObject, format_version: int) -> it.NestedField:
+    if isinstance(column.type, str):
+        return _plain_column(column, format_version)
+    return iceberg_column(field_from_wire(column), format_version)
+
+
+@lru_cache(maxsize=65_536)
+def _plain_column(column: FieldObject, format_version: int) -> it.NestedField:
+    made = iceberg_column(field_from_wire(column), format_version)
+    has_default = made.initial_default is not None or made.write_default is not None
+    return made if has_default else it.shared(made)
+
+
+def _field(member: it.NestedField, path: str) -> t.DataField:
+    data_type = _type(member.type, path).with_nullability(nullable=not member.required)
+    return t.DataField(
+        member.id,
+        member.name,
+        data_type,
+        member.doc,
+        _default(member.write_default, data_type, path),
+        _default(member.initial_default, data_type, path),
+    )
+
+
+def _default(value: Any, data_type: t.DataType, path: str) -> str | None:
+    """Return a default's text; None, too, where no text says it."""
+    if value is None or isinstance(value, dict):
+        return None
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    try:
+        return text if default_json(text, data_type, path) == value else None
+    except UnsupportedError:
+        return None
+
+
+def _type(kind: it.Type, path: str) -> t.DataType:
+    match kind:
+        case it.StructType(fields=fields):
+            return t.RowType([_field(each, f"{path}.{each.name}") for each in fields])
+        case it.ListType():
+            element = _type(kind.element, f"{path}.element")
+            return t.ArrayType(
+                element.with_nullability(nullable=not kind.element_required),
+                element_id=kind.element_id,
+            )
+        case it.MapType():
+            key, value = _type(kind.key, f"{path}.key"), _type(kind.value, f"{path}.value")
+            return t.MapType(
+                key.with_nullability(nullable=False),
+                value.with_nullability(nullable=not kind.value_required),
+                key_id=kind.key_id,
+                value_id=kind.value_id,
+            )
+        case _:
+            return _primitive(kind, path)
+
+
+def _primitive(kind: it.PrimitiveType, path: str) -> t.DataType:
+    try:
+        match kind:
+            case it.PlainType(name=name):
+                return _PLAIN[name]
+            case it.FixedType(length=length):
+                return t.BinaryType(length) if length else t.VarBinaryType(t.MAX_LENGTH)
+            case it.DecimalType(precision=precision, scale=scale):
+                return t.DecimalType(precision, scale)
+            case it.GeometryType(crs=crs):
+                return t.GeometryType(crs)
+            case it.GeographyType(crs=crs, algorithm=algorithm):
+                return t.GeographyType(crs, algorithm)
+    except InvalidTypeError as error:
+        raise UnsupportedError(
+            f"column {path} has Iceberg's type {it.type_text(kind)}, which the ledger cannot hold: "
+            f"{error}"
+        ) from error
+
+
+T = TypeVar("T")
+
+
+def beyond(before: tuple[T, ...], after: tuple[T, ...]) -> tuple[T, ...] | None:
+    """Return what a list has after all that was there before; None where it begins otherwise.
+
+    Example:
+        >>> beyond((1, 2), (1, 2, 3)), beyond((1, 2), (2, 3))
+        ((3,), None)
+    """
+    count = len(before)
+    return after[count:] if after[:count] == before else None
+
+
+def moved_on(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
+    """Return how many of the oldest entries are gone, and the new ones; all of them, if need be.
+
+    Example:
+        >>> moved_on((1, 2, 3), (2, 3, 4)), moved_on((1, 2), (5,))
+        ((1, (4,)), (2, (5,)))
+    """
+    dropped = 0
+    while after and dropped < len(before):
+        try:
+            dropped = before.index(after[0], dropped)
+        except ValueError:
+            break
+        new = beyond(before[dropped:], after)
+        if new is not None:
+            return dropped, new
+        dropped += 1
+    return len(before), after
+
+
+@frozen
+class SnapshotsMoved:
+    """What became of a table's snapshots.
+
+    Attributes:
+        new: Those that came, in the later file's order.
+        gone: The ids of those that are there no more.
+        rewritten: The ids of those that say something else.
+    """
+
+    new: tuple[IcebergSnapshot, ...]
+    gone: tuple[int, ...] = ()
+    rewritten: tuple[int, ...] = ()
+
+    def as_in(self, order: Iterable[int]) -> SnapshotsMoved:
+        """Return the same with the ids of what was there before in an order."""
+        if not self.gone and not self.rewritten:
+            return self
+        gone, rewritten = set(self.gone), set(self.rewritten)
+        ids = tuple(order)
+        return SnapshotsMoved(
+            self.new,
+            tuple(each for each in ids if each in gone),
+            tuple(each for each in ids if each in rewritten),
+        )
+
+
+def snapshots_moved(before: TableMetadata, after: TableMetadata) -> SnapshotsMoved:
+    """Return what became of the snapshots from one file to a later one."""
+    new = beyond(before.snapshots, after.snapshots)
+    if new is not None:
+        return SnapshotsMoved(new)
+    had, has = before.snapshots_by_id, after.snapshots_by_id
+    return SnapshotsMoved(
+        new=tuple(each for each in after.snapshots if each.snapshot_id not in had),
+        gone=tuple(each for each in had if each not in has),
+        rewritten=tuple(
+            key
+            for key, each in had.items()
+            if (now := has.get(key, each)) is not each and now != each
+        ),
+    )
+
+
+def _of_nobody(snapshot_id: int) -> str:
+    raise UnsupportedError(f"snapshot {snapshot_id} has no manifest list")
+
+
+def metadata_of(state: TableState, list_of: Callable[[int], str] = _of_nobody) -> TableMetadata:
+    """Return what Iceberg says of a table that was born there, at a version.
+
+    Where the version stands amid what one file of the source says, the time of the file is that
+    of the commit.
+
+    Args:
+        state: The table.
+        list_of: Gives the manifest list of a snapshot that the ledger made.
+
+    Raises:
+        UnsupportedError: The table was not born in Iceberg.
+    """
+    born = state.imported_from(IcebergOrigin)
+    return _metadata(
+        state,
+        born,
+        tuple(_snapshot(each, list_of) for each in born.snapshots.values()),
+        born.snapshot_log,
+    )
+
+
+@frozen
+class Standing:
+    """A table at a version, and the same in Iceberg's words."""
+
+    state: TableState
+    metadata: TableMetadata
+
+
+def standing(state: TableState, file: TableMetadata, before: Standing | None = None) -> Standing:
+    """Return a table in Iceberg's words, as `metadata_of` says them.
+
+    What a file of its source says just so is taken from there, and what stood before from before:
+    a long history is neither put into words nor compared again.
+
+    Args:
+        state: The table.
+        file: What a file of the source says.
+        before: The same of an earlier version.
+
+    Raises:
+        UnsupportedError: The table was not born in Iceberg.
+    """
+    born = state.imported_from(IcebergOrigin)
+    had = None if before is None else before.state.imported_from(IcebergOrigin)
+    if before is None or had is None or not _goes_on(had, born):
+        made = _metadata(state, born, _like(born, file), _entries_like(born, file))
+        return Standing(state, made)
+    said = before.metadata
+    dropped, logged = moved_on(had.snapshot_log, born.snapshot_log)
+    more = islice(born.snapshots.values(), len(had.snapshots), None)
+    made = _metadata(
+        state,
+        born,
+        (*said.snapshots, *(_snapshot(each, _of_nobody) for each in more)),
+        (*said.snapshot_log[dropped:], *logged),
+    )
+    if list(born.schemas.values()) == list(had.schemas.values()):
+        made = evolve(made, schemas=said.schemas)
+    return Standing(state, knowing(made, said))
+
+
+def as_said(state: TableState, file: TableMetadata) -> Standing:
+    """Return a table in Iceberg's words that says what a file of its source does, all of it."""
+    made = _metadata(state, state.imported_from(IcebergOrigin), file.snapshots, file.snapshot_log)
+    return Standing(state, knowing(made, file))
+
+
+def _goes_on(had: IcebergOrigin, has: IcebergOrigin) -> bool:
+    """Whether a table has the snapshots that it had, just so, and perhaps some more."""
+    before = list(had.snapshots.values())
+    return list(islice(has.snapshots.values(), len(before))) == before
+
+
+def _entries_like(born: IcebergOrigin, file: TableMetadata) -> tuple[SnapshotLogEntry, ...]:
+    there = file.snapshot_log[: len(born.snapshot_log)]
+    return there if there == born.snapshot_log else born.snapshot_log
+
+
+def _like(born: IcebergOrigin, file: TableMetadata) -> tuple[IcebergSnapshot, ...]:
+    """Return a table's snapshots: those that a file has just so as it has them, in its order."""
+    ours = born.snapshots
+    same = {each.snapshot_id: each for each in file.snapshots if ours.get(each.snapshot_id) == each}
+    others = (each for key, each in ours.items() if key not in same)
+    return (*same.values(), *(_snapshot(each, _of_nobody) for each in others))
+
+
+def _metadata(
+    state: TableState,
+    born: IcebergOrigin,
+    snapshots: tuple[IcebergSnapshot, ...],
+    snapshot_log: tuple[SnapshotLogEntry, ...],
+) -> TableMetadata:
+    whole = born.synced_in == state.version
+    main = born.refs.get(MAIN)
+    return TableMetadata(
+        format_version=born.format_version,
+        table_uuid=born.table_uuid,
+        location=born.location,
+        last_sequence_number=born.last_sequence_number,
+        last_updated_ms=born.last_updated_millis if whole else state.effective_millis,
+        last_column_id=state.schema.highest_field_id,
+        current_schema_id=born.schema_id,
+        schemas=tuple(_schema(each, born.format_version) for each in born.schemas.values()),
+        default_spec_id=state.default_spec_id,
+        partition_specs=tuple(state.specs),
+        last_partition_id=state.last_partition_id,
+        default_sort_order_id=state.default_order_id,
+        sort_orders=state.sort_orders,
+        # Neither has an order that means anything, and a checkpoint keeps none.
+        properties=dict(sorted(without_formats(state.schema.options).items())),
+        current_snapshot_id=None if main is None else main.snapshot_id,
+        next_row_id=born.next_row_id,
+        encryption_keys=tuple(born.encryption_keys.values()),
+        refs=dict(sorted(born.refs.items())),
+        snapshots=snapshots,
+        statistics=tuple(born.statistics.values()),
+        partition_statistics=tuple(each for _, each in sorted(state.partition_statistics.items())),
+        snapshot_log=snapshot_log,
+        metadata_log=born.metadata_log,
+    )
+
+
+def _snapshot(snapshot: IcebergSnapshot, list_of: Callable[[int], str]) -> IcebergSnapshot:
+    if snapshot.manifest_list is None and snapshot.manifests is None:
+        return replace(snapshot, manifest_list=list_of(snapshot.snapshot_id))
+    return snapshot
+
+
+_MOST_KNOWN = 20_000
+_known_schemas: dict[int, tuple[e.IcebergSchema, int, iceberg.Schema]] = {}
+"""Schemas of a format version by the identity of the state's, which is held to keep it."""
+
+
+def _schema(schema: e.IcebergSchema, format_version: int) -> iceberg.Schema:
+    known = _known_schemas.get(id(schema))
+    if known is None or known[1] != format_version:
+        if len(_known_schemas) >= _MOST_KNOWN:
+            _known_schemas.clear()
+        made = source_schema(schema, format_version)
+        known = _known_schemas[id(schema)] = schema, format_version, made
+    return known[2]
+
+
+def disagreements(made: TableMetadata, source: TableMetadata) -> list[str]:
+    """Return the names of what two metadata files say differently; order has no meaning there."""
+    return [
+        name
+        for name, (one, other) in {
+            **{
+                each: (getattr(made, each), getattr(source, each))
+                for each in (
+                    "format_version",
+                    "table_uuid",
+                    "location",
+                    "last_sequence_number",
+                    "last_updated_ms",
+                    "last_column_id",
+                    "current_schema_id",
+                    "schemas_by_id",
+                    "default_spec_id",
+                    "specs_by_id",
+                    "last_partition_id",
+                    "default_sort_order_id",
+                    "orders_by_id",
+                    "current_snapshot_id",
+                    "next_row_id",
+                    "snapshot_log",
+                    "metadata_log",
+                )
+            },
+            "snapshots_by_id": _each_by_id(made, source),
+            "properties": (made.properties, without_formats(source.properties)),
+            "refs": (dict(made.refs), dict(source.refs)),
+            "encryption_keys": (_by(made, "key_id"), _by(source, "key_id")),
+            "statistics": (_files(made.statistics), _files(source.statistics)),
+            "partition_statistics": (
+                _files(made.partition_statistics),
+                _files(source.partition_statistics),
+            ),
+        }.items()
+        if one != other
+    ]
+
+
+def _each_by_id(made: TableMetadata, source: TableMetadata) -> tuple[object, object]:
+    if made.snapshots == source.snapshots:
+        return (), ()
+    return made.snapshots_by_id, source.snapshots_by_id
+
+
+def without_formats(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return a source's properties without the one that the ledger's own table has."""
+    return {key: each for key, each in properties.items() if key != FORMATS_OPTION}
+
+
+def _by(metadata: TableMetadata, key: str) -> dict[str, EncryptionKey]:
+    return {getattr(each, key): each for each in metadata.encryption_keys}
+
+
+def _files(files: Any) -> dict[int, Any]:
+    return {each.snapshot_id: each for each in files}

@@ -1,0 +1,215 @@
+"""Reading of manifests with inherited values.
+
+A manifest that files are taken out of is copied, but for the blocks that hold them: so what a
+removal costs does not grow with the manifest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+from attrs import define
+from msgspec.structs import replace
+
+from ledger.model.errors import DamagedLogError
+from projections.iceberg.manifest_avro import schema_of
+from projections.iceberg.manifest_entry import (
+    DELETED,
+    EXISTING,
+    ManifestEntry,
+    PartitionStruct,
+    Piece,
+    from_avro,
+)
+from projections.iceberg.manifest_list import ManifestFile
+from projections.manifest_files.container import (
+    WrittenBlock,
+    container_schema,
+    fits,
+    read_blocks,
+    read_container,
+    telling_damage,
+    written_text,
+)
+
+
+def read_manifest(
+    body: bytes | None, manifest: ManifestFile, struct: PartitionStruct
+) -> Iterator[ManifestEntry]:
+    """Yield a manifest's live files, each with all that it inherits.
+
+    Args:
+        body: Its bytes; None if it is gone.
+        manifest: What is known of it.
+        struct: Of its partition spec.
+
+    Raises:
+        DamagedLogError: The bytes are not those that were written.
+    """
+    entries = _Entries(manifest, struct, manifest.first_row_id)
+    for block in read_blocks(_whole(body, manifest), manifest.path):
+        yield from entries.of(block)
+
+
+def read_pieces(
+    body: bytes | None,
+    manifest: ManifestFile,
+    struct: PartitionStruct,
+    *,
+    wanted: Collection[str],
+    format_version: int,
+) -> tuple[Piece, ...]:
+    """Return a manifest's live files as `read_manifest` does, but blocks without some unread.
+
+    Args:
+        body: Its bytes; None if it is gone.
+        manifest: What is known of it; it was formed here.
+        struct: Of its partition spec.
+        wanted: The URIs of the files that have to be read.
+        format_version: Of the manifest that the pieces go into.
+
+    Raises:
+        DamagedLogError: The bytes are not those that were written.
+    """
+    whole = _whole(body, manifest)
+    blocks = read_blocks(whole, manifest.path)
+    # Where they are as many as blocks, most blocks hold one.
+    if len(wanted) < len(blocks) and fits(schema_of(struct, format_version))(blocks[0]):
+        # Behind a deletion vector's path stands where in the file it begins.
+        paths = {path for each in wanted for path in (each, each.rpartition("#")[0]) if path}
+        texts = [*map(written_text, paths)]
+        entries = _Entries(manifest, struct, manifest.first_row_id)
+        pieces: list[Piece] = []
+        for block in blocks:
+            if _status(block) == EXISTING and not any(text in block.body for text in texts):
+                pieces.append(block)
+            elif _status(block) != DELETED:
+                pieces += entries.of(block)
+        if entries.next_row_id is None or entries.inherited == manifest.new_rows:
+            return tuple(pieces)
+    return tuple(read_manifest(whole, manifest, struct))
+
+
+def oldest_of(pieces: Iterable[Piece], manifest: ManifestFile, struct: PartitionStruct) -> int:
+    """Return the least sequence number of the files that stay in a manifest; 0 if none does.
+
+    Args:
+        pieces: What the manifest becomes.
+        manifest: What it was, formed by the ledger: files stand in the order of their snapshots.
+        struct: Of its partition spec.
+    """
+    for each in pieces:
+        if isinstance(each, WrittenBlock):
+            entries = _Entries(manifest, struct, None)
+            return next(entries.of(each.first())).sequence_number
+        if each.status != DELETED:
+            return each.sequence_number
+    return 0
+
+
+def partition_width(body: bytes, path: str) -> int:
+    """Return how many partition values a manifest says of each file.
+
+    Args:
+        body: The manifest's bytes.
+        path: Of the manifest, for messages.
+
+    Raises:
+        DamagedLogError: The bytes are no manifest.
+    """
+    schema = container_schema(body, path)
+    with telling_damage(path):
+        return len(_inside(_inside(schema, "data_file"), "partition")["fields"])
+
+
+def _inside(record: Any, name: str) -> Any:
+    return next(each["type"] for each in record["fields"] if each["name"] == name)
+
+
+def _status(block: WrittenBlock) -> int:
+    """Return the status of the entries of a block, which begin with it, in twos."""
+    return block.body[0] >> 1
+
+
+def _whole(body: bytes | None, manifest: ManifestFile) -> bytes:
+    if manifest.is_of_engine:
+        if body is None or len(body) != manifest.length:
+            raise DamagedLogError(
+                f"{manifest.path}, which the table's former owner wrote, is gone or changed: "
+                "restore it from a copy",
+                manifest.path,
+            )
+    elif body is None or hashlib.sha256(body).hexdigest() != manifest.check:
+        raise DamagedLogError(
+            f"{manifest.path} is not the manifest that the ledger projected; restore it by "
+            "rebuilding the projection",
+            manifest.path,
+        )
+    return body
+
+
+@define
+class _Entries:
+    """Gives the live files of a manifest, block by block.
+
+    Attributes:
+        manifest: The manifest.
+        struct: Of its partition spec.
+        next_row_id: The row id of the next file that says none; None where rows have none.
+        inherited: How many rows have got ids so far that their files did not say.
+    """
+
+    manifest: ManifestFile
+    struct: PartitionStruct
+    next_row_id: int | None
+    inherited: int = 0
+
+    def of(self, block: WrittenBlock) -> Iterator[ManifestEntry]:
+        with telling_damage(self.manifest.path):
+            entries = [(self._entry(record), written) for record, written in block.records()]
+        for said, written in entries:
+            entry = said
+            if entry.status == DELETED:
+                continue
+            if entry.first_row_id is None and self.next_row_id is not None:
+                entry = replace(entry, first_row_id=self.next_row_id)
+                self.next_row_id += entry.records
+                self.inherited += entry.records
+            elif entry.status == EXISTING and not self.manifest.is_of_engine:
+                # It says all of itself, so that the next manifest says it in the same bytes.
+                entry = replace(entry, written=written)
+            yield entry
+
+    def _entry(self, record: dict[str, Any]) -> ManifestEntry:
+        return from_avro(
+            record,
+            self.struct,
+            adder=self.manifest.added_snapshot_id,
+            sequence_number=self.manifest.sequence_number,
+        )
+
+
+def read_row_ids(
+    body: bytes, path: str, first_row_id: int | None, *, is_gone: bool
+) -> Iterator[tuple[str, int]]:
+    """Yield the URI of each of a manifest's files whose rows have ids, and the first id.
+
+    Args:
+        body: The manifest's bytes.
+        path: Of the manifest, for messages.
+        first_row_id: What its list says of it.
+        is_gone: Whether the files are meant that go, and not the live ones.
+
+    Raises:
+        DamagedLogError: The bytes are no manifest.
+    """
+    next_row_id = first_row_id
+    for record in read_container(body, path):
+        file = record["data_file"]
+        row_id = file.get("first_row_id")
+        if row_id is None and next_row_id is not None and record["status"] != DELETED:
+            row_id, next_row_id = next_row_id, next_row_id + file["record_count"]
+        if row_id is not None and (record["status"] == DELETED) == is_gone:
+            yield file["file_path"], row_id

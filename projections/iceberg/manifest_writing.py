@@ -1,0 +1,418 @@
+"""Writing of a table's manifests and manifest lists, snapshot by snapshot.
+
+The files that a snapshot adds are a manifest. When an interval of snapshots is complete, by the
+rule of `ledger.model.snapshot`, its small manifests become one; those that are half full or more
+stay as they are. A snapshot that removes files writes the manifests that hold them again, named
+after it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from attrs import Factory, define, evolve, field, frozen
+from msgspec.structs import replace
+
+from ledger.model.errors import DamagedLogError
+from ledger.model.snapshot import covering
+from projections.iceberg.manifest_avro import write_manifest, write_manifest_list
+from projections.iceberg.manifest_entry import DELETED, EXISTING, ManifestEntry, Piece, TableFacts
+from projections.iceberg.manifest_list import ManifestDraft, ManifestFile, Part, manifest_file
+from projections.iceberg.manifest_reading import oldest_of, read_manifest, read_pieces, read_row_ids
+from projections.iceberg.position import FOLDER, Names
+from projections.manifest_files.container import WrittenBlock, read_container
+from projections.outputs import Outputs
+
+MOST_ENTRIES = 512
+"""How many files one manifest lists, as long as there are no more than `MOST_FULL` full ones."""
+
+MOST_FULL = 32
+
+
+def most_entries(live_files: int) -> int:
+    """Return how many files one manifest of a table lists, by how many the table has.
+
+    A removal writes a manifest again, and every snapshot names them all: both grow with the square
+    root of the table's files.
+
+    >>> most_entries(10_000), most_entries(60_000), most_entries(1_000_000)
+    (512, 1024, 4096)
+    """
+    most, full = MOST_ENTRIES, MOST_FULL
+    while live_files > most * full:
+        most, full = 2 * most, 2 * full
+    return most
+
+
+def newest_interval(snapshot_id: int) -> tuple[int, int]:
+    """Return the snapshots, both included, whose manifests become one with a snapshot.
+
+    >>> newest_interval(7), newest_interval(8), newest_interval(64)
+    ((7, 7), (1, 8), (1, 64))
+    """
+    first, end = next(covering(snapshot_id))
+    return first + 1, end
+
+
+def merges(manifest: ManifestFile, removed: int, interval: tuple[int, int], most: int) -> bool:
+    """Return whether a manifest becomes part of one for the whole interval.
+
+    Args:
+        manifest: The manifest.
+        removed: How many of its files the snapshot takes away.
+        interval: The newest one, see `newest_interval`.
+        most: See `most_entries`.
+    """
+    is_inside = manifest.part.first >= interval[0]
+    return is_inside and 2 * (manifest.live_files - removed) < most
+
+
+def after_removal(
+    pieces: Iterable[Piece], gone: Collection[str], snapshot_id: int
+) -> tuple[Piece, ...]:
+    """Return what a manifest holds after a snapshot took files out of it.
+
+    Args:
+        pieces: Its live files; those that go are read.
+        gone: Their URIs.
+        snapshot_id: The snapshot.
+    """
+    left = frozenset(gone)
+    return tuple(
+        each if isinstance(each, WrittenBlock) else _marked(each, left, snapshot_id)
+        for each in pieces
+    )
+
+
+def _marked(entry: ManifestEntry, gone: frozenset[str], snapshot_id: int) -> ManifestEntry:
+    if entry.path in gone:
+        return replace(entry, status=DELETED, snapshot_id=snapshot_id, written=None)
+    return entry if entry.status == EXISTING else replace(entry, status=EXISTING)
+
+
+def formed(
+    interval: tuple[int, int],
+    older: Iterable[tuple[Iterable[ManifestEntry], Sequence[str]]],
+    added: Iterable[ManifestEntry],
+    most: int,
+) -> Iterator[ManifestDraft]:
+    """Yield the manifests of an interval's files of one spec and content, by the files' keys.
+
+    Args:
+        interval: Its first snapshot, and its last one, which is being made.
+        older: The live files of each manifest that is merged, and the URIs of those that go.
+        added: The files that come.
+        most: See `most_entries`.
+    """
+    keyed = [(each.key, each) for each in added]
+    for live, gone in older:
+        left = frozenset(gone)
+        keyed += [(each.key, _marked(each, left, interval[1])) for each in live]
+    keyed.sort(key=lambda each: each[0])
+    for number, start in enumerate(range(0, len(keyed), most)):
+        piece = keyed[start : start + most]
+        entry = piece[0][1]
+        yield ManifestDraft(
+            Part(*interval, entry.spec_id, entry.content, number),
+            (piece[0][0], piece[-1][0]),
+            tuple(entry for _, entry in piece),
+        )
+
+
+def _nothing(_path: str) -> bytes | None:
+    return None
+
+
+Group = tuple[int, int]
+"""A partition spec's id, and a content."""
+
+
+@frozen
+class Changes:
+    """What a snapshot does to the files.
+
+    Attributes:
+        snapshot_id: The snapshot.
+        added: The files that come, or come back.
+        removed: Those that go: by URI, the snapshot that added it and its group.
+    """
+
+    snapshot_id: int
+    added: tuple[ManifestEntry, ...]
+    removed: Mapping[str, tuple[int, Group]] = field(hash=False)
+
+
+@frozen
+class Listed:
+    """What a snapshot's manifest list names.
+
+    Attributes:
+        manifests: In order.
+        first_row_id: The first row id that the snapshot gives out.
+        added_rows: How many row ids it gives out.
+    """
+
+    manifests: tuple[ManifestFile, ...]
+    first_row_id: int
+    added_rows: int
+
+    @property
+    def paths(self) -> list[str]:
+        """Where its manifests are, below the table's location."""
+        return [each.path for each in self.manifests]
+
+
+@define
+class Manifests:
+    """The manifests that the newest snapshot's list names.
+
+    Those of a run are kept in memory until a list that stays names them, so that nothing is
+    written that expired meanwhile.
+
+    Attributes:
+        names: Of their files.
+        outputs: Where they go, and where those of earlier runs are.
+        current: With live files, oldest files first.
+        next_row_id: The first row id that no row has.
+        list_check: SHA-256 of the newest list that was written, in hex; empty before the first.
+        read_engines: Reads a manifest that an engine wrote, by its whole path; None where it is
+            gone.
+    """
+
+    names: Names
+    outputs: Outputs
+    current: tuple[ManifestFile, ...] = ()
+    next_row_id: int = 0
+    list_check: str = ""
+    read_engines: Callable[[str], bytes | None] = _nothing
+    _bodies: dict[str, bytes] = Factory(dict)
+    _unwritten: set[str] = Factory(set)
+    _left: dict[str, int | None] = Factory(dict)
+
+    def fork(self) -> Manifests:
+        """Return the same manifests, to go on from for a branch."""
+        return evolve(
+            self, bodies=dict(self._bodies), unwritten=set(self._unwritten), left={}, list_check=""
+        )
+
+    def snapshot(self, changes: Changes, facts: TableFacts) -> Listed:
+        """Go on to the next snapshot; return what its list names.
+
+        Raises:
+            DamagedLogError: A manifest of an earlier run is damaged or gone.
+        """
+        first_row_id = self.next_row_id
+        self.next_row_id = max(first_row_id, *map(_after, changes.added), 0)
+        ordered = sorted(self._next(changes, facts), key=lambda each: each.part.place)
+        listed = tuple(self._numbered(each, facts) for each in ordered)
+        self.current = tuple(each for each in listed if each.live_files)
+        named = {each.path for each in listed}
+        self._bodies = {path: body for path, body in self._bodies.items() if path in named}
+        self._unwritten &= named
+        return Listed(listed, first_row_id, self.next_row_id - first_row_id)
+
+    def stand(self, manifests: Iterable[ManifestFile], facts: TableFacts) -> Listed:
+        """Go on to a snapshot that lists manifests which are there; return what its list names."""
+        first_row_id = self.next_row_id
+        self.current = tuple(self._numbered(each, facts) for each in manifests)
+        return Listed(self.current, first_row_id, self.next_row_id - first_row_id)
+
+    def _next(self, changes: Changes, facts: TableFacts) -> Iterator[ManifestFile]:
+        gone = self._holders(changes, facts)
+        interval = newest_interval(changes.snapshot_id)
+        there = sum(each.live_files for each in self.current)
+        most = most_entries(there - len(changes.removed) + len(changes.added))
+        merging: dict[Group, list[ManifestFile]] = defaultdict(list)
+        drafts: list[ManifestDraft] = []
+        for each in self.current:
+            removed = gone.get(each.path, ())
+            if merges(each, len(removed), interval, most):
+                merging[each.part.group].append(each)
+            elif removed:
+                drafts.append(self._without(each, removed, changes.snapshot_id, facts))
+            else:
+                yield each
+        adding: dict[Group, list[ManifestEntry]] = defaultdict(list)
+        for entry in changes.added:
+            adding[entry.spec_id, entry.content].append(entry)
+        for group in sorted({*merging, *adding}):
+            older, added = merging[group], adding[group]
+            if len(older) == 1 and not added and older[0].path not in gone:
+                yield older[0]
+            else:
+                pairs = ((self._live(each, facts), gone.get(each.path, ())) for each in older)
+                drafts += formed(interval, pairs, added, most)
+        self._check(drafts, changes)
+        for draft in drafts:
+            yield self._form(draft, changes.snapshot_id, facts)
+
+    @staticmethod
+    def _check(drafts: list[ManifestDraft], changes: Changes) -> None:
+        if sum(len(each.removed) for each in drafts) != len(changes.removed):
+            raise DamagedLogError(
+                f"snapshot {changes.snapshot_id} removes files that no manifest lists; restore "
+                "the Iceberg files by rebuilding the projection",
+                f"snapshot {changes.snapshot_id}",
+            )
+
+    def _holders(self, changes: Changes, facts: TableFacts) -> dict[str, list[str]]:
+        """Return by a manifest's path which of the files that go it holds."""
+        held: dict[str, set[str]] = {}
+        gone: dict[str, list[str]] = defaultdict(list)
+        for uri, (adder, group) in sorted(changes.removed.items()):
+            near = [each for each in self.current if each.may_hold((adder, uri), group)]
+            for each in near:
+                if len(near) > 1 and each.path not in held:
+                    held[each.path] = {entry.path for entry in self._live(each, facts)}
+                if len(near) == 1 or uri in held[each.path]:
+                    gone[each.path].append(uri)
+        return gone
+
+    def row_ids(
+        self, uris: Collection[str], snapshot_id: int, *, status: int = EXISTING
+    ) -> dict[str, int]:
+        """Return the id that the first row of each of some files had in an earlier snapshot.
+
+        Reads the manifests of that snapshot, and none where the files went in this run. Those that
+        are still listed hold no file that is live in it and not in the newest, but may say that it
+        went.
+
+        Args:
+            uris: Of files that are live in that snapshot, or go with it, and not in the newest.
+            snapshot_id: One with row ids.
+            status: `DELETED` if they go with it.
+
+        Raises:
+            DamagedLogError: A manifest or list of an earlier run is damaged or gone.
+        """
+        wanted = {each for each in uris if each not in self._left}
+        left = {each: self._left.pop(each) for each in uris if each in self._left}
+        found = {each: row_id for each, row_id in left.items() if row_id is not None}
+        passed = {each.path for each in self.current} if status == EXISTING else frozenset()
+        for record in self._list_records(snapshot_id) if wanted else ():
+            path = f"{FOLDER}/{record['manifest_path'].rpartition('/')[2]}"
+            if record["content"] or path in passed:
+                continue
+            if status == DELETED and record["added_snapshot_id"] != snapshot_id:
+                # It may say that the file went before, with the ids that it had then.
+                continue
+            body = self.outputs.read(path)
+            if body is None or len(body) != record["manifest_length"]:
+                raise DamagedLogError(f"{path} is not the manifest that was projected", path)
+            is_gone = status == DELETED
+            ids = read_row_ids(body, path, record.get("first_row_id"), is_gone=is_gone)
+            found.update((uri, row_id) for uri, row_id in ids if uri in wanted)
+        return found
+
+    def _list_records(self, snapshot_id: int) -> Iterable[dict[str, Any]]:
+        path = self.names.manifest_list(snapshot_id)
+        body = self.outputs.read(path)
+        if body is None:
+            raise DamagedLogError(f"{path} is not the manifest list that was projected", path)
+        return read_container(body, path)
+
+    def forget(self, uris: Iterable[str]) -> None:
+        """Forget the row ids of files that nothing brings back any more."""
+        for each in uris:
+            self._left.pop(each, None)
+
+    def _live(self, manifest: ManifestFile, facts: TableFacts) -> Iterator[ManifestEntry]:
+        return read_manifest(self._body(manifest), manifest, facts.struct(manifest.part.spec_id))
+
+    def _body(self, manifest: ManifestFile) -> bytes | None:
+        body = self._bodies.get(manifest.path)
+        if body is None:
+            read = self.read_engines if manifest.is_of_engine else self.outputs.read
+            body = read(manifest.path)
+        return body
+
+    def _without(
+        self, manifest: ManifestFile, gone: Collection[str], snapshot_id: int, facts: TableFacts
+    ) -> ManifestDraft:
+        part, struct = manifest.part, facts.struct(manifest.part.spec_id)
+        keys = (manifest.low, manifest.high)
+        if not manifest.is_formed_here:
+            pieces = after_removal(self._live(manifest, facts), gone, snapshot_id)
+            return ManifestDraft(part, keys, pieces)
+        live = read_pieces(
+            self._body(manifest),
+            manifest,
+            struct,
+            wanted=gone,
+            format_version=facts.format_version,
+        )
+        pieces = after_removal(live, gone, snapshot_id)
+        return ManifestDraft(part, keys, pieces, manifest, oldest_of(pieces, manifest, struct))
+
+    def _form(self, draft: ManifestDraft, snapshot_id: int, facts: TableFacts) -> ManifestFile:
+        part, struct = draft.part, facts.struct(draft.part.spec_id)
+        path = self.names.manifest(f"{part.name} {snapshot_id}", part.number)
+        body = write_manifest(
+            draft.pieces,
+            struct,
+            content=part.content,
+            schema=facts.schema,
+            format_version=facts.format_version,
+            sync_marker=self.names.sync_marker(path),
+        )
+        self._bodies[path] = body
+        self._unwritten.add(path)
+        if facts.has_row_ids:
+            self._left.update((each.path, each.first_row_id) for each in draft.removed)
+        by = (snapshot_id, facts.sequence_number(snapshot_id))
+        return manifest_file(draft, path, body, struct=struct, by=by)
+
+    def _numbered(self, each: ManifestFile, facts: TableFacts) -> ManifestFile:
+        """Give row ids to the rows of a manifest that have none."""
+        if not facts.has_row_ids or each.part.content or each.first_row_id is not None:
+            return each
+        first, self.next_row_id = self.next_row_id, self.next_row_id + each.new_rows
+        return replace(each, first_row_id=first)
+
+    def write(
+        self, listed: Listed, snapshot_id: int, facts: TableFacts, parent: int | None = None
+    ) -> None:
+        """Write the newest snapshot's list, after the manifests in it that are not written yet.
+
+        Args:
+            listed: What it names.
+            snapshot_id: The snapshot.
+            facts: What holds of the table.
+            parent: The snapshot before it; None: the one of the id before, if there is one.
+        """
+        for path in listed.paths:
+            if path in self._unwritten:
+                self.outputs.put(path, self._bodies[path])
+                self._unwritten.discard(path)
+        before = snapshot_id - 1 if parent is None else parent
+        path = self.names.manifest_list(snapshot_id)
+        body = write_manifest_list(
+            listed.manifests,
+            location=facts.location,
+            format_version=facts.format_version,
+            sync_marker=self.names.sync_marker(path),
+            metadata=_header(listed, snapshot_id, before, facts),
+        )
+        self.outputs.put(path, body)
+        self.list_check = hashlib.sha256(body).hexdigest()
+
+
+def _after(entry: ManifestEntry) -> int:
+    """Return the first row id after those of a file that says them; 0 if it does not."""
+    return 0 if entry.first_row_id is None else entry.first_row_id + entry.records
+
+
+def _header(listed: Listed, snapshot_id: int, parent: int, facts: TableFacts) -> dict[str, str]:
+    header = {
+        "snapshot-id": str(snapshot_id),
+        "parent-snapshot-id": str(parent) if parent else "null",
+        "format-version": str(facts.format_version),
+    }
+    if facts.has_sequences:
+        header["sequence-number"] = str(facts.sequence_number(snapshot_id))
+    if facts.has_row_ids:
+        header["first-row-id"] = str(listed.first_row_id)
+    return header

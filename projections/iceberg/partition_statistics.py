@@ -1,0 +1,376 @@
+"""Partition statistics files of Iceberg.
+
+The file is written first, then an event of the log names it, then the metadata is projected. A
+publisher that is killed anywhere is begun again, and of two at once the first one's file stays for
+both, since its rows are a function of the log.
+
+Pure: `partitions` writes it and lets the table's metadata name it.
+
+Source: the Iceberg table specification, "Partition Statistics File".
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
+import msgspec
+from attrs import evolve
+
+from ledger.decide.personal_columns import Marked
+from ledger.decide.snapshots import check_reachable
+from ledger.log.request import CommitOptions
+from ledger.log.time_travel import effective_millis
+from ledger.model import types as t
+from ledger.model.arrow_types import FIELD_ID_KEY
+from ledger.model.errors import InvalidInputError, UnsupportedError
+from ledger.model.iceberg_layout import PartitionSpec
+from ledger.model.iceberg_objects import PartitionStatisticsFile
+from ledger.model.schema import Schema
+from ledger.model.single_values import Value, decode_value, unit_digits
+from ledger.model.transforms import field_types, partition_type
+from ledger.model.types import walk_fields
+from ledger.state.declared_formats import Rules
+from ledger.state.table import TableState
+from ledger.table import Table
+from projections.iceberg.materialise import ICEBERG, project
+from projections.iceberg.position import Names
+from projections.materialising import outputs_of
+from projections.statistics.definition import DELETION_VECTORS
+from projections.statistics.publishing import Published
+from projections.statistics.query import Instant, partition_sums
+from projections.statistics.tile_rows import Kept
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_NANOSECONDS = 9
+_DELETION_VECTORS_SINCE = 3
+
+# Content of a file to the columns of its rows and of the files.
+_COUNTS = {
+    "data": ("data_record_count", "data_file_count"),
+    "position-deletes": ("position_delete_record_count", "position_delete_file_count"),
+    DELETION_VECTORS: ("position_delete_record_count", "dv_count"),
+    "equality-deletes": ("equality_delete_record_count", "equality_delete_file_count"),
+}
+_FIELD_IDS = {
+    "partition": 1,
+    "spec_id": 2,
+    "data_record_count": 3,
+    "data_file_count": 4,
+    "total_data_file_size_in_bytes": 5,
+    "position_delete_record_count": 6,
+    "position_delete_file_count": 7,
+    "equality_delete_record_count": 8,
+    "equality_delete_file_count": 9,
+    "total_record_count": 10,
+    "last_updated_at": 11,
+    "last_updated_snapshot_id": 12,
+    "dv_count": 13,
+}
+_INTEGERS = {name for name in _FIELD_IDS if name.endswith("_file_count")} | {"spec_id", "dv_count"}
+_REQUIRED = {1: frozenset(range(1, 6)), 3: frozenset({*range(1, 10), 13})}
+
+
+def partition_statistics_table(
+    sums: pa.Table,
+    schema: Schema,
+    specs: Sequence[PartitionSpec],
+    *,
+    times: Mapping[int, int],
+    format_version: int = 2,
+) -> pa.Table:
+    """Return the rows of a partition-statistics file, with their field ids; nulls come first.
+
+    Args:
+        sums: What `query.partition_sums` gives.
+        schema: The table's; its columns give the partition values' types.
+        specs: All of the table's: the struct has a field for every field of any.
+        times: When the snapshots were committed that changed a partition last, Unix milliseconds,
+            by snapshot id; those that are unknown are left NULL.
+        format_version: Of the table; from 3 on deletion vectors are counted.
+    """
+    import pyarrow as pa
+
+    fields = partition_type(specs, schema)
+    by_id = {each.spec_id: each for each in specs}
+    rows: dict[tuple[int, str], dict[str, Any]] = {}
+    for each in sums.to_pylist():
+        key = each["spec_id"], each["partition"]
+        row = rows.setdefault(key, _new_row(by_id[key[0]], key[1], fields))
+        _count(row, each)
+    present = [_finished(each, times) for each in rows.values() if _has_files(each)]
+    present.sort(key=lambda row: (_sort_key(row["partition"]), row["spec_id"]))
+    found = _schema(fields, format_version)
+    columns = [
+        _structs([row["partition"] for row in present], fields, each.type)
+        if each.name == "partition"
+        else pa.array([row[each.name] for row in present], each.type)
+        for each in found
+    ]
+    return pa.Table.from_arrays(columns, schema=found)
+
+
+def partition_statistics_file(table: pa.Table) -> bytes:
+    """Return the rows of `partition_statistics_table` as the bytes of a Parquet file."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink, compression="zstd", store_schema=False)
+    return bytes(sink.getvalue())
+
+
+def _new_row(spec: PartitionSpec, partition: str, fields: Sequence[t.DataField]) -> dict[str, Any]:
+    raw = dict(zip((f.field_id for f in spec.fields), msgspec.json.decode(partition), strict=True))
+    values = [decode_value(raw.get(each.id), each.type) for each in fields]
+    counts = dict.fromkeys(_FIELD_IDS, 0)
+    return {**counts, "partition": values, "spec_id": spec.spec_id}
+
+
+def _count(row: dict[str, Any], sums: Mapping[str, Any]) -> None:
+    records, files = _COUNTS[sums["content"]]
+    row[records] += sums["record_count"]
+    row[files] += sums["file_count"]
+    if sums["content"] == "data":
+        row["total_data_file_size_in_bytes"] += sums["file_size_in_bytes"]
+    row["last_updated_snapshot_id"] = max(row["last_updated_snapshot_id"], sums["snapshot_id"])
+
+
+def _has_files(row: Mapping[str, Any]) -> bool:
+    return any(row[files] > 0 for _, files in _COUNTS.values())
+
+
+def _finished(row: dict[str, Any], times: Mapping[int, int]) -> dict[str, Any]:
+    # Without reading them nobody knows which rows equality deletes and position deletes still hit.
+    deletes = row["position_delete_record_count"] or row["equality_delete_record_count"]
+    total = None if deletes else row["data_record_count"]
+    moment = times.get(row["last_updated_snapshot_id"])
+    return {**row, "total_record_count": total, "last_updated_at": moment}
+
+
+def _sort_key(values: Sequence[Value | None]) -> list[tuple[bool, Any]]:
+    return [(value is not None, 0 if value is None else value) for value in values]
+
+
+def _schema(fields: Sequence[t.DataField], format_version: int) -> pa.Schema:
+    import pyarrow as pa
+
+    required = _REQUIRED[3 if format_version >= _DELETION_VECTORS_SINCE else 1]
+    # Readers go by ids; two fields of one name would be one.
+    repeated = {name for name, times in Counter(each.name for each in fields).items() if times > 1}
+    struct = pa.struct(
+        [
+            pa.field(
+                f"{each.name}_{each.id}" if each.name in repeated else each.name,
+                _arrow(each.type),
+                metadata=_id(each.id),
+            )
+            for each in fields
+        ]
+    )
+
+    def field(name: str) -> pa.Field:
+        kind = pa.int32() if name in _INTEGERS else pa.int64()
+        nullable = _FIELD_IDS[name] not in required
+        kind = struct if name == "partition" else kind
+        return pa.field(name, kind, nullable=nullable, metadata=_id(_FIELD_IDS[name]))
+
+    names = [each for each in _FIELD_IDS if each != "dv_count"]
+    if format_version >= _DELETION_VECTORS_SINCE:
+        names.insert(names.index("equality_delete_record_count"), "dv_count")
+    return pa.schema([field(name) for name in names])
+
+
+def _id(number: int) -> dict[bytes, bytes]:
+    return {FIELD_ID_KEY: str(number).encode()}
+
+
+def _structs(
+    rows: Sequence[Sequence[Value | None]], fields: Sequence[t.DataField], struct: pa.StructType
+) -> pa.Array:
+    import pyarrow as pa
+
+    children = [
+        _values([row[place] for row in rows], each.type, struct.field(place).type)
+        for place, each in enumerate(fields)
+    ]
+    if not children:
+        return pa.array([{} for _ in rows], struct)
+    return pa.StructArray.from_arrays(children, fields=list(struct))
+
+
+def _values(values: list[Any], data_type: t.DataType, kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    if isinstance(data_type, t.DecimalType):
+        scale = decimal.Decimal(1).scaleb(-data_type.scale)
+        return pa.array([None if each is None else each * scale for each in values], kind)
+    if isinstance(data_type, t.DateType):
+        return pa.array(values, pa.int32()).cast(kind)
+    if isinstance(data_type, t.TimeType | t.TimestampType | t.LocalZonedTimestampType):
+        return pa.array(values, pa.int64()).cast(kind)
+    return pa.array(values, kind)
+
+
+def _arrow(data_type: t.DataType) -> pa.DataType:
+    """Return the Arrow type of a partition value, in Iceberg's units."""
+    import pyarrow as pa
+
+    makers: dict[type[t.DataType], Callable[[Any], pa.DataType]] = {
+        t.BooleanType: lambda _: pa.bool_(),
+        t.BigIntType: lambda _: pa.int64(),
+        t.FloatType: lambda _: pa.float32(),
+        t.DoubleType: lambda _: pa.float64(),
+        t.DecimalType: lambda each: pa.decimal128(each.precision, each.scale),
+        t.DateType: lambda _: pa.date32(),
+        t.TimeType: lambda each: pa.time64(_unit(each)),
+        t.TimestampType: lambda each: pa.timestamp(_unit(each)),
+        t.LocalZonedTimestampType: lambda each: pa.timestamp(_unit(each), "UTC"),
+        t.CharType: lambda _: pa.string(),
+        t.VarCharType: lambda _: pa.string(),
+        t.BinaryType: lambda _: pa.binary(),
+        t.VarBinaryType: lambda _: pa.binary(),
+    }
+    small = (t.TinyIntType, t.SmallIntType, t.IntType)
+    if isinstance(data_type, small):
+        return pa.int32()
+    make = makers.get(type(data_type))
+    return make(data_type) if make else pa.binary()
+
+
+def _unit(data_type: t.TimeType | t.TimestampType | t.LocalZonedTimestampType) -> str:
+    return "ns" if unit_digits(data_type) == _NANOSECONDS else "us"
+
+
+def publish(table: Table, kept: Kept, at: Instant, **options: Unpack[CommitOptions]) -> Published:
+    """Let Iceberg's readers find the statistics of an instant's snapshot, and say where they are.
+
+    Args:
+        table: The table.
+        kept: Its statistics.
+        at: The instant.
+        options: See CommitOptions.
+
+    Raises:
+        InvalidInputError: There is no snapshot yet.
+        NotFoundError: The snapshot was expired.
+        UnsupportedError: The table is no partitioned Iceberg table, or cannot be projected.
+        DamagedLogError: What has to be read of the log is missing or damaged.
+    """
+    check(table, at)
+    check_partitioned(table)
+    # First, so that nothing is committed that no reader could come to see.
+    project(table)
+    head, snapshot_id = table.state, at.state.last_snapshot_id
+    path = Names(head.table_id).partition_statistics(snapshot_id)
+    known = head.partition_statistics.get(snapshot_id)
+    size = _kept_file(table, path, kept, at, known)
+    file = PartitionStatisticsFile(snapshot_id, path, size)
+    is_new = known != file
+    if is_new:
+        table.set_partition_statistics(snapshot_id, path, file.file_size_in_bytes, **options)
+    return Published("iceberg", snapshot_id, path, project(table), is_new)
+
+
+def check(table: Table, at: Instant) -> None:
+    """Refuse to publish what Iceberg's readers would not find; raises as `publish`."""
+    head, snapshot_id = table.state, at.state.last_snapshot_id
+    ICEBERG.refuse_undeclared(table, head)
+    if snapshot_id == 0:
+        raise InvalidInputError(
+            f"{table.identifier} has no snapshot yet, so nothing to publish: add files first"
+        )
+    check_reachable(head, snapshot_id)
+
+
+def check_partitioned(table: Table) -> None:
+    """Refuse what has no partitions, or personal ones; raises as `publish`."""
+    if not is_partitioned(table):
+        raise UnsupportedError(
+            f"{table.identifier} is not partitioned, and Iceberg keeps these statistics by "
+            "partition: partition it, or publish what --analyze finds of its columns"
+        )
+    _refuse_personal(table.state)
+
+
+def is_partitioned(table: Table) -> bool:
+    """Whether any of a table's specs has a field."""
+    return any(each.fields for each in table.state.specs)
+
+
+def _refuse_personal(head: TableState) -> None:
+    marked = Marked.of(head.schema) if head.keeps_outside else None
+    if marked is None:
+        return
+    for spec in head.specs:
+        for _, each in marked.partitions(spec):
+            raise UnsupportedError(
+                f"the file would hold values of partition field {each.name}, whose column is "
+                "personal, and its size stands in the log: nothing could be erased from it. Go "
+                "without it"
+            )
+
+
+def _kept_file(
+    table: Table, path: str, kept: Kept, at: Instant, known: PartitionStatisticsFile | None
+) -> int:
+    """Write a snapshot's file unless it is there, as long as the log says; return its size."""
+    outputs = outputs_of(table)
+    found = outputs.read(path)
+    if found is not None and (known is None or known.file_size_in_bytes == len(found)):
+        return len(found)
+    body = partition_statistics_file(content(table, kept, at))
+    if found is not None:
+        outputs.store.replace(outputs.key(path), body)
+    elif not outputs.store.create(outputs.key(path), body):
+        body = outputs.read(path) or body
+    return len(body)
+
+
+def content(table: Table, kept: Kept, at: Instant) -> pa.Table:
+    """Return the rows of an instant's file, as `partition_statistics_table` does."""
+    head, sums = table.state, partition_sums(kept, at)
+    return partition_statistics_table(
+        sums,
+        with_dropped(table),
+        head.specs,
+        times=_times(table, head, sums),
+        format_version=Rules.of(head.schema.options).format_version,
+    )
+
+
+def _times(table: Table, head: TableState, sums: pa.Table) -> dict[int, int]:
+    """Return when the snapshots were committed that changed partitions last and can be read."""
+    places = sums.group_by(["version", "snapshot_id"], use_threads=False).aggregate([]).to_pylist()
+    kept = [each for each in places if head.reachable(each["snapshot_id"])]
+    versions = {each["version"] for each in kept}
+    commits = table.log.commits(min(versions), max(versions)) if versions else ()
+    moments = {
+        read.commit.version: effective_millis(read.commit, head.corrections)
+        for read in commits
+        if read.commit.version in versions
+    }
+    return {each["snapshot_id"]: moments[each["version"]] for each in kept}
+
+
+def with_dropped(table: Table) -> Schema:
+    """Return the newest schema and, behind its columns, those dropped ones that files are laid by.
+
+    A partition field of a dropped column keeps the type that the column had last.
+    """
+    head = table.state
+    known = field_types(head.schema)
+    missing = {each.source_id for spec in head.specs for each in spec.fields} - known.keys()
+    fields = list(head.schema.fields)
+    for schema in table.schemas() if missing else ():
+        found = [each for each in walk_fields(schema.fields) if each.id in missing]
+        fields += found
+        missing -= {each.id for each in found}
+        if not missing:
+            break
+    return evolve(head.schema, fields=tuple(fields))

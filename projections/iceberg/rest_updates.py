@@ -1,0 +1,496 @@
+"""Updates and requirements of Iceberg's REST catalog.
+
+Each class is one `action`; `NO_ID`, -1, stands for the schema, spec or order that was
+added last in the same batch.
+
+Source: the Iceberg REST catalog specification, TableUpdate.
+
+Source: the Iceberg REST catalog specification, TableRequirement; which updates call for which
+ones is as in Java's UpdateRequirements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias, Union, assert_never, cast, get_args
+
+import msgspec
+
+from ledger.model.errors import InvalidInputError, LedgerError
+from ledger.model.iceberg_layout import PartitionSpec, SortOrder
+from ledger.model.iceberg_objects import (
+    MAIN,
+    EncryptionKey,
+    IcebergSnapshot,
+    Int,
+    Long,
+    PartitionStatisticsFile,
+    RefType,
+    SnapshotRef,
+    StatisticsFile,
+    checked_ref,
+    checked_snapshot,
+)
+from projections.iceberg.metadata_schema import Schema
+from projections.iceberg.schema_json import (
+    converted,
+    encoded,
+    kebab,
+    schema_from_json,
+    schema_to_json,
+)
+from projections.iceberg.table_metadata import TableMetadata
+
+
+class _Update(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename="kebab",
+    omit_defaults=True,
+    tag_field="action",
+    tag=kebab,
+):
+    pass
+
+
+class AssignUuid(_Update, frozen=True):
+    """The table is the one of this uuid."""
+
+    uuid: str
+
+
+class UpgradeFormatVersion(_Update, frozen=True):
+    """It is of a newer format version."""
+
+    format_version: Int
+
+
+class AddSchema(_Update, frozen=True):
+    """It has a schema; its id is replaced unless it is free, and an equal schema is used again."""
+
+    schema: Schema
+
+
+class SetCurrentSchema(_Update, frozen=True):
+    """A schema is the current one."""
+
+    schema_id: Int
+
+
+class AddSpec(_Update, frozen=True):
+    """It has a partition spec; ids as in `AddSchema`."""
+
+    spec: PartitionSpec
+
+
+class SetDefaultSpec(_Update, frozen=True):
+    """New files have a partition spec."""
+
+    spec_id: Int
+
+
+class AddSortOrder(_Update, frozen=True):
+    """It has a sort order; ids as in `AddSchema`."""
+
+    sort_order: SortOrder
+
+
+class SetDefaultSortOrder(_Update, frozen=True):
+    """New files should have a sort order."""
+
+    sort_order_id: Int
+
+
+class AddSnapshot(_Update, frozen=True):
+    """It has a snapshot, which no ref points to yet."""
+
+    snapshot: IcebergSnapshot
+
+
+class SetSnapshotRef(_Update, frozen=True):
+    """A branch or tag points to a snapshot; the attributes are those of `SnapshotRef`."""
+
+    ref_name: str
+    snapshot_id: Long
+    type: RefType
+    min_snapshots_to_keep: Int | None = None
+    max_snapshot_age_ms: Long | None = None
+    max_ref_age_ms: Long | None = None
+
+    @property
+    def ref(self) -> SnapshotRef:
+        """The branch or tag."""
+        return SnapshotRef(
+            snapshot_id=self.snapshot_id,
+            type=self.type,
+            min_snapshots_to_keep=self.min_snapshots_to_keep,
+            max_snapshot_age_ms=self.max_snapshot_age_ms,
+            max_ref_age_ms=self.max_ref_age_ms,
+        )
+
+
+class RemoveSnapshots(_Update, frozen=True):
+    """Snapshots are gone, and with them what names them."""
+
+    snapshot_ids: tuple[Long, ...]
+
+
+class RemoveSnapshotRef(_Update, frozen=True):
+    """A branch or tag is gone."""
+
+    ref_name: str
+
+
+class SetLocation(_Update, frozen=True):
+    """Its base URI."""
+
+    location: str
+
+
+class SetProperties(_Update, frozen=True):
+    """Properties have values."""
+
+    updates: Mapping[str, str]
+
+
+class RemoveProperties(_Update, frozen=True):
+    """Properties are gone."""
+
+    removals: tuple[str, ...]
+
+
+class SetStatistics(_Update, frozen=True):
+    """A snapshot has a statistics file."""
+
+    statistics: StatisticsFile
+
+
+class RemoveStatistics(_Update, frozen=True):
+    """A snapshot has no statistics file."""
+
+    snapshot_id: Long
+
+
+class SetPartitionStatistics(_Update, frozen=True):
+    """A snapshot has a file of statistics by partition."""
+
+    partition_statistics: PartitionStatisticsFile
+
+
+class RemovePartitionStatistics(_Update, frozen=True):
+    """A snapshot has no file of statistics by partition."""
+
+    snapshot_id: Long
+
+
+class RemovePartitionSpecs(_Update, frozen=True):
+    """Partition specs are gone that no file has."""
+
+    spec_ids: tuple[Int, ...]
+
+
+class RemoveSchemas(_Update, frozen=True):
+    """Schemas are gone that no snapshot has."""
+
+    schema_ids: tuple[Int, ...]
+
+
+class AddEncryptionKey(_Update, frozen=True):
+    """It has a key."""
+
+    encryption_key: EncryptionKey
+
+
+class RemoveEncryptionKey(_Update, frozen=True):
+    """A key is gone."""
+
+    key_id: str
+
+
+SharedUpdate: TypeAlias = (
+    AssignUuid | UpgradeFormatVersion | SetLocation | SetProperties | RemoveProperties
+)
+LayoutUpdate: TypeAlias = (
+    AddSchema
+    | SetCurrentSchema
+    | RemoveSchemas
+    | AddSpec
+    | SetDefaultSpec
+    | RemovePartitionSpecs
+    | AddSortOrder
+    | SetDefaultSortOrder
+)
+SnapshotUpdate: TypeAlias = (
+    AddSnapshot
+    | SetSnapshotRef
+    | RemoveSnapshots
+    | RemoveSnapshotRef
+    | SetStatistics
+    | RemoveStatistics
+    | SetPartitionStatistics
+    | RemovePartitionStatistics
+)
+KeyUpdate: TypeAlias = AddEncryptionKey | RemoveEncryptionKey
+TableUpdate: TypeAlias = SharedUpdate | LayoutUpdate | SnapshotUpdate | KeyUpdate
+
+# msgspec would read a schema by its attributes, so `schema_json` does it.
+_TABLE_RECORDS: Any = Union[tuple(set(get_args(TableUpdate)) - {AddSchema})]  # noqa: UP007
+_ADD_SCHEMA = kebab(AddSchema.__name__)
+_OLD_NAMES = {
+    "set-properties": ("updated", "updates"),
+    "remove-properties": ("removed", "removals"),
+}
+
+
+def table_update_from_json(obj: Any) -> TableUpdate:
+    """Read an update of a table.
+
+    Args:
+        obj: What a JSON decoder made of it.
+
+    Raises:
+        InvalidInputError: It is none; the message names the place.
+
+    Example:
+        >>> table_update_from_json({"action": "remove-snapshots", "snapshot-ids": [1]})
+        RemoveSnapshots(snapshot_ids=(1,))
+    """
+    return cast("TableUpdate", _from_json(obj))
+
+
+def update_to_json(update: TableUpdate) -> dict[str, Any]:
+    """Return an update's JSON."""
+    if isinstance(update, AddSchema):
+        return {"action": _ADD_SCHEMA, "schema": schema_to_json(update.schema)}
+    content: dict[str, Any] = msgspec.json.decode(encoded(update))
+    return content
+
+
+def _from_json(obj: Any) -> Any:
+    action = obj.get("action") if isinstance(obj, dict) else None
+    if action == _ADD_SCHEMA:
+        if "schema" not in obj:
+            raise InvalidInputError(f"not an Iceberg update: $.schema of {action} is missing")
+        return AddSchema(schema=schema_from_json(obj["schema"], "$.schema"))
+    if isinstance(action, str) and action in _OLD_NAMES:
+        old, name = _OLD_NAMES[action]
+        obj = {name: obj[old], **obj} if old in obj else obj
+    found = converted(obj, _TABLE_RECORDS, f"update {action}" if action else "update")
+    if isinstance(found, AddSnapshot):
+        return AddSnapshot(snapshot=checked_snapshot(found.snapshot))
+    if isinstance(found, SetSnapshotRef):
+        checked_ref(found.ref)
+    return found
+
+
+class _Requirement(
+    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", tag_field="type", tag=kebab
+):
+    pass
+
+
+class AssertCreate(_Requirement, frozen=True):
+    """The table does not exist."""
+
+
+class AssertTableUuid(_Requirement, frozen=True):
+    """The table is the one of this uuid."""
+
+    uuid: str
+
+
+class AssertRefSnapshotId(_Requirement, frozen=True):
+    """A ref points to a snapshot, or does not exist if that is None."""
+
+    ref: str
+    snapshot_id: Long | None
+
+
+class AssertLastAssignedFieldId(_Requirement, frozen=True):
+    """No field id was given out since."""
+
+    last_assigned_field_id: Int
+
+
+class AssertCurrentSchemaId(_Requirement, frozen=True):
+    """The current schema is the same."""
+
+    current_schema_id: Int
+
+
+class AssertLastAssignedPartitionId(_Requirement, frozen=True):
+    """No partition field id was given out since."""
+
+    last_assigned_partition_id: Int
+
+
+class AssertDefaultSpecId(_Requirement, frozen=True):
+    """The default partition spec is the same."""
+
+    default_spec_id: Int
+
+
+class AssertDefaultSortOrderId(_Requirement, frozen=True):
+    """The default sort order is the same."""
+
+    default_sort_order_id: Int
+
+
+_OfTheBase: TypeAlias = (
+    AssertTableUuid
+    | AssertRefSnapshotId
+    | AssertLastAssignedFieldId
+    | AssertCurrentSchemaId
+    | AssertLastAssignedPartitionId
+    | AssertDefaultSpecId
+    | AssertDefaultSortOrderId
+)
+TableRequirement: TypeAlias = AssertCreate | _OfTheBase
+_RECORDS: Any = TableRequirement
+
+
+def requirement_from_json(obj: Any) -> TableRequirement:
+    """Read a requirement.
+
+    Args:
+        obj: What a JSON decoder made of it.
+
+    Raises:
+        InvalidInputError: It is none; the message names the place.
+
+    Example:
+        >>> requirement_from_json({"type": "assert-default-spec-id", "default-spec-id": 0})
+        AssertDefaultSpecId(default_spec_id=0)
+    """
+    return cast("TableRequirement", converted(obj, _RECORDS, "requirement"))
+
+
+def requirement_to_json(requirement: TableRequirement) -> dict[str, Any]:
+    """Return a requirement's JSON."""
+    content: dict[str, Any] = msgspec.json.decode(encoded(requirement))
+    return content
+
+
+def check_requirements(
+    base: TableMetadata | None, requirements: Iterable[TableRequirement]
+) -> None:
+    """Check that all requirements hold for a table.
+
+    Args:
+        base: The table's metadata, or None if there is no such table.
+        requirements: What must hold.
+
+    Raises:
+        StaleBaseError: One does not.
+    """
+    for requirement in requirements:
+        _check(base, requirement)
+
+
+def requirements_of(
+    base: TableMetadata | None, batch: Iterable[TableUpdate]
+) -> list[TableRequirement]:
+    """Return what must hold for a batch of updates that was made for `base`.
+
+    Without `base`, only that there is no table yet.
+    """
+    if base is None:
+        return [AssertCreate()]
+    required: list[TableRequirement] = [AssertTableUuid(uuid=base.table_uuid or "")]
+    for update in batch:
+        # A ref is pinned to where it was, however often the batch moves it.
+        required.extend(each for each in _called_for(base, update) if each not in required)
+    return required
+
+
+def requirements_of_replacement(
+    base: TableMetadata, batch: Iterable[TableUpdate]
+) -> list[TableRequirement]:
+    """Return what must hold for a batch that replaces a table: only that ids are still free."""
+    kept = (AssertTableUuid, AssertLastAssignedFieldId, AssertLastAssignedPartitionId)
+    return [each for each in requirements_of(base, batch) if isinstance(each, kept)]
+
+
+def _called_for(  # noqa: PLR0911 - one return for each case
+    base: TableMetadata, update: TableUpdate
+) -> list[TableRequirement]:
+    match update:
+        case SetSnapshotRef(ref_name=name):
+            ref = base.refs.get(name)
+            return [AssertRefSnapshotId(ref=name, snapshot_id=ref.snapshot_id if ref else None)]
+        case AddSchema():
+            return [AssertLastAssignedFieldId(last_assigned_field_id=base.last_column_id)]
+        case SetCurrentSchema():
+            return [AssertCurrentSchemaId(current_schema_id=base.current_schema_id)]
+        case AddSpec():
+            return [
+                AssertLastAssignedPartitionId(last_assigned_partition_id=base.last_partition_id)
+            ]
+        case SetDefaultSpec():
+            return [AssertDefaultSpecId(default_spec_id=base.default_spec_id)]
+        case SetDefaultSortOrder():
+            return [AssertDefaultSortOrderId(default_sort_order_id=base.default_sort_order_id)]
+        case RemoveSchemas():
+            return [
+                AssertCurrentSchemaId(current_schema_id=base.current_schema_id),
+                *_branches(base),
+            ]
+        case RemovePartitionSpecs():
+            return [AssertDefaultSpecId(default_spec_id=base.default_spec_id), *_branches(base)]
+        case _:
+            return []
+
+
+def _branches(base: TableMetadata) -> list[AssertRefSnapshotId]:
+    """Return that no branch but `main` moved, so that nobody writes what is being removed."""
+    return [
+        AssertRefSnapshotId(ref=name, snapshot_id=ref.snapshot_id)
+        for name, ref in base.refs.items()
+        if ref.type == "branch" and name != MAIN
+    ]
+
+
+def _check(base: TableMetadata | None, requirement: TableRequirement) -> None:
+    if isinstance(requirement, AssertCreate):
+        if base is not None:
+            raise StaleBaseError("the table exists; load it and commit to it")
+        return
+    if base is None:
+        raise StaleBaseError("the table does not exist, so nothing of it is as it was")
+    wanted, found, what = _compared(base, requirement)
+    if wanted != found:
+        raise _changed(what, wanted, found)
+
+
+def _compared(  # noqa: PLR0911 - one return for each case
+    base: TableMetadata, requirement: _OfTheBase
+) -> tuple[object, object, str]:
+    match requirement:
+        case AssertTableUuid(uuid=uuid):
+            return uuid.lower(), (base.table_uuid or "").lower(), "the table's uuid"
+        case AssertRefSnapshotId(ref=name, snapshot_id=snapshot_id):
+            ref = base.refs.get(name)
+            return snapshot_id, ref.snapshot_id if ref else None, f"the snapshot of ref {name}"
+        case AssertLastAssignedFieldId(last_assigned_field_id=number):
+            return number, base.last_column_id, "the last field id"
+        case AssertCurrentSchemaId(current_schema_id=number):
+            return number, base.current_schema_id, "the current schema"
+        case AssertLastAssignedPartitionId(last_assigned_partition_id=number):
+            return number, base.last_partition_id, "the last partition field id"
+        case AssertDefaultSpecId(default_spec_id=number):
+            return number, base.default_spec_id, "the default partition spec"
+        case AssertDefaultSortOrderId(default_sort_order_id=number):
+            return number, base.default_sort_order_id, "the default sort order"
+        case _:
+            assert_never(requirement)
+
+
+def _changed(what: str, wanted: object, found: object) -> StaleBaseError:
+    return StaleBaseError(f"{what} should be {wanted} and is {found}; load it again")
+
+
+class StaleBaseError(LedgerError):
+    """The table changed since it was loaded: load it again, decide again, commit again."""
+
+    kind = "STALE_BASE"

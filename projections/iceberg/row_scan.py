@@ -1,0 +1,322 @@
+"""PyIceberg's scan over the ledger's files and plans.
+
+A ledger that was copied or moved has position deletes that name files at the other place: a reader
+would find that none of them applies, and show deleted rows.
+
+PyIceberg 0.12 plans with an error where the filter compares a partition value that is NULL, and by
+the newest schema where a snapshot is older; the ledger does neither.
+"""
+
+from __future__ import annotations
+
+import atexit
+import io
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+from weakref import WeakSet
+
+from pyiceberg import expressions as e
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.parser import parse
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
+from pyiceberg.io.fsspec import FsspecInputFile
+from pyiceberg.schema import Accessor, Schema
+from pyiceberg.table import DataScan, FileScanTask
+
+from ledger.files.live import lost_names, named_files, names_files
+from ledger.locations import below
+from ledger.model import types as t
+from ledger.model.errors import DamagedLogError, NotFoundError, UnsupportedError
+from ledger.model.file_change import FileChange
+from ledger.planning.expression import NEGATIVE, Always, And, Expression, Not, Op, Or, Predicate
+from ledger.stores.file_access import FileAccess
+from ledger.table import Table
+
+_LONGEST_WAIT_S = 5.0
+
+# Whoever takes some rows only leaves Arrow's threads reading ahead, which abort a process that
+# ends while they are inside one of its files.
+_read: WeakSet[Any] = WeakSet()
+
+
+@atexit.register
+def _let_readers_finish() -> None:
+    until = time.monotonic() + _LONGEST_WAIT_S
+    while _read and time.monotonic() < until:
+        time.sleep(0.001)
+
+
+class RowFiles(FileIO):
+    """Reads files where they are, and some from memory; writes none.
+
+    Args:
+        access: Permission to open the files that the log names.
+        made: Files that are nowhere but here, by their URL.
+        reached: How a place is reached by the way that the ledger was opened.
+    """
+
+    def __init__(
+        self,
+        access: FileAccess,
+        made: Mapping[str, bytes],
+        reached: Callable[[str], str],
+    ) -> None:
+        super().__init__()
+        self._access = access
+        self._made = made
+        self._reached = reached
+
+    def new_input(self, location: str) -> InputFile:
+        """Return a file to read; whether it exists shows when it is opened.
+
+        Raises:
+            UnsupportedError: It lies outside of the permitted locations.
+            InvalidInputError: It is no URL that files are opened at.
+        """
+        body = self._made.get(location)
+        if body is not None:
+            return _MadeFile(location, body)
+        filesystem, inside = self._access.open(self._reached(location))
+        return _File(inside, filesystem)
+
+    def new_output(self, location: str) -> OutputFile:
+        """Refuse to write."""
+        raise _only_read(location)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Refuse to delete."""
+        raise _only_read(location)
+
+
+def _only_read(location: object) -> UnsupportedError:
+    return UnsupportedError(
+        f"{location} cannot be changed through a scan: commit to the ledger instead"
+    )
+
+
+class _File(FsspecInputFile):
+    def open(self, seekable: bool = True) -> InputStream:  # noqa: FBT001, FBT002 - PyIceberg's
+        """Open the file.
+
+        Raises:
+            NotFoundError: It is gone.
+        """
+        try:
+            stream = super().open(seekable)
+        except FileNotFoundError as error:
+            raise NotFoundError(
+                f"file {self.location} of the table does not exist: put it back, or take it out "
+                "of the table with delete_files"
+            ) from error
+        _read.add(stream)
+        return stream
+
+
+class _MadeFile(InputFile):
+    def __init__(self, location: str, body: bytes) -> None:
+        super().__init__(location=location)
+        self._body = body
+
+    def __len__(self) -> int:
+        return len(self._body)
+
+    def exists(self) -> bool:
+        """Return that it does."""
+        return True
+
+    def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002, FBT001, FBT002 - PyIceberg's
+        """Open the file."""
+        return io.BytesIO(self._body)
+
+
+def refuse_lost_deletes(table: Table, files: Iterable[FileChange], io: RowFiles) -> None:
+    """Refuse to read where a delete file names a file that was never in the table.
+
+    Args:
+        table: The table.
+        files: Those that are to be read.
+        io: Reads them.
+
+    Raises:
+        NotFoundError: A delete file is gone.
+        UnsupportedError: One names a file of another place.
+    """
+    for each in files:
+        if not names_files(each):
+            continue
+        uri = table_uri(table, each.path)
+        with io.new_input(uri).open() as body:
+            lost = lost_names(table, named_files(body.read(), uri))
+        if lost:
+            raise UnsupportedError(
+                f"{uri} deletes rows of {lost[0]}, which was never in {table.identifier} at "
+                f"{table.location}: the ledger was copied or moved from another place after "
+                "the deletes were written, and no reader would apply them; read the table "
+                "where it was, or say that it was moved and have them written anew: lakeledger "
+                "move --rewrite"
+            )
+
+
+def table_uri(table: Table, path: str) -> str:
+    """Return where a file is whose path the log has."""
+    return below(table.location, path)
+
+
+_OF_THE_SAME_FILES = {"selected_fields", "case_sensitive", "options", "limit"}
+_PROPERTIES = ("table_metadata", "io", "row_filter", "snapshot_id", *sorted(_OF_THE_SAME_FILES))
+
+
+class RowScan(DataScan):
+    """A scan whose files are known.
+
+    Args:
+        location: Where the table is.
+        residuals: By the URI of each data file to read, what is left to filter its rows by.
+        scan: What PyIceberg's scan takes.
+    """
+
+    def __init__(
+        self, *, location: str, residuals: Mapping[str, BooleanExpression], **scan: Any
+    ) -> None:
+        super().__init__(**scan)
+        self._location = location
+        self._residuals = residuals
+
+    def plan_files(self) -> Iterable[FileScanTask]:
+        """Return the files to read, with the deletes that apply to each.
+
+        Raises:
+            DamagedLogError: The projected files list others than the ledger's plan.
+        """
+        everything = list(self._with(DataScan, row_filter=AlwaysTrue()).plan_files())
+        found = [
+            FileScanTask(each.file, each.delete_files, self._residuals[each.file.file_path])
+            for each in everything
+            if each.file.file_path in self._residuals
+        ]
+        missing = sorted(self._residuals.keys() - {each.file.file_path for each in found})
+        if missing:
+            listed = next((each.file.file_path for each in everything), "no file at all")
+            raise DamagedLogError(
+                f"{len(missing)} files of the table at {self._location} are not among its Iceberg "
+                f"files, {missing[0]} for one; they list {listed}. They were made at another "
+                f"place, or changed since: remove {self._location}/metadata, then read again",
+                missing[0],
+            )
+        return found
+
+    def filter(self, expr: str | BooleanExpression) -> RowScan:
+        """Return this scan with fewer rows, of the same files."""
+        also = parse(expr) if isinstance(expr, str) else expr
+        narrowed = {path: e.And(each, also) for path, each in self._residuals.items()}
+        row_filter = e.And(self.row_filter, also)
+        scan: RowScan = self._with(
+            RowScan, location=self._location, row_filter=row_filter, residuals=narrowed
+        )
+        return scan
+
+    def update(self, **overrides: Any) -> Any:
+        """Return this scan with some properties changed; PyIceberg plans what needs other files."""
+        if overrides.keys() <= _OF_THE_SAME_FILES:
+            return self._with(
+                RowScan, location=self._location, residuals=self._residuals, **overrides
+            )
+        return self._with(DataScan, **overrides)
+
+    def _with(self, kind: Any, **overrides: Any) -> Any:
+        return kind(**{**{each: getattr(self, each) for each in _PROPERTIES}, **overrides})
+
+
+_MADE: dict[Op, Any] = {
+    Op.LESS: e.LessThan,
+    Op.AT_MOST: e.LessThanOrEqual,
+    Op.GREATER: e.GreaterThan,
+    Op.AT_LEAST: e.GreaterThanOrEqual,
+    Op.EQUAL: e.EqualTo,
+    Op.NOT_EQUAL: e.NotEqualTo,
+    Op.IN: e.In,
+    Op.NOT_IN: e.NotIn,
+    Op.IS_NULL: e.IsNull,
+    Op.NOT_NULL: e.NotNull,
+    Op.IS_NAN: e.IsNaN,
+    Op.NOT_NAN: e.NotNaN,
+    Op.STARTS_WITH: e.StartsWith,
+    Op.NOT_STARTS_WITH: e.NotStartsWith,
+}
+
+_EACH: dict[Op, tuple[Op, Any]] = {Op.IN: (Op.EQUAL, e.Or), Op.NOT_IN: (Op.NOT_EQUAL, e.And)}
+
+
+def row_filter(expression: Expression, schema: Schema) -> e.BooleanExpression:
+    """Return a filter for PyIceberg; NULL matches nothing but `is null`, as in SQL.
+
+    Args:
+        expression: The ledger's, bound to columns and free of NOT.
+        schema: PyIceberg's, of the table at the same instant; columns are found by field id.
+
+    Example:
+        >>> from pyiceberg.types import IntegerType, NestedField
+        >>> from ledger.planning.expression import BoundColumn
+        >>> price = Predicate(Op.LESS, BoundColumn(1, "price", t.IntType()), (5,))
+        >>> row_filter(price, Schema(NestedField(1, "price", IntegerType())))
+        LessThan(term=Reference(name='price'), literal=LongLiteral(5))
+
+    Raises:
+        UnsupportedError: The name of a column has a dot, which PyIceberg takes for a struct's.
+    """
+    match expression:
+        case Always(holds=holds):
+            return e.AlwaysTrue() if holds else e.AlwaysFalse()
+        case And(parts=parts):
+            return e.And(*(row_filter(each, schema) for each in parts))
+        case Or(parts=parts):
+            return e.Or(*(row_filter(each, schema) for each in parts))
+        case Not(part=part):
+            return e.Not(row_filter(part, schema))
+        case Predicate():
+            return _predicate(expression, schema)
+
+
+def _predicate(predicate: Predicate, schema: Schema) -> e.BooleanExpression:
+    column, op = predicate.column, predicate.op
+    name = schema.find_column_name(column.id)
+    if name is not None and name.count(".") > _depth(schema.accessor_for_field(column.id)):
+        raise UnsupportedError(
+            f"PyIceberg cannot filter by {name}, since a name in it has a dot; leave the condition "
+            "out and filter the rows that come, or rename the column"
+        )
+    values = [_literal(each, column.type) for each in predicate.values]
+    made = _among(name, op, values) if op in _EACH else _MADE[op](name, *values)
+    # Left to itself, PyIceberg says yes or no of NULL depending on how the file was written.
+    return e.And(_MADE[Op.NOT_NULL](name), made) if op in NEGATIVE else made
+
+
+def _depth(accessor: Accessor) -> int:
+    """Return how many structs a column is in."""
+    return 0 if accessor.inner is None else 1 + _depth(accessor.inner)
+
+
+def _among(name: str | None, op: Op, values: Sequence[Any]) -> e.BooleanExpression:
+    made: e.BooleanExpression
+    if not any(isinstance(each, float) for each in values):
+        made = _MADE[op](name, set(values))
+        return made
+    # PyIceberg tells 0.0 from -0.0 in a set, and not when it compares one by one.
+    one, joined = _EACH[op]
+    parts: list[e.BooleanExpression] = [_MADE[one](name, each) for each in values]
+    made = parts[0] if len(parts) == 1 else joined(*parts)
+    return made
+
+
+def _literal(value: Any, data_type: t.DataType) -> Any:
+    """Return a value as PyIceberg takes it: days and moments are the same whole numbers there."""
+    match data_type:
+        case t.DecimalType(scale=scale):
+            return Decimal(value).scaleb(-scale)
+        case t.UuidType():
+            return UUID(bytes=value)
+        case _:
+            return value

@@ -1,0 +1,219 @@
+"""Rows of a table at an instant, as a scan of PyIceberg.
+
+Others may import:
+    `scan`  the scan, which the package's entry point names
+
+Inside: `reading` makes it, of `files` (PyIceberg's way to them) and `scanning` (the ledger's plan).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ledger.model.errors import (
+    ColumnNotFoundError,
+    InvalidInputError,
+    MissingDependencyError,
+    StoreError,
+    UnsupportedError,
+)
+from ledger.model.messages import meant
+from ledger.observing.events import warn
+from ledger.planning.filter import Filter, parse_filter
+from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.table import Table
+from ledger.table_at import TableAt
+from projections.iceberg import position as positions
+from projections.iceberg.imported import born_metadata, render_born
+from projections.iceberg.materialise import ICEBERG, advance
+from projections.iceberg.position import RENDERER, IcebergPosition, Names
+from projections.iceberg.project import Projection
+from projections.materialising import nobody, outputs_of, target_state
+from projections.outputs import MemoryOutputs
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import DataScan
+    from pyiceberg.table.metadata import TableMetadata
+
+
+def scan(
+    table: Table, at: TableAt, *, where: Filter = None, columns: Iterable[str] | None = None
+) -> DataScan:
+    """Return PyIceberg's scan of a table's rows at an instant.
+
+    Brings the table's Iceberg files up to date. A version whose snapshot expired since is read
+    through manifests that are made in memory, as long as its data files are there; so is a table
+    that was copied or moved after its files were made.
+
+    Args:
+        table: The table.
+        at: The instant; its schema is the one to read with.
+        where: As for `TableAt.plan`; NULL matches nothing but `is null`.
+        columns: Names, inside a ROW with the ROW's name before; they come in the table's order.
+
+    Raises:
+        ColumnNotFoundError: The schema has no such column.
+        InvalidInputError: The filter cannot be read, or no column is named.
+        MissingDependencyError: PyIceberg is not installed.
+        UnsupportedError: Iceberg cannot express the table, PyIceberg cannot reach it, or its
+            position deletes are of the place that the ledger was copied or moved from.
+    """
+    try:
+        from pyiceberg.table import DataScan
+
+        from projections.iceberg.row_scan import (
+            RowFiles,
+            RowScan,
+            refuse_lost_deletes,
+            row_filter,
+            table_uri,
+        )
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"rows are read by PyIceberg, which is not installed ({error}): pip install "
+            '"lakeledger[iceberg]"'
+        ) from error
+    if isinstance(at.state.origin, IcebergOrigin):
+        metadata, made = _born(table, at)
+        schema = metadata.schema()
+        return DataScan(
+            table_metadata=metadata,
+            io=RowFiles(table.file_access, made, table.reached),
+            row_filter=row_filter(parse_filter(where, at.schema), schema),
+            selected_fields=_selected(columns, schema),
+        )
+    if table.location.startswith("memory://"):
+        raise UnsupportedError(
+            f"{table.identifier} is at {table.location}, where no reader of files comes: keep the "
+            "ledger in a folder or in an object store to read rows"
+        )
+    # Before anything is written: a filter that cannot be read needs no files.
+    plan = at.plan(where)
+    metadata, made = _standing(table, at) or _rendered(table, at)
+    schema = metadata.schema()
+    files = RowFiles(table.file_access, made, table.reached)
+    refuse_lost_deletes(table, (each.file for each in plan.files), files)
+    return RowScan(
+        location=table.location,
+        table_metadata=metadata,
+        io=files,
+        row_filter=row_filter(parse_filter(where, at.schema), schema),
+        selected_fields=_selected(columns, schema),
+        residuals={
+            table_uri(table, each.file.path): row_filter(each.residual, schema)
+            for each in plan.files
+            if each.file.content == "data"
+        },
+    )
+
+
+def _born(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]]:
+    """Return the metadata of a table that was born in Iceberg, turned back to an instant."""
+    made = MemoryOutputs()
+    if at.state.lists_files and at.state.snapshot is not None and not _stands(table, at):
+        render_born(table, made, target_state(table, at.version), nobody)
+    then = {
+        "current_snapshot_id": at.state.last_snapshot_id or None,
+        "current_schema_id": at.schema.id,
+    }
+    metadata: TableMetadata = _parsed(born_metadata(table, at.state)).model_copy(update=then)
+    return metadata, {f"{table.location}/{each}": body for each, body in made.files.items()}
+
+
+def _stands(table: Table, at: TableAt) -> bool:
+    """Whether the manifest list of the ledger's own snapshot can be read where it belongs."""
+    if table.setting.trust == "log":
+        return False
+    position = positions.FILE.load(table.log.store, table.log.layout)
+    if not position.leads_on(table.location):
+        return False
+    try:
+        advance(table)
+    except StoreError:
+        # Nothing may be written there, and reading needs not.
+        return False
+    names = Names(at.state.table_id)
+    return outputs_of(table).read(names.manifest_list(at.state.last_snapshot_id)) is not None
+
+
+def _standing(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]] | None:
+    """Return the newest metadata, turned back to an instant; None if it cannot be."""
+    if table.setting.trust == "log":
+        # Whoever may write there may change projected files, too: they are made in memory.
+        return None
+    position = positions.FILE.load(table.log.store, table.log.layout)
+    if position.renderer == RENDERER and not position.leads_on(table.location):
+        # Somebody may read them where they lead; who asks for rows has not asked to take them over.
+        warn(
+            "projections.iceberg",
+            "iceberg_files_of_another_place",
+            table=str(table.identifier),
+            made_at=position.location,
+            table_at=table.location,
+            next_step=f"lakeledger project iceberg {table.identifier}",
+        )
+        return None
+    try:
+        version = advance(table)
+    except StoreError:
+        # Nothing may be written there, and reading needs not.
+        return None
+    position = positions.FILE.load(table.log.store, table.log.layout)
+    body = outputs_of(table).read(Names(at.state.table_id).metadata(version))
+    if body is None or version < at.version:
+        return None
+    metadata = _parsed(body)
+    snapshot_id = at.state.last_snapshot_id
+    if snapshot_id and metadata.snapshot_by_id(snapshot_id) is None:
+        return None
+    # PyIceberg judges partitions and bounds by the current schema even where it reads an older
+    # snapshot; so both go back together.
+    then = {
+        "current_snapshot_id": snapshot_id or None,
+        "current_schema_id": _schema_id(position, at.schema.id),
+    }
+    return metadata.model_copy(update=then), {}
+
+
+def _schema_id(position: IcebergPosition, ledger_id: int) -> int:
+    return [iceberg_id for first, iceberg_id in position.schema_ids if first <= ledger_id][-1]
+
+
+def _rendered(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]]:
+    """Return the metadata of a version as it was, and the files that are needed to read by it."""
+    made, target = MemoryOutputs(), target_state(table, at.version)
+    ICEBERG.refuse_undeclared(table, target)
+    Projection(table, made, IcebergPosition(), target).render(nobody)
+    path = Names(at.state.table_id).metadata(at.version)
+    metadata = _parsed(made.files[path])
+    if at.schema.id != at.state.schema.id:
+        snapshot = metadata.snapshot_by_id(at.state.last_snapshot_id)
+        metadata = metadata.model_copy(update={"current_schema_id": snapshot.schema_id})
+    return metadata, {f"{table.location}/{each}": body for each, body in made.files.items()}
+
+
+def _parsed(body: bytes) -> Any:
+    from pyiceberg.table.metadata import TableMetadataUtil
+
+    return TableMetadataUtil.parse_raw(body.decode())
+
+
+def _selected(columns: Iterable[str] | None, schema: Schema) -> tuple[str, ...]:
+    if columns is None:
+        return ("*",)
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not names:
+        raise InvalidInputError("no columns were named; name at least one, or give None for all")
+    for each in names:
+        try:
+            schema.find_field(each)
+        except ValueError as error:
+            raise ColumnNotFoundError(
+                f"column {each} does not exist at that instant; {meant(each, schema.column_names)}"
+            ) from error
+    return names
+
+
+__all__ = ["scan"]

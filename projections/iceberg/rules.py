@@ -1,0 +1,557 @@
+"""IcebergRules: validation of schemas and names for Iceberg.
+
+Source: the Iceberg table specification: schemas, "Schema Evolution", identifier fields,
+partitioning, sorting.
+
+Iceberg finds the columns of such files through one name mapping for the whole table, which cannot
+tell two fields of one name apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from msgspec import Struct
+
+from ledger.decide.column_draft import check_identifier_fields
+from ledger.decide.format_rules import (
+    Arrival,
+    Batch,
+    Birth,
+    FileForm,
+    History,
+    Refusal,
+    binding_of,
+    bindings,
+    declared_by,
+    emptiness_problems,
+    named_places,
+    refused_retyping,
+    unless_stood,
+)
+from ledger.decide.snapshots import is_named
+from ledger.model.errors import InvalidChangeError, UnsupportedError
+from ledger.model.file_change import FileChange
+from ledger.model.iceberg_layout import (
+    FIRST_PARTITION_FIELD_ID,
+    PartitionField,
+    PartitionSpec,
+    SortField,
+    SortOrder,
+)
+from ledger.model.iceberg_types import FIRST_VERSION_OF_NEW_TYPES, default_json, iceberg_type
+from ledger.model.messages import excerpt
+from ledger.model.schema import Schema, indexed
+from ledger.model.transforms import transform_of
+from ledger.model.type_casts import can_promote
+from ledger.model.type_text import bare_text, format_type
+from ledger.model.types import (
+    ArrayType,
+    DataField,
+    DataType,
+    DateType,
+    LocalZonedTimestampType,
+    MapType,
+    RowType,
+    TimestampType,
+    TypePlace,
+    type_places,
+    walk_fields,
+)
+from ledger.state.declared_formats import Rules
+from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.layout import LayoutTrail
+from ledger.state.paimon_origin import PaimonOrigin
+from ledger.state.table import TableState
+from projections.iceberg import file_rules as files
+
+FIRST_VERSION_OF_INITIAL_DEFAULTS = 3
+_MAIN_BRANCH = "main"
+_NESTED = (ArrayType, MapType, RowType)
+_WITHOUT_DEFAULTS = frozenset({"UNKNOWN", "VARIANT", "GEOMETRY", "GEOGRAPHY"})
+
+
+def type_problems(columns: Iterable[DataField], format_version: int) -> Iterator[Refusal]:
+    """Yield what Iceberg cannot say of some columns: types and defaults, at every depth."""
+    for place in type_places(columns):
+        if not isinstance(place.type, _NESTED):
+            yield from _type_problem(place, format_version)
+        if place.field is not None:
+            yield from _default_problems(place, place.field, format_version)
+
+
+def _type_problem(place: TypePlace, format_version: int) -> Iterator[Refusal]:
+    try:
+        iceberg_type(place.type, format_version=format_version)
+    except UnsupportedError as error:
+        newest = FIRST_VERSION_OF_NEW_TYPES
+        instead = "take another type"
+        if format_version < newest and _is_in(place, newest):
+            instead = f"set format-version={newest}{_coarser(place.type)}"
+        yield Refusal(f"column {place.name}", error.message, instead)
+
+
+def _coarser(data_type: DataType) -> str:
+    """Return how the advice on a moment ends, which every version has without its last digits."""
+    if not isinstance(data_type, TimestampType | LocalZonedTimestampType):
+        return ""
+    return f", or take {bare_text(type(data_type)())}"
+
+
+def _is_in(place: TypePlace, format_version: int) -> bool:
+    try:
+        iceberg_type(place.type, format_version=format_version)
+    except UnsupportedError:
+        return False
+    return True
+
+
+def _default_problems(
+    place: TypePlace, column: DataField, format_version: int
+) -> Iterator[Refusal]:
+    what = f"column {place.name}"
+    first = FIRST_VERSION_OF_INITIAL_DEFAULTS
+    if column.initial_default is not None and format_version < first:
+        yield Refusal(
+            what,
+            f"older files read as a default from format version {first} on only, and the table's "
+            f"is {format_version}",
+            f"set format-version={first} first, or add the column without a default",
+        )
+    if column.type.root in _WITHOUT_DEFAULTS and not (
+        column.initial_default is column.default_value is None
+    ):
+        yield Refusal(what, f"{column.type.root} has no default but NULL", "leave the default out")
+
+
+def name_problems(schema: Schema) -> Iterator[Refusal]:
+    """Yield the full names that two places of a schema have: a dot in a name can cause that."""
+    columns = indexed(schema.fields)
+    if "." not in "\n".join(columns.names) and not any(
+        "." in each.name for each in walk_fields(columns.nested)
+    ):
+        return
+    seen: dict[str, tuple[str, ...]] = {}
+    for place in type_places(schema.fields):
+        other = seen.setdefault(place.name, place.path)
+        if other != place.path:
+            yield Refusal(
+                f"column {place.name}",
+                f"full names are unique in a schema, and {list(other)} and {list(place.path)} "
+                "have one",
+                "rename one of them",
+            )
+
+
+def default_problems(columns: Iterable[DataField], format_version: int) -> Iterator[Refusal]:
+    """Yield the defaults whose text is no value that Iceberg can write, at every depth.
+
+    Before version 3 metadata has no defaults, so there is nothing to write.
+    """
+    if format_version < FIRST_VERSION_OF_INITIAL_DEFAULTS:
+        return
+    for place in type_places(columns):
+        column = place.field
+        if column is None or column.type.root in _WITHOUT_DEFAULTS:
+            continue
+        for text in dict.fromkeys((column.initial_default, column.default_value)):
+            if text is not None and not _is_default(text, column):
+                yield Refusal(
+                    f"column {place.name}",
+                    f"its default {excerpt(text)} is no {_bare(column)} that Iceberg can write",
+                    "write the default out, or leave it out",
+                )
+
+
+def _is_default(text: str, column: DataField) -> bool:
+    try:
+        default_json(text, column.type, column.name)
+    except UnsupportedError:
+        return False
+    return True
+
+
+def _bare(column: DataField) -> str:
+    if column.type.depth:
+        return column.type.root
+    return bare_text(column.type)
+
+
+def tag_problems(names: Iterable[str]) -> Iterator[Refusal]:
+    """Yield the tags that have the name of the branch that every table has."""
+    if _MAIN_BRANCH in names:
+        yield Refusal(
+            f"tag {_MAIN_BRANCH}",
+            "tags and branches share their names, and every table has a branch of that one",
+            "name the tag otherwise",
+        )
+
+
+def identifier_problems(schema: Schema) -> Iterator[Refusal]:
+    """Yield what is wrong with the columns that identify a row; by default the primary key's."""
+    wanted = schema.identifier_field_ids
+    if not wanted:
+        wanted = tuple(schema.field(name).id for name in schema.primary_keys)
+    try:
+        check_identifier_fields(schema.fields, wanted, {})
+    except InvalidChangeError as error:
+        yield Refusal("the table", error.message, "set other identifier fields")
+
+
+def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> Iterator[Refusal]:
+    """Yield the fields of the default spec and order whose column is gone or does not fit."""
+    if not spec.fields and not order.fields:
+        return
+    places = {each.field.id: each for each in type_places(schema.fields) if each.field}
+    for each in spec.fields:
+        if each.transform != "void":
+            yield from _source_problem(
+                places.get(each.source_id),
+                each,
+                f"partition field {each.name}",
+                "remove the partition field first",
+            )
+    for sorted_by in order.fields:
+        yield from _source_problem(
+            places.get(sorted_by.source_id),
+            sorted_by,
+            f"sort field {sorted_by.transform}({sorted_by.source_id})",
+            "replace the sort order first",
+        )
+
+
+def spec_name_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterator[Refusal]:
+    """Yield the partition fields, of any spec, that have the name of a column they are not of.
+
+    Java's readers bind every spec to the current schema, and open no table that has one.
+    """
+    fields = {(each.name, each.source_id): each for spec in specs for each in spec.fields}
+    if not fields:
+        return
+    named = {each.name: each.field.id for each in type_places(schema.fields) if each.field}
+    there = set(named.values())
+    for each in fields.values():
+        if each.source_id in there and named.get(each.name, each.source_id) != each.source_id:
+            yield Refusal(
+                f"column {each.name}",
+                f"a partition field, {each.transform} of field {each.source_id}, has that name, "
+                "and shares it with no other column than its source",
+                "take another name",
+            )
+
+
+def spec_id_problems(specs: Iterable[PartitionSpec], format_version: int) -> Iterator[Refusal]:
+    """Yield the specs whose field ids are not their places, as version 1 has it."""
+    if format_version > 1:
+        return
+    for spec in specs:
+        ids = [each.field_id for each in spec.fields]
+        if ids != list(range(FIRST_PARTITION_FIELD_ID, FIRST_PARTITION_FIELD_ID + len(ids))):
+            yield Refusal(
+                f"partition spec {spec.spec_id}",
+                f"format version 1 counts a spec's field ids from {FIRST_PARTITION_FIELD_ID} on "
+                f"without gaps, and they would be {ids}",
+                "set format-version=2 first",
+            )
+
+
+def _source_problem(
+    place: TypePlace | None, used: PartitionField | SortField, what: str, instead: str
+) -> Iterator[Refusal]:
+    if place is None:
+        rule = (
+            f"field {used.source_id}, which it is made of, is used by what is written from now on"
+        )
+        yield Refusal(what, f"{rule}, so it cannot be dropped", instead)
+    elif not transform_of(used.transform).accepts(place.type):
+        rule = f"transform {used.transform} does not accept {format_type(place.type)}"
+        yield Refusal(what, f"{rule} of column {place.name}", instead)
+
+
+class Step(Struct, frozen=True):
+    """From one schema to a later one.
+
+    Attributes:
+        before: The earlier schema.
+        format_version: Iceberg's.
+        may_require: Whether a column may become required although older rows may lack it.
+    """
+
+    before: Schema
+    format_version: int
+    may_require: bool
+
+    def problems(
+        self, columns: Iterable[DataField], only: Container[int] | None = None
+    ) -> Iterator[Refusal]:
+        """Yield what Iceberg forbids of what some columns of the later schema became.
+
+        Args:
+            columns: Those.
+            only: The ids of what to look at in them; None for all.
+        """
+        later = tuple(columns)
+        ids = {each.id for each in later}
+        earlier = (each for each in self.before.fields if each.id in ids)
+        before = {each.field.id: each for each in type_places(earlier) if each.field}
+        for place in type_places(later):
+            if place.field is None or (only is not None and place.field.id not in only):
+                continue
+            old = before.get(place.field.id)
+            if old is not None:
+                yield from self._nullability(place.name, old.type, place.type)
+                yield from self._type(place, place.name, old.type, place.type)
+            elif place.level[0] is None or place.level[0] in before:
+                yield from self._added(place, place.field)
+
+    def _added(self, place: TypePlace, column: DataField) -> Iterator[Refusal]:
+        if column.type.nullable or self.may_require or column.initial_default is not None:
+            return
+        if column.id <= self.before.highest_field_id:
+            # It is back, and NOT NULL only if no row was written without it.
+            return
+        yield Refusal(
+            f"column {place.name}",
+            "older files have no value for a new NOT NULL column",
+            "add it as nullable, or with a default under format-version=3, or allow incompatible "
+            "changes if there are no such rows",
+        )
+
+    def _nullability(self, name: str, before: DataType, after: DataType) -> Iterator[Refusal]:
+        if not before.nullable or after.nullable or self.may_require:
+            return
+        yield Refusal(
+            f"column {name}",
+            "older files may hold NULL in it, so it cannot become NOT NULL",
+            "keep it nullable, or allow incompatible changes if there is none",
+        )
+
+    def _type(
+        self, place: TypePlace, name: str, before: DataType, after: DataType
+    ) -> Iterator[Refusal]:
+        match before, after:
+            case RowType(), RowType():
+                # Its members are columns of their own.
+                return
+            case ArrayType(element=old), ArrayType(element=new):
+                yield from self._member(place, f"{name}.element", old, new)
+            case MapType(), MapType():
+                if before.key != after.key:
+                    yield Refusal(f"column {name}.key", "map keys never change", "add a new map")
+                yield from self._member(place, f"{name}.value", before.value, after.value)
+            case _ if not can_promote(before, after, format_version=self.format_version):
+                rule = "Iceberg reads old files as the new type and only ever widens types"
+                yield refused_retyping(f"column {name}", before, after, rule)
+            case DateType(), _ if not isinstance(after, DateType):
+                # The specification allows it in version 3, and its own library refuses it.
+                rule = "Spark, Trino and PyIceberg cannot read the dates of older files as moments"
+                yield refused_retyping(f"column {name}", before, after, rule)
+
+    def _member(
+        self, place: TypePlace, name: str, before: DataType, after: DataType
+    ) -> Iterator[Refusal]:
+        yield from self._nullability(name, before, after)
+        yield from self._type(place, name, before, after)
+
+
+def file_name_problems(
+    schema: Schema, files: Collection[FileChange], state: TableState, history: History
+) -> Iterator[Refusal]:
+    """Yield the names of files without field ids that mean other fields than the schema's.
+
+    Args:
+        schema: The table's schema, which is to be expressible in Iceberg.
+        files: What comes and goes.
+        state: The table before.
+        history: Its past.
+    """
+    used = {each.schema_id for each in files if is_named(each)} - {schema.id}
+    if not used:
+        return
+    # What is held was compared with the schema when the one or the other came.
+    new = {each for each in used if not history.holds(state, each)}
+    if not new:
+        return
+    names = history.names(state, new)
+    if names.agree(bindings(schema)) and (
+        not names.is_doubtful or names.are_one(history.schemas(new))
+    ):
+        return
+    # Only now, as it reads much: what no readable snapshot holds any more does not count.
+    held = history.reach(state).named_schema_ids
+    yield from name_clashes(schema, history.schemas(used.union(held) - {schema.id}))
+
+
+def batch_name_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
+    """Yield the names that a batch binds to another field than files without field ids mean.
+
+    Args:
+        batch: The batch.
+        is_new: Whether it declares Iceberg, so that all names count and not those alone that it
+            binds.
+    """
+    state = batch.before
+    if not state.named_schema_ids:
+        return
+    bound = bindings(batch.schema)
+    if not is_new:
+        before = bindings(state.schema)
+        bound = {each: meant for each, meant in bound.items() if before.get(each) != meant}
+        if not bound:
+            return
+    names = batch.history.names(state, ())
+    if names.agree(bound) and not (is_new and names.is_doubtful):
+        return
+    # Only now, as it reads much: what no readable snapshot holds any more does not count.
+    held = batch.reach.named_schema_ids
+    yield from name_clashes(batch.schema, batch.history.schemas(held))
+
+
+def name_clashes(schema: Schema, named: Iterable[Schema]) -> Iterator[Refusal]:
+    """Yield the names that stand for two fields.
+
+    Args:
+        schema: The schema as it shall be.
+        named: Those whose names files without field ids use.
+    """
+    bound = bindings(schema)
+    for older in named:
+        for place, field_id in named_places(older):
+            other = bound.setdefault(binding_of(place), field_id)
+            if other != field_id:
+                yield _clash(place, other, field_id, older.id)
+
+
+def _clash(place: TypePlace, field_id: int, older_id: int, schema_id: int) -> Refusal:
+    return Refusal(
+        f"column {place.name}",
+        f"the name would stand for field {field_id}, but files without field ids that can still "
+        f"be read, of schema {schema_id}, mean field {older_id} by it",
+        "take another name, or rewrite those files with field ids and expire the snapshots that "
+        "hold them",
+    )
+
+
+class IcebergRules:
+    """Iceberg's answers; see `FormatRules`."""
+
+    name = "iceberg"
+    title = "Iceberg"
+    number = 1
+    binds_names = True
+    file_forms: Mapping[str, FileForm] = MappingProxyType(
+        {"TIME": FileForm("microseconds in 8", "take INT or TIMESTAMP")}
+    )
+
+    def version(self, options: Mapping[str, str]) -> int:
+        """Return the format version."""
+        return Rules.of(options).format_version
+
+    def birth_problems(self, birth: Birth) -> Iterator[Refusal]:
+        """Yield what it cannot express of a new table."""
+        schema, version = birth.schema, birth.rules.format_version
+        yield from type_problems(schema.fields, version)
+        yield from default_problems(schema.fields, version)
+        yield from _whole(schema, birth.layout, birth.rules)
+
+    def problems(self, batch: Batch) -> Iterator[Refusal]:
+        """Yield what it cannot express of what a batch makes of a table."""
+        is_new = batch.is_new(self)
+        if batch.is_same_shape and not is_new:
+            return
+        yield from _version_problems(batch, [batch.declared_before])
+        version = batch.rules.format_version
+        columns = batch.schema.fields if is_new else batch.changed_columns
+        yield from type_problems(columns, version)
+        yield from default_problems(columns, version)
+        if is_new:
+            yield from _origin_problems(batch.before)
+            yield from _past_problems(batch)
+        for each in batch.steps(self):
+            step = Step(each.before, version, may_require=batch.may_require)
+            yield from step.problems(each.columns, each.only)
+        whole = _whole(batch.schema, batch.layout, batch.rules)
+        stood = () if is_new else _whole(batch.before.schema, batch.before, batch.rules)
+        yield from unless_stood(whole, stood)
+        yield from batch_name_problems(batch, is_new=is_new)
+
+    def last_problems(self, batch: Batch) -> Iterator[Refusal]:
+        """Yield nothing: it has said everything."""
+        del batch
+        return iter(())
+
+    def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
+        """Yield what it cannot say of a snapshot's files."""
+        state = arrival.state
+        # A table that came from Iceberg has its version from there, and no option that says it.
+        origin = state.origin if isinstance(state.origin, IcebergOrigin) else arrival.rules
+        version = origin.format_version
+        known = files.FileRules(state.schema, state.specs, version, is_back=arrival.is_back)
+        return known.problems(arrival.files)
+
+    def name_problems(
+        self, schema: Schema, come: Collection[FileChange], state: TableState, history: History
+    ) -> Iterator[Refusal]:
+        """Yield the names of files without field ids that mean other fields than the schema's."""
+        return file_name_problems(schema, come, state, history)
+
+    def tag_problems(self, name: str, others: Collection[str]) -> Iterator[Refusal]:
+        """Yield why it can have no tag of a name."""
+        del others
+        return tag_problems([name])
+
+
+RULES = IcebergRules()
+
+
+def _origin_problems(state: TableState) -> Iterator[Refusal]:
+    """Yield that a promoted Paimon table has snapshots whose files Paimon's manifests list."""
+    origin = state.origin
+    if isinstance(origin, PaimonOrigin) and origin.source_last_id:
+        yield Refusal(
+            "the table",
+            f"it was born in Paimon, and the manifests of its snapshots up to "
+            f"{origin.source_last_id} do not say what Iceberg needs",
+            "read it by paimon",
+        )
+
+
+def _whole(schema: Schema, layout: TableState | LayoutTrail, rules: Rules) -> Iterator[Refusal]:
+    yield from emptiness_problems(schema)
+    yield from name_problems(schema)
+    yield from identifier_problems(schema)
+    yield from source_problems(schema, layout.spec, layout.sort_order)
+    yield from spec_name_problems(schema, layout.specs)
+    yield from spec_id_problems(layout.specs, rules.format_version)
+
+
+def _version_problems(batch: Batch, declared: Iterable[Rules]) -> Iterator[Refusal]:
+    versions = (each.format_version for each in declared if IcebergRules.name in each.formats)
+    reached = max(versions, default=0)
+    if batch.rules.format_version < reached:
+        yield Refusal(
+            f"format-version {batch.rules.format_version}",
+            f"format versions only go up, and the table's is {reached}",
+            f"keep format-version={reached}",
+        )
+
+
+def _past_problems(batch: Batch) -> Iterator[Refusal]:
+    """Yield what Iceberg cannot say of what can still be read, but for the order of its schemas."""
+    if IcebergRules.name not in batch.declared_before.formats:
+        yield from _version_problems(batch, (declared_by(each.options) for each in batch.readable))
+        yield from tag_problems(batch.before.tags)
+        yield from _file_problems(batch)
+    for each in batch.readable:
+        yield from type_problems(each.fields, batch.rules.format_version)
+        # A schema stays as it was said first, whatever version comes later.
+        yield from default_problems(each.fields, declared_by(each.options).format_version)
+
+
+def _file_problems(batch: Batch) -> Iterator[Refusal]:
+    if batch.reach.spec_ids:
+        # Nobody adds a primary key later, so that all files stand under it.
+        yield from files.key_problems(batch.before.schema, "of an older snapshot")
+    rules = files.FileRules(batch.schema, batch.layout.specs, batch.rules.format_version)
+    yield from rules.problems(batch.reach.files)

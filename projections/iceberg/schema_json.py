@@ -1,0 +1,503 @@
+"""Iceberg schemas, types and defaults as JSON.
+
+Source: the Iceberg table specification, "Default values", appendices C and D.
+
+Keys that a class does not have are ignored at every depth: newer writers have more.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping
+from datetime import date, datetime, time
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from ledger.model.errors import InvalidInputError, InvalidTypeError, TooLargeError
+from ledger.model.iceberg_objects import Int
+from projections.iceberg.metadata_schema import (
+    DecimalType,
+    FixedType,
+    ListType,
+    MapType,
+    NestedField,
+    PlainType,
+    Schema,
+    StructType,
+    Type,
+    check_schema,
+    primitive_type,
+    shared,
+    type_name,
+    type_text,
+)
+
+DEEPEST = 64
+"""Types nested deeper than this are refused; no engine reads them."""
+
+
+def schema_from_json(obj: Any, place: str = "$") -> Schema:
+    """Read a schema and check it.
+
+    Args:
+        obj: What a JSON decoder made of it.
+        place: Where it stands in what is being read, for messages.
+
+    Raises:
+        InvalidInputError: It is no schema, or contradicts itself; the message names the place.
+    """
+    struct = type_from_json(_member(obj, "type", str, place) and obj, place)
+    if not isinstance(struct, StructType):
+        raise _wrong(place, 'a schema is an object of type "struct"')
+    schema = Schema(
+        _optional(obj, "schema-id", Int, place) or 0,
+        struct.fields,
+        tuple(_optional(obj, "identifier-field-ids", list[Int], place) or ()),
+    )
+    try:
+        check_schema(schema)
+    except InvalidInputError as error:
+        raise _wrong(place, str(error)) from error
+    return schema
+
+
+def schema_to_json(schema: Schema) -> dict[str, Any]:
+    """Return a schema's JSON, keys in Java's order."""
+    identifiers = list(schema.identifier_field_ids)
+    return {
+        "type": "struct",
+        "schema-id": schema.schema_id,
+        **({"identifier-field-ids": identifiers} if identifiers else {}),
+        "fields": [_field_to_json(each) for each in schema.fields],
+    }
+
+
+def type_from_json(obj: Any, place: str = "$", depth: int = 0) -> Type:
+    """Read a type.
+
+    Raises:
+        InvalidTypeError: It is none, or nested too deeply; the message names the place.
+
+    Example:
+        >>> type_from_json({"type": "list", "element-id": 1, "element": "int",
+        ...                 "element-required": False}).element_id
+        1
+    """
+    if isinstance(obj, str):
+        try:
+            return primitive_type(obj)
+        except InvalidTypeError as error:
+            raise _wrong(place, str(error)) from error
+    if depth > DEEPEST:
+        raise _wrong(place, f"types are nested more than {DEEPEST} deep")
+    match _member(obj, "type", str, place):
+        case "struct":
+            return StructType(_fields(obj, place, depth))
+        case "list":
+            return ListType(
+                element_id=_member(obj, "element-id", Int, place),
+                element=_inner(obj, "element", place, depth),
+                element_required=_member(obj, "element-required", bool, place),
+            )
+        case "map":
+            return MapType(
+                key_id=_member(obj, "key-id", Int, place),
+                key=_inner(obj, "key", place, depth),
+                value_id=_member(obj, "value-id", Int, place),
+                value=_inner(obj, "value", place, depth),
+                value_required=_member(obj, "value-required", bool, place),
+            )
+        case other:
+            raise _wrong(f"{place}.type", f"{other!r:.80} is none of struct, list, map")
+
+
+def type_to_json(kind: Type) -> str | dict[str, Any]:
+    """Return a type's JSON, keys in Java's order."""
+    match kind:
+        case StructType(fields=fields):
+            return {"type": "struct", "fields": [_field_to_json(each) for each in fields]}
+        case ListType():
+            return {
+                "type": "list",
+                "element-id": kind.element_id,
+                "element": type_to_json(kind.element),
+                "element-required": kind.element_required,
+            }
+        case MapType():
+            return {
+                "type": "map",
+                "key-id": kind.key_id,
+                "key": type_to_json(kind.key),
+                "value-id": kind.value_id,
+                "value": type_to_json(kind.value),
+                "value-required": kind.value_required,
+            }
+        case _:
+            return type_text(kind)
+
+
+def _fields(obj: Any, place: str, depth: int) -> tuple[NestedField, ...]:
+    items = _member(obj, "fields", list, place)
+    return tuple(
+        _known(each) or _field(each, f"{place}.fields[{index}]", depth)
+        for index, each in enumerate(items)
+    )
+
+
+def _known(obj: Any) -> NestedField | None:
+    """Return a field that says nothing unusual; None where it has to be looked at closely."""
+    if type(obj) is not dict or not obj.keys() <= _PLAIN_KEYS:
+        return None
+    key = obj.get("id"), obj.get("name"), obj.get("required"), obj.get("type"), obj.get("doc")
+    if tuple(map(type, key)) not in _PLAIN_TYPES:
+        return None
+    return _plain_field(*key)
+
+
+_PLAIN_KEYS = {"id", "name", "required", "type", "doc"}
+_PLAIN_TYPES = {(int, str, bool, str, type(None)), (int, str, bool, str, str)}
+
+
+@lru_cache(maxsize=65_536)
+def _plain_field(
+    field_id: int,
+    name: str,
+    required: bool,  # noqa: FBT001 - a part of the key
+    kind: str,
+    doc: str | None,
+) -> NestedField | None:
+    obj = {"id": field_id, "name": name, "required": required, "type": kind, "doc": doc}
+    try:
+        return shared(_field(obj, "", 0))
+    except InvalidInputError:
+        # Whoever looks closely says where it stands.
+        return None
+
+
+def _field(obj: Any, place: str, depth: int) -> NestedField:
+    kind = _inner(obj, "type", place, depth)
+    defaults = {key: obj.get(key) for key in ("initial-default", "write-default")}
+    for key, value in defaults.items():
+        try:
+            check_default(kind, value)
+        except InvalidInputError as error:
+            raise _wrong(f"{place}.{key}", str(error)) from error
+    return NestedField(
+        id=_member(obj, "id", Int, place),
+        name=_member(obj, "name", str, place),
+        type=kind,
+        required=_member(obj, "required", bool, place),
+        doc=_optional(obj, "doc", str, place),
+        initial_default=defaults["initial-default"],
+        write_default=defaults["write-default"],
+    )
+
+
+def _field_to_json(each: NestedField) -> dict[str, Any]:
+    extras = {
+        "doc": each.doc,
+        "initial-default": each.initial_default,
+        "write-default": each.write_default,
+    }
+    return {
+        "id": each.id,
+        "name": each.name,
+        "required": each.required,
+        "type": type_to_json(each.type),
+        **{key: value for key, value in extras.items() if value is not None},
+    }
+
+
+def _inner(obj: Any, key: str, place: str, depth: int) -> Type:
+    return type_from_json(_member(obj, key, object, place), f"{place}.{key}", depth + 1)
+
+
+def _member(obj: Any, key: str, kind: Any, place: str) -> Any:
+    if not isinstance(obj, dict):
+        raise _wrong(place, f"{obj!r:.80} is not an object")
+    if key not in obj:
+        raise _wrong(f"{place}.{key}", "is missing")
+    return _typed(obj[key], kind, f"{place}.{key}")
+
+
+def _optional(obj: Any, key: str, kind: Any, place: str) -> Any:
+    return None if obj.get(key) is None else _typed(obj[key], kind, f"{place}.{key}")
+
+
+def _typed(value: Any, kind: Any, place: str) -> Any:
+    if kind is object or type(value) is kind:
+        return value
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise _wrong(place, str(error)) from error
+
+
+def _wrong(place: str, problem: str) -> InvalidTypeError:
+    return InvalidTypeError(f"{place}: {problem}")
+
+
+_INTEGER_BITS = {"int": 32, "long": 64}
+_JSON_TYPES: dict[str, type] = {"boolean": bool, "float": float, "double": float, "string": str}
+_DECIMAL = re.compile(r"-?[0-9]+(?:\.([0-9]+))?")
+_HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_PATTERNS = {"binary": _HEX, "uuid": _UUID}
+_CLOCK = r"((?!24)[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?)"
+_DAY = r"([+-]?[0-9]{4,9}-[0-9]{2}-[0-9]{2})"
+_TIMES = {
+    "date": re.compile(_DAY),
+    "time": re.compile(_CLOCK),
+    "timestamp": re.compile(f"{_DAY}T{_CLOCK}"),
+    "timestamptz": re.compile(rf"{_DAY}T{_CLOCK}(?:\+00:00|Z)"),
+    "timestamp_ns": re.compile(f"{_DAY}T{_CLOCK}"),
+    "timestamptz_ns": re.compile(rf"{_DAY}T{_CLOCK}(?:\+00:00|Z)"),
+}
+
+
+def check_default(kind: Type, value: Any) -> None:
+    """Check that JSON is a value of a type; null is one of every type.
+
+    Of nested types only a struct has a default other than null, and it is `{}`.
+
+    Raises:
+        InvalidInputError: It is none.
+
+    Example:
+        >>> check_default(DecimalType(9, 2), "14.20")
+    """
+    if value is None:
+        return
+    match kind:
+        case StructType():
+            fits = value == {} and isinstance(value, dict)
+        case PlainType(name=name):
+            fits = _fits_plain(name, value)
+        case FixedType(length=length):
+            fits = _fits(_HEX, value) and len(value) == 2 * length
+        case DecimalType():
+            fits = _fits_decimal(kind, value)
+        case _:
+            fits = False
+    if not fits:
+        raise InvalidInputError(
+            f"{value!r:.80} is no default of type {type_name(kind)}; defaults are single-value JSON"
+        )
+
+
+def _fits_plain(name: str, value: Any) -> bool:
+    if name in _INTEGER_BITS:
+        most = 2 ** (_INTEGER_BITS[name] - 1)
+        return type(value) is int and -most <= value < most
+    if name in _JSON_TYPES:
+        return isinstance(value, _JSON_TYPES[name])
+    if name in _PATTERNS:
+        return _fits(_PATTERNS[name], value)
+    return name in _TIMES and _fits_time(name, value)
+
+
+def _fits(pattern: re.Pattern[str], value: Any) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _fits_decimal(kind: DecimalType, value: Any) -> bool:
+    found = _DECIMAL.fullmatch(value) if isinstance(value, str) else None
+    if found is None or len(found[1] or "") != kind.scale:
+        return False
+    return len(value.lstrip("-").replace(".", "").lstrip("0")) <= kind.precision
+
+
+def _fits_time(name: str, value: Any) -> bool:
+    found = _TIMES[name].fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return False
+    try:
+        for part in found.groups():
+            if ":" in part:
+                time.fromisoformat(part[:15])
+            elif len(part) == len("2017-11-16"):
+                date.fromisoformat(part)
+            else:
+                # Python ends at year 9999; the days of a month repeat every 400 years.
+                year, month, day = part.lstrip("+-").split("-")
+                datetime(2000 + int(year) % 400, int(month), int(day))  # noqa: DTZ001  # a check
+    except ValueError:
+        return False
+    return True
+
+
+MOST_BYTES = 2**30
+"""A file whose content is larger than this is refused, compressed or not."""
+
+_GZIP_FLOOR = 32 << 20
+_GZIP_EXPANSION = 100
+"""How many times its size a file may unpack to beyond the floor. Metadata of 5,000 snapshots with
+summaries that are alike packs 15 to 30 times."""
+
+_VALUES_FLOOR = 2_000_000
+_VALUES_PER_BYTE = 4
+"""Values of a compressed file; as objects of Python the shortest take 30 times their bytes."""
+
+_GZIP = b"\x1f\x8b"
+_GZIP_WINDOW = zlib.MAX_WBITS | 16
+
+_Record = TypeVar("_Record")
+_encoder = msgspec.json.Encoder()
+
+
+def decoded(content: bytes | str, kind: type[_Record], what: str) -> _Record:
+    """Return JSON as a typed record; keys that a record does not have are ignored at every depth.
+
+    Args:
+        content: The JSON.
+        kind: The record's class.
+        what: What the JSON should be, for the message.
+
+    Raises:
+        InvalidInputError: It is none; the message names the place.
+    """
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        if isinstance(error, msgspec.ValidationError) and _UNKNOWN in str(error):
+            return converted(msgspec.json.decode(content), kind, what)
+        raise not_a(what, error) from error
+
+
+def converted(obj: Any, kind: type[_Record], what: str) -> _Record:
+    """Return what a JSON decoder made as a typed record, as `decoded` does.
+
+    Raises:
+        InvalidInputError: It is none; the message names the place.
+    """
+    try:
+        return msgspec.convert(_known_keys(obj, inspect.type_info(kind)), kind)
+    except (msgspec.ValidationError, RecursionError, UnicodeError) as error:
+        raise not_a(what, error) from error
+
+
+_UNKNOWN = "unknown field"
+
+
+def _known_keys(value: Any, kind: inspect.Type) -> Any:
+    """Return decoded JSON without the keys that a type does not have, which newer writers have."""
+    match kind:
+        case inspect.StructType(fields=fields) if isinstance(value, dict):
+            own = {each.encode_name: each.type for each in fields}
+            tag = kind.tag_field
+            return {
+                key: _known_keys(each, own[key]) if key in own else each
+                for key, each in value.items()
+                if key in own or key == tag
+            }
+        case inspect.CollectionType(item_type=item) if isinstance(value, list):
+            return [_known_keys(each, item) for each in value]
+        case inspect.DictType(value_type=inside) if isinstance(value, dict):
+            return {key: _known_keys(each, inside) for key, each in value.items()}
+        case inspect.UnionType(types=types):
+            return _known_keys(value, _meant(value, types))
+        case _:
+            return value
+
+
+def _meant(value: Any, types: tuple[inspect.Type, ...]) -> inspect.Type:
+    """Return the type of a union that a value is of; its first one where no tag tells."""
+    for each in types:
+        if isinstance(each, inspect.StructType) and each.tag_field is not None:
+            if isinstance(value, dict) and value.get(each.tag_field) == each.tag:
+                return each
+        elif isinstance(each, inspect.StructType | inspect.CollectionType | inspect.DictType):
+            return each
+    return types[0]
+
+
+def not_a(what: str, error: Exception | str) -> InvalidInputError:
+    """Return the error for JSON that is not what it should be."""
+    return InvalidInputError(f"not Iceberg {what}: {error}; see the Iceberg specification")
+
+
+def encoded(value: Any) -> bytes:
+    """Return a record as compact JSON; it has the record's order of keys."""
+    return _encoder.encode(value)
+
+
+def inflated(content: bytes | str) -> bytes | str:
+    """Return the content of a file that may be compressed with gzip.
+
+    Raises:
+        InvalidInputError: The compressed bytes are torn, or the content is not UTF-8. The decoder
+            passes over texts that a record has no room for, so it does not find that.
+        TooLargeError: More comes out of them than of metadata that writers make.
+    """
+    if len(content) > MOST_BYTES:
+        raise TooLargeError(f"a metadata file of more than {MOST_BYTES} bytes is not read")
+    if isinstance(content, str):
+        return content
+    found = _unpacked(content) if content.startswith(_GZIP) else content
+    try:
+        found.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(
+            f"byte {error.start} of a metadata file is not UTF-8; have its owner write it again"
+        ) from error
+    return found
+
+
+def _unpacked(content: bytes) -> bytes:
+    most = min(_GZIP_FLOOR + _GZIP_EXPANSION * len(content), MOST_BYTES)
+    inflater = zlib.decompressobj(_GZIP_WINDOW)
+    try:
+        found = inflater.decompress(content, most + 1)
+    except zlib.error as error:
+        raise InvalidInputError(f"not gzip: {error}; fetch the metadata file again") from error
+    if len(found) > most:
+        raise TooLargeError(
+            f"the gzip data unpacks to more than {most} bytes, the limit for {len(content)} bytes "
+            "of it: have its owner write the metadata file again"
+        )
+    if not inflater.eof:
+        raise InvalidInputError("the gzip data ends early; fetch the metadata file again")
+    values = found.count(b",") + found.count(b"[") + found.count(b"{")
+    if values > _VALUES_FLOOR + _VALUES_PER_BYTE * len(content):
+        raise TooLargeError(
+            f"the gzip data holds {values} values, and the limit for {len(content)} bytes of it is "
+            f"{_VALUES_FLOOR + _VALUES_PER_BYTE * len(content)}: have its owner write the metadata "
+            "file again"
+        )
+    return found
+
+
+def kebab(class_name: str) -> str:
+    """Return a class's name as the tag that its JSON has.
+
+    Example:
+        >>> kebab("AddSnapshot")
+        'add-snapshot'
+    """
+    words = "".join(f"-{each.lower()}" if each.isupper() else each for each in class_name)
+    return words.removeprefix("-")
+
+
+def whole_number(properties: Mapping[str, str], key: str, default: int) -> int:
+    """Return a property that is a whole number.
+
+    Raises:
+        InvalidInputError: It is set to something else.
+    """
+    text = properties.get(key)
+    if text is None:
+        return default
+    try:
+        return int(text)
+    except ValueError as error:
+        raise InvalidInputError(f"property {key} is {text!r:.80} and should be a number") from error
+
+
+def truth(properties: Mapping[str, str], key: str, *, default: bool) -> bool:
+    """Return a property that is true or false; as in Java, all but `true` is false."""
+    text = properties.get(key)
+    return default if text is None else text.lower() == "true"

@@ -1,0 +1,420 @@
+"""Snapshots as manifests, manifest lists and metadata; expired ones as garbage.
+
+A path stands for one content for ever, so that a file which a rollback brings back is the one that
+came first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+from attrs import Factory, define
+
+from ledger.events.snapshots import RolledBack, SnapshotCommitted, SnapshotEvent
+from ledger.files.change_lists import event_files
+from ledger.files.live import file_key
+from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.model import iceberg_objects as iceberg
+from ledger.model.errors import DamagedLogError, UnsupportedError
+from ledger.model.file_change import FileChange
+from ledger.model.snapshot import Snapshot
+from ledger.state.iceberg_summary import FileCounts, FileTotals
+from ledger.state.snapshots import snapshot_of
+from ledger.state.table import TableState
+from ledger.table import Table
+from projections.iceberg.manifest_entry import (
+    DELETED,
+    Ancestry,
+    ManifestEntry,
+    TableFacts,
+    entry_of,
+    manifest_content,
+    placeholder,
+    unlaid,
+)
+from projections.iceberg.manifest_writing import Changes, Listed, Manifests
+from projections.iceberg.position import FOLDER, Names
+from projections.iceberg.table_facts import FactsFold
+from projections.manifest_files.container import read_container
+from projections.outputs import Outputs
+
+
+class Adders:
+    """The snapshots that first added a table's files.
+
+    Args:
+        table: The table.
+        start: The version that the run begins after.
+    """
+
+    def __init__(self, table: Table, start: int) -> None:
+        self._table = table
+        self._start = start
+        self._known: dict[str, int] = {}
+        self._gone: dict[str, int] = {}
+
+    def learn(self, paths: Iterable[str], snapshot_id: int) -> None:
+        """Remember the files that a snapshot of this run adds for the first time."""
+        self._known.update(dict.fromkeys(paths, snapshot_id))
+
+    def of(self, paths: Collection[str]) -> dict[str, int]:
+        """Return the snapshots that first added files, by path.
+
+        Reads the commits that named the files, never the whole table.
+
+        Raises:
+            DamagedLogError: Nothing in the log ever added one.
+        """
+        found = self.of_those_added(paths)
+        for path in paths:
+            if path not in found:
+                key = self._table.log.layout.root
+                raise DamagedLogError(f"{key}: no commit ever added file {path}", key)
+        return found
+
+    def of_those_added(self, paths: Collection[str]) -> dict[str, int]:
+        """Return the same of those files that a snapshot of the ledger's ever added."""
+        missing = [path for path in paths if path not in self._known]
+        self._known.update(self._in_log(missing) if missing else {})
+        return {path: self._known[path] for path in paths if path in self._known}
+
+    def left(self, paths: Iterable[str]) -> dict[str, int]:
+        """Return the snapshots that took away files which are not live, by path."""
+        wanted = dict.fromkeys(paths)
+        known = {path: self._gone[path] for path in wanted if path in self._gone}
+        return known | self._left_before([path for path in wanted if path not in known])
+
+    def leave(self, paths: Iterable[str], snapshot_id: int) -> None:
+        """Note that a snapshot takes files away."""
+        for path in paths:
+            self._gone.pop(path, None)
+            self._gone[path] = snapshot_id
+
+    def come_back(self, paths: Iterable[str]) -> None:
+        """Note that files are live again."""
+        for path in paths:
+            self._gone.pop(path, None)
+
+    def forget(self, oldest: int) -> list[str]:
+        """Forget the files that no snapshot from `oldest` on holds; return their paths."""
+        # In the order in which they went, so that the rest need not be looked at.
+        paths: list[str] = []
+        for path, snapshot_id in self._gone.items():
+            if snapshot_id > oldest:
+                break
+            paths.append(path)
+        for path in paths:
+            del self._gone[path]
+            self._known.pop(path, None)
+        return paths
+
+    def _left_before(self, paths: Collection[str]) -> dict[str, int]:
+        log, live, boundary = self._table.log, self._table.live, self._boundary
+        late = live.changes(boundary + 1 if boundary else 0, self._start) if paths else ()
+        found = {e.change.path: e.snapshot_id for e in late if e.change.path in paths}
+        for path in set(paths) - found.keys():
+            for version in log.lookup.last_named(file_key(path), boundary):
+                named = (e for e in live.changes(version, version) if e.change.path == path)
+                if here := [each.snapshot_id for each in named]:
+                    found[path] = here[-1]
+                    break
+        return found
+
+    def _in_log(self, paths: Collection[str]) -> dict[str, int]:
+        log, boundary = self._table.log, self._boundary
+        found = self._added(set(paths), boundary + 1 if boundary else 0, self._start)
+        for path in sorted(set(paths) - found.keys()):
+            for version in log.lookup.last_named(file_key(path), boundary):
+                # The index goes by hashes: another file may have the same one.
+                if here := self._added({path}, version, version):
+                    found |= here
+                    break
+        return found
+
+    def _added(self, wanted: Collection[str], first: int, last: int) -> dict[str, int]:
+        """Return the snapshot that added each of some files, where commits hold it."""
+        found: dict[str, int] = {}
+        store, layout = self._table.log.store, self._table.log.layout
+        for read in self._table.log.commits(first, last) if first <= last else ():
+            for transaction in read.commit.transactions:
+                for event in transaction.events:
+                    # A rollback brings back what another snapshot added.
+                    if isinstance(event, SnapshotCommitted):
+                        for each in event_files(store, layout, event):
+                            if each.kind == "ADD" and each.path in wanted:
+                                found[each.path] = event.snapshot_id
+        return found
+
+    @property
+    def _boundary(self) -> int:
+        """The last version of the run's past that the key indexes know of."""
+        return max(0, self._start - self._start % CHECKPOINT_INTERVAL)
+
+
+def _nobody(_snapshot_id: int) -> bool:
+    return False
+
+
+@define
+class Snapshots:
+    """A table's snapshots, one after the other.
+
+    Attributes:
+        table: The table.
+        manifests: Those of the newest snapshot.
+        adders: Which snapshot first added a file.
+        totals: Sums over the live files.
+        is_readable: Whether a snapshot is neither expired nor to come, in the commit that is met.
+        unsaid: Live files that Iceberg cannot say, by path, and why. Only snapshots that nobody can
+            read any more may have some, so that a table can get rid of them.
+    """
+
+    table: Table
+    manifests: Manifests
+    adders: Adders
+    totals: FileTotals
+    is_readable: Callable[[int], bool] = _nobody
+    unsaid: dict[str, UnsupportedError] = Factory(dict)
+
+    def refuse_unsaid(self) -> None:
+        """Refuse a snapshot, which can be read, as long as Iceberg cannot say all of its files.
+
+        Raises:
+            UnsupportedError: It cannot.
+        """
+        for problem in self.unsaid.values():
+            raise problem
+
+    def add(self, event: SnapshotEvent, time_millis: int, fold: FactsFold) -> Listed:
+        """Go on to the next snapshot; return what its manifest list names.
+
+        Args:
+            event: What the log says.
+            time_millis: When it took effect.
+            fold: What holds of the table; its trail gets the snapshot.
+
+        Raises:
+            UnsupportedError: Iceberg has no such snapshot.
+            DamagedLogError: A manifest of an earlier run is damaged or gone.
+        """
+        snapshot = snapshot_of(event, time_millis)
+        log = self.table.log
+        kept = event_files(log.store, log.layout, event)
+        files = tuple(unlaid(log.personal.columns.unbounded(kept)))
+        self._refuse_engines(snapshot)
+        listed = self.manifests.snapshot(self._changes(event, files, fold), fold.facts)
+        counted = FileCounts.of(files)
+        self.totals += counted.net
+        facts = fold.facts
+        fold.add_snapshot(
+            iceberg.IcebergSnapshot(
+                sequence_number=facts.sequence_number(snapshot.id),
+                snapshot_id=snapshot.id,
+                parent_snapshot_id=snapshot.id - 1 or None,
+                timestamp_ms=snapshot.time_millis,
+                summary=counted.summary(
+                    snapshot.commit_kind, self.totals.named, snapshot.properties or {}
+                ),
+                manifest_list=facts.uri(self.manifests.names.manifest_list(snapshot.id)),
+                first_row_id=listed.first_row_id if facts.has_row_ids else None,
+                added_rows=listed.added_rows if facts.has_row_ids else None,
+            ),
+            event.schema_id,
+        )
+        return listed
+
+    def _refuse_engines(self, snapshot: Snapshot) -> None:
+        if snapshot.base_manifest_list is not None:
+            raise UnsupportedError(
+                f"snapshot {snapshot.id} of {self.table.identifier} was written by an engine with "
+                "Paimon manifests of its own, which do not say what Iceberg needs: let the engine "
+                "commit its files to the ledger instead, and leave format iceberg with "
+                "ledger.formats=paimon until then"
+            )
+
+    def forget(self, oldest: int, facts: TableFacts) -> None:
+        """Forget what only snapshots before the oldest that can be read tell of."""
+        self.manifests.forget(facts.data_uri(each) for each in self.adders.forget(oldest))
+
+    def _changes(
+        self,
+        event: SnapshotEvent,
+        files: Sequence[FileChange],
+        fold: FactsFold,
+    ) -> Changes:
+        facts, snapshot_id = fold.facts, event.snapshot_id
+        gone = [each for each in files if each.kind == "DELETE"]
+        if isinstance(event, RolledBack):
+            # All at once, as each look into the log reads its tail.
+            self.adders.of([each.path for each in files])
+        adders = self.adders.of([each.path for each in gone])
+        removed = {
+            facts.data_uri(each.path): (
+                adders[each.path],
+                (each.spec_id, manifest_content(each)),
+            )
+            for each in gone
+        }
+        self.adders.leave(adders, snapshot_id)
+        for each in gone:
+            self.unsaid.pop(each.path, None)
+        come = [each for each in files if each.kind == "ADD"]
+        origins = self._origins(event, come, fold)
+        return Changes(snapshot_id, tuple(self._entries(snapshot_id, origins, come, fold)), removed)
+
+    def _origins(
+        self, event: SnapshotEvent, come: Sequence[FileChange], fold: FactsFold
+    ) -> dict[str, Ancestry]:
+        """Return where the files that come are from: this snapshot, unless it brings them back."""
+        facts, paths = fold.facts, [each.path for each in come]
+        if isinstance(event, SnapshotCommitted):
+            self.adders.learn(paths, event.snapshot_id)
+            return {each.path: facts.origin(each, event.snapshot_id) for each in come}
+        row_ids = self._row_ids(event, [e.path for e in come if e.content == "data"], fold)
+        self.adders.come_back(paths)
+        return {
+            path: Ancestry(
+                adder,
+                facts.sequence_number(adder),
+                is_back=True,
+                first_row_id=row_ids.get(facts.data_uri(path)),
+            )
+            for path, adder in self.adders.of(paths).items()
+        }
+
+    def _row_ids(self, event: RolledBack, paths: Sequence[str], fold: FactsFold) -> dict[str, int]:
+        """Return the first row ids of files that come back, by URI, where they ever had one.
+
+        They had it where the snapshot had that is rolled back to; or, if rows had no ids yet,
+        where the file went, as long as that snapshot can be read.
+        """
+        facts, has_row_ids = fold.facts, fold.trail.has_row_ids
+        if has_row_ids(event.target_snapshot_id):
+            return self.manifests.row_ids(
+                list(map(facts.data_uri, paths)), event.target_snapshot_id
+            )
+        if not facts.has_row_ids:
+            return {}
+        left: dict[int, list[str]] = defaultdict(list)
+        for path, snapshot_id in self.adders.left(paths).items():
+            left[snapshot_id].append(facts.data_uri(path))
+        found: dict[str, int] = {}
+        for snapshot_id, uris in sorted(left.items()):
+            if self.is_readable(snapshot_id) and has_row_ids(snapshot_id):
+                found |= self.manifests.row_ids(uris, snapshot_id, status=DELETED)
+        return found
+
+    def _entries(
+        self,
+        snapshot_id: int,
+        origins: Mapping[str, Ancestry],
+        come: Sequence[FileChange],
+        fold: FactsFold,
+    ) -> Iterator[ManifestEntry]:
+        structs = {each.spec_id: fold.facts.struct(each.spec_id) for each in come}
+        keyed = fold.schema is not None and bool(fold.schema.primary_keys)
+        for each in come:
+            struct, origin = structs[each.spec_id], origins[each.path]
+            entry = partial(entry_of, struct=struct, uri_of=fold.facts.data_uri, origin=origin)
+            if not keyed:
+                try:
+                    yield entry(each)
+                    continue
+                except UnsupportedError as error:
+                    self.unsaid[each.path] = error
+            else:
+                self.unsaid[each.path] = self.of_a_key(snapshot_id)
+            yield entry(placeholder(each, struct))
+
+    def of_a_key(self, snapshot_id: int) -> UnsupportedError:
+        """Return the refusal of a snapshot that lists files of a table with a primary key."""
+        return UnsupportedError(
+            f"snapshot {snapshot_id} of {self.table.identifier} lists files of a table with a "
+            "primary key, whose newest rows only Paimon's merge finds: drop the primary key before "
+            "adding files, or leave format iceberg with ledger.formats=paimon"
+        )
+
+
+@define
+class Garbage:
+    """What a run has to take away.
+
+    A manifest is named by the lists of neighbouring snapshots. So one that an expired snapshot
+    names is still needed if the oldest that stays names it, or one that a tag or branch holds; no
+    other list has to be looked at.
+
+    Attributes:
+        names: Of the table's files.
+        outputs: Where they are.
+        before: The table where the run begins; None before its first commit.
+        target: The table where it ends.
+        begins_empty: Whether there was no file at all when the run began.
+    """
+
+    names: Names
+    outputs: Outputs
+    before: TableState | None
+    target: TableState
+    begins_empty: bool
+    _listed: dict[int, list[str]] = Factory(dict)
+    _of_branches: set[int] = Factory(set)
+    _bases: set[int] = Factory(set)
+
+    def learn(self, snapshot_id: int, manifests: list[str]) -> None:
+        """Remember what the list of a snapshot of this run names, whether it is written or not."""
+        if snapshot_id <= self.target.earliest_snapshot_id:
+            self._listed[snapshot_id] = manifests
+
+    def learn_branch(self, snapshot_id: int, base_id: int, manifests: list[str]) -> None:
+        """Remember the same of a branch's snapshot, and which one of main the branch begins with.
+
+        Manifests of that one are named by the branch's lists, too.
+        """
+        self._listed[snapshot_id] = manifests
+        self._of_branches.add(snapshot_id)
+        self._bases.add(base_id)
+
+    def paths(self) -> tuple[str, ...]:
+        """Return the files to take away: manifests before the lists that tell of them.
+
+        Snapshots that came and went within the run are among them, since a run that was killed may
+        have written them.
+        """
+        gone = self._gone()
+        if not gone:
+            return ()
+        manifests = {path for each in gone for path in self._manifests(each)}
+        kept = {path for each in self._oldest() for path in self._manifests(each)}
+        lists = [self.names.manifest_list(each) for each in gone]
+        return (*sorted(manifests - kept), *lists)
+
+    def _gone(self) -> list[int]:
+        if self.begins_empty:
+            return []
+        first = self.before.earliest_snapshot_id if self.before else 1
+        held = self.before.held_snapshot_ids if self.before else ()
+        gone = {*range(first, self.target.earliest_snapshot_id), *held, *self._of_branches}
+        for each in self.before.branches.values() if self.before else ():
+            gone.update(each.snapshot_ids)
+        return sorted(each for each in gone if not self.target.reachable(each))
+
+    def _oldest(self) -> set[int]:
+        earliest = self.target.earliest_snapshot_id
+        held = self.target.held_snapshot_ids
+        oldest = {earliest, *(each for each in held if each < earliest)}
+        before = self.before.branches.values() if self.before else ()
+        begun = {*self._bases, *(each.base_snapshot_id for each in before)}
+        oldest.update(each for each in begun if self.target.reachable(each))
+        for each in self.target.branches.values():
+            oldest.update(each.snapshot_ids[:1])
+        return oldest
+
+    def _manifests(self, snapshot_id: int) -> list[str]:
+        if snapshot_id in self._listed:
+            return self._listed[snapshot_id]
+        path = self.names.manifest_list(snapshot_id)
+        body = self.outputs.read(path)
+        records = () if body is None else read_container(body, path)
+        return [f"{FOLDER}/{each['manifest_path'].rpartition('/')[2]}" for each in records]

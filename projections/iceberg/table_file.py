@@ -1,0 +1,480 @@
+"""Iceberg metadata file of a table at one version.
+
+Among them the name mapping: which field the names inside files without field ids stand for.
+
+Source: the Iceberg table specification, "Name Mapping Serialization".
+
+They are written by whoever publishes statistics and named by the log, so that metadata stays a
+function of the log whatever the bytes of a Parquet file depend on.
+
+One more version takes them from the metadata file before it as they stand there, so that it costs
+the bytes themselves and nothing for what they say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from attrs import Factory, define
+from msgspec.structs import replace
+
+from ledger.events import TableEvent
+from ledger.events.iceberg import StatisticsSet
+from ledger.events.snapshots import PartitionStatisticsSet
+from ledger.model.errors import UnsupportedError
+from ledger.model.iceberg_layout import PartitionSpec
+from ledger.model.iceberg_objects import (
+    MAIN,
+    IcebergSnapshot,
+    MetadataLogEntry,
+    PartitionStatisticsFile,
+    SnapshotLogEntry,
+    SnapshotRef,
+    StatisticsFile,
+)
+from ledger.model.schema import Schema
+from ledger.model.snapshot import BRANCH_IDS, Branch, Tag
+from ledger.state.table import TableState
+from projections.iceberg import metadata_schema as iceberg
+from projections.iceberg.manifest_entry import UNLAID, TableFacts
+from projections.iceberg.metadata_schema import NestedField
+from projections.iceberg.metadata_schema import Schema as IcebergSchema
+from projections.iceberg.position import Names
+from projections.iceberg.schema_json import schema_from_json, schema_to_json
+from projections.iceberg.table_json import write_metadata
+from projections.iceberg.table_metadata import (
+    DEFAULT_PREVIOUS_VERSIONS,
+    MAX_REF_AGE,
+    NEVER_MS,
+    PREVIOUS_VERSIONS,
+    TableMetadata,
+)
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
+_RESERVED = frozenset(
+    {
+        "format-version",
+        "uuid",
+        "snapshot-count",
+        "current-snapshot-summary",
+        "current-snapshot-id",
+        "current-snapshot-timestamp-ms",
+        "current-schema",
+        "default-partition-spec",
+        "default-sort-order",
+    }
+)
+
+
+def properties(schema: Schema) -> dict[str, str]:
+    """Return a table's properties, by name.
+
+    Example:
+        >>> properties(Schema.of({"a": "INT"}, options={"format-version": "3"}, comment="orders"))
+        {'comment': 'orders'}
+    """
+    found = {key: value for key, value in schema.options.items() if key not in _RESERVED}
+    if schema.comment is not None:
+        found["comment"] = schema.comment
+    return dict(sorted(found.items()))
+
+
+def most_previous_versions(schema: Schema) -> int:
+    """Return how many earlier metadata files the log names."""
+    text = schema.options.get(PREVIOUS_VERSIONS, "")
+    return int(text) if _WHOLE.fullmatch(text) else DEFAULT_PREVIOUS_VERSIONS
+
+
+NAME_MAPPING = "schema.name-mapping.default"
+"""The table property that holds it."""
+
+
+@define
+class _Level:
+    """The fields of one struct by id, and which of them has each name."""
+
+    fields: dict[int, _Mapped] = Factory(dict)
+    owners: dict[str, _Mapped] = Factory(dict)
+
+
+@define
+class _Mapped:
+    """A field: every name that it had, newest last, and what stands in it."""
+
+    names: dict[str, None] = Factory(dict)
+    inside: _Level = Factory(_Level)
+
+
+def name_mapping(schemas: Iterable[iceberg.Schema]) -> str:
+    """Return the mapping of all names that fields have in some schemas of a table, as JSON.
+
+    A name that one field had and another has is the later one's: it can be given anew only once no
+    file that knows it as the earlier one's can be read.
+
+    Args:
+        schemas: Oldest first.
+
+    Example:
+        >>> from projections.iceberg.metadata_schema import PlainType
+        >>> def named(name):
+        ...     return iceberg.Schema(0, (NestedField(1, name, PlainType("int"), required=False),))
+        >>> name_mapping([named("old"), named("new")])
+        '[{"field-id":1,"names":["old","new"]}]'
+    """
+    found = _Level()
+    for schema in schemas:
+        _learn(found, schema.fields)
+    return msgspec.json.encode(_json(found)).decode()
+
+
+def _learn(into: _Level, fields: Iterable[NestedField]) -> None:
+    for each in fields:
+        mapped = into.fields.setdefault(each.id, _Mapped())
+        before = into.owners.setdefault(each.name, mapped)
+        if before is not mapped:
+            del before.names[each.name]
+            into.owners[each.name] = mapped
+        mapped.names[each.name] = None
+        _learn(mapped.inside, iceberg.children(each.type))
+
+
+def _json(level: _Level) -> list[dict[str, Any]]:
+    return [
+        {
+            "field-id": field_id,
+            "names": list(each.names),
+            **({"fields": _json(each.inside)} if each.inside.fields else {}),
+        }
+        for field_id, each in level.fields.items()
+    ]
+
+
+def partition_statistics(
+    state: TableState, facts: TableFacts
+) -> tuple[PartitionStatisticsFile, ...]:
+    """Return what a metadata file says of those by partition, by snapshot."""
+    return tuple(
+        replace(file, statistics_path=facts.data_uri(file.statistics_path))
+        for _, file in sorted(state.partition_statistics.items())
+    )
+
+
+def puffin_files(state: TableState, facts: TableFacts) -> tuple[StatisticsFile, ...]:
+    """Return what a metadata file says of those that are Puffin, by snapshot."""
+    return tuple(
+        replace(file, statistics_path=facts.data_uri(file.statistics_path))
+        for _, file in sorted(state.statistics.items())
+    )
+
+
+@define
+class StatisticsFiles:
+    """The files that a run's log names, so that those that nothing names now can be removed.
+
+    Attributes:
+        names: Of the table's files; files of other names are somebody else's.
+    """
+
+    names: Names
+    _snapshots: set[int] = Factory(set)
+    _puffin: dict[str, int] = Factory(dict)
+
+    @classmethod
+    def at(cls, names: Names, before: TableState | None) -> StatisticsFiles:
+        """Return those that a state names; none before the first commit."""
+        found = cls(names)
+        if before is not None:
+            found._snapshots.update(before.partition_statistics)
+            found._puffin.update(
+                {each.statistics_path: key for key, each in before.statistics.items()}
+            )
+        return found
+
+    def learn(self, event: TableEvent) -> None:
+        """Remember a file that an event names."""
+        if isinstance(event, PartitionStatisticsSet):
+            self._snapshots.add(event.partition_statistics.snapshot_id)
+        elif isinstance(event, StatisticsSet):
+            self._puffin[event.statistics.statistics_path] = event.statistics.snapshot_id
+
+    def garbage(self, target: TableState) -> Iterator[str]:
+        """Yield the files of snapshots that nobody can read any more, and those replaced since."""
+        for snapshot_id in sorted(self._snapshots):
+            if not target.reachable(snapshot_id):
+                yield self.names.partition_statistics(snapshot_id)
+        named = {each.statistics_path for each in target.statistics.values()}
+        for path, snapshot_id in sorted(self._puffin.items()):
+            if path not in named and self.names.holds_sketches(path, snapshot_id):
+                yield path
+
+
+_Raw = msgspec.Raw
+_encode = msgspec.json.encode
+
+
+class _Grown(msgspec.Struct, rename="kebab"):
+    """The keys of a metadata file that a trail takes over."""
+
+    last_updated_ms: int
+    current_schema_id: int
+    schemas: list[_Raw]
+    snapshots: list[_Raw]
+    snapshot_log: list[SnapshotLogEntry]
+    metadata_log: list[MetadataLogEntry]
+
+
+class _Numbered(msgspec.Struct, rename="kebab"):
+    snapshot_id: int
+
+
+class _Timed(msgspec.Struct, rename="kebab"):
+    timestamp_ms: int
+
+
+class _Rows(msgspec.Struct, rename="kebab"):
+    first_row_id: int | None = None
+
+
+class _Schema(msgspec.Struct, rename="kebab"):
+    schema_id: int
+
+
+@define
+class Trail:
+    """Schemas, snapshots and logs, oldest first.
+
+    Attributes:
+        last_updated_ms: When the newest version was committed.
+        schema_id: The current schema's id.
+        schemas: By id.
+        snapshots: By id.
+        snapshot_log: Which snapshot was current since when.
+        metadata_log: The metadata files before the newest.
+    """
+
+    last_updated_ms: int = 0
+    schema_id: int = 0
+    schemas: dict[int, bytes] = Factory(dict)
+    snapshots: dict[int, bytes] = Factory(dict)
+    snapshot_log: list[SnapshotLogEntry] = Factory(list)
+    metadata_log: list[MetadataLogEntry] = Factory(list)
+
+    @classmethod
+    def of(cls, body: bytes) -> Trail:
+        """Return what a metadata file that the ledger projected holds."""
+        grown = msgspec.json.decode(body, type=_Grown)
+        schema_id, snapshot_id = msgspec.json.Decoder(_Schema), msgspec.json.Decoder(_Numbered)
+        return cls(
+            last_updated_ms=grown.last_updated_ms,
+            schema_id=grown.current_schema_id,
+            schemas={schema_id.decode(each).schema_id: bytes(each) for each in grown.schemas},
+            snapshots={
+                snapshot_id.decode(each).snapshot_id: bytes(each) for each in grown.snapshots
+            },
+            snapshot_log=grown.snapshot_log,
+            metadata_log=grown.metadata_log,
+        )
+
+    @property
+    def schema_body(self) -> bytes:
+        """The current schema."""
+        return self.schemas[self.schema_id]
+
+    def schema(self, schema_id: int) -> IcebergSchema:
+        """Return one of the schemas."""
+        return schema_from_json(msgspec.json.decode(self.schemas[schema_id]))
+
+    def add_schema(self, schema: IcebergSchema) -> None:
+        """Make a schema current; one with the same content stays under the id that it has."""
+        body = _encode(schema_to_json(schema))
+        content = _content(body)
+        for known_id, known in self.schemas.items():
+            if _content(known) == content:
+                self.schema_id = known_id
+                return
+        self.schemas[schema.schema_id] = body
+        self.schema_id = schema.schema_id
+
+    def add_snapshot(self, snapshot: IcebergSnapshot) -> None:
+        """Add a snapshot that is not in the log yet."""
+        self.snapshots[snapshot.snapshot_id] = _encode(snapshot)
+
+    def timestamp_ms(self, snapshot_id: int) -> int:
+        """Return when a snapshot was made, one that is not dropped."""
+        return msgspec.json.decode(self.snapshots[snapshot_id], type=_Timed).timestamp_ms
+
+    def has_row_ids(self, snapshot_id: int) -> bool:
+        """Whether the rows of a snapshot, one that is not dropped, have ids."""
+        body = self.snapshots.get(snapshot_id)
+        return body is not None and msgspec.json.decode(body, type=_Rows).first_row_id is not None
+
+    def log_snapshot(self, snapshot_id: int, timestamp_ms: int) -> None:
+        """Log the snapshot that is current after a commit."""
+        self.snapshot_log.append(SnapshotLogEntry(timestamp_ms, snapshot_id))
+
+    def correct_clock(self, latest_ms: int) -> None:
+        """Let nothing so far be later than a time: readers refuse logs whose times go back."""
+        self.last_updated_ms = min(self.last_updated_ms, latest_ms)
+        for snapshot_id, body in self.snapshots.items():
+            keys: dict[str, Any] = msgspec.json.decode(body, type=dict[str, _Raw])
+            if int(bytes(keys["timestamp-ms"])) > latest_ms:
+                keys["timestamp-ms"] = latest_ms
+                self.snapshots[snapshot_id] = _encode(keys)
+        self.snapshot_log = [
+            SnapshotLogEntry(min(each.timestamp_ms, latest_ms), each.snapshot_id)
+            for each in self.snapshot_log
+        ]
+        self.metadata_log = [
+            MetadataLogEntry(min(each.timestamp_ms, latest_ms), each.metadata_file)
+            for each in self.metadata_log
+        ]
+
+    def drop_snapshots(self, is_kept: Callable[[int], bool]) -> None:
+        """Take away expired snapshots, and the log up to the last one of them."""
+        gone = [each for each in self.snapshots if not is_kept(each)]
+        if not gone:
+            return
+        for each in gone:
+            del self.snapshots[each]
+        log = self.snapshot_log
+        gaps = [n for n, each in enumerate(log, 1) if each.snapshot_id not in self.snapshots]
+        self.snapshot_log = log[gaps[-1] :] if gaps else log
+
+    def log_metadata(self, file: str, most: int) -> None:
+        """Log the metadata file that was the newest until now."""
+        self.metadata_log.append(MetadataLogEntry(self.last_updated_ms, file))
+        del self.metadata_log[: -max(1, most)]
+
+    def render(self, metadata: TableMetadata) -> bytes:
+        """Return a metadata file: what is given, with the schemas and snapshots of the trail."""
+        # A dict of Raw keeps the order of keys, and what stands in each as it is.
+        file: dict[str, Any] = msgspec.json.decode(write_metadata(metadata), type=dict[str, _Raw])
+        if "schema" in file:
+            file["schema"] = _Raw(self.schema_body)
+        file["schemas"] = _list(self.schemas)
+        file["snapshots"] = _list(self.snapshots)
+        return _encode(file)
+
+
+def _list(bodies: dict[int, bytes]) -> msgspec.Raw:
+    return _Raw(b"[" + b",".join(bodies.values()) + b"]")
+
+
+def _content(body: bytes) -> bytes:
+    """Return what stands in a schema behind its type and its id."""
+    return body.split(b",", 2)[2]
+
+
+def metadata_file(
+    state: TableState,
+    trail: Trail,
+    facts: TableFacts,
+    *,
+    next_row_id: int,
+    named_schema_ids: Iterable[int],
+) -> bytes:
+    """Return the bytes of a table's metadata file at a version.
+
+    Args:
+        state: The table right after the version's commit.
+        trail: Its schemas, snapshots and logs up to it.
+        facts: Its location, format version and specs.
+        next_row_id: The first row id that no row has.
+        named_schema_ids: Iceberg's ids of the schemas whose names files without field ids use, last
+            used last.
+
+    Raises:
+        UnsupportedError: Iceberg cannot say the table.
+    """
+    last = state.last_snapshot_id
+    metadata = TableMetadata(
+        format_version=facts.format_version,
+        table_uuid=state.table_id,
+        location=facts.location,
+        last_sequence_number=facts.sequence_number(_highest_id(state)),
+        last_updated_ms=state.effective_millis,
+        last_column_id=max(0, state.schema.highest_field_id),
+        current_schema_id=trail.schema_id,
+        # What stands in it comes from the trail.
+        schemas=(IcebergSchema(trail.schema_id),),
+        default_spec_id=state.default_spec_id,
+        partition_specs=_specs(state),
+        last_partition_id=state.last_partition_id,
+        default_sort_order_id=state.default_order_id,
+        sort_orders=state.sort_orders,
+        properties=_properties(state, trail, named_schema_ids),
+        current_snapshot_id=last or None,
+        next_row_id=next_row_id,
+        refs=_refs(state, trail),
+        statistics=puffin_files(state, facts),
+        partition_statistics=partition_statistics(state, facts),
+        snapshot_log=tuple(trail.snapshot_log),
+        metadata_log=tuple(trail.metadata_log),
+    )
+    return trail.render(metadata)
+
+
+def _specs(state: TableState) -> tuple[PartitionSpec, ...]:
+    # Always the same for a table, whatever was erased of it by now.
+    may_lack = state.keeps_outside and any(each.fields for each in state.specs)
+    return (*state.specs, UNLAID) if may_lack else tuple(state.specs)
+
+
+def _highest_id(state: TableState) -> int:
+    """Return a number that no snapshot's id exceeds, on main or any branch that ever was."""
+    ever = state.last_branch_number
+    return (ever + 1) * BRANCH_IDS - 1 if ever else state.last_snapshot_id
+
+
+def _properties(state: TableState, trail: Trail, named: Iterable[int]) -> Mapping[str, str]:
+    found = properties(state.schema)
+    schemas = tuple(named)
+    if schemas:
+        used = [trail.schema(each) for each in schemas if each != trail.schema_id]
+        found[NAME_MAPPING] = name_mapping([*used, trail.schema(trail.schema_id)])
+    return dict(sorted(found.items()))
+
+
+def _refs(state: TableState, trail: Trail) -> dict[str, SnapshotRef]:
+    if MAIN in state.tags:
+        raise UnsupportedError(
+            f"tag {MAIN!r} cannot stand in an Iceberg table, whose branch has that name: name the "
+            "tag otherwise"
+        )
+    refs = {}
+    if state.last_snapshot_id:
+        refs[MAIN] = SnapshotRef(snapshot_id=state.last_snapshot_id, type="branch")
+    for name, tag in sorted(state.tags.items()):
+        refs[name] = SnapshotRef(
+            snapshot_id=tag.snapshot_id, type="tag", max_ref_age_ms=_age(tag, state, trail)
+        )
+    for name, branch in sorted(state.branches.items()):
+        refs[name] = SnapshotRef(
+            snapshot_id=branch.head_id,
+            type="branch",
+            min_snapshots_to_keep=branch.min_snapshots_to_keep,
+            max_snapshot_age_ms=branch.max_snapshot_age_millis,
+            max_ref_age_ms=_branch_age(branch, state),
+        )
+    return refs
+
+
+def _branch_age(branch: Branch, state: TableState) -> int | None:
+    if branch.max_ref_age_millis is None and MAX_REF_AGE in state.schema.options:
+        return NEVER_MS
+    return branch.max_ref_age_millis
+
+
+def _age(tag: Tag, state: TableState, trail: Trail) -> int | None:
+    """Return how old a tag's snapshot is when the tag ends; None where it never does.
+
+    Iceberg counts from the snapshot, and the ledger from the tag, which may be much younger.
+    """
+    retained = tag.time_retained_millis
+    if retained is None:
+        return NEVER_MS if MAX_REF_AGE in state.schema.options else None
+    age_then = tag.create_time_millis - trail.timestamp_ms(tag.snapshot_id)
+    return min(max(1, age_then + retained), NEVER_MS)

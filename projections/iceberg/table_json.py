@@ -1,0 +1,344 @@
+"""Metadata files as JSON, read in versions 1 to 3 and written as Java does.
+
+Source: the Iceberg table specification, "Table Metadata Fields" and appendix C; what an absent
+field stands for is as in Java's TableMetadataParser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import msgspec
+from attrs import field, frozen
+from msgspec import UNSET, Raw, UnsetType
+
+from ledger.model.errors import InvalidInputError, UpgradeRequiredError
+from ledger.model.iceberg_layout import (
+    FIRST_PARTITION_FIELD_ID,
+    PartitionField,
+    PartitionSpec,
+    SortOrder,
+)
+from ledger.model.iceberg_objects import (
+    MAIN,
+    EncryptionKey,
+    IcebergSnapshot,
+    Int,
+    Long,
+    MetadataLogEntry,
+    PartitionStatisticsFile,
+    SnapshotLogEntry,
+    SnapshotRef,
+    StatisticsFile,
+    checked_ref,
+    checked_snapshot,
+)
+from projections.iceberg.metadata_schema import Schema
+from projections.iceberg.schema_json import (
+    decoded,
+    encoded,
+    inflated,
+    not_a,
+    schema_from_json,
+    schema_to_json,
+)
+from projections.iceberg.table_metadata import (
+    NO_SNAPSHOT,
+    ROW_IDS_SINCE,
+    SEQUENCES_SINCE,
+    SUPPORTED_VERSIONS,
+    TableMetadata,
+    check_table,
+    knowing,
+)
+
+_WHAT = "table metadata"
+_T = TypeVar("_T")
+
+
+class _Version(msgspec.Struct, rename="kebab"):
+    format_version: Int
+
+
+class TableFile(msgspec.Struct, kw_only=True, rename="kebab"):
+    """The keys of a metadata file, in Java's order; what is UNSET is absent."""
+
+    format_version: Int
+    table_uuid: str | UnsetType | None = UNSET
+    location: str | UnsetType = UNSET
+    last_sequence_number: Long | UnsetType = UNSET
+    last_updated_ms: Long | UnsetType = UNSET
+    last_column_id: Int | UnsetType = UNSET
+    schema: Any | UnsetType = UNSET
+    current_schema_id: Int | UnsetType = UNSET
+    schemas: list[Any] | UnsetType = UNSET
+    partition_spec: tuple[PartitionField, ...] | UnsetType = UNSET
+    default_spec_id: Int | UnsetType = UNSET
+    partition_specs: tuple[PartitionSpec, ...] | UnsetType = UNSET
+    last_partition_id: Int | UnsetType = UNSET
+    default_sort_order_id: Int | UnsetType = UNSET
+    sort_orders: tuple[SortOrder, ...] | UnsetType = UNSET
+    properties: Mapping[str, str] | UnsetType | None = UNSET
+    current_snapshot_id: Long | UnsetType | None = UNSET
+    next_row_id: Long | UnsetType = UNSET
+    encryption_keys: tuple[EncryptionKey, ...] | UnsetType | None = UNSET
+    refs: Mapping[str, SnapshotRef] | UnsetType = UNSET
+    snapshots: Sequence[IcebergSnapshot] | UnsetType | None = UNSET
+    statistics: tuple[StatisticsFile, ...] | UnsetType | None = UNSET
+    partition_statistics: tuple[PartitionStatisticsFile, ...] | UnsetType | None = UNSET
+    snapshot_log: tuple[SnapshotLogEntry, ...] | UnsetType | None = UNSET
+    metadata_log: tuple[MetadataLogEntry, ...] | UnsetType | None = UNSET
+
+
+def read_metadata(content: bytes | str) -> TableMetadata:
+    """Read a metadata file, compressed with gzip or not, and check it as Java does.
+
+    Raises:
+        UpgradeRequiredError: It is of a newer format version than 3.
+        InvalidInputError: It is no table metadata, or contradicts itself; the message names the
+            place in the JSON.
+    """
+    text = inflated(content)
+    version = decoded(text, _Version, _WHAT).format_version
+    if version > SUPPORTED_VERSIONS[-1]:
+        raise UpgradeRequiredError(
+            f"the table is of format version {version}, and {SUPPORTED_VERSIONS[-1]} is the "
+            "newest that this lakeledger reads; upgrade it"
+        )
+    if version not in SUPPORTED_VERSIONS:
+        raise not_a(_WHAT, f"$.format-version: {version} is below 1")
+    file = decoded(text, TableFile, _WHAT)
+    file.snapshots = _checked_snapshots(file, 0)
+    metadata = _table(file)
+    check_table(metadata)
+    return metadata
+
+
+@frozen
+class ReadFile:
+    """A metadata file as it was read.
+
+    Attributes:
+        metadata: What it says.
+        parts: The text of it, by key.
+        new: The same without what stood just so in the one that was read before it.
+    """
+
+    metadata: TableMetadata
+    parts: Mapping[str, Raw] = field(repr=False, eq=False)
+    new: Mapping[str, Raw] = field(repr=False, eq=False)
+
+
+_PARTS = msgspec.json.Decoder(dict[str, Raw])
+_GROWING = ("schemas", "snapshots", "snapshot-log")
+"""Lists that get longer at their end, mostly."""
+
+_SPACES = b" \t\r\n"
+
+
+def read_after(content: bytes | str, before: ReadFile | None) -> ReadFile:
+    """Read a metadata file as `read_metadata` does; what stood in an earlier one is not read again.
+
+    Args:
+        content: The file.
+        before: An earlier one of the same table; None: nothing is known.
+
+    Raises:
+        UpgradeRequiredError, InvalidInputError: As of `read_metadata`.
+    """
+    text = inflated(content)
+    if before is not None:
+        with suppress(msgspec.DecodeError, UnicodeError, RecursionError, InvalidInputError):
+            return _grown(text, before)
+    # Where something is wrong, this says what, and where.
+    metadata = read_metadata(text)
+    parts = decoded(text, dict[str, Raw], _WHAT)
+    return ReadFile(metadata, parts, parts)
+
+
+def _grown(text: bytes | str, before: ReadFile) -> ReadFile:
+    parts, known = _PARTS.decode(text), before.metadata
+    new = {**parts, **{key: _tail(before.parts, parts, key) for key in _GROWING}}
+    file = decoded(msgspec.json.encode(new), TableFile, _WHAT)
+    if file.format_version != known.format_version:
+        raise not_a(_WHAT, "what is absent stands for something else in each version")
+    file.snapshots = (*known.snapshots, *_checked_snapshots(file, len(known.snapshots)))
+    file.snapshot_log = (*known.snapshot_log, *_present(file.snapshot_log, ()))
+    metadata = knowing(_table(file, known.schemas), known)
+    check_table(metadata, known)
+    return ReadFile(metadata, parts, new)
+
+
+def _tail(before: Mapping[str, Raw], parts: Mapping[str, Raw], key: str) -> Raw:
+    """Return a list's JSON without the items that it had before.
+
+    Raises:
+        InvalidInputError: It had others.
+    """
+    had, whole = (memoryview(each.get(key, b"")) for each in (before, parts))
+    end = len(had) - 1
+    while end > 0 and had[end - 1] in _SPACES:
+        end -= 1
+    rest = bytes(whole[end:]).lstrip()
+    if end < 1 or rest[:1] not in {b",", b"]"} or not bytes(whole[:end]).startswith(had[:end]):
+        raise not_a(_WHAT, f"$.{key}: begins otherwise than it did")
+    return Raw(b"[" + rest.removeprefix(b","))
+
+
+def write_metadata(metadata: TableMetadata, snapshots: Sequence[bytes] | None = None) -> bytes:
+    """Return the bytes of a metadata file: compact JSON with the keys of its format version.
+
+    Args:
+        metadata: The table.
+        snapshots: The table's snapshots, each rendered by `encoded`: a caller that keeps them from
+            one commit to the next saves rendering all of them again.
+
+    Raises:
+        InvalidInputError: There are not as many rendered snapshots as the table has.
+    """
+    if snapshots is not None and len(snapshots) != len(metadata.snapshots):
+        raise InvalidInputError(
+            f"{len(snapshots)} rendered snapshots for a table of {len(metadata.snapshots)}; "
+            "render every one with `encoded`"
+        )
+    return encoded(_file(metadata, snapshots))
+
+
+def _file(metadata: TableMetadata, rendered: Sequence[bytes] | None) -> TableFile:
+    version = metadata.format_version
+    v1 = version < SEQUENCES_SINCE
+    current = metadata.current_snapshot_id
+    if current is None and version < ROW_IDS_SINCE:
+        current = NO_SNAPSHOT
+    # A Raw is encoded as the bytes that it holds.
+    raw: Any = metadata.snapshots if rendered is None else [msgspec.Raw(each) for each in rendered]
+    return TableFile(
+        format_version=version,
+        table_uuid=metadata.table_uuid or UNSET,
+        location=metadata.location,
+        last_sequence_number=UNSET if v1 else metadata.last_sequence_number,
+        last_updated_ms=metadata.last_updated_ms,
+        last_column_id=metadata.last_column_id,
+        schema=schema_to_json(metadata.schema) if v1 else UNSET,
+        current_schema_id=metadata.current_schema_id,
+        schemas=[schema_to_json(each) for each in metadata.schemas],
+        partition_spec=metadata.spec.fields if v1 else UNSET,
+        default_spec_id=metadata.default_spec_id,
+        partition_specs=metadata.partition_specs,
+        last_partition_id=metadata.last_partition_id,
+        default_sort_order_id=metadata.default_sort_order_id,
+        sort_orders=metadata.sort_orders,
+        properties=metadata.properties,
+        current_snapshot_id=current,
+        next_row_id=metadata.next_row_id if version >= ROW_IDS_SINCE else UNSET,
+        encryption_keys=metadata.encryption_keys or UNSET,
+        refs=metadata.refs,
+        snapshots=raw,
+        statistics=metadata.statistics,
+        partition_statistics=metadata.partition_statistics,
+        snapshot_log=metadata.snapshot_log,
+        metadata_log=metadata.metadata_log,
+    )
+
+
+def _table(file: TableFile, known: tuple[Schema, ...] = ()) -> TableMetadata:
+    """Return what a file says whose list of schemas comes after known ones."""
+    version = file.format_version
+    v1 = version < SEQUENCES_SINCE
+    schemas = (*known, *_schemas(file)) if not known or file.schemas else known
+    specs = _specs(file)
+    orders = (SortOrder(0),) if v1 and file.sort_orders is UNSET else _given(file, "sort_orders")
+    current = _present(file.current_snapshot_id, NO_SNAPSHOT)
+    last_partition_id = (
+        max(each.last_field_id for each in specs) if specs else (FIRST_PARTITION_FIELD_ID - 1)
+    )
+    return TableMetadata(
+        format_version=version,
+        table_uuid=_present(file.table_uuid, None) if v1 else _given(file, "table_uuid"),
+        location=_given(file, "location"),
+        last_sequence_number=0 if v1 else _given(file, "last_sequence_number"),
+        last_updated_ms=_given(file, "last_updated_ms"),
+        last_column_id=_given(file, "last_column_id"),
+        current_schema_id=_id(file, "current_schema_id", "schemas", schemas[0].schema_id),
+        schemas=schemas,
+        default_spec_id=_id(file, "default_spec_id", "partition_specs", 0),
+        partition_specs=specs,
+        last_partition_id=(
+            last_partition_id
+            if v1 and file.last_partition_id is UNSET
+            else _given(file, "last_partition_id")
+        ),
+        default_sort_order_id=_id(file, "default_sort_order_id", "sort_orders", 0),
+        sort_orders=orders,
+        properties=_present(file.properties, {}),
+        current_snapshot_id=None if current == NO_SNAPSHOT else current,
+        next_row_id=_given(file, "next_row_id") if version >= ROW_IDS_SINCE else 0,
+        encryption_keys=_present(file.encryption_keys, ()),
+        refs=_refs(file.refs, current),
+        snapshots=tuple(_present(file.snapshots, ())),
+        statistics=_present(file.statistics, ()),
+        partition_statistics=_present(file.partition_statistics, ()),
+        snapshot_log=_present(file.snapshot_log, ()),
+        metadata_log=_present(file.metadata_log, ()),
+    )
+
+
+def _checked_snapshots(file: TableFile, first: int) -> tuple[IcebergSnapshot, ...]:
+    """Return the snapshots that a file lists from a place on."""
+    found = []
+    for place, each in enumerate(_present(file.snapshots, ()), first):
+        try:
+            found.append(checked_snapshot(each))
+        except InvalidInputError as error:
+            raise not_a(_WHAT, f"$.snapshots[{place}]: {error}") from error
+    return tuple(found)
+
+
+def _schemas(file: TableFile) -> tuple[Schema, ...]:
+    if file.format_version < SEQUENCES_SINCE and file.schemas is UNSET:
+        return (schema_from_json(_given(file, "schema"), "$.schema"),)
+    listed = _given(file, "schemas")
+    if not listed:
+        raise not_a(_WHAT, "$.schemas: a table has a schema")
+    return tuple(schema_from_json(each, f"$.schemas[{index}]") for index, each in enumerate(listed))
+
+
+def _specs(file: TableFile) -> tuple[PartitionSpec, ...]:
+    if file.format_version < SEQUENCES_SINCE and file.partition_specs is UNSET:
+        fields: tuple[PartitionField, ...] = _given(file, "partition_spec")
+        return (PartitionSpec(0, fields),)
+    specs: tuple[PartitionSpec, ...] = _given(file, "partition_specs")
+    return specs
+
+
+def _refs(refs: Mapping[str, SnapshotRef] | UnsetType, current: int) -> Mapping[str, SnapshotRef]:
+    if refs is not UNSET:
+        for name, ref in refs.items():
+            try:
+                checked_ref(ref)
+            except InvalidInputError as error:
+                raise not_a(_WHAT, f"$.refs.{name}: {error}") from error
+        return refs
+    return {} if current == NO_SNAPSHOT else {MAIN: SnapshotRef(snapshot_id=current, type="branch")}
+
+
+def _id(file: TableFile, name: str, listed: str, absent: int) -> int:
+    """Return which one of a list is in force; old version 1 files have no list."""
+    if getattr(file, listed) is UNSET:
+        return absent
+    number: int = _given(file, name)
+    return number
+
+
+def _given(file: TableFile, name: str) -> Any:
+    value = getattr(file, name)
+    if value is UNSET or value is None:
+        key = name.replace("_", "-")
+        raise not_a(_WHAT, f"$.{key}: is missing, version {file.format_version} requires it")
+    return value
+
+
+def _present(value: _T | UnsetType | None, absent: Any) -> Any:
+    return absent if value is UNSET or value is None else value

@@ -1,0 +1,300 @@
+"""TableMetadata: one metadata file of a table, and its consistency rules.
+
+Source: the Iceberg table specification, "Table Metadata and Snapshots"; the tolerance is that of
+Java's TableMetadata class.
+
+Source: Iceberg's documentation, "Table properties".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import TypeVar
+
+from attrs import field, frozen
+
+from ledger.model.errors import InvalidInputError, NotFoundError
+from ledger.model.iceberg_layout import PartitionSpec, SortOrder
+from ledger.model.iceberg_objects import (
+    MAIN,
+    EncryptionKey,
+    IcebergSnapshot,
+    MetadataLogEntry,
+    PartitionStatisticsFile,
+    SnapshotLogEntry,
+    SnapshotRef,
+    StatisticsFile,
+)
+from projections.iceberg.metadata_schema import Schema
+
+SUPPORTED_VERSIONS = (1, 2, 3)
+SEQUENCES_SINCE = 2
+ROW_IDS_SINCE = 3
+NO_SNAPSHOT = -1
+"""What versions 1 and 2 write for "no current snapshot"."""
+
+_T = TypeVar("_T")
+
+
+def _stripped(location: str) -> str:
+    return location.removesuffix("/")
+
+
+@frozen(kw_only=True)
+class TableMetadata:
+    """A table as one metadata file describes it.
+
+    Attributes:
+        format_version: 1, 2 or 3.
+        table_uuid: None only in old version 1 tables.
+        location: Base URI, without a slash at the end.
+        last_sequence_number: The highest one given to a snapshot; 0 in version 1.
+        last_updated_ms: When the commit that wrote the file was made, in milliseconds since 1970.
+        last_column_id: The highest field id ever given; it never shrinks.
+        current_schema_id: Which of `schemas` is the current one.
+        schemas: All of them, oldest first.
+        default_spec_id: Which of `partition_specs` new files have.
+        partition_specs: All of them, oldest first.
+        last_partition_id: The highest partition field id ever given.
+        default_sort_order_id: Which of `sort_orders` new files should have.
+        sort_orders: All of them, oldest first.
+        properties: What was set.
+        current_snapshot_id: The head of `main`, or None.
+        next_row_id: The first row id that no row has; 0 before version 3.
+        encryption_keys: Keys of encrypted files.
+        refs: Branches and tags by name.
+        snapshots: All valid ones, in the order in which they came.
+        statistics: At most one file for a snapshot.
+        partition_statistics: At most one file for a snapshot.
+        snapshot_log: Which snapshot was current since when, oldest first.
+        metadata_log: Earlier metadata files, oldest first.
+        snapshots_seen: The first snapshots by their ids, as far as anybody asked for them so far.
+    """
+
+    format_version: int
+    table_uuid: str | None
+    location: str = field(converter=_stripped)
+    last_sequence_number: int = 0
+    last_updated_ms: int
+    last_column_id: int
+    current_schema_id: int = 0
+    schemas: tuple[Schema, ...]
+    default_spec_id: int = 0
+    partition_specs: tuple[PartitionSpec, ...] = (PartitionSpec(0),)
+    last_partition_id: int = 999
+    default_sort_order_id: int = 0
+    sort_orders: tuple[SortOrder, ...] = (SortOrder(0),)
+    properties: Mapping[str, str] = field(factory=dict)
+    current_snapshot_id: int | None = None
+    next_row_id: int = 0
+    encryption_keys: tuple[EncryptionKey, ...] = ()
+    refs: Mapping[str, SnapshotRef] = field(factory=dict)
+    snapshots: tuple[IcebergSnapshot, ...] = ()
+    statistics: tuple[StatisticsFile, ...] = ()
+    partition_statistics: tuple[PartitionStatisticsFile, ...] = ()
+    snapshot_log: tuple[SnapshotLogEntry, ...] = ()
+    metadata_log: tuple[MetadataLogEntry, ...] = ()
+    snapshots_seen: dict[int, IcebergSnapshot] = field(
+        init=False, factory=dict, eq=False, repr=False
+    )
+
+    @property
+    def schema(self) -> Schema:
+        """The current schema."""
+        return _named(self.schemas_by_id, self.current_schema_id, "current-schema-id")
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The default partition spec."""
+        return _named(self.specs_by_id, self.default_spec_id, "default-spec-id")
+
+    @property
+    def sort_order(self) -> SortOrder:
+        """The default sort order."""
+        return _named(self.orders_by_id, self.default_sort_order_id, "default-sort-order-id")
+
+    @property
+    def current_snapshot(self) -> IcebergSnapshot | None:
+        """The head of `main`, or None."""
+        current = self.current_snapshot_id
+        return None if current is None else self.snapshot(current)
+
+    @cached_property
+    def schemas_by_id(self) -> Mapping[int, Schema]:
+        """All schemas by their ids."""
+        return {each.schema_id: each for each in self.schemas}
+
+    @cached_property
+    def specs_by_id(self) -> Mapping[int, PartitionSpec]:
+        """All partition specs by their ids."""
+        return {each.spec_id: each for each in self.partition_specs}
+
+    @cached_property
+    def orders_by_id(self) -> Mapping[int, SortOrder]:
+        """All sort orders by their ids."""
+        return {each.order_id: each for each in self.sort_orders}
+
+    @property
+    def snapshots_by_id(self) -> Mapping[int, IcebergSnapshot]:
+        """All snapshots by their ids."""
+        seen = self.snapshots_seen
+        seen.update((each.snapshot_id, each) for each in self.snapshots[len(seen) :])
+        return seen
+
+    def snapshot(self, snapshot_id: int) -> IcebergSnapshot:
+        """Return a snapshot.
+
+        Raises:
+            NotFoundError: The table has none of that id.
+        """
+        found = self.snapshots_by_id.get(snapshot_id)
+        if found is None:
+            raise NotFoundError(
+                f"snapshot {snapshot_id} is not in the table; it expired or never was"
+            )
+        return found
+
+
+def _named(by_id: Mapping[int, _T], number: int, key: str) -> _T:
+    found = by_id.get(number)
+    if found is None:
+        known = ", ".join(map(str, by_id)) or "nothing"
+        raise InvalidInputError(f"$.{key}: {number} is not among the ids listed, {known}")
+    return found
+
+
+CLOCK_TOLERANCE_MS = 60_000
+"""So far clocks of different writers may lie apart."""
+
+
+def knowing(metadata: TableMetadata, before: TableMetadata) -> TableMetadata:
+    """Let metadata have its snapshots by their ids, without going over all of them.
+
+    Args:
+        metadata: It.
+        before: Metadata whose snapshots it begins with.
+    """
+    metadata.snapshots_seen.update(before.snapshots_by_id)
+    return metadata
+
+
+def check_table(metadata: TableMetadata, before: TableMetadata | None = None) -> None:
+    """Check that metadata does not contradict itself.
+
+    Args:
+        metadata: It.
+        before: Metadata that was checked, whose snapshots and log of them it begins with: what
+            only they could contradict is not looked at again.
+
+    Raises:
+        InvalidInputError: An id names nothing or two things, `main` is not the current snapshot, a
+            sequence number is above the last one, or times run backwards by more than a minute.
+    """
+    _ = metadata.schema, metadata.spec, metadata.sort_order
+    _check_unique("schemas", len(metadata.schemas), len(metadata.schemas_by_id))
+    _check_unique("partition-specs", len(metadata.partition_specs), len(metadata.specs_by_id))
+    _check_unique("sort-orders", len(metadata.sort_orders), len(metadata.orders_by_id))
+    _check_unique("snapshots", len(metadata.snapshots), len(metadata.snapshots_by_id))
+    check_heads(metadata)
+    _check_sequence_numbers(metadata, before)
+    check_clocks(metadata, 0 if before is None else len(before.snapshot_log))
+
+
+def check_heads(metadata: TableMetadata) -> None:
+    """Check that the current snapshot and all refs exist, and that `main` is the current one.
+
+    Raises:
+        InvalidInputError: They do not, or it is not.
+    """
+    known = metadata.snapshots_by_id
+    current = metadata.current_snapshot_id
+    if current is not None and current not in known:
+        raise InvalidInputError(f"$.current-snapshot-id: {current} is not among $.snapshots")
+    for name, ref in metadata.refs.items():
+        if ref.snapshot_id not in known:
+            raise InvalidInputError(f"$.refs.{name}: {ref.snapshot_id} is not among $.snapshots")
+    main = metadata.refs.get(MAIN)
+    if main and main.snapshot_id != current:
+        raise InvalidInputError(
+            f"$.refs.main: points to {main.snapshot_id}, the current snapshot is {current}"
+        )
+
+
+def check_clocks(metadata: TableMetadata, checked: int = 0) -> None:
+    """Check that both logs and the last update follow each other, with a minute's tolerance.
+
+    Args:
+        metadata: The table.
+        checked: So many entries of its log of snapshots were checked before.
+
+    Raises:
+        InvalidInputError: They do not.
+    """
+    _check_log(metadata.snapshot_log, "snapshot-log", metadata.last_updated_ms, checked)
+    _check_log(metadata.metadata_log, "metadata-log", metadata.last_updated_ms)
+
+
+def _check_sequence_numbers(metadata: TableMetadata, before: TableMetadata | None) -> None:
+    last = metadata.last_sequence_number if metadata.format_version >= SEQUENCES_SINCE else 0
+    checked = 0
+    if before is not None and before.last_sequence_number <= last:
+        checked = len(before.snapshots)
+    for index, each in enumerate(metadata.snapshots[checked:], checked):
+        if each.sequence_number > last:
+            raise InvalidInputError(
+                f"$.snapshots[{index}].sequence-number: {each.sequence_number} is above the "
+                f"last one of the table, {last}"
+            )
+
+
+def _check_unique(key: str, listed: int, ids: int) -> None:
+    if ids < listed:
+        raise InvalidInputError(f"$.{key}: {listed} are listed under {ids} ids; each needs its own")
+
+
+def _check_log(
+    log: Sequence[SnapshotLogEntry | MetadataLogEntry], name: str, updated_ms: int, checked: int = 0
+) -> None:
+    first = max(checked - 1, 0)
+    times_ms = [each.timestamp_ms for each in log[first:]]
+    for index, (before_ms, after_ms) in enumerate(pairwise(times_ms), first + 1):
+        if before_ms - after_ms > CLOCK_TOLERANCE_MS:
+            raise InvalidInputError(
+                f"$.{name}[{index}]: is more than a minute older than the entry before it"
+            )
+    if log and times_ms[-1] - updated_ms > CLOCK_TOLERANCE_MS:
+        raise InvalidInputError(
+            f"$.last-updated-ms: {updated_ms} is more than a minute before the last entry of {name}"
+        )
+
+
+def check_same_table(before: TableMetadata, after: TableMetadata) -> None:
+    """Check that two metadata files are of one table, by its uuid in any case.
+
+    A table that had no uuid may have got one.
+
+    Raises:
+        InvalidInputError: The table was dropped and another one created in its place.
+    """
+    if before.table_uuid is None:
+        return
+    if before.table_uuid.lower() != (after.table_uuid or "").lower():
+        raise InvalidInputError(
+            f"the table's uuid was {before.table_uuid} and is {after.table_uuid}: it was dropped "
+            "and created again; load it anew"
+        )
+
+
+PREVIOUS_VERSIONS = "write.metadata.previous-versions-max"
+DEFAULT_PREVIOUS_VERSIONS = 100
+GC_ENABLED = "gc.enabled"
+MAX_SNAPSHOT_AGE = "history.expire.max-snapshot-age-ms"
+DEFAULT_MAX_SNAPSHOT_AGE_MS = 5 * 24 * 60 * 60 * 1000
+MIN_SNAPSHOTS_TO_KEEP = "history.expire.min-snapshots-to-keep"
+MAX_REF_AGE = "history.expire.max-ref-age-ms"
+"""Ends refs that do not say when they end."""
+
+NEVER_MS = 2**63 - 1
+"""The age of a ref that is to stay for ever."""

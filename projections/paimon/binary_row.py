@@ -1,0 +1,499 @@
+"""BinaryRow: bytes of values by type.
+
+Everything is little-endian; offsets count from the row's start, behind its serialised field count.
+
+Source: Paimon's BinaryRow, BinaryRowWriter, SerializationUtils and MurmurHashUtils.
+
+Values are Python's own: bool, int, float, str, bytes, Decimal, date, time. A moment is a datetime
+without a zone (a TIMESTAMP_LTZ's is UTC), but above microseconds, which a datetime cannot tell
+apart, an int: nanoseconds since 1970. A TIME keeps milliseconds, whatever its precision.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import struct
+from collections.abc import Callable, Sequence
+from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
+from typing import Any, TypeVar
+
+from ledger.model import types as t
+from ledger.model.errors import InvalidInputError, UnsupportedError
+
+SLOT = 8
+
+_HEADER_BITS = 8
+_INLINE = 7
+_INLINE_MARK = 0x80
+_REFERENCE = struct.Struct("<II")
+
+
+def _null_area(fields: int) -> int:
+    return (fields + 63 + _HEADER_BITS) // 64 * SLOT
+
+
+class RowWriter:
+    """A row in the making; its kind is INSERT, which is 0."""
+
+    def __init__(self, fields: int) -> None:
+        self._slots = bytearray(_null_area(fields) + fields * SLOT)
+        self._start = _null_area(fields)
+        self._behind = bytearray()
+
+    def body(self) -> bytes:
+        """Return the row's bytes."""
+        return bytes(self._slots + self._behind)
+
+    def set_null(self, index: int) -> None:
+        """Mark a field as NULL."""
+        bit = index + _HEADER_BITS
+        self._slots[bit // 8] |= 1 << bit % 8
+
+    def set_slot(self, index: int, content: bytes) -> None:
+        """Put at most eight bytes at the start of a field's slot."""
+        start = self._start + index * SLOT
+        self._slots[start : start + len(content)] = content
+
+    def set_reference(self, index: int, content: bytes, *, low: int) -> None:
+        """Put bytes behind the slots, padded to whole words, and point a slot at them.
+
+        Args:
+            index: The field.
+            content: What to put there.
+            low: The slot's lower half: the content's length, or what the type keeps there.
+        """
+        offset = len(self._slots) + len(self._behind)
+        self._behind += content + bytes(-len(content) % SLOT)
+        self.set_slot(index, _REFERENCE.pack(low, offset))
+
+    def set_bytes(self, index: int, content: bytes) -> None:
+        """Put bytes into the slot itself when they are few, else behind the slots."""
+        if len(content) <= _INLINE:
+            marked = content.ljust(_INLINE, b"\0") + bytes([_INLINE_MARK | len(content)])
+            self.set_slot(index, marked)
+        else:
+            self.set_reference(index, content, low=len(content))
+
+
+class RowReader:
+    """A row's fields.
+
+    Raises:
+        ValueError: From every method: the row is too short for what it points at.
+    """
+
+    def __init__(self, body: bytes, fields: int) -> None:
+        self._body = body
+        self._start = _null_area(fields)
+
+    def is_null(self, index: int) -> bool:
+        """Return whether a field is NULL."""
+        bit = index + _HEADER_BITS
+        return bool(self._within(bit // 8, 1)[0] & 1 << bit % 8)
+
+    def slot(self, index: int, width: int = SLOT) -> bytes:
+        """Return the first bytes of a field's slot."""
+        return self._within(self._start + index * SLOT, width)
+
+    def reference(self, index: int) -> tuple[int, int]:
+        """Return the lower half of a slot and the offset in its upper half."""
+        low, offset = _REFERENCE.unpack(self.slot(index))
+        return low, offset
+
+    def behind(self, offset: int, length: int) -> bytes:
+        """Return bytes that a slot points at."""
+        return self._within(offset, length)
+
+    def bytes_at(self, index: int) -> bytes:
+        """Return what `RowWriter.set_bytes` put there."""
+        slot = self.slot(index)
+        if slot[_INLINE] & _INLINE_MARK:
+            length = slot[_INLINE] & ~_INLINE_MARK
+            if length > _INLINE:
+                raise ValueError(f"{length} bytes cannot stand in a slot of {SLOT}")
+            return slot[:length]
+        return self.behind(*reversed(self.reference(index)))
+
+    def _within(self, start: int, length: int) -> bytes:
+        end = start + length
+        if end > len(self._body):
+            raise ValueError(f"it points at byte {end} of {len(self._body)}")
+        return self._body[start:end]
+
+
+MILLIS_PRECISION = 3
+"""Up to these fractional digits a moment stands in its slot, as milliseconds since 1970."""
+
+MICROS_PRECISION = 6
+"""Up to these fractional digits a moment is a datetime, beyond them nanoseconds since 1970."""
+
+_COMPACT_PRECISION = 18
+_WIDE_DECIMAL = 16
+_NANOS_OF_MILLI = 1_000_000
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - wall clocks and UTC alike stand without a zone
+_EPOCH_DAY = _EPOCH.toordinal()
+_MICROSECOND = dt.timedelta(microseconds=1)
+_EXACT = Context(prec=80, traps=[Inexact, InvalidOperation, Overflow])
+_DAY_MILLIS = 86_400_000
+
+_Kind = TypeVar("_Kind")
+Moment = t.TimestampType | t.LocalZonedTimestampType
+
+_FIXED = {
+    t.TinyIntType: struct.Struct("<b"),
+    t.SmallIntType: struct.Struct("<h"),
+    t.IntType: struct.Struct("<i"),
+    t.BigIntType: struct.Struct("<q"),
+    t.FloatType: struct.Struct("<f"),
+    t.DoubleType: struct.Struct("<d"),
+}
+_INT = struct.Struct("<i")
+_LONG = struct.Struct("<q")
+
+
+def write_value(writer: RowWriter, index: int, value: Any, data_type: t.DataType) -> None:
+    """Put one value, or NULL, into its field.
+
+    Raises:
+        UnsupportedError: A nested or otherwise unusual type has no values in partitions or keys.
+        TypeError, ValueError, OverflowError, struct.error: The value does not fit its type.
+    """
+    if value is None:
+        _write_null(writer, index, data_type)
+    else:
+        _access(data_type)[0](writer, index, value, data_type)
+
+
+def read_value(reader: RowReader, index: int, data_type: t.DataType) -> Any:
+    """Return one field's value; None for NULL.
+
+    Raises:
+        UnsupportedError: As `write_value`.
+        ValueError, OverflowError, struct.error: The bytes are no value of the type.
+    """
+    if reader.is_null(index):
+        reader.slot(index)
+        return None
+    return _access(data_type)[1](reader, index, data_type)
+
+
+def unscaled(value: Decimal, data_type: t.DecimalType) -> int:
+    """Return a decimal without its point.
+
+    Raises:
+        ValueError: It has more digits than the type, before or behind the point.
+    """
+    shifted = _expect(value, Decimal).scaleb(data_type.scale, _EXACT)
+    # Only what is short becomes an int: writing out a large exponent takes minutes.
+    whole = int(shifted) if shifted.adjusted() < data_type.precision else None
+    if whole is None or whole != shifted:
+        raise ValueError(f"{value} is no DECIMAL({data_type.precision}, {data_type.scale})")
+    return whole
+
+
+def big_endian(whole: int) -> bytes:
+    """Return a whole number in the fewest bytes that hold it and its sign, as Java does."""
+    bits = (whole if whole >= 0 else ~whole).bit_length() + 1
+    return whole.to_bytes((bits + 7) // 8, "big", signed=True)
+
+
+def decimal_of(whole: int, data_type: t.DecimalType) -> Decimal:
+    """Return the decimal that `unscaled` was given, with all digits of its scale.
+
+    Raises:
+        ValueError: It has more digits than the type.
+    """
+    if abs(whole) >= 10**data_type.precision:
+        raise ValueError(f"{whole} has more than {data_type.precision} digits")
+    return Decimal(whole).scaleb(-data_type.scale, _EXACT)
+
+
+def nanos_of(value: dt.datetime | int) -> int:
+    """Return a moment as nanoseconds since 1970."""
+    if isinstance(value, dt.datetime):
+        return (value - _EPOCH) // _MICROSECOND * 1000
+    return _whole(value)
+
+
+def moment_of(nanos: int, data_type: Moment) -> dt.datetime | int:
+    """Return nanoseconds since 1970 as the type's values are: see `MICROS_PRECISION`.
+
+    Raises:
+        OverflowError: It lies before year 1 or after 9999, where no datetime reaches.
+    """
+    if data_type.precision > MICROS_PRECISION:
+        return nanos
+    return _EPOCH + dt.timedelta(microseconds=nanos // 1000)
+
+
+def _write_null(writer: RowWriter, index: int, data_type: t.DataType) -> None:
+    writer.set_null(index)
+    match data_type:
+        case t.DecimalType(precision=precision) if precision > _COMPACT_PRECISION:
+            writer.set_reference(index, bytes(_WIDE_DECIMAL), low=0)
+        case (
+            t.TimestampType(precision=precision) | t.LocalZonedTimestampType(precision=precision)
+        ) if precision > MILLIS_PRECISION:
+            writer.set_reference(index, bytes(_LONG.size), low=0)
+
+
+def _write_decimal(writer: RowWriter, index: int, value: Any, data_type: t.DecimalType) -> None:
+    whole = unscaled(value, data_type)
+    if data_type.precision <= _COMPACT_PRECISION:
+        writer.set_slot(index, _LONG.pack(whole))
+        return
+    content = big_endian(whole)
+    writer.set_reference(index, content.ljust(_WIDE_DECIMAL, b"\0"), low=len(content))
+
+
+def _read_decimal(reader: RowReader, index: int, data_type: t.DecimalType) -> Decimal:
+    if data_type.precision <= _COMPACT_PRECISION:
+        return decimal_of(_unpack(_LONG, reader, index), data_type)
+    length, offset = reader.reference(index)
+    if not 0 < length <= _WIDE_DECIMAL:
+        raise ValueError(f"a decimal of {length} bytes")
+    whole = int.from_bytes(reader.behind(offset, length), "big", signed=True)
+    return decimal_of(whole, data_type)
+
+
+def _write_moment(writer: RowWriter, index: int, value: Any, data_type: Moment) -> None:
+    millis, rest = divmod(nanos_of(value), _NANOS_OF_MILLI)
+    if data_type.precision <= MILLIS_PRECISION:
+        writer.set_slot(index, _LONG.pack(millis))
+    else:
+        writer.set_reference(index, _LONG.pack(millis), low=rest)
+
+
+def _read_moment(reader: RowReader, index: int, data_type: Moment) -> dt.datetime | int:
+    if data_type.precision <= MILLIS_PRECISION:
+        return moment_of(_unpack(_LONG, reader, index) * _NANOS_OF_MILLI, data_type)
+    rest, offset = reader.reference(index)
+    if rest >= _NANOS_OF_MILLI:
+        raise ValueError(f"{rest} nanoseconds are more than a millisecond")
+    (millis,) = _LONG.unpack(reader.behind(offset, _LONG.size))
+    return moment_of(millis * _NANOS_OF_MILLI + rest, data_type)
+
+
+def _millis_of_day(value: dt.time) -> int:
+    seconds = (value.hour * 60 + value.minute) * 60 + value.second
+    return seconds * 1000 + value.microsecond // 1000
+
+
+def _time_of(millis: int) -> dt.time:
+    if not 0 <= millis < _DAY_MILLIS:
+        raise ValueError(f"{millis} milliseconds are no time of day")
+    seconds, rest = divmod(millis, 1000)
+    return dt.time(seconds // 3600, seconds // 60 % 60, seconds % 60, rest * 1000)
+
+
+def _whole(value: object) -> int:
+    # bool is an int in Python, but a TINYINT is no truth.
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{value!r} is no whole number")
+    return value
+
+
+def _expect(value: object, kind: type[_Kind]) -> _Kind:
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r} is no {kind.__name__}")
+    return value
+
+
+def _unpack(layout: struct.Struct, reader: RowReader, index: int) -> Any:
+    return layout.unpack(reader.slot(index, layout.size))[0]
+
+
+def _write_truth(writer: RowWriter, index: int, value: Any, _: Any) -> None:
+    writer.set_slot(index, bytes([_expect(value, bool)]))
+
+
+def _read_truth(reader: RowReader, index: int, _: Any) -> bool:
+    return reader.slot(index, 1) != b"\0"
+
+
+def _write_text(writer: RowWriter, index: int, value: Any, _: Any) -> None:
+    writer.set_bytes(index, _expect(value, str).encode())
+
+
+def _read_text(reader: RowReader, index: int, _: Any) -> str:
+    return reader.bytes_at(index).decode()
+
+
+def _write_bytes(writer: RowWriter, index: int, value: Any, _: Any) -> None:
+    writer.set_bytes(index, _expect(value, bytes))
+
+
+def _read_bytes(reader: RowReader, index: int, _: Any) -> bytes:
+    return reader.bytes_at(index)
+
+
+def _write_whole(writer: RowWriter, index: int, value: Any, data_type: t.DataType) -> None:
+    writer.set_slot(index, _FIXED[type(data_type)].pack(_whole(value)))
+
+
+def _write_floating(writer: RowWriter, index: int, value: Any, data_type: t.DataType) -> None:
+    writer.set_slot(index, _FIXED[type(data_type)].pack(value))
+
+
+def _read_fixed(reader: RowReader, index: int, data_type: t.DataType) -> Any:
+    return _unpack(_FIXED[type(data_type)], reader, index)
+
+
+def _write_day(writer: RowWriter, index: int, value: Any, _: Any) -> None:
+    writer.set_slot(index, _INT.pack(value.toordinal() - _EPOCH_DAY))
+
+
+def _read_day(reader: RowReader, index: int, _: Any) -> dt.date:
+    return dt.date.fromordinal(_unpack(_INT, reader, index) + _EPOCH_DAY)
+
+
+def _write_time(writer: RowWriter, index: int, value: Any, _: Any) -> None:
+    writer.set_slot(index, _INT.pack(_millis_of_day(value)))
+
+
+def _read_time(reader: RowReader, index: int, _: Any) -> dt.time:
+    return _time_of(_unpack(_INT, reader, index))
+
+
+def _access(data_type: t.DataType) -> tuple[_Write, _Read]:
+    access = _ACCESS.get(type(data_type))
+    if access is None:
+        raise UnsupportedError(
+            f"{data_type.root} has no place in Paimon's partitions, keys or statistics: "
+            "leave it out"
+        )
+    return access
+
+
+_Write = Callable[[RowWriter, int, Any, Any], None]
+_Read = Callable[[RowReader, int, Any], Any]
+_ACCESS: dict[type[t.DataType], tuple[_Write, _Read]] = {
+    t.BooleanType: (_write_truth, _read_truth),
+    t.CharType: (_write_text, _read_text),
+    t.VarCharType: (_write_text, _read_text),
+    t.BinaryType: (_write_bytes, _read_bytes),
+    t.VarBinaryType: (_write_bytes, _read_bytes),
+    t.DecimalType: (_write_decimal, _read_decimal),
+    t.TinyIntType: (_write_whole, _read_fixed),
+    t.SmallIntType: (_write_whole, _read_fixed),
+    t.IntType: (_write_whole, _read_fixed),
+    t.BigIntType: (_write_whole, _read_fixed),
+    t.FloatType: (_write_floating, _read_fixed),
+    t.DoubleType: (_write_floating, _read_fixed),
+    t.DateType: (_write_day, _read_day),
+    t.TimeType: (_write_time, _read_time),
+    t.TimestampType: (_write_moment, _read_moment),
+    t.LocalZonedTimestampType: (_write_moment, _read_moment),
+}
+
+
+__all__ = ["EMPTY_ROW", "bucket_of", "decode_row", "encode_row"]
+
+_COUNT = struct.Struct(">i")
+_MISFITS = (struct.error, OverflowError, TypeError, ValueError, AttributeError, ArithmeticError)
+
+
+def encode_row(values: Sequence[Any], types: Sequence[t.DataType]) -> bytes:
+    """Return a row in serialised form: its field count, big-endian, then the row itself.
+
+    Args:
+        values: One for each type, None for NULL; see the module's docstring.
+        types: Nullability has no meaning here.
+
+    Raises:
+        InvalidInputError: A value does not fit its type, or their numbers differ.
+
+    Example:
+        >>> encode_row([7], [t.IntType()]).hex()
+        '0000000100000000000000000700000000000000'
+    """
+    if len(values) != len(types):
+        raise InvalidInputError(
+            f"a row of {len(values)} values does not fit {len(types)} types: give one for each"
+        )
+    writer = RowWriter(len(types))
+    for index, (value, data_type) in enumerate(zip(values, types, strict=True)):
+        try:
+            write_value(writer, index, value, data_type)
+        except _MISFITS as error:
+            raise InvalidInputError(
+                f"field {index} of a row: {value!r} is no {data_type.root} that Paimon's rows can "
+                "hold; give a value of that type"
+            ) from error
+    return _COUNT.pack(len(types)) + writer.body()
+
+
+def decode_row(body: bytes, types: Sequence[t.DataType]) -> tuple[Any, ...]:
+    """Return the values of a serialised row; the reverse of `encode_row`.
+
+    Raises:
+        InvalidInputError: The bytes are no row of these types. Nothing is read outside of them.
+
+    Example:
+        >>> decode_row(encode_row(["a", None], [t.STRING, t.IntType()]), [t.STRING, t.IntType()])
+        ('a', None)
+    """
+    if len(body) < _COUNT.size or _COUNT.unpack_from(body)[0] != len(types):
+        raise InvalidInputError(
+            f"{len(body)} bytes {body[: _COUNT.size].hex()}... are no row of {len(types)} fields: "
+            "the count before the row differs; look for the schema that it was written with"
+        )
+    reader = RowReader(body[_COUNT.size :], len(types))
+    values: list[Any] = []
+    for index, data_type in enumerate(types):
+        try:
+            values.append(read_value(reader, index, data_type))
+        except _MISFITS as error:
+            raise InvalidInputError(
+                f"field {index} of a row of {len(body)} bytes is no {data_type.root}: {error}; "
+                "the row is damaged or was written with another schema"
+            ) from error
+    return tuple(values)
+
+
+EMPTY_ROW = _COUNT.pack(0) + bytes(8)
+"""The row without fields: the partition of an unpartitioned table, the key of an append table."""
+
+
+_COUNT_BYTES = 4
+_SEED = 42
+_BITS = 0xFFFFFFFF
+_SIGN = 0x80000000
+
+
+def bucket_of(row: bytes, buckets: int) -> int:
+    """Return the bucket of a row of bucket keys.
+
+    Args:
+        row: In serialised form, as `encode_row` gives it.
+        buckets: How many the table has.
+
+    Example:
+        >>> from ledger.model.types import IntType
+        >>> from projections.paimon.binary_row import encode_row
+        >>> bucket_of(encode_row([7], [IntType()]), 4)
+        3
+    """
+    return abs(int(math.fmod(row_hash(row), buckets)))
+
+
+def row_hash(row: bytes) -> int:
+    """Return the 32-bit murmur hash of a serialised row, signed as Java's int is."""
+    body = row[_COUNT_BYTES:]
+    mixed = _SEED
+    for (word,) in struct.iter_unpack("<I", body[: len(body) // 4 * 4]):
+        mixed = (_rotated(mixed ^ _scrambled(word), 13) * 5 + 0xE6546B64) & _BITS
+    mixed ^= len(body)
+    mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B & _BITS
+    mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & _BITS
+    mixed ^= mixed >> 16
+    return mixed - 2 * (mixed & _SIGN)
+
+
+def _scrambled(word: int) -> int:
+    return _rotated(word * 0xCC9E2D51 & _BITS, 15) * 0x1B873593 & _BITS
+
+
+def _rotated(word: int, by: int) -> int:
+    return (word << by | word >> 32 - by) & _BITS

@@ -1,0 +1,360 @@
+"""Files of imported Paimon tables, from engines' manifests.
+
+Only what the statistics ask of an entry is taken from it. A base list holds all entries before a
+snapshot's own, merged or not: added up with their signs they are the files live before it.
+
+Source: Paimon's ManifestFileMeta, ManifestEntry and DataFileMeta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from attrs import Factory, define, frozen
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from ledger.events.snapshots import SnapshotCommitted
+from ledger.locations import with_scheme
+from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError, UnsupportedError
+from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.schema import Schema
+from ledger.model.snapshot import Snapshot
+from ledger.model.types import DataField, DataType
+from ledger.state.paimon_origin import PaimonOrigin
+from ledger.state.table import TableState
+from ledger.table import Table
+from projections.manifest_files.container import read_container
+from projections.manifest_files.lists import delta_list
+from projections.paimon.binary_row import decode_row
+from projections.paimon.manifest_avro import (
+    MANIFEST_VERSION,
+    ManifestEntry,
+    read_manifest,
+    read_manifest_list,
+)
+from projections.paimon.manifest_entries import file_change
+from projections.paimon.paths import bucket_path, manifest_path
+from projections.paimon.row_values import scalar
+from projections.partition_text import PartitionText
+from projections.statistics.engine_files import (
+    Asked,
+    ListedManifest,
+    ManifestPart,
+    ManifestReader,
+    NamedList,
+    Row,
+)
+
+_Key = tuple[bytes, int, int, str]
+
+
+def engine_files(table: Table, state: TableState) -> tuple[FileChange, ...]:
+    """Return the live files of a table at a state, as its engines' manifests list them.
+
+    They are named by their whole places. Of a table with a primary key only the key's bounds are
+    told: another column's may be those of a row that a newer file replaces, and nobody may leave
+    a file out by them.
+
+    Raises:
+        NotFoundError: A manifest is gone, or lies where nobody allowed to read.
+        DamagedLogError: A manifest is damaged, or takes away what was never there.
+    """
+    if state.snapshot is None:
+        return ()
+    paimon = state.imported_from(PaimonOrigin)
+    return tuple(_Files(table, state, paimon).live(state.snapshot))
+
+
+@define
+class _Files:
+    table: Table
+    state: TableState
+    paimon: PaimonOrigin
+    _columns: dict[int, tuple[DataField, ...]] = Factory(dict)
+
+    def live(self, snapshot: Snapshot) -> Iterator[FileChange]:
+        """Yield the live files of a snapshot."""
+        found: dict[_Key, ManifestEntry] = {}
+        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+        for name in (each for each in lists if each is not None):
+            for entry in self._entries(name):
+                file = entry.file
+                key = (entry.partition, entry.bucket, file.level, file.file_name)
+                if entry.kind == "ADD":
+                    found[key] = entry
+                elif found.pop(key, None) is None:
+                    raise DamagedLogError(
+                        f"{name} takes away {file.file_name}, which was never there", name
+                    )
+        schema = self.state.schema
+        types = [schema.field(each).type for each in schema.partition_keys]
+        for entry in found.values():
+            columns = self._known(entry.file.schema_id)
+            try:
+                change = file_change(
+                    entry, spec_types=types, columns=columns, folder=self._folder(entry, schema)
+                )
+            except InvalidInputError as error:
+                name = entry.file.file_name
+                raise DamagedLogError(f"the entry of {name} is none: {error}", name) from error
+            yield self._bounded(change, columns)
+
+    def _entries(self, name: str) -> Iterator[ManifestEntry]:
+        for each in read_manifest_list(self._read(name), name):
+            yield from read_manifest(self._read(each.file_name), each.file_name)
+
+    def _read(self, name: str) -> bytes:
+        url = f"{self._uri}/{manifest_path(name)}"
+        body = self.table.read_file(url)
+        if body is None:
+            raise NotFoundError(
+                f"{url}, which the table's engine wrote, is gone, or lies where nobody allowed to "
+                "read: take over what is new (lakeledger import paimon), or ledger.open(..., "
+                "allowed_locations=[...])"
+            )
+        return body
+
+    @property
+    def _uri(self) -> str:
+        return with_scheme(self.paimon.location)
+
+    def _known(self, schema_id: int) -> tuple[DataField, ...]:
+        """Return a schema's columns; none of one that is gone, whose bounds nobody can read."""
+        if schema_id not in self._columns:
+            there = schema_id in self.paimon.schemas
+            self._columns[schema_id] = self.paimon.schema(schema_id).fields if there else ()
+        return self._columns[schema_id]
+
+    def _folder(self, entry: ManifestEntry, schema: Schema) -> str:
+        keys = schema.partition_keys
+        types = [schema.field(each).type for each in keys]
+        values = list(map(scalar, decode_row(entry.partition, types), types))
+        inside = schema.options.get("data-file.path-directory", "").strip("/")
+        bucket = bucket_path(PartitionText.of(schema).spec(keys, values), entry.bucket)
+        return "/".join(each for each in (self._uri, inside, bucket) if each)
+
+    def _bounded(self, change: FileChange, columns: Sequence[DataField]) -> FileChange:
+        keys = self.state.schema.primary_keys
+        if not keys:
+            return change
+        told = {each.id for each in columns if each.name in keys}
+        return replace(
+            change,
+            **{
+                name: {key: each for key, each in found.items() if key in told}
+                for name in ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
+                if (found := getattr(change, name)) is not UNSET
+            },
+        )
+
+
+_ADDED = 0
+
+
+def _avro_name(name: str) -> str:
+    return f"_{name.upper()}"
+
+
+class _Record(msgspec.Struct, frozen=True, rename=_avro_name):
+    version: Literal[2]
+
+
+class PaimonListed(_Record, frozen=True, rename=_avro_name):
+    """What a manifest list says of a manifest."""
+
+    file_name: str
+    file_size: int
+    num_added_files: int
+    num_deleted_files: int
+
+
+class _File(msgspec.Struct, frozen=True, rename=_avro_name):
+    file_name: str
+    file_size: int
+    row_count: int
+    creation_time: int | None = None
+    external_path: str | None = None
+
+
+class _Entry(_Record, frozen=True, rename=_avro_name):
+    kind: Literal[0, 1]
+    partition: bytes
+    bucket: int
+    file: _File
+
+
+_T = TypeVar("_T", bound=_Record)
+
+
+def listed_manifests(body: bytes, file: str) -> list[PaimonListed]:
+    """Return what a manifest list names.
+
+    Args:
+        body: The whole file.
+        file: Its name, for errors.
+
+    Raises:
+        DamagedLogError: It is no manifest list, or is cut or changed.
+        MissingDependencyError: The package for the file's codec is not installed.
+        UnsupportedError: Its records have a version that this reader does not know.
+    """
+    return _converted(read_container(body, file), PaimonListed, file)
+
+
+def _converted(records: Iterator[dict[str, Any]], kind: type[_T], file: str) -> list[_T]:
+    return [_record(each, kind, file) for each in records]
+
+
+def _record(record: dict[str, Any], kind: type[_T], file: str) -> _T:
+    try:
+        return msgspec.convert(record, kind)
+    except msgspec.ValidationError as error:
+        version = record.get("_VERSION")
+        if version != MANIFEST_VERSION:
+            raise UnsupportedError(
+                f"{file} holds records of version {version!r}, and this reads version "
+                f"{MANIFEST_VERSION}: read it with the Paimon that wrote it"
+            ) from error
+        raise DamagedLogError(
+            f"{file} holds a record that is none of Paimon's: {error}; restore it from a copy", file
+        ) from error
+
+
+@define
+class PaimonPartitions:
+    """Partitions as Paimon's entries have them, in the log's form.
+
+    Attributes:
+        spec_id: The spec that Paimon's files are of: identity over the partition keys.
+        names: The partition keys.
+        types: Their types.
+        text: How their values are written in paths.
+    """
+
+    spec_id: int
+    names: tuple[str, ...]
+    types: tuple[DataType, ...]
+    text: PartitionText
+    _known: dict[bytes, tuple[str, tuple[PartitionValue, ...]]] = Factory(dict)
+
+    @classmethod
+    def of(cls, state: TableState) -> PaimonPartitions:
+        """Return those of a table. Keys keep their order and types for ever.
+
+        Raises:
+            UnsupportedError: No spec of the table has its partition keys alone.
+        """
+        schema = state.schema
+        keys = [schema.field(name) for name in schema.partition_keys]
+        wanted = [("identity", each.id) for each in keys]
+        for spec in state.specs:
+            if [(each.transform, each.source_id) for each in spec.fields] == wanted:
+                types = tuple(each.type for each in keys)
+                return cls(spec.spec_id, schema.partition_keys, types, PartitionText.of(schema))
+        raise UnsupportedError(
+            f"no partition spec of the table is made of its partition keys {schema.partition_keys} "
+            "alone, by which Paimon's files are partitioned"
+        )
+
+    def json(self, row: bytes) -> str:
+        """Return a partition as a JSON array.
+
+        Raises:
+            InvalidInputError: The bytes are no such partition.
+        """
+        return self._decoded(row)[0]
+
+    def folder(self, row: bytes, bucket: int) -> str:
+        """Return where Paimon keeps the files of a bucket; raises as `json`."""
+        values = self._decoded(row)[1]
+        return bucket_path(self.text.spec(self.names, values), bucket)
+
+    def _decoded(self, row: bytes) -> tuple[str, tuple[PartitionValue, ...]]:
+        found = self._known.get(row)
+        if found is None:
+            values = tuple(map(scalar, decode_row(row, self.types), self.types))
+            found = msgspec.json.encode(values).decode(), values
+            self._known[row] = found
+        return found
+
+
+def entry_rows(body: bytes, part: ManifestPart, partitions: PaimonPartitions) -> Iterator[Row]:
+    """Yield a manifest's entries; their paths are empty where nobody asks for them.
+
+    Args:
+        body: The whole file.
+        part: What is known of it.
+        partitions: The table's.
+
+    Raises:
+        DamagedLogError: It is no manifest of this table, or is cut or changed.
+        MissingDependencyError: As `listed_manifests`; UnsupportedError likewise.
+    """
+    file = part.file
+    entries: Sequence[_Entry] = _converted(read_container(body, file), _Entry, file)
+    try:
+        for each in entries:
+            found = each.file
+            path = ""
+            if part.compared:
+                folder = partitions.folder(each.partition, each.bucket)
+                path = found.external_path or f"{folder}/{found.file_name}"
+            yield (
+                partitions.spec_id,
+                partitions.json(each.partition),
+                "data",
+                1 if each.kind == _ADDED else -1,
+                found.row_count,
+                found.file_size,
+                found.creation_time or 0,
+                path,
+            )
+    except InvalidInputError as error:
+        raise DamagedLogError(
+            f"{file} holds a partition that is none of the table's: {error}", file
+        ) from error
+
+
+@frozen
+class PaimonManifests:
+    """See `projections.statistics.engine_files.EngineManifests`."""
+
+    def has_named(self, event: SnapshotCommitted) -> bool:
+        """Whether a snapshot names a delta list, which no other format's engines write."""
+        return delta_list(event) is not None
+
+    def lists(self, event: SnapshotCommitted, asked: Asked) -> Iterator[NamedList]:
+        """Yield the delta list, and before it the base list where all is asked for."""
+        delta = event.delta_manifest_list, event.delta_manifest_list_size
+        base = event.base_manifest_list, event.base_manifest_list_size
+        is_whole = asked == "contents" or event.snapshot_id == 1
+        for name, size in (base, delta) if is_whole else (delta,):
+            if not isinstance(name, UnsetType):
+                path = manifest_path(name)
+                yield NamedList(path, None if isinstance(size, UnsetType) else size)
+
+    def listed(
+        self, body: bytes, file: str, event: SnapshotCommitted, asked: Asked
+    ) -> list[ListedManifest]:
+        """Return the manifests of a list, all of whose entries count."""
+        del event, asked
+        return [
+            ListedManifest(
+                path=manifest_path(each.file_name),
+                size=each.file_size,
+                count=each.num_added_files + each.num_deleted_files,
+            )
+            for each in listed_manifests(body, file)
+        ]
+
+    def reader(self, state: TableState, schemas: Callable[[], Iterator[Schema]]) -> ManifestReader:
+        """Return what reads a table's manifests."""
+        del schemas
+        partitions = PaimonPartitions.of(state)
+        return lambda body, part: entry_rows(body, part, partitions)
+
+
+PAIMON = PaimonManifests()

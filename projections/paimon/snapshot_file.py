@@ -1,0 +1,266 @@
+"""Files of snapshots, tags and consumers.
+
+Snapshots of every version that was ever written are read, version 3 is written. A tag is a snapshot
+and how long it is kept; a consumer says up to where a stream has read.
+
+Source: Paimon's Snapshot, Tag and Consumer classes; Jackson's forms of LocalDateTime and Duration.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, Any
+
+import msgspec
+from attrs import frozen
+
+from ledger.model.errors import InvalidInputError
+from ledger.model.snapshot import CommitKind, Snapshot
+from projections.paimon.schema_file import decoded, paimon_json
+
+NO_WATERMARK = -(2**63)
+"""What older writers stored for "no watermark": Java's Long.MIN_VALUE."""
+
+_PRINTED_WHEN_NULL = ("baseManifestList", "deltaManifestList", "commitUser")
+_Id = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _SnapshotFile(msgspec.Struct, kw_only=True, rename="camel"):
+    """The keys of the file, in Paimon's order."""
+
+    version: int | None = None
+    uuid: str | None = None
+    id: _Id
+    schema_id: int | None = None
+    base_manifest_list: str | None = None
+    base_manifest_list_size: int | None = None
+    delta_manifest_list: str | None = None
+    delta_manifest_list_size: int | None = None
+    changelog_manifest_list: str | None = None
+    changelog_manifest_list_size: int | None = None
+    index_manifest: str | None = None
+    commit_user: str | None = None
+    writer_version: str | None = None
+    commit_identifier: int | None = None
+    commit_kind: CommitKind
+    time_millis: int | None = None
+    log_offsets: dict[int, int] | None = None
+    total_record_count: int | None = None
+    delta_record_count: int | None = None
+    changelog_record_count: int | None = None
+    watermark: int | None = None
+    statistics: str | None = None
+    properties: dict[str, str] | None = None
+    next_row_id: int | None = None
+    operation: str | None = None
+
+
+_NAMES = {each.encode_name: each.name for each in msgspec.structs.fields(_SnapshotFile)}
+
+SNAPSHOT_KEYS = frozenset(_NAMES)
+"""The keys of a snapshot file that this reads."""
+
+
+def snapshot_from_json(obj: Mapping[str, Any] | str | bytes) -> Snapshot:
+    """Read a snapshot file of any version.
+
+    As in Paimon, a missing or null number reads as 0 and unknown keys are ignored. A null
+    `commitUser` reads as empty, and the Long.MIN watermark of old writers as none.
+
+    Args:
+        obj: The file's bytes or text, or what a JSON decoder made of them.
+
+    Raises:
+        InvalidInputError: It is no snapshot file; the message names the place.
+
+    Example:
+        >>> snapshot = snapshot_from_json('{"id": 1, "commitKind": "APPEND", "watermark": null}')
+        >>> snapshot.id, snapshot.total_record_count, snapshot.base_manifest_list
+        (1, 0, None)
+    """
+    file = decoded(obj, _SnapshotFile, "snapshot file")
+    found = msgspec.structs.asdict(file)
+    numbers = ("version", "schema_id", "commit_identifier", "time_millis")
+    counts = ("total_record_count", "delta_record_count")
+    return Snapshot(
+        **{
+            **found,
+            **{name: found[name] or 0 for name in (*numbers, *counts)},
+            "commit_user": file.commit_user or "",
+            "watermark": None if file.watermark == NO_WATERMARK else file.watermark,
+            "log_offsets": file.log_offsets or None,
+            "properties": file.properties or None,
+        }
+    )
+
+
+def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the content of a snapshot file, keys in Paimon's order.
+
+    What is None is left out but for the manifest lists, which Paimon prints as null; so are empty
+    properties. `logOffsets`, which Paimon dropped, is written where the snapshot has some.
+    """
+    content: dict[str, Any] = {key: getattr(snapshot, name) for key, name in _NAMES.items()}
+    content["logOffsets"] = {
+        str(bucket): offset for bucket, offset in sorted((snapshot.log_offsets or {}).items())
+    }
+    content["properties"] = dict(sorted((snapshot.properties or {}).items()))
+    return {
+        key: value
+        for key, value in content.items()
+        if key in _PRINTED_WHEN_NULL or (value is not None and value != {})
+    }
+
+
+def snapshot_file(snapshot: Snapshot) -> bytes:
+    """Return the bytes of a snapshot file, as Paimon's Java writes them."""
+    return paimon_json(snapshot_to_json(snapshot)).encode()
+
+
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock without a zone
+_MILLISECOND = dt.timedelta(milliseconds=1)
+_MOST_SECONDS = 2**63 // 1000
+_NANOS_OF_MILLI = 1_000_000
+_DATE_PARTS, _MOST_PARTS = 5, 7
+
+
+@frozen
+class TagFile:
+    """What a tag file says.
+
+    Attributes:
+        snapshot: The snapshot that the tag names.
+        create_time_millis: When the tag was made; milliseconds since 1970 of a wall clock without
+            a zone, the ledger's being UTC. None where the tag is kept for ever.
+        time_retained_millis: How long it is kept; None for ever.
+    """
+
+    snapshot: Snapshot
+    create_time_millis: int | None = None
+    time_retained_millis: int | None = None
+
+
+class _TagKeys(msgspec.Struct, kw_only=True, rename="camel"):
+    tag_create_time: tuple[int, ...] | None = None
+    tag_time_retained: Decimal | None = None
+
+
+TAG_KEYS = frozenset(each.encode_name for each in msgspec.structs.fields(_TagKeys))
+"""The keys that a tag file has besides its snapshot's."""
+
+
+def tag_file(
+    snapshot: Snapshot, *, create_time_millis: int | None, time_retained_millis: int | None
+) -> bytes:
+    """Return the bytes of a tag file, as Paimon's Java writes them.
+
+    As in Paimon, the creation time is written only together with a retention.
+
+    Args:
+        snapshot: What the tag names.
+        create_time_millis: Milliseconds since 1970; None when there is no retention.
+        time_retained_millis: None keeps the tag for ever.
+
+    Raises:
+        InvalidInputError: A retention without a creation time, which nothing could be counted
+            from, or a time out of range.
+    """
+    content = snapshot_to_json(snapshot)
+    if time_retained_millis is None:
+        return paimon_json(content).encode()
+    if create_time_millis is None or time_retained_millis < 0:
+        raise InvalidInputError(
+            f"a tag kept for {time_retained_millis} ms needs the time since when, and no negative "
+            "one: give both"
+        )
+    content["tagCreateTime"] = _parts(create_time_millis)
+    seconds, rest = divmod(time_retained_millis, 1000)
+    # Java prints all nine decimals, which no float of JSON would keep.
+    retained = f'"tagTimeRetained" : {seconds}.{rest:03d}000000'
+    return f"{paimon_json(content)[:-2]},\n  {retained}\n}}".encode()
+
+
+def tag_from_json(obj: Mapping[str, Any] | str | bytes) -> TagFile:
+    """Read a tag file.
+
+    Args:
+        obj: The file's bytes or text, or what a JSON decoder made of them. Parts of a millisecond
+            are cut off.
+
+    Raises:
+        InvalidInputError: It is no tag file; the message names the place.
+    """
+    keys = decoded(obj, _TagKeys, "tag file")
+    return TagFile(
+        snapshot=snapshot_from_json(obj),
+        create_time_millis=None if keys.tag_create_time is None else _millis(keys.tag_create_time),
+        time_retained_millis=_retained(keys.tag_time_retained),
+    )
+
+
+def _parts(millis: int) -> list[int]:
+    try:
+        at = _EPOCH + millis * _MILLISECOND
+    except OverflowError as error:
+        raise InvalidInputError(
+            f"{millis} ms since 1970 lies outside the years 1 to 9999: give milliseconds"
+        ) from error
+    parts = [at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond * 1000]
+    # Jackson leaves out the parts at the end that are zero, but never the minutes.
+    while len(parts) > _DATE_PARTS and not parts[-1]:
+        parts.pop()
+    return parts
+
+
+def _millis(parts: tuple[int, ...]) -> int:
+    try:
+        return _wall_clock(parts)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInputError(
+            f"not a Paimon tag file: {list(parts[:_MOST_PARTS])} at $.tagCreateTime is no year, "
+            f"month, day, hour, minute, second, nanosecond: {error}"
+        ) from error
+
+
+def _wall_clock(parts: tuple[int, ...]) -> int:
+    if not _DATE_PARTS <= len(parts) <= _MOST_PARTS:
+        raise ValueError(f"{len(parts)} parts")
+    year, month, day, hour, minute, second, nanos = (*parts, 0, 0)[:_MOST_PARTS]
+    if not 0 <= nanos < _NANOS_OF_MILLI * 1000:
+        raise ValueError(f"{nanos} nanoseconds")
+    whole = dt.datetime(year, month, day, hour, minute, second)  # noqa: DTZ001 - as `_EPOCH`
+    return (whole - _EPOCH) // _MILLISECOND + nanos // _NANOS_OF_MILLI
+
+
+def _retained(seconds: Decimal | None) -> int | None:
+    if seconds is None:
+        return None
+    if not seconds.is_finite() or not 0 <= seconds < _MOST_SECONDS:
+        raise InvalidInputError(
+            f"not a Paimon tag file: {seconds} at $.tagTimeRetained is no number of seconds"
+        )
+    return int(seconds * 1000)
+
+
+class _ConsumerFile(msgspec.Struct, rename="camel"):
+    next_snapshot: int
+
+
+def consumer_from_json(obj: Mapping[str, Any] | str | bytes) -> int:
+    """Return the id of the snapshot that a consumer reads next; it and later ones must be kept.
+
+    Raises:
+        InvalidInputError: It is no consumer file; the message names the place.
+
+    Example:
+        >>> consumer_from_json('{"nextSnapshot": 42}')
+        42
+    """
+    return decoded(obj, _ConsumerFile, "consumer file").next_snapshot
+
+
+def consumer_file(next_snapshot: int) -> bytes:
+    """Return the bytes of a consumer file, as Paimon's Java writes them."""
+    return paimon_json({"nextSnapshot": next_snapshot}).encode()

@@ -1,0 +1,421 @@
+"""Statistics files `statistics/stat-...`, and their publication.
+
+Source: Paimon's Statistics and ColStats classes; InternalSerializers, `serializeToString`.
+
+The file is written first, then the snapshot is committed, then the files are projected. The
+snapshot's user and identifier say what was analysed, so that nobody commits it twice.
+
+What writes them is imported when it is asked to: the help of a command names this.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Unpack
+
+import msgspec
+from attrs import field, frozen
+
+from ledger.files.snapshot_plan import SnapshotPlan
+from ledger.log.request import CommitOptions
+from ledger.model import types as t
+from ledger.model.errors import InvalidInputError, UnsupportedError
+from ledger.model.schema import Schema
+from ledger.model.single_values import Value, decimal_text, unit_digits
+from ledger.model.snapshot import Snapshot
+from ledger.model.types import DataField
+from ledger.table import Table
+from ledger.table_at import TableAt
+from projections.materialising import outputs_of
+from projections.paimon.materialise import PAIMON as PAIMON_FILES
+from projections.paimon.materialise import project
+from projections.paimon.paths import Names, statistics_path
+from projections.paimon.schema_file import decoded, paimon_json
+from projections.statistics.column_history import ColumnSums, column_sums
+from projections.statistics.publishing import Published
+
+if TYPE_CHECKING:
+    from projections.statistics.analyze import Analysis
+    from projections.statistics.tile_rows import Kept
+
+
+@frozen(kw_only=True)
+class ColumnStatistics:
+    """One column's statistics; what was not measured is None.
+
+    Attributes:
+        column_id: The column's field id.
+        distinct_count: Different values.
+        min: The least value as text.
+        max: The greatest value as text.
+        null_count: Nulls.
+        average_length: Bytes.
+        maximum_length: Bytes.
+    """
+
+    column_id: int
+    distinct_count: int | None = None
+    min: str | None = None
+    max: str | None = None
+    null_count: int | None = None
+    average_length: int | None = None
+    maximum_length: int | None = None
+
+
+@frozen(kw_only=True)
+class TableStatistics:
+    """A whole table's statistics.
+
+    Attributes:
+        snapshot_id: The snapshot that was analysed: the one before the ANALYZE snapshot.
+        schema_id: The schema then; the statistics hold while it is the newest.
+        merged_record_count: Rows, after merging by primary key.
+        merged_record_size: Their bytes.
+        columns: By column name, in the file's order.
+    """
+
+    snapshot_id: int
+    schema_id: int
+    merged_record_count: int | None = None
+    merged_record_size: int | None = None
+    columns: Mapping[str, ColumnStatistics] = field(factory=dict, hash=False)
+
+
+class _ColumnKeys(msgspec.Struct, kw_only=True, rename="camel"):
+    col_id: int
+    distinct_count: int | None = None
+    min: str | None = None
+    max: str | None = None
+    null_count: int | None = None
+    avg_len: int | None = None
+    max_len: int | None = None
+
+
+class _StatisticsFile(msgspec.Struct, kw_only=True, rename="camel"):
+    snapshot_id: int
+    schema_id: int
+    merged_record_count: int | None = None
+    merged_record_size: int | None = None
+    col_stats: dict[str, _ColumnKeys] | None = None
+
+
+def statistics_from_json(obj: Mapping[str, Any] | str | bytes) -> TableStatistics:
+    """Read a statistics file.
+
+    Args:
+        obj: The file's bytes or text, or what a JSON decoder made of them.
+
+    Raises:
+        InvalidInputError: It is no statistics file; the message names the place.
+
+    Example:
+        >>> found = statistics_from_json('{"snapshotId": 4, "schemaId": 0, "colStats": {}}')
+        >>> found.snapshot_id, found.merged_record_count
+        (4, None)
+    """
+    file = decoded(obj, _StatisticsFile, "statistics file")
+    return TableStatistics(
+        snapshot_id=file.snapshot_id,
+        schema_id=file.schema_id,
+        merged_record_count=file.merged_record_count,
+        merged_record_size=file.merged_record_size,
+        columns={
+            name: ColumnStatistics(
+                column_id=each.col_id,
+                distinct_count=each.distinct_count,
+                min=each.min,
+                max=each.max,
+                null_count=each.null_count,
+                average_length=each.avg_len,
+                maximum_length=each.max_len,
+            )
+            for name, each in (file.col_stats or {}).items()
+        },
+    )
+
+
+def statistics_to_json(statistics: TableStatistics) -> dict[str, Any]:
+    """Return the content of a statistics file, keys in Paimon's order, None left out."""
+    content = {
+        "snapshotId": statistics.snapshot_id,
+        "schemaId": statistics.schema_id,
+        "mergedRecordCount": statistics.merged_record_count,
+        "mergedRecordSize": statistics.merged_record_size,
+        "colStats": {name: _column(each) for name, each in statistics.columns.items()},
+    }
+    return _present(content)
+
+
+def statistics_file(statistics: TableStatistics) -> bytes:
+    """Return the bytes of a statistics file, as Paimon's Java writes them."""
+    return paimon_json(statistics_to_json(statistics)).encode()
+
+
+def _column(column: ColumnStatistics) -> dict[str, Any]:
+    return _present(
+        {
+            "colId": column.column_id,
+            "distinctCount": column.distinct_count,
+            "min": column.min,
+            "max": column.max,
+            "nullCount": column.null_count,
+            "avgLen": column.average_length,
+            "maxLen": column.maximum_length,
+        }
+    )
+
+
+def _present(content: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in content.items() if value is not None}
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECONDS_A_MILLISECOND = 1000
+_DIGITS = 9
+_MILLISECONDS = 3
+
+
+def statistics_text(value: Value, data_type: t.DataType) -> str | None:
+    """Return a value's text; None where a file's bounds do not say which value it is.
+
+    Bounds of text and bytes may be cut, and those of FLOAT and DOUBLE leave NaN out.
+
+    Args:
+        value: In the form of `ledger.model.single_values`.
+        data_type: The column's.
+
+    Example:
+        >>> statistics_text(1420, t.DecimalType(9, 2)), statistics_text(19000, t.DateType())
+        ('14.20', '19000')
+        >>> statistics_text(1_500_000, t.TimestampType(3))
+        '1970-01-01 00:00:01.500'
+    """
+    match data_type:
+        case t.BooleanType():
+            return str(bool(value)).lower()
+        case t.TinyIntType() | t.SmallIntType() | t.IntType() | t.BigIntType() | t.DateType():
+            return str(value)
+        case t.DecimalType():
+            return decimal_text(int(value), data_type.scale)
+        case t.TimeType() if data_type.precision <= _MILLISECONDS:
+            return str(int(value) // _MICROSECONDS_A_MILLISECOND)
+        case t.TimestampType() | t.LocalZonedTimestampType():
+            return _moment(int(value), data_type)
+        case _:
+            return None
+
+
+def _moment(value: int, data_type: t.TimestampType | t.LocalZonedTimestampType) -> str:
+    seconds, rest = divmod(value, 10 ** unit_digits(data_type))
+    fraction = str(rest).rjust(unit_digits(data_type), "0").ljust(_DIGITS, "0")
+    text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M:%S")
+    digits = fraction[: data_type.precision]
+    return f"{text}.{digits}" if digits else text
+
+
+COMMIT_USER = "lakeledger-statistics"
+"""Who commits ANALYZE snapshots; the identifier is the snapshot that was analysed."""
+
+
+def publish(
+    table: Table,
+    distinct: Mapping[int, int] | None = None,
+    **options: Unpack[CommitOptions],
+) -> Published:
+    """Commit an ANALYZE snapshot with the newest snapshot's statistics, unless it has some.
+
+    A file of theirs that was lost or damaged is written again.
+
+    Args:
+        table: The table.
+        distinct: By field id, how many different values columns have, where that was counted.
+        options: See CommitOptions.
+
+    Raises:
+        InvalidInputError: There is no snapshot yet.
+        UnsupportedError: The table is not declared to be a Paimon table, cannot be projected, or
+            how many rows it has cannot be told from its files.
+    """
+    at = table.at()
+    analysed = analysable(table, at)
+    if _is_analysed(analysed, at.schema) and _is_kept(table, at, analysed, distinct):
+        path = statistics_path(analysed.statistics or "")
+        return Published("paimon", analysed.id - 1, path, project(table), is_new=False)
+    name, body = _file(table, at, analysed.id, distinct)
+    # So that nothing is committed that no reader could come to see.
+    project(table)
+    outputs_of(table).put(statistics_path(name), body)
+    plan = SnapshotPlan(
+        "ANALYZE",
+        commit_user=COMMIT_USER,
+        commit_identifier=analysed.id,
+        facts={"statistics": name},
+    )
+    is_new = not table.commit_snapshot(plan, **options).repeated
+    return Published("paimon", analysed.id, statistics_path(name), project(table), is_new)
+
+
+def analysable(table: Table, at: TableAt) -> Snapshot:
+    """Return the snapshot whose statistics can be published; raises as `publish`."""
+    PAIMON_FILES.refuse_undeclared(table, at.state)
+    if at.snapshot is None:
+        raise InvalidInputError(
+            f"{table.identifier} has no snapshot yet, so nothing to publish: add files first"
+        )
+    if at.schema.primary_keys or at.snapshot.base_manifest_list is not None:
+        raise UnsupportedError(
+            f"how many rows {table.identifier} has after merging only its engine knows: let the "
+            "engine run ANALYZE"
+        )
+    return at.snapshot
+
+
+def _file(
+    table: Table, at: TableAt, snapshot_id: int, distinct: Mapping[int, int] | None = None
+) -> tuple[str, bytes]:
+    """Return the name and the bytes of a snapshot's file."""
+    body = statistics_file(table_statistics(table, at, snapshot_id, distinct))
+    return _name(at, snapshot_id, body), body
+
+
+def _name(at: TableAt, snapshot_id: int, body: bytes) -> str:
+    check = hashlib.sha256(body).hexdigest()
+    return Names(at.state.table_id).statistics(snapshot_id, check)
+
+
+def _is_kept(
+    table: Table, at: TableAt, analysis: Snapshot, distinct: Mapping[int, int] | None
+) -> bool:
+    """Whether the file that an ANALYZE snapshot names is there, or could be restored."""
+    outputs, path = outputs_of(table), statistics_path(analysis.statistics or "")
+    found = outputs.read(path)
+    if distinct is not None:
+        # Only a file that says the same will do.
+        name, _ = _file(table, at, analysis.id - 1, distinct)
+        return found is not None and name == analysis.statistics
+    if analysis.commit_user != COMMIT_USER:
+        return found is not None
+    analysed = analysis.id - 1
+    if found is not None and _name(at, analysed, found) == analysis.statistics:
+        return True
+    name, body = _file(table, at, analysed)
+    if name != analysis.statistics:
+        return False
+    outputs.store.replace(outputs.key(path), body)
+    return True
+
+
+def _is_analysed(snapshot: Snapshot, schema: Schema) -> bool:
+    is_analysis = snapshot.commit_kind == "ANALYZE" and snapshot.statistics is not None
+    return is_analysis and snapshot.schema_id == schema.id
+
+
+def table_statistics(
+    table: Table, at: TableAt, snapshot_id: int, distinct: Mapping[int, int] | None = None
+) -> TableStatistics:
+    """Return what the live files of an append table say of it and of its columns.
+
+    Args:
+        table: The table.
+        at: It, with the schema that the statistics are to hold for.
+        snapshot_id: The snapshot that it stands at.
+        distinct: By field id, how many different values columns have, where that was counted.
+
+    Raises:
+        UnsupportedError: Delete files are live, so that nobody knows which rows are.
+    """
+    deletes = next((each for each in at.files if each.content != "data"), None)
+    if deletes is not None:
+        raise UnsupportedError(
+            f"{deletes.path} deletes rows of other files, so that counts and bounds are not those "
+            "of the table: compact it first"
+        )
+    by_column: dict[int, list[ColumnSums]] = {}
+    for each in column_sums(table.log, at):
+        by_column.setdefault(each.field_id, []).append(each)
+    counts = distinct or {}
+    found = {
+        field.name: _analyzed_column(
+            field, by_column.get(field.id, []), len(at.files), counts.get(field.id)
+        )
+        for field in at.schema.fields
+    }
+    return TableStatistics(
+        snapshot_id=snapshot_id,
+        schema_id=at.schema.id,
+        merged_record_count=sum(each.record_count for each in at.files),
+        merged_record_size=sum(each.file_size_in_bytes for each in at.files),
+        columns={name: each for name, each in found.items() if each is not None},
+    )
+
+
+def _analyzed_column(
+    field: DataField, parts: list[ColumnSums], file_count: int, distinct: int | None
+) -> ColumnStatistics | None:
+    """Return a column's statistics; None when nothing is known of it.
+
+    Args:
+        field: The column.
+        parts: Its statistics in each partition whose files say something.
+        file_count: How many files are live: a partition may be missing.
+        distinct: How many different values it has, if that was counted.
+    """
+    if sum(each.file_count for each in parts) < file_count:
+        parts = []
+    null_count = _sum(each.null_count for each in parts) if parts else None
+    # A partition that holds nulls alone has no bounds, and needs none.
+    valued = [
+        each for each in parts if each.null_count is None or each.null_count != each.value_count
+    ]
+    least = _text(field, [each.lower for each in valued], min)
+    greatest = _text(field, [each.upper for each in valued], max)
+    if null_count is None and least is None and distinct is None:
+        return None
+    return ColumnStatistics(
+        column_id=field.id,
+        distinct_count=distinct,
+        min=least,
+        max=greatest,
+        null_count=null_count,
+    )
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    listed = list(counts)
+    known = [each for each in listed if each is not None]
+    return sum(known) if len(known) == len(listed) else None
+
+
+def _text(
+    field: DataField, values: list[Value | None], choose: Callable[[list[Any]], Value]
+) -> str | None:
+    known = [each for each in values if each is not None]
+    if not known or len(known) < len(values):
+        return None
+    return statistics_text(choose(known), field.type)
+
+
+@frozen
+class PaimonPublisher:
+    """See `projections.statistics.publishing.Publisher`."""
+
+    what: str = "Paimon's ANALYZE"
+    makes_snapshot: bool = True
+
+    def check(self, table: Table, at: TableAt, analysis: Analysis | None) -> None:
+        """Refuse what only an engine could count."""
+        del analysis
+        analysable(table, at)
+
+    def publish(
+        self, table: Table, kept: Kept, at: TableAt, analysis: Analysis | None
+    ) -> Iterator[Published]:
+        """Publish what files say of columns, and counts that are of the same snapshot."""
+        del kept
+        holds = analysis is not None and analysis.snapshot_id == at.state.last_snapshot_id
+        yield publish(table, analysis.distinct if analysis is not None and holds else None)
+
+
+PAIMON = PaimonPublisher()

@@ -1,0 +1,461 @@
+"""Sink of streaming queries: each batch as one snapshot.
+
+Spark runs a batch again when it does not know that it succeeded. The snapshot's key is the query's
+id, which stands in its checkpoint, and the batch's number: what has landed is not committed again.
+Every attempt writes into a folder of its own. Overwriting an earlier attempt's files would be
+tidier, but that attempt's commit may still be on its way, and a snapshot must not name a file that
+changed under it. What a failed attempt leaves is named by no commit, and reading never sees it.
+
+Spark's TIMESTAMP is a moment and its TIMESTAMP_NTZ a wall clock's reading; between the two lies the
+session's zone, which only Spark knows. Arrow would take the zone for UTC.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, cast
+
+from attrs import field, frozen
+
+from ledger.files.partition_values import escape
+from ledger.files.snapshot_plan import SnapshotPlan
+from ledger.ledger import open as open_ledger
+from ledger.log.request import fresh_id
+from ledger.model import types as t
+from ledger.model.errors import InvalidInputError
+from ledger.model.file_change import PartitionValue
+from ledger.model.iceberg_layout import PartitionField, PartitionSpec
+from ledger.model.messages import meant
+from ledger.model.schema import Schema, paths_of
+from ledger.model.single_values import encode_value
+from ledger.model.transforms import Period, Void, field_types, transform_of
+from ledger.model.type_text import bare_text
+from ledger.stores.file_access import FileAccess
+from ledger.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+
+_MOST_OPEN = 32
+"""Files that a task holds open; the rows of further partitions begin new ones."""
+
+_MONTHS, _HOURS = 12, 24
+_EPOCH_YEAR = 1970
+
+
+@frozen
+class BatchFiles:
+    """Where and how the rows of one attempt at a micro-batch are written; pickled to executors.
+
+    Attributes:
+        folder: The attempt's own, as a URL: nothing else was ever written there.
+        schema: The table's.
+        spec: The partition spec to write by.
+        columns: Names of the columns that the rows have.
+        access: Permission to open files in the folder.
+    """
+
+    folder: str
+    schema: Schema
+    spec: PartitionSpec
+    columns: tuple[str, ...]
+    access: FileAccess = field(hash=False)
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write all rows of a task; yield the URLs of its files, when they are durable.
+
+        Raises:
+            ArrowInvalid: A value does not fit its column without loss.
+            InvalidInputError: Text or bytes are longer than their column's type.
+        """
+        import pyarrow as pa
+
+        writer = _TaskFiles(self)
+        try:
+            for batch in batches:
+                if batch.num_rows:
+                    for folder, rows in self._partitions(self._fitted(batch)):
+                        writer.add(folder, rows)
+        finally:
+            writer.close()
+        yield pa.RecordBatch.from_pydict({"path": pa.array(writer.urls, pa.string())})
+
+    def arrow_schema(self) -> pa.Schema:
+        """Return the files' schema, every column with its field id."""
+        import pyarrow as pa
+
+        wanted = set(self.columns)
+        return pa.schema([each for each in self.schema.to_arrow() if each.name in wanted])
+
+    def _fitted(self, batch: pa.RecordBatch) -> pa.Table:
+        import pyarrow as pa
+
+        schema = self.arrow_schema()
+        arrays = [batch.column(each.name).cast(each.type) for each in schema]
+        for each, values in zip(schema, arrays, strict=True):
+            _refuse_longer(values, self.schema.field(each.name).type, each.name)
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+    def _partitions(self, rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+        """Yield the rows of each partition, with its folders."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        codes: Any = pa.array([0] * len(rows), pa.int64())
+        folders: list[str] = [""]
+        for each in self.spec.fields:
+            names, places = self._folders(rows, each)
+            codes = pc.add(pc.multiply(codes, len(names)), places)
+            folders = [f"{outer}{inner}" for outer in folders for inner in names]
+        ordered = rows.take(pc.array_sort_indices(codes))
+        start = 0
+        for each in pc.value_counts(pc.take(codes, pc.array_sort_indices(codes))):
+            count = each["counts"].as_py()
+            yield folders[each["values"].as_py()], ordered.slice(start, count)
+            start += count
+
+    def _folders(self, rows: pa.Table, wanted: PartitionField) -> tuple[list[str], pa.Array]:
+        """Return a partition field's folders, and for each row which of them it belongs into."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        source = field_types(self.schema).get(wanted.source_id)
+        transform = transform_of(wanted.transform)
+        if source is None or isinstance(transform, Void):
+            return [""], pa.array([0] * len(rows), pa.int64())
+        encoded = self._source(rows, wanted).dictionary_encode(null_encoding="encode")
+        result = transform.result_type(source)
+        found: dict[str, int] = {}
+        places = []
+        for value in encoded.dictionary.to_pylist():
+            applied = transform.apply(_value(value, source), source)
+            text = _folder(wanted, encode_value(applied, result))
+            places.append(found.setdefault(text, len(found)))
+        return list(found), pc.take(pa.array(places, pa.int64()), encoded.indices)
+
+    def _source(self, rows: pa.Table, wanted: PartitionField) -> pa.Array:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        path = next(path for path, each in paths_of(self.schema) if each == wanted.source_id)
+        if path[0] not in self.columns:
+            return pa.nulls(len(rows), pa.int32())
+        column = rows[path[0]].combine_chunks()
+        for name in path[1:]:
+            column = pc.struct_field(column, name)
+        kind = column.type
+        if pa.types.is_date(kind):
+            return column.cast(pa.int32())
+        if pa.types.is_timestamp(kind) and kind.unit == "ms":
+            column = column.cast(pa.timestamp("us", kind.tz))
+        return column.cast(pa.int64()) if pa.types.is_timestamp(kind) else column
+
+
+class _TaskFiles:
+    """The files that one task writes."""
+
+    def __init__(self, files: BatchFiles) -> None:
+        self._files = files
+        self._open: dict[str, tuple[Any, Any]] = {}
+        self._place, self._inside = files.access.open(files.folder)
+        self.urls: list[str] = []
+
+    def add(self, folder: str, rows: pa.Table) -> None:
+        """Write rows of one partition."""
+        from pyarrow import parquet
+
+        if folder not in self._open:
+            if len(self._open) >= _MOST_OPEN:
+                self._finish(next(iter(self._open)))
+            # Task attempts, too, must not meet in one name.
+            name = f"{folder}part-{fresh_id()}.parquet"
+            path = f"{self._inside}/{name}"
+            self._place.makedirs(path.rpartition("/")[0], exist_ok=True)
+            sink = self._place.open(path, "wb")
+            writer = parquet.ParquetWriter(sink, self._files.arrow_schema(), compression="zstd")
+            self._open[folder] = sink, writer
+            self.urls.append(f"{self._files.folder}/{name}")
+        self._open[folder][1].write_table(rows)
+
+    def close(self) -> None:
+        """Finish all files."""
+        for folder in list(self._open):
+            self._finish(folder)
+
+    def _finish(self, folder: str) -> None:
+        sink, writer = self._open.pop(folder)
+        writer.close()
+        if hasattr(sink, "fileno"):
+            # A commit is durable, so what it names has to be, too.
+            sink.flush()
+            os.fsync(sink.fileno())
+        sink.close()
+
+
+def _refuse_longer(values: Any, data_type: t.DataType, name: str) -> None:
+    """Check that no text or bytes are longer than their type, at any depth.
+
+    Raises:
+        InvalidInputError: Some are.
+    """
+    import pyarrow.compute as pc
+
+    match data_type:
+        case t.RowType(fields=fields):
+            for each in fields:
+                inner = pc.struct_field(values, each.name)
+                _refuse_longer(inner, each.type, f"{name}.{each.name}")
+        case t.ArrayType(element=element):
+            _refuse_longer(values.flatten(), element, f"{name}.element")
+        case t.MapType(key=key, value=value):
+            _refuse_longer(values.keys, key, f"{name}.key")
+            _refuse_longer(values.items, value, f"{name}.value")
+        case t.CharType(length=length) | t.VarCharType(length=length):
+            _refuse_above(pc.max(pc.utf8_length(values)).as_py(), length, data_type, name)
+        case t.BinaryType(length=length) | t.VarBinaryType(length=length):
+            _refuse_above(pc.max(pc.binary_length(values)).as_py(), length, data_type, name)
+
+
+def _refuse_above(found: int | None, most: int, data_type: t.DataType, name: str) -> None:
+    if found is not None and found > most:
+        shown = bare_text(data_type)
+        raise InvalidInputError(
+            f"column {name} is {shown}, and a value has the length {found}; cut the values, or "
+            "change the column's type"
+        )
+
+
+def _value(value: Any, source: t.DataType) -> Any:
+    """Return an Arrow value as transforms take it."""
+    if isinstance(value, Decimal) and isinstance(source, t.DecimalType):
+        return int(value.scaleb(source.scale))
+    return value
+
+
+def _folder(wanted: PartitionField, value: PartitionValue) -> str:
+    """Return the folder of one value, as Iceberg's paths have it.
+
+    A blank text has none: a folder of that name would be NULL's, and the file's own statistics
+    say which of the two it is.
+    """
+    if isinstance(value, str) and not value.strip():
+        return ""
+    text = "__HIVE_DEFAULT_PARTITION__" if value is None else _text(wanted.transform, value)
+    return f"{escape(wanted.name)}={escape(text)}/"
+
+
+def _text(transform: str, value: str | int | bool) -> str:  # noqa: FBT001 - a value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(transform_of(transform), Period) or isinstance(value, str):
+        return str(value)
+    if transform == "year":
+        return f"{_EPOCH_YEAR + value:04d}"
+    if transform == "month":
+        return f"{_EPOCH_YEAR + value // _MONTHS:04d}-{value % _MONTHS + 1:02d}"
+    day = encode_value(value // _HOURS, t.DateType())
+    return f"{day}-{value % _HOURS:02d}"
+
+
+def refuse_unfit(columns: Sequence[str], schema: Schema, name: str) -> None:
+    """Check that rows with these columns can be written into a table.
+
+    Raises:
+        InvalidInputError: The table has no such column, needs another one, or merges by key.
+    """
+    if schema.primary_keys:
+        raise InvalidInputError(
+            f"{name} has the primary key {list(schema.primary_keys)}: its files are merged by key, "
+            "and this sink only appends; write with an engine of the format, or drop the key"
+        )
+    unknown = [each for each in columns if each not in schema.names]
+    if unknown:
+        raise InvalidInputError(
+            f"{name} has no column {unknown[0]}; {meant(unknown[0], schema.names)} "
+            "Add it, or select the others"
+        )
+    missing = [
+        each.name for each in schema.fields if not each.type.nullable and each.name not in columns
+    ]
+    if missing:
+        raise InvalidInputError(f"{name} needs column {missing[0]}, which is NOT NULL; select it")
+
+
+def in_the_tables_zones(rows: DataFrame, schema: Schema) -> DataFrame:
+    """Return rows whose moments are of the table's kind, cast by Spark in the session's zone.
+
+    Args:
+        rows: Their columns are among the table's.
+        schema: The table's.
+    """
+    found = rows
+    for column in rows.schema.fields:
+        wanted = _of_kind(column.dataType, schema.field(column.name).type)
+        if wanted != column.dataType:
+            found = found.withColumn(column.name, found[f"`{column.name}`"].cast(wanted))
+    return found
+
+
+def _of_kind(found: DataType, wanted: t.DataType) -> DataType:
+    from pyspark.sql import types as s
+
+    match found, wanted:
+        case s.TimestampType(), t.TimestampType():
+            return s.TimestampNTZType()
+        case s.TimestampNTZType(), t.LocalZonedTimestampType():
+            return s.TimestampType()
+        case s.StructType(), t.RowType(fields=fields):
+            inner = {each.name: each.type for each in fields}
+            return s.StructType(
+                [
+                    s.StructField(
+                        each.name,
+                        _of_kind(each.dataType, inner[each.name])
+                        if each.name in inner
+                        else each.dataType,
+                        each.nullable,
+                    )
+                    for each in found.fields
+                ]
+            )
+        case s.ArrayType(), t.ArrayType(element=element):
+            return s.ArrayType(_of_kind(found.elementType, element), found.containsNull)
+        case s.MapType(), t.MapType(key=key, value=value):
+            return s.MapType(
+                _of_kind(found.keyType, key),
+                _of_kind(found.valueType, value),
+                found.valueContainsNull,
+            )
+    return found
+
+
+WriteFiles = Callable[["DataFrame", Table, str], Sequence[str]]
+"""Writes rows for a table as new files below a folder (a URL); returns the files' paths."""
+
+_QUERY_ID = "sql.streaming.queryId"
+
+
+def ledger_sink(
+    url: str,
+    table: str,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    commit_user: str | None = None,
+    author: str | None = None,
+    write_files: WriteFiles | None = None,
+) -> Callable[[DataFrame, int], None]:
+    """Return a function for `foreachBatch` that appends each micro-batch to a table, exactly once.
+
+    Args:
+        url: The ledger's root.
+        table: The table's full name.
+        storage_options: How to reach the root.
+        commit_user: Who the stream is to the table; by default from the query's id, which its
+            checkpoint keeps, so that another checkpoint is another stream.
+        author: Who commits.
+        write_files: Writes the Parquet files; by default executors do, with the table's field
+            ids, into its location, by its partition spec.
+
+    Raises:
+        NotFoundError: The table does not exist; raised by the query.
+        InvalidInputError: The rows do not fit the table, or the function is called by no query.
+
+    Example:
+        query = (rows.writeStream.option("checkpointLocation", checkpoint)
+                 .foreachBatch(ledger_sink(url, "shop.orders")).start())
+    """
+    write = write_files or write_parquet
+
+    def commit(rows: DataFrame, batch_id: int) -> None:
+        handle = open_ledger(url, storage_options, author=author).table(table)
+        user = commit_user or _user_of(rows)
+        if has_landed(handle, user, batch_id):
+            return
+        folder = attempt_folder(handle, user, batch_id)
+        paths = list(write(rows, handle, folder))
+        if paths:
+            commit_batch(handle, paths, user, batch_id)
+
+    return commit
+
+
+def has_landed(table: Table, commit_user: str, batch_id: int) -> bool:
+    """Return whether a batch is in the table already."""
+    key = SnapshotPlan("APPEND", commit_user=commit_user, commit_identifier=batch_id).key or ""
+    log = table.log
+    log.refresh()
+    # The index goes by hashes, so what it finds has to be looked at.
+    return any(key in table.live.keys_of(log.commit_at(version)) for version in log.last_named(key))
+
+
+def attempt_folder(table: Table, commit_user: str, batch_id: int) -> str:
+    """Return a new folder for an attempt at a batch; no two attempts ever share one."""
+    batch = f"batch-{batch_id:010d}"
+    return f"{table.location}/data/stream-{escape(commit_user)}/{batch}/{fresh_id()}"
+
+
+def commit_batch(table: Table, paths: Sequence[str], commit_user: str, batch_id: int) -> None:
+    """Commit a batch's files; if it has landed meanwhile, nothing is committed.
+
+    Raises:
+        InvalidChangeError: A file does not fit the table.
+        CommitUnknownError: The store gave no answer; running the batch again finds out.
+    """
+    plan = SnapshotPlan(
+        "APPEND",
+        table.data_files(paths),
+        commit_user=commit_user,
+        commit_identifier=batch_id,
+    )
+    table.commit_snapshot(plan, message=f"batch {batch_id} of {commit_user}")
+
+
+def write_parquet(rows: DataFrame, table: Table, folder: str) -> Sequence[str]:
+    """Write rows as Parquet files with the table's field ids, on the executors.
+
+    Raises:
+        InvalidInputError: The rows' columns do not fit the table.
+    """
+    if table.ledger_url.startswith("memory:"):
+        raise InvalidInputError(
+            f"{table.ledger_url} lives in this process alone, and executors write in others: keep "
+            "the ledger in a folder or a bucket"
+        )
+    state = table.state
+    refuse_unfit(rows.columns, state.schema, str(table.identifier))
+    files = BatchFiles(
+        folder=folder,
+        schema=state.schema,
+        spec=state.spec,
+        columns=tuple(rows.columns),
+        access=table.file_access,
+    )
+    # Only the paths come here, of the tasks that succeeded.
+    written = in_the_tables_zones(rows, state.schema).mapInArrow(files.write, "path string")
+    return [each.path for each in written.collect()]
+
+
+def _user_of(rows: DataFrame) -> str:
+    found = _query_of(rows.sparkSession)
+    if not found:
+        raise InvalidInputError(
+            "nothing says which stream this batch is of: no streaming query is running here, or, "
+            "through Spark Connect, several are; pass the function to foreachBatch, or give "
+            "commit_user"
+        )
+    return f"spark-{found}"
+
+
+def _query_of(session: SparkSession) -> str | None:
+    """Return the id of the streaming query that runs here, as its checkpoint keeps it."""
+    java = getattr(session, "_jsc", None)
+    if java is not None:
+        return cast("str | None", java.getLocalProperty(_QUERY_ID))
+    # Through Spark Connect a batch does not say whose it is, but the session's queries are known.
+    ids = {each.id for each in session.streams.active}
+    return ids.pop() if len(ids) == 1 else None

@@ -1,0 +1,330 @@
+"""Spans of a table's log, read by tasks."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+from attrs import field, frozen
+from msgspec import UNSET, DecodeError, Raw, UnsetType
+
+from ledger.events import TableEvent
+from ledger.events.commit import Commit, Transaction
+from ledger.events.snapshots import RolledBack, SnapshotEvent
+from ledger.files.change_lists import event_files
+from ledger.history.older import TableLog
+from ledger.ledger import Ledger
+from ledger.ledger import open as open_ledger
+from ledger.log.layout import SEGMENT_LENGTH
+from ledger.log.replay import START, Position
+from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedError
+from ledger.model.file_change import FileChange
+from ledger.model.names import Identifier
+from ledger.opening.context import TableSetting
+from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
+from ledger.stores import client_options, open_store
+from ledger.stores.wrappers import Trust, trusting
+from ledger.table import Table
+from projections.source.columns import Column, arrow_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@frozen
+class Root:
+    """Where a ledger is, and how to reach it."""
+
+    url: str
+    storage_options: Mapping[str, Any] = field(factory=dict, hash=False)
+    trust: Trust = "all"
+
+    def open(self) -> Ledger:
+        """Return the ledger, opened anew."""
+        return open_ledger(self.url, self.storage_options, trust=self.trust)
+
+    def setting(self) -> TableSetting:
+        """Return what handles of its tables share; one client a process."""
+        options = msgspec.json.encode(dict(self.storage_options), order="sorted")
+        return _setting(self.url, options, self.trust)
+
+
+@lru_cache(maxsize=16)
+def _setting(url: str, options: bytes, trust: Trust) -> TableSetting:
+    given: dict[str, Any] = msgspec.json.decode(options)
+    return TableSetting(
+        store=trusting(open_store(url, given), trust),
+        storage_options=client_options(url, given),
+        author="",
+        trust=trust,
+    )
+
+
+@frozen
+class TablePlace:
+    """A table of a ledger: its name, which is for people, and where its stream is."""
+
+    identifier: str
+    table_id: str
+    path: str
+
+    def open(self, root: Root) -> Table:
+        """Return its handle; the catalog is not read."""
+        database, _, name = self.identifier.partition(".")
+        return Table(Identifier(database, name), self.path, root.setting())
+
+
+@frozen
+class End:
+    """Where reading ends: in commit `version`, after some of its transactions (None: all)."""
+
+    version: int
+    transactions: int | None = None
+
+
+@frozen
+class Span:
+    """The commits `first` to `end`, both included, of one table."""
+
+    root: Root
+    table: TablePlace
+    first: int
+    end: End
+
+
+def ranges(first: int, last: int, length: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of versions that share the reading of `first` to `last`.
+
+    A range ends at a multiple of `length`, which is one of the checkpoint interval's: so the fold
+    of the next one starts at a checkpoint. From a segment's length on it is cut to whole segments,
+    so that no two tasks read the same one.
+
+    Example:
+        >>> list(ranges(0, 2500, 1000)), list(ranges(7, 6, 1000))
+        ([(0, 800), (801, 1600), (1601, 2400), (2401, 2500)], [])
+    """
+    length -= length % SEGMENT_LENGTH if length > SEGMENT_LENGTH else 0
+    while first <= last:
+        end = min(last, max(length, -(-first // length) * length))
+        yield first, end
+        first = end + 1
+
+
+E = TypeVar("E")
+
+
+class TransactionStep(NamedTuple, Generic[E]):
+    """One transaction, and where it stands.
+
+    Attributes:
+        commit: The commit that holds it.
+        position: Which of the commit's transactions it is, from 0.
+        transaction: What one writer asked for at once.
+    """
+
+    commit: Commit[E]
+    position: int
+    transaction: Transaction[E]
+
+    @property
+    def effective_millis(self) -> int:
+        """When it took effect."""
+        moment = self.transaction.effective_time_millis
+        return self.commit.time_millis if isinstance(moment, UnsetType) else moment
+
+    @property
+    def snapshots(self) -> Iterator[SnapshotEvent]:
+        """Its snapshots, in order."""
+        for event in self.transaction.events:
+            if isinstance(event, SnapshotEvent):
+                yield event
+
+
+class Scan:
+    """A span of a table's log, being read.
+
+    Args:
+        log: The table's.
+        first: The first commit to give.
+        end: Where it ends; that commit must exist.
+    """
+
+    def __init__(self, log: TableLog, first: int, end: End) -> None:
+        self.log = log
+        self._first = first
+        self._end = end
+
+    @classmethod
+    def of(cls, span: Span) -> Scan:
+        """Return the scan of a span, on a log that is opened here."""
+        return cls(span.table.open(span.root).log, span.first, span.end)
+
+    def unread(self) -> Iterator[TransactionStep[Raw]]:
+        """Yield the transactions as `steps`, their events as the JSON that stands in the log."""
+        commits = self.log.unread_commits(self._first, self._end.version)
+        for commit in self.log.personal.each_told(commits):
+            yield from self._steps_of(commit)
+
+    def steps(self) -> Iterator[TransactionStep[TableEvent]]:
+        """Yield the transactions, in order.
+
+        Raises:
+            DamagedLogError: A commit is missing or damaged.
+        """
+        reads = self.log.commits(self._first, self._end.version)
+        for commit in self.log.personal.each_told(read.commit for read in reads):
+            yield from self._steps_of(commit)
+
+    def folded(self) -> Iterator[tuple[TransactionStep[TableEvent], TableBuilder]]:
+        """Yield the transactions, each with the fold right after it.
+
+        The fold begins at the nearest checkpoint before the first commit. It is one and the same
+        builder that goes on.
+
+        Raises:
+            DamagedLogError: A commit is missing, damaged, or contradicts those before.
+        """
+        start = self.log.checkpoints.at_or_before(self._first - 1) if self._first else None
+        builder = TableBuilder(start.state if start else None)
+        position = Position(start.state.version, start.digest) if start else START
+        for read in self.log.reader.after(position, self._end.version):
+            if read.commit.version < self._first:
+                self.log.fold(builder, read.commit)
+            else:
+                yield from self._folding(builder, read.commit)
+
+    def before(self) -> TableState | None:
+        """Return the state right before the first commit; None before version 0."""
+        if not self._first:
+            return None
+        return Scan(self.log, self._first - 1, End(self._first - 1)).final()
+
+    def final(self) -> TableState:
+        """Return the state at the span's end."""
+        last = Scan(self.log, self._end.version, self._end).folded()
+        ((_, builder),) = deque(last, maxlen=1)
+        return builder.freeze()
+
+    def files(
+        self, step: TransactionStep[TableEvent], event: SnapshotEvent
+    ) -> tuple[FileChange, ...]:
+        """Return the file changes of a snapshot.
+
+        Raises:
+            DamagedLogError: Their list is missing or damaged.
+            UnsupportedError: An engine keeps them in a manifest list of its own.
+        """
+        _refuse_foreign(event)
+        try:
+            files = event_files(self.log.store, self.log.layout, event)
+            return tuple(self.log.personal.columns.opened(files))
+        except DecodeError as error:
+            key = self.log.layout.commit(step.commit.version)
+            raise DamagedLogError(
+                f"{key} holds a list of files that is none: {error}", key
+            ) from error
+
+    def _folding(
+        self, builder: TableBuilder, commit: Commit[TableEvent]
+    ) -> Iterator[tuple[TransactionStep[TableEvent], TableBuilder]]:
+        try:
+            builder.begin(commit.version, commit.time_millis)
+            for step in self._steps_of(commit):
+                builder.add(step.transaction)
+                yield step, builder
+        except InvalidInputError as error:
+            raise self.log.contradiction(commit, error) from error
+
+    def _steps_of(self, commit: Commit[E]) -> Iterator[TransactionStep[E]]:
+        most = self._end.transactions if commit.version == self._end.version else None
+        for position, each in enumerate(commit.transactions[:most]):
+            yield TransactionStep(commit, position, each)
+
+
+def _refuse_foreign(event: SnapshotEvent) -> None:
+    if isinstance(event, RolledBack) or event.delta_manifest_list is UNSET:
+        return
+    if event.files or not isinstance(event.changes, UnsetType):
+        return
+    if event.delta_record_count or event.delta_file_count:
+        raise UnsupportedError(
+            f"snapshot {event.snapshot_id} names its engine's own manifest list "
+            f"{event.delta_manifest_list}: its files are not in the log. Read the views commits, "
+            "events, columns or snapshots, or a range of versions without it"
+        )
+
+
+Row = tuple[Any, ...]
+Arrays = Sequence[Any]
+"""The columns of some rows, each an Arrow array."""
+
+MOST_ROWS = 8_192
+MOST_CHARACTERS = 8_000_000
+"""A batch ends with the row that reaches either; both keep an executor's memory in megabytes."""
+
+
+def batches(
+    rows: Iterable[Row], columns: Sequence[Column], constants: Sequence[Any] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows as record batches.
+
+    Args:
+        rows: A value for each column, but for the first ones, which `constants` has.
+        columns: All of them.
+        constants: What the first columns are in every row.
+
+    Example:
+        >>> [each.num_rows for each in batches([("a",), ("b",)], [Column("x", "string")])]
+        [2]
+    """
+    schema = arrow_schema(columns)
+    texts = [
+        place - len(constants)
+        for place, each in enumerate(columns)
+        if each.kind == "string" and place >= len(constants)
+    ]
+    gathered: list[Row] = []
+    weight = 0
+    for row in rows:
+        gathered.append(row)
+        for place in texts:
+            text = row[place]
+            if text is not None:
+                weight += len(text)
+        if len(gathered) >= MOST_ROWS or weight >= MOST_CHARACTERS:
+            yield _batch(gathered, schema, constants)
+            gathered, weight = [], 0
+    if gathered:
+        yield _batch(gathered, schema, constants)
+
+
+def batches_of_arrays(
+    chunks: Iterable[Arrays], columns: Sequence[Column], constants: Sequence[Any] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Yield the arrays of some rows each as record batches; see `batches`."""
+    schema = arrow_schema(columns)
+    for chunk in chunks:
+        yield _of_arrays(chunk, schema, constants)
+
+
+def _batch(rows: list[Row], schema: pa.Schema, constants: Sequence[Any]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    own = list(schema)[len(constants) :]
+    values = zip(zip(*rows, strict=True), own, strict=True)
+    return _of_arrays([pa.array(each, found.type) for each, found in values], schema, constants)
+
+
+def _of_arrays(arrays: Arrays, schema: pa.Schema, constants: Sequence[Any]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    count = len(arrays[0])
+    same = [
+        pa.repeat(pa.scalar(each, field.type), count)
+        for each, field in zip(constants, schema, strict=False)
+    ]
+    return pa.RecordBatch.from_arrays([*same, *arrays], schema=schema)

@@ -1,0 +1,352 @@
+"""Distinct counts by theta sketches over a table's data, in Spark.
+
+A data file never changes, so what was read of it is kept, a sketch a file and column; the next
+analysis reads only what came since. The sketches of the files that are live at a snapshot are
+united. Executors read, count and write; nothing of the data comes to the driver.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+
+from ledger.decide.personal_columns import Marked
+from ledger.history.older import schemas_by_id
+from ledger.locations import below
+from ledger.model.errors import InvalidInputError, UnsupportedError
+from ledger.model.file_change import FileChange
+from ledger.model.iceberg_layout import PartitionSpec
+from ledger.model.parquet_limits import bounded_table, opened_stream
+from ledger.model.single_values import decode_value
+from ledger.model.type_text import format_type
+from ledger.model.types import DataType
+from ledger.planning.bound_value import value_to_bytes
+from ledger.stores.file_access import FileAccess
+from ledger.table import Table
+from ledger.table_at import TableAt
+from projections.statistics.column_values import WantedColumn, distinct_bytes, is_counted
+from projections.statistics.session import cores_of, spark_session
+from projections.statistics.spark_source import LogSource
+from projections.statistics.tile_rows import folder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+
+OLDEST_SPARK = (4, 1)
+"""From then on Spark has theta sketches."""
+
+_TASKS_A_CORE = 4
+_VALUES = "place bigint, field_id bigint, value binary"
+_KEPT = "name string"
+_SKETCHES = "field_id bigint, sketch binary"
+
+
+@frozen
+class Analysis:
+    """How many different values columns have at a snapshot.
+
+    Attributes:
+        snapshot_id: The snapshot.
+        distinct: By field id, about how many.
+        is_exact: Whether every row of the live files is the table's; deletes are not subtracted.
+        read_count: Data files that had to be read; what others hold was known.
+        sketches: By field id, the theta sketch of its values; of no column without any file.
+    """
+
+    snapshot_id: int
+    distinct: Mapping[int, int] = field(hash=False)
+    is_exact: bool
+    read_count: int
+    sketches: Mapping[int, bytes] = field(factory=dict, hash=False, repr=False)
+
+
+def analyze(
+    table: Table, *, at: TableAt | None = None, spark: SparkSession | None = None
+) -> Analysis:
+    """Estimate how many different values each column has, by reading the data in Spark.
+
+    Columns of nested types are left out, and personal ones, since a sketch keeps hashes of values
+    that no erasure would reach. A file that lacks a column adds no value to it.
+
+    Args:
+        table: The table, in a ledger that other processes can reach: not `memory://`.
+        at: The instant; the table as it is, without.
+        spark: The session to use; the active one, or a small local one, without.
+
+    Raises:
+        UnsupportedError: Spark is older than 4.1, a data file is not Parquet, or an engine's
+            manifests list the files.
+        InvalidInputError: There is no snapshot, or the ledger is in memory.
+        MissingDependencyError: A session has to be started, and pyspark or Java is missing.
+    """
+    instant = at or table.at()
+    source = LogSource.place(table)
+    session = spark or spark_session()
+    require_sketches(session.version)
+    if instant.state.last_snapshot_id == 0:
+        raise InvalidInputError(
+            f"{table.identifier} has no snapshot yet, so nothing to analyze: add files first"
+        )
+    data = [each for each in instant.files if each.content == "data"]
+    specs = {each.spec_id: each for each in instant.state.specs}
+    # What is personal by now was so by then, too.
+    marked = Marked.of(table.state.schema) or ()
+    counted = {
+        each.id: each.type
+        for each in instant.schema.fields
+        if is_counted(each.type) and each.id not in marked
+    }
+    types = {key: format_type(each) for key, each in counted.items()}
+    job = _Job(source, table.file_access, _columns(table, counted, data), types, specs)
+    missing = job.missing(data)
+    job.read(session, missing)
+    sketches = job.united(session, data)
+    return Analysis(
+        instant.state.last_snapshot_id,
+        {key: sketches[key][0] if key in sketches else 0 for key in sorted(counted)},
+        is_exact=len(data) == len(instant.files),
+        read_count=len(missing),
+        sketches={key: sketch for key, (_, sketch) in sorted(sketches.items())},
+    )
+
+
+def require_sketches(version: str) -> None:
+    """Refuse a Spark that has no theta sketches.
+
+    Raises:
+        UnsupportedError: It is too old.
+
+    Example:
+        >>> require_sketches("4.0.1")
+        Traceback (most recent call last):
+        ledger.model.errors.UnsupportedError: distinct counts need Spark's theta_sketch_agg, ...
+    """
+    major, minor = (int(each) for each in version.split(".")[:2])
+    if (major, minor) < OLDEST_SPARK:
+        raise UnsupportedError(
+            "distinct counts need Spark's theta_sketch_agg, which there is from 4.1 on, and this "
+            f"session is Spark {version}: take a newer one"
+        )
+
+
+@frozen
+class _DataFile:
+    """A file, as far as executors need to know it."""
+
+    path: str
+    url: str
+    field_ids: bool
+    wanted: tuple[WantedColumn, ...]
+    constants: tuple[tuple[int, bytes], ...]
+
+
+@frozen
+class _Job:
+    """One table's analysis.
+
+    Attributes:
+        source: Where it is.
+        access: Permission to open the files that its log names.
+        columns: By schema id, what is read of that schema's files.
+        types: By field id, the types of all columns that are counted.
+        specs: By their ids: what a partition says of a column need not stand in its files.
+    """
+
+    source: LogSource
+    access: FileAccess = field(hash=False)
+    columns: Mapping[int, tuple[WantedColumn, ...]] = field(hash=False)
+    types: Mapping[int, str] = field(hash=False)
+    specs: Mapping[int, PartitionSpec] = field(hash=False)
+
+    def missing(self, data: Iterable[FileChange]) -> list[_DataFile]:
+        """Return the files that have columns of which no sketch is kept."""
+        known = {key for name in self._kept() for key in _keys(self.source, name)}
+        root = f"{self.source.url.rstrip('/')}/{self.source.path}"
+        found = []
+        for each in data:
+            wanted = tuple(
+                one
+                for one in self.columns[each.schema_id]
+                if (each.path, one.field_id, format_type(one.type)) not in known
+            )
+            if wanted:
+                url = below(root, each.path)
+                self.access.check(url)
+                constants = tuple(_constants(each, wanted, self.specs[each.spec_id]))
+                found.append(_DataFile(each.path, url, each.field_ids, wanted, constants))
+        return found
+
+    def read(self, spark: SparkSession, files: list[_DataFile]) -> None:
+        """Have executors sketch files, and keep that."""
+        if not files:
+            return
+        from pyspark.sql import functions as F
+
+        count = min(len(files), _TASKS_A_CORE * cores_of(spark))
+        places = spark.range(0, len(files), 1, count)
+        values = places.mapInArrow(partial(_values, self.access, tuple(files)), _VALUES)
+        sketches = values.groupBy("place", "field_id").agg(
+            F.theta_sketch_agg("value").alias("sketch")
+        )
+        sketches.mapInArrow(partial(_keep, self.source, tuple(files)), _KEPT).collect()
+
+    def united(
+        self, spark: SparkSession, data: Iterable[FileChange]
+    ) -> dict[int, tuple[int, bytes]]:
+        """Return about how many different values columns of some files have together, and why."""
+        from pyspark.sql import functions as F
+
+        names = tuple(self._kept())
+        live, types = frozenset(each.path for each in data), dict(self.types)
+        if not names:
+            return {}
+        places = spark.range(0, len(names), 1, min(len(names), cores_of(spark)))
+        sketches = places.mapInArrow(partial(_sketches, self.source, names, live, types), _SKETCHES)
+        united = sketches.groupBy("field_id").agg(F.theta_union_agg("sketch").alias("sketch"))
+        counted = united.select(
+            "field_id", "sketch", F.theta_sketch_estimate("sketch").alias("count")
+        )
+        return {
+            int(each["field_id"]): (int(each["count"]), bytes(each["sketch"]))
+            for each in counted.collect()
+        }
+
+    def _kept(self) -> list[str]:
+        log = self.source.log()
+        return sorted(log.store.keys(f"{folder(log.layout)}/sketches"))
+
+
+def _columns(
+    table: Table, now: Mapping[int, DataType], data: Iterable[FileChange]
+) -> dict[int, tuple[WantedColumn, ...]]:
+    """Return by schema id what files of it are read for, by the names that they have there."""
+    found = {}
+    for schema_id, schema in schemas_by_id(table.log, {each.schema_id for each in data}).items():
+        found[schema_id] = tuple(
+            WantedColumn(each.id, each.name, now[each.id])
+            for each in schema.fields
+            if each.id in now
+        )
+    for each in data:
+        if each.format != "parquet":
+            raise UnsupportedError(
+                f"{each.path} is {each.format}, and only Parquet is analyzed: let the table's "
+                "engine count, or compact it into Parquet"
+            )
+    return found
+
+
+def _constants(
+    file: FileChange, wanted: tuple[WantedColumn, ...], spec: PartitionSpec
+) -> Iterator[tuple[int, bytes]]:
+    types = {each.field_id: each.type for each in wanted}
+    for each, text in zip(spec.fields, file.partition, strict=True):
+        if each.transform == "identity" and each.source_id in types:
+            value = decode_value(text, types[each.source_id])
+            if value is not None:
+                yield each.source_id, value_to_bytes(value, types[each.source_id])
+
+
+def _keys(source: LogSource, name: str) -> Iterator[tuple[str, int, str]]:
+    rows = _rows(source, name, ["path", "field_id", "type"]).to_pydict()
+    yield from zip(rows["path"], rows["field_id"], rows["type"], strict=True)
+
+
+def _rows(source: LogSource, name: str, columns: list[str]) -> pa.Table:
+    body = source.log().store.read(name)
+    if body is None:
+        raise InvalidInputError(f"{name} went away while it was read; ask again")
+    return bounded_table(body, name, columns)
+
+
+def _values(
+    access: FileAccess, files: tuple[_DataFile, ...], batches: Iterable[Any]
+) -> Iterator[Any]:
+    """Yield the different values of each file's columns; runs where executors are."""
+    import pyarrow as pa
+
+    for place in (place for batch in batches for place in batch.column(0).to_pylist()):
+        file = files[place]
+        system, inside = access.open(file.url)
+        with system.open(inside, "rb") as stream:
+            opened = opened_stream(stream, int(system.size(inside)), file.url)
+            # So that a column without a value has a sketch of none, and is known.
+            for each in file.wanted:
+                yield _batch(place, each.field_id, pa.nulls(1, pa.binary()))
+            for field_id, value in file.constants:
+                yield _batch(place, field_id, pa.array([value], pa.binary()))
+            for field_id, values in distinct_bytes(opened, file.wanted, field_ids=file.field_ids):
+                yield _batch(place, field_id, values)
+
+
+def _batch(place: int, field_id: int, values: pa.Array) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    same = [pa.repeat(pa.scalar(each, pa.int64()), len(values)) for each in (place, field_id)]
+    return pa.RecordBatch.from_arrays([*same, values], names=["place", "field_id", "value"])
+
+
+def _keep(source: LogSource, files: tuple[_DataFile, ...], batches: Iterable[Any]) -> Iterator[Any]:
+    """Write a task's sketches into one file, which has its digest as its name."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    found = [batch for batch in batches if batch.num_rows]
+    if not found:
+        return
+    rows = pa.Table.from_batches(found).to_pydict()
+    types = {
+        (place, one.field_id): format_type(one.type)
+        for place in set(rows["place"])
+        for one in files[place].wanted
+    }
+    keys = list(zip(rows["place"], rows["field_id"], strict=True))
+    table = pa.table(
+        {
+            "path": [files[place].path for place in rows["place"]],
+            "field_id": pa.array(rows["field_id"], pa.int64()),
+            "type": [types[each] for each in keys],
+            "sketch": pa.array(rows["sketch"], pa.binary()),
+        }
+    ).sort_by([("path", "ascending"), ("field_id", "ascending")])
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    body = bytes(sink.getvalue())
+    log = source.log()
+    name = f"{folder(log.layout)}/sketches/{hashlib.sha256(body).hexdigest()}.parquet"
+    log.store.replace(name, body)
+    yield pa.RecordBatch.from_pydict({"name": [name]})
+
+
+def _sketches(
+    source: LogSource,
+    names: tuple[str, ...],
+    live: frozenset[str],
+    types: Mapping[int, str],
+    batches: Iterable[Any],
+) -> Iterator[Any]:
+    """Yield the kept sketches of live files."""
+    import pyarrow as pa
+
+    seen: set[tuple[str, int]] = set()
+    for place in (place for batch in batches for place in batch.column(0).to_pylist()):
+        rows = _rows(source, names[place], ["path", "field_id", "type", "sketch"]).to_pylist()
+        mine = [
+            each
+            for each in rows
+            if each["path"] in live and types.get(each["field_id"]) == each["type"]
+        ]
+        fresh = [each for each in mine if (each["path"], each["field_id"]) not in seen]
+        seen |= {(each["path"], each["field_id"]) for each in fresh}
+        yield pa.RecordBatch.from_pydict(
+            {
+                "field_id": pa.array([each["field_id"] for each in fresh], pa.int64()),
+                "sketch": pa.array([each["sketch"] for each in fresh], pa.binary()),
+            }
+        )

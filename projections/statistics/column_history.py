@@ -1,0 +1,512 @@
+"""Column statistics by partition and over time.
+
+One row a column and partition: what the live data files say of it. Where live delete files take
+rows away, it says that it is not exact: counts may be too high, and bounds too wide.
+
+Counts could be folded as partitions' sums are; bounds could not, since a file that goes takes its
+extremes with it. So both come from the files that are live.
+
+Spark writes theirs compressed, which only newer readers know. What Iceberg's Java writes, and its
+specification means, is the plain form of the same sketch.
+
+Source: Apache DataSketches, the preambles of compact theta sketches of serial versions 3 and 4.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from attrs import Factory, define, field, frozen
+from msgspec import json
+
+from ledger.events.snapshots import snapshot_events
+from ledger.files.change_lists import event_files
+from ledger.history.older import TableLog, schemas_by_id
+from ledger.model.errors import InvalidInputError, NotFoundError, UnsupportedError
+from ledger.model.file_change import FileChange
+from ledger.model.schema import Schema, paths_of
+from ledger.model.single_values import Value, encode_value
+from ledger.model.transforms import field_types
+from ledger.model.type_casts import can_promote
+from ledger.model.type_text import format_type
+from ledger.model.types import DataType
+from ledger.planning.bound_value import value_from_bytes
+from ledger.table import Table
+from ledger.table_at import TableAt
+from projections.manifest_files.lists import names_lists
+from projections.statistics.engine_listed import EngineListed
+from projections.statistics.query import paimon_rendering_of, rendering_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_NEWEST_FORMAT = 3
+
+
+@frozen(kw_only=True)
+class ColumnSums:
+    """One column in one partition.
+
+    Attributes:
+        spec: The partition.
+        field_id: The column's.
+        file_count: Data files that are live.
+        value_count: Values, nulls included; None when a file did not count them.
+        null_count: Nulls; None when a file did not count them.
+        lower: No value is less; None when a file with values does not say.
+        upper: No value is greater; None when a file with values does not say.
+    """
+
+    spec: Mapping[str, str] = field(hash=False)
+    field_id: int
+    file_count: int = 0
+    value_count: int | None = 0
+    null_count: int | None = 0
+    lower: Value | None = None
+    upper: Value | None = None
+
+
+def column_sums(log: TableLog, at: TableAt) -> tuple[ColumnSums, ...]:
+    """Return the statistics of every column in every partition, by the partition's path.
+
+    Columns that no file counts or bounds are left out. Deletes are not subtracted: counts are of
+    rows in files, and bounds may be wider than what is left.
+
+    Args:
+        log: The table's.
+        at: The table at an instant.
+    """
+    rendering = paimon_rendering_of(at)
+    readings = Readings(log, at.schema)
+    by_path: dict[str, tuple[Mapping[str, str], FilesSums]] = {}
+    for file in at.engine_files:
+        if file.content == "data":
+            shown = rendering.spec(file.spec_id, json.encode(file.partition).decode())
+            if shown.path not in by_path:
+                by_path[shown.path] = dict(shown.items), FilesSums(readings)
+            by_path[shown.path][1].add(file)
+    return tuple(
+        each.summed(spec)
+        for _, (spec, sums) in sorted(by_path.items())
+        for _, each in sorted(sums.columns.items())
+        if each.is_told
+    )
+
+
+class Readings:
+    """What the files of each schema say of the columns of one: the type may be another by now.
+
+    Args:
+        log: The table's.
+        schema: The one whose columns are asked about.
+    """
+
+    def __init__(self, log: TableLog, schema: Schema) -> None:
+        self._log = log
+        self.types: Mapping[int, DataType] = field_types(schema)
+        # The columns that read NULL where a file lacks them; of members nobody knows how many.
+        self._bare = {each.id for each in schema.fields if each.initial_default is None}
+        self._found: dict[int, dict[int, str]] = {schema.id: dict.fromkeys(self.types, "bounds")}
+
+    def of(self, schema_id: int) -> Mapping[int, str]:
+        """Return by field id what a file of a schema says: `bounds`, or that it is all `null`.
+
+        Of a column that is missing here only the counts can be trusted.
+        """
+        found = self._found.get(schema_id)
+        if found is None:
+            found = self._found[schema_id] = self._read(schema_id)
+        return found
+
+    def _read(self, schema_id: int) -> dict[int, str]:
+        try:
+            then = field_types(schemas_by_id(self._log, [schema_id])[schema_id])
+        except NotFoundError:
+            # Of a schema that nobody knows, bounds may be of any type.
+            return {}
+        found = {}
+        for key, now in self.types.items():
+            if key not in then:
+                if key in self._bare:
+                    found[key] = "null"
+            elif can_promote(then[key], now, format_version=_NEWEST_FORMAT):
+                found[key] = "bounds"
+        return found
+
+
+@define
+class ColumnFiles:
+    """One column over some files, as it is added up.
+
+    Attributes:
+        field_id: The column's.
+        type: Its type.
+        file_count: How many files.
+        row_count: Their rows.
+        value_count: As `ColumnSums`.
+        null_count: As `ColumnSums`.
+        lower: As `ColumnSums`.
+        upper: As `ColumnSums`.
+        is_bounded: Whether every file with values gave both bounds.
+        is_told: Whether any file says anything of it.
+    """
+
+    field_id: int
+    type: DataType
+    file_count: int = 0
+    row_count: int = 0
+    value_count: int | None = 0
+    null_count: int | None = 0
+    lower: Any = None
+    upper: Any = None
+    is_bounded: bool = True
+    is_told: bool = False
+
+    def add(self, file: FileChange, reading: str | None) -> None:
+        """Take in a file.
+
+        Args:
+            file: It.
+            reading: What it says of the column, as `Readings.of` gives it.
+        """
+        rows = file.record_count
+        values = _of(file.value_counts, self.field_id)
+        nulls = _of(file.null_value_counts, self.field_id)
+        lower = _of(file.lower_bounds, self.field_id)
+        upper = _of(file.upper_bounds, self.field_id)
+        told = not (values is None and nulls is None and lower is None)
+        if reading == "null" and not told:
+            values = nulls = rows
+            told = True
+        self.is_told = self.is_told or told
+        self.file_count += 1
+        self.row_count += rows
+        self.value_count = _plus(self.value_count, values)
+        self.null_count = _plus(self.null_count, nulls)
+        if self.is_bounded and (nulls is None or nulls < (rows if values is None else values)):
+            usable = reading == "bounds"
+            self._bound(self._value(lower, usable=usable), self._value(upper, usable=usable))
+
+    def _bound(self, lower: Any, upper: Any) -> None:
+        if lower is None or upper is None:
+            self.lower = self.upper = None
+            self.is_bounded = False
+        elif self.lower is None:
+            self.lower, self.upper = lower, upper
+        else:
+            self.lower, self.upper = min(self.lower, lower), max(self.upper, upper)
+
+    def _value(self, text: str | None, *, usable: bool) -> Value | None:
+        if text is None or not usable:
+            return None
+        try:
+            return value_from_bytes(bytes.fromhex(text), self.type)
+        except ValueError:
+            # What is no bytes tells nothing.
+            return None
+
+    def summed(self, spec: Mapping[str, str]) -> ColumnSums:
+        """Return the sums, as those of a partition."""
+        return ColumnSums(
+            spec=spec,
+            field_id=self.field_id,
+            file_count=self.file_count,
+            value_count=self.value_count,
+            null_count=self.null_count,
+            lower=self.lower,
+            upper=self.upper,
+        )
+
+
+class FilesSums:
+    """Every column over some data files.
+
+    Args:
+        readings: What files of each schema say.
+        files: The files to begin with.
+    """
+
+    def __init__(self, readings: Readings, files: Iterable[FileChange] = ()) -> None:
+        self._readings = readings
+        self.columns = {key: ColumnFiles(key, each) for key, each in readings.types.items()}
+        for each in files:
+            self.add(each)
+
+    def add(self, file: FileChange) -> None:
+        """Take in a data file."""
+        reading = self._readings.of(file.schema_id)
+        for key, each in self.columns.items():
+            each.add(file, reading.get(key))
+
+
+def _of(values: Any, field_id: int) -> Any:
+    return values.get(field_id) if isinstance(values, dict) else None
+
+
+def _plus(total: int | None, more: int | None) -> int | None:
+    return None if total is None or more is None else total + more
+
+
+COLUMNS = {
+    "version": "int64",
+    "snapshot_id": "int64",
+    "partition": "string",
+    "column": "string",
+    "field_id": "int64",
+    "type": "string",
+    "file_count": "int64",
+    "row_count": "int64",
+    "value_count": "int64",
+    "null_count": "int64",
+    "lower": "string",
+    "upper": "string",
+    "is_exact": "bool",
+}
+"""The columns of both tables, with their Arrow types.
+
+`value_count` counts nulls, too; it, `null_count` and the bounds are NULL where a file does not say.
+Bounds are written as partition values are; those of text and bytes may be cut, those of floating
+point leave NaN out. `is_exact` is false where files may hold rows that the table does not.
+"""
+
+_EQUALITY_DELETES = "equality-deletes"
+
+
+def columns_at(table: Table, at: TableAt) -> pa.Table:
+    """Return every column of every partition that has data files at an instant.
+
+    Args:
+        table: The table.
+        at: The instant; columns and partitions are shown by its schema.
+
+    Raises:
+        NotFoundError: A manifest of an engine is gone.
+        UnsupportedError: A snapshot of the ledger's own names an engine's manifest lists.
+    """
+    state = at.state
+    live = _Live(table.log, at)
+    live.apply(at.files)
+    there = sorted(path for path, each in live.partitions.items() if each.data)
+    return _table(live.rows(there, state.version, state.last_snapshot_id))
+
+
+def columns_by_snapshot(table: Table, at: TableAt) -> pa.Table:
+    """Return, for every snapshot up to an instant, the columns of the partitions that it changed.
+
+    A row holds until the next one of its partition. A partition without files has none: its last
+    rows say that `file_count` is 0.
+
+    Args:
+        table: The table.
+        at: The instant; columns and partitions are shown by its schema.
+
+    Raises:
+        NotFoundError: A manifest of an engine is gone.
+        UnsupportedError: A snapshot of the ledger's own names an engine's manifest lists.
+        DamagedLogError: A commit or a list of file changes is missing or damaged.
+    """
+    if at.state.lists_files:
+        changes = _listed_changes(table.log, at)
+    else:
+        changes = EngineListed(table, at).changes()
+    live = _Live(table.log, at)
+    return _table(
+        row
+        for version, snapshot_id, files in changes
+        for row in live.rows(live.apply(files), version, snapshot_id)
+    )
+
+
+def _listed_changes(log: TableLog, at: TableAt) -> Iterator[tuple[int, int, Iterable[FileChange]]]:
+    """Yield the version and the id of each snapshot up to an instant, and what it did."""
+    state = at.state
+    for read in log.commits(0, state.version):
+        for event in snapshot_events(read.commit):
+            if event.snapshot_id > state.last_snapshot_id:
+                return
+            if names_lists(event):
+                raise UnsupportedError(
+                    f"snapshot {event.snapshot_id} names its engine's own manifest lists: what its "
+                    "files say of columns is not in the ledger. Ask the engine"
+                )
+            files = event_files(log.store, log.layout, event)
+            opened = log.personal.columns.opened(files)
+            yield read.commit.version, event.snapshot_id, opened
+
+
+def _table(rows: Iterable[dict[str, Any]]) -> pa.Table:
+    import pyarrow as pa
+
+    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
+    return pa.Table.from_pylist(list(rows), schema=schema)
+
+
+@define
+class _Partition:
+    """A partition's live files, and what its data files add up to."""
+
+    sums: FilesSums
+    data: dict[str, FileChange] = Factory(dict)
+    delete_count: int = 0
+
+
+class _Live:
+    """The live files, partition by partition.
+
+    Args:
+        log: The table's.
+        at: By whose schema columns and partitions are shown.
+    """
+
+    def __init__(self, log: TableLog, at: TableAt) -> None:
+        self.partitions: dict[str, _Partition] = {}
+        self._readings = Readings(log, at.schema)
+        self._rendering = rendering_of(at)
+        self._names = {key: ".".join(path) for path, key in paths_of(at.schema)}
+        self._everywhere = 0
+
+    def apply(self, files: Iterable[FileChange]) -> list[str]:
+        """Take in what a snapshot did, and return the partitions that it changed, in order."""
+        changed: dict[str, bool] = {}
+        before = bool(self._everywhere)
+        for file in files:
+            path = self._path(file)
+            mine = self.partitions.get(path)
+            if mine is None:
+                mine = self.partitions[path] = _Partition(FilesSums(self._readings))
+            lost = False
+            if file.content != "data":
+                self._count_deletes(mine, file)
+            elif file.kind == "ADD":
+                # A file that is added again, as by a compaction of the log, counts once.
+                lost = file.path in mine.data
+                mine.data[file.path] = file
+                mine.sums.add(file)
+            else:
+                lost = mine.data.pop(file.path, None) is not None
+            changed[path] = changed.get(path, False) or lost
+        for path, lost in changed.items():
+            if lost:
+                # Nobody knows how far bounds reach without it but the others.
+                mine = self.partitions[path]
+                mine.sums = FilesSums(self._readings, mine.data.values())
+        if bool(self._everywhere) != before:
+            changed |= {each: False for each in self.partitions if each not in changed}
+        return sorted(path for path, lost in changed.items() if lost or self.partitions[path].data)
+
+    def _count_deletes(self, partition: _Partition, file: FileChange) -> None:
+        sign = 1 if file.kind == "ADD" else -1
+        if file.content == _EQUALITY_DELETES and not file.partition:
+            self._everywhere += sign
+        else:
+            partition.delete_count += sign
+
+    def _path(self, file: FileChange) -> str:
+        partition = json.encode(file.partition).decode()
+        return self._rendering.spec(file.spec_id, partition).path
+
+    def rows(
+        self, paths: Iterable[str], version: int, snapshot_id: int
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the rows of some partitions as they are."""
+        for path in paths:
+            mine = self.partitions[path]
+            is_exact = not (self._everywhere or mine.delete_count)
+            for key, each in sorted(mine.sums.columns.items()):
+                if each.is_told or not mine.data:
+                    yield {
+                        "version": version,
+                        "snapshot_id": snapshot_id,
+                        "partition": path,
+                        "column": self._names[key],
+                        "field_id": key,
+                        "type": format_type(each.type),
+                        "file_count": each.file_count,
+                        "row_count": each.row_count,
+                        "value_count": each.value_count,
+                        "null_count": each.null_count,
+                        "lower": bound_text(each.lower, each.type),
+                        "upper": bound_text(each.upper, each.type),
+                        "is_exact": is_exact,
+                    }
+
+
+def bound_text(value: Value | None, data_type: DataType) -> str | None:
+    """Return a bound as partition values are written.
+
+    Example:
+        >>> from ledger.model import types as t
+        >>> bound_text(19000, t.DateType()), bound_text(1420, t.DecimalType(9, 2))
+        ('2022-01-08', '14.20')
+    """
+    try:
+        found = encode_value(value, data_type)
+    except UnsupportedError:
+        return None
+    if isinstance(found, bool):
+        return str(found).lower()
+    return None if found is None else str(found)
+
+
+_THETA_FAMILY = 3
+_PLAIN, _COMPRESSED = 3, 4
+_LEAST = 8
+_READ_ONLY_COMPACT_ORDERED = 2 | 8 | 16
+_HASH_BITS = 64
+
+
+def plain(sketch: bytes) -> bytes:
+    """Return a compact theta sketch without its compression; one that is plain as it is.
+
+    Raises:
+        InvalidInputError: The bytes are no compact theta sketch of a known version.
+
+    Example:
+        >>> two = bytes.fromhex("0104033f011acc930269cb8f136c80ff0b186cffee6f750648")
+        >>> plain(two).hex(" ", 8)
+        '02030300001acc93 020000000000803f 857f40b689c7e534 17c11d528507017b'
+    """
+    if len(sketch) < _LEAST or sketch[2] != _THETA_FAMILY:
+        raise InvalidInputError(f"{len(sketch)} bytes are no theta sketch: read the data again")
+    if sketch[1] == _PLAIN:
+        return sketch
+    if sketch[1] != _COMPRESSED:
+        raise InvalidInputError(
+            f"a theta sketch of version {sketch[1]} is none that is known: take a newer lakeledger"
+        )
+    try:
+        return _written(*_read(sketch), seed_hash=sketch[6:8])
+    except (struct.error, ValueError, IndexError) as error:
+        raise InvalidInputError(f"a theta sketch is cut off: {error}") from error
+
+
+def _read(sketch: bytes) -> tuple[bytes, list[int]]:
+    """Return theta's eight bytes, none where every value was kept, and the hashes, ascending."""
+    longs, bits, count_bytes = sketch[0], sketch[3], sketch[4]
+    start = 8 * longs
+    theta = sketch[8:start]
+    count = int.from_bytes(sketch[start : start + count_bytes], "little")
+    packed = sketch[start + count_bytes :]
+    needed = (count * bits + 7) // 8
+    if longs not in {1, 2} or not count or not 0 < bits < _HASH_BITS or len(packed) < needed:
+        raise ValueError(f"{len(packed)} bytes for {count} hashes of {bits} bits")
+    # The differences of neighbours, from the highest bit on.
+    stream = int.from_bytes(packed[:needed], "big") >> (8 * needed - count * bits)
+    hashes, last = [], 0
+    differences = [0] * count
+    for place in range(count - 1, -1, -1):
+        differences[place] = stream & ((1 << bits) - 1)
+        stream >>= bits
+    for each in differences:
+        last += each
+        hashes.append(last)
+    return theta, hashes
+
+
+def _written(theta: bytes, hashes: list[int], *, seed_hash: bytes) -> bytes:
+    head = bytes((3 if theta else 2, _PLAIN, _THETA_FAMILY, 0, 0, _READ_ONLY_COMPACT_ORDERED))
+    counted = struct.pack("<if", len(hashes), 1.0)
+    return head + seed_hash + counted + theta + struct.pack(f"<{len(hashes)}Q", *hashes)

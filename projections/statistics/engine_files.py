@@ -1,0 +1,386 @@
+"""Engines' manifest lists and manifests as inputs of the statistics.
+
+It says which lists to read and what stands in them; whoever asks reads the files, so that they can
+be read anywhere, and once.
+
+Plans are made of parts, whatever reads them: they say what a manifest list says, so that lists are
+read once and manifests can be read anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import attrs
+from attrs import field, frozen
+
+from ledger.events.snapshots import SnapshotCommitted
+from ledger.formats import INSTALLED, part, part_if_any
+from ledger.history.older import TableLog
+from ledger.locations import FileNames, is_absolute
+from ledger.model.errors import DamagedLogError, UnsupportedError
+from ledger.model.schema import Schema
+from ledger.state.table import TableState
+from ledger.stores import Store
+from projections.statistics.definition import (
+    ENTRIES,
+    KEY_NAMES,
+    PLACE,
+    PLACE_NAMES,
+    EngineColumn,
+    arrow_schema,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class MissingFileError(DamagedLogError):
+    """What a snapshot is known by is gone: its engine may have expired the snapshot."""
+
+
+@contextmanager
+def named_by(snapshot_id: int) -> Iterator[None]:
+    """Let errors about damaged files say which snapshot names them."""
+    try:
+        yield
+    except MissingFileError:
+        raise
+    except DamagedLogError as error:
+        raise DamagedLogError(f"of snapshot {snapshot_id}: {error}", error.file) from error
+
+
+@frozen
+class EngineFiles:
+    """The files of one table's engine.
+
+    Attributes:
+        store: The table's.
+        root: The table's folder on it; empty when it is the store's root.
+    """
+
+    store: Store
+    root: str
+    _on_store: FileNames = field(init=False, repr=False, eq=False)
+    _in_table: FileNames = field(init=False, repr=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Work out what the files' names begin with."""
+        folder = f"{self.store.url}/{self.root}" if self.root else self.store.url
+        object.__setattr__(self, "_on_store", FileNames(self.store.url))
+        object.__setattr__(self, "_in_table", FileNames(folder))
+
+    @classmethod
+    def of(cls, log: TableLog) -> EngineFiles:
+        """Return those of the table that has this log."""
+        return cls(log.store, log.layout.folder)
+
+    def key(self, name: str) -> str:
+        """Return the key of a file.
+
+        Args:
+            name: A path below the table's location, or an absolute one, or a URI.
+
+        Raises:
+            UnsupportedError: It lies outside of the table's store.
+
+        Example:
+            >>> from ledger.stores import MemoryStore
+            >>> files = EngineFiles(MemoryStore("lake"), "shop.db/orders")
+            >>> files.key("metadata/snap-1.avro"), files.key("memory://lake/x/snap-1.avro")
+            ('shop.db/orders/metadata/snap-1.avro', 'x/snap-1.avro')
+        """
+        if not is_absolute(name):
+            return f"{self.root}/{name}" if self.root else name
+        key = self._on_store.usual(name)
+        if is_absolute(key):
+            raise UnsupportedError(
+                f"{name} lies outside of {self.store.url}, the store of the table that names it: "
+                "statistics are read from files on the table's own store alone"
+            )
+        return key
+
+    def path(self, name: str) -> str:
+        """Return the one path of a file, however it is spelled: below the location, or a URL."""
+        return self._in_table.usual(name)
+
+    def exists(self, key: str) -> bool:
+        """Whether a file is there."""
+        return self.store.exists(key)
+
+    def read(self, key: str, size: int | None, snapshot_id: int) -> bytes:
+        """Return a file.
+
+        Args:
+            key: Its key.
+            size: Its bytes, where that was recorded.
+            snapshot_id: The snapshot that names it, for errors.
+
+        Raises:
+            MissingFileError: It is not there.
+            DamagedLogError: It is shorter than was recorded.
+        """
+        body = self.store.read(key)
+        if body is None:
+            raise MissingFileError(
+                f"{key}, which snapshot {snapshot_id} names, is missing. Restore it; or, if the "
+                "table's engine expired that snapshot, expire it in the ledger, too",
+                key,
+            )
+        if size is not None and len(body) < size:
+            raise DamagedLogError(
+                f"{key} has {len(body)} of its {size} bytes. Restore it from a copy",
+                key,
+            )
+        return body
+
+
+LEDGER = "ledger"
+"""The dialect of lists that the ledger keeps itself."""
+
+NOBODY = -1
+"""`adder` where no snapshot's entries are picked out."""
+
+
+@frozen(kw_only=True)
+class ManifestPart:
+    """One manifest, or one list of file changes, and what to take of it.
+
+    Attributes:
+        version: The commit of the snapshot that is counted.
+        snapshot_id: That snapshot.
+        dialect: Whose manifest it is: the name of a format; `LEDGER` means the list that a commit
+            holds or names.
+        file: Its key on the table's store; of the ledger's the commit's.
+        size: Its bytes; -1 where nobody recorded them.
+        count: How many entries it has, as far as its list says.
+        sign: 1 where its files come, -1 where they go.
+        compared: 1 where files that come and go alike cancel out, as in a rollback.
+        adder: The engine's id of the snapshot whose changes alone are taken, or the ledger's of
+            the snapshot whose list it is; `NOBODY` takes all that its format counts.
+        spec_id: The files' partition spec, in formats whose lists say it.
+        time_millis: When the counted snapshot took effect, for formats that keep no time of a file.
+    """
+
+    version: int
+    snapshot_id: int
+    dialect: str
+    file: str
+    size: int = -1
+    count: int = 0
+    sign: int = 1
+    compared: int = 0
+    adder: int = NOBODY
+    spec_id: int = 0
+    time_millis: int = 0
+
+    @property
+    def content(self) -> tuple[str, str, int]:
+        """What two parts share that hold the same entries."""
+        return self.dialect, self.file, self.adder
+
+
+PARTS = (
+    *PLACE,
+    EngineColumn("dialect", "string"),
+    EngineColumn("file", "string"),
+    *(
+        EngineColumn(name)
+        for name in ("size", "count", "sign", "compared", "adder", "spec_id", "time_millis")
+    ),
+)
+"""A part as a row."""
+
+FOUND = (*ENTRIES, EngineColumn("path", "string", nullable=True))
+"""Rows of `ENTRIES` with the file's path, by which they are compared."""
+
+
+PATHS = [*PLACE_NAMES, *KEY_NAMES, "path"]
+"""Which file it is that one snapshot compares."""
+
+COMPARED = ("record_count", "file_size_in_bytes", "creation_time")
+"""What one file says alike wherever it is listed."""
+
+Row = tuple[int, str, str, int, int, int, int, str]
+"""What a manifest says of one file: the columns of `FOUND` after the place."""
+
+
+def table_of(parts: Iterable[ManifestPart]) -> pa.Table:
+    """Return parts as rows of `PARTS`."""
+    import pyarrow as pa
+
+    rows = [attrs.asdict(each) for each in parts]
+    return pa.Table.from_pylist(rows, schema=arrow_schema(PARTS))
+
+
+def parts_of(batch: pa.RecordBatch | pa.Table) -> Iterator[ManifestPart]:
+    """Yield the parts of rows of `PARTS`."""
+    return (ManifestPart(**row) for row in batch.to_pylist())
+
+
+def without_common(parts: Sequence[ManifestPart]) -> list[ManifestPart]:
+    """Return parts without those that come and go: what both have in common says nothing.
+
+    Example:
+        >>> old, new = (ManifestPart(version=3, snapshot_id=3, dialect="paimon", file=each)
+        ...             for each in "ab")
+        >>> [each.file for each in without_common([old, new, attrs.evolve(old, sign=-1)])]
+        ['b']
+    """
+    sums: dict[tuple[str, str, int], int] = {}
+    for each in parts:
+        sums[each.content] = sums.get(each.content, 0) + each.sign
+    found: list[ManifestPart] = []
+    for each in parts:
+        if sums[each.content] * each.sign > 0:
+            sums[each.content] -= each.sign
+            found.append(each)
+    return found
+
+
+def compared(rows: pa.Table) -> pa.Table:
+    """Return entries without files that come and go alike, and without their paths.
+
+    Args:
+        rows: Rows of `FOUND`; all of a snapshot's.
+    """
+    import pyarrow.compute as pc
+
+    folds = [("sign", "sum"), *((name, "max") for name in COMPARED)]
+    grouped = rows.group_by(PATHS, use_threads=False).aggregate(folds)
+    names = {f"{name}_{fold}": name for name, fold in folds}
+    named = grouped.rename_columns([names.get(each, each) for each in grouped.column_names])
+    schema = arrow_schema(ENTRIES)
+    return named.filter(pc.not_equal(named["sign"], 0)).select(schema.names).cast(schema)
+
+
+Asked = Literal["changes", "contents"]
+"""What is asked of a snapshot: what it did, or what it holds.
+
+What the first one did is all that it holds, since nobody else tells what was there before.
+"""
+
+
+@frozen
+class NamedList:
+    """A manifest list that a snapshot names.
+
+    Attributes:
+        path: Below the table's location, or absolute, or a URI.
+        size: Its bytes, where that was recorded.
+    """
+
+    path: str
+    size: int | None
+
+
+@frozen
+class ListedManifest:
+    """A manifest that a list names; see `ManifestPart`.
+
+    Attributes:
+        path: As of a list.
+        size: Its bytes.
+        count: How many of its entries are asked for, as far as its list says.
+        adder: The snapshot whose changes alone are taken, by the engine's id.
+        spec_id: The files' partition spec, where the list says it.
+    """
+
+    path: str
+    size: int
+    count: int
+    adder: int = NOBODY
+    spec_id: int = 0
+
+
+class ManifestReader(Protocol):
+    """Reads the manifests of one table."""
+
+    def __call__(self, body: bytes, part: ManifestPart, /) -> Iterator[Row]:
+        """Yield what is to be taken of a manifest.
+
+        Args:
+            body: The whole file.
+            part: What is known of it; paths are only asked for of parts that are compared.
+
+        Raises:
+            DamagedLogError: It is no manifest of this table, or is cut or changed.
+            MissingDependencyError: The package for the file's codec is not installed.
+            UnsupportedError: Its records have a version that is not known.
+        """
+
+
+class EngineManifests(Protocol):
+    """What a format knows of its engines' manifests."""
+
+    def has_named(self, event: SnapshotCommitted) -> bool:
+        """Whether the lists that a snapshot names are of the format's engines."""
+
+    def lists(self, event: SnapshotCommitted, asked: Asked) -> Iterator[NamedList]:
+        """Yield which lists a snapshot names for what is asked."""
+
+    def listed(
+        self, body: bytes, file: str, event: SnapshotCommitted, asked: Asked
+    ) -> list[ListedManifest]:
+        """Return which manifests a list names for what is asked.
+
+        Args:
+            body: The whole list.
+            file: Its name, for errors.
+            event: The snapshot that names it.
+            asked: What is asked.
+
+        Raises:
+            DamagedLogError, MissingDependencyError, UnsupportedError: As `ManifestReader`.
+        """
+
+    def reader(self, state: TableState, schemas: Callable[[], Iterator[Schema]]) -> ManifestReader:
+        """Return what reads a table's manifests.
+
+        Args:
+            state: The table's.
+            schemas: Gives all of its schemas, newest first, for columns that were dropped.
+
+        Raises:
+            UnsupportedError: No manifest of the format's can be of such a table.
+        """
+
+
+class InstalledManifests:
+    """What installed formats tell of manifests; each is imported when it is first asked."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, EngineManifests] = {}
+
+    def of(self, event: SnapshotCommitted) -> tuple[str, EngineManifests]:
+        """Return the format whose engine named a snapshot's lists, and what it tells.
+
+        Raises:
+            UnsupportedError: Nothing that is installed knows them.
+        """
+        if not self._found:
+            # Others first: Iceberg and Paimon, which are the ledger's default, go by which lists a
+            # snapshot names, and not by what these are.
+            for each in reversed(INSTALLED.names()):
+                known: EngineManifests | None = part_if_any(each, "engine_manifests")
+                if known is not None:
+                    self._found[each] = known
+        for name, manifests in self._found.items():
+            if manifests.has_named(event):
+                return name, manifests
+        raise UnsupportedError(
+            f"no format that is installed knows the manifest lists of snapshot {event.snapshot_id}:"
+            " install the package that does"
+        )
+
+
+def manifests_of(format_name: str) -> EngineManifests:
+    """Return what a format tells of its engines' manifests.
+
+    Raises:
+        MissingDependencyError: Nothing that is installed brings it.
+    """
+    found: EngineManifests = part(format_name, "engine_manifests")
+    return found

@@ -1,0 +1,218 @@
+"""Statistics of files that only engines' manifests list.
+
+Nothing of it is kept: the manifests are the engine's and may go with its snapshots, snapshot ids do
+not say which came first, and a source may go back. So an instant is counted by its live files, and
+its history by the live files of the snapshots before it, each compared with its parent's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+from attrs import field, frozen
+from msgspec.structs import replace
+
+from ledger.log.personal_data import PersonalColumns
+from ledger.model.errors import UnsupportedError
+from ledger.model.file_change import FileChange
+from ledger.state.delta_origin import DeltaOrigin
+from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.native_origin import NativeOrigin
+from ledger.state.paimon_origin import PaimonOrigin
+from ledger.state.table import TableState
+from ledger.table import Table
+from ledger.table_at import TableAt
+from projections.statistics.definition import ENTRIES, arrow_schema, content_of
+from projections.statistics.fold import concatenated, deltas
+from projections.statistics.tile_rows import Tile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_SAME = ("path", "content", "spec_id", "partition", "record_count", "file_size_in_bytes")
+
+
+@frozen(slots=False)
+class EngineListed:
+    """A table at an instant at which its engine lists its files; see `Kept`.
+
+    Attributes:
+        table: The table.
+        at: The instant.
+    """
+
+    table: Table = field(eq=False)
+    at: TableAt = field(eq=False)
+
+    @property
+    def columns(self) -> PersonalColumns:
+        """What is kept elsewhere of partitions."""
+        return self.table.log.personal.columns
+
+    @property
+    def opening_snapshot_id(self) -> int | None:
+        """The oldest snapshot that is there, if ones before it are gone; else None."""
+        if self.line and engine_origin(self.at.state).follows_one(self.line[0]):
+            return self.line[0]
+        return None
+
+    @cached_property
+    def line(self) -> tuple[int, ...]:
+        """The snapshots that lead to the instant and are there, oldest first."""
+        return line_of(self.at.state)
+
+    def up_to(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
+        """Yield what adds up to the instant: its live files, as if its snapshot had added all."""
+        yield self._rows([(version, snapshot_id, (), self.at.engine_files)])
+
+    def history(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
+        """Yield what each snapshot did that leads to the instant, oldest first.
+
+        Snapshots are placed by negative numbers instead of versions: one commit may have brought
+        several, and their ids do not say in which order; `version_of` says the version.
+        """
+        del version, snapshot_id
+        yield self._rows(self._steps())
+
+    def deltas(self, last: int) -> Iterator[pa.Table]:
+        """Yield the rows of `history`."""
+        return self.history(last, 0)
+
+    def block(self, block: Tile, last: int) -> pa.Table:
+        """Return what the instant's own snapshot did."""
+        del block
+        before = self._files(self.line[-2]) if len(self.line) > 1 else ()
+        return self._rows([(last, self.at.state.last_snapshot_id, before, self.at.engine_files)])
+
+    def version_of(self, version: int, snapshot_id: int) -> int:
+        """Return the commit that brought a snapshot, by its id or its place."""
+        named = self.line[version] if version < 0 and not snapshot_id else snapshot_id
+        return engine_origin(self.at.state).added_in.get(named, version)
+
+    def moments(self, state: TableState, ahead: int = 1) -> SnapshotMoments:
+        """Return when snapshots were made at the source."""
+        del ahead
+        return SnapshotMoments(state, self.line)
+
+    def changes(self) -> Iterator[tuple[int, int, list[FileChange]]]:
+        """Yield the commit and the id of each snapshot that leads to the instant, and what it did.
+
+        What went comes first.
+        """
+        for place, snapshot_id, before, after in self._steps():
+            came, gone = _difference(before, after)
+            files = [*(replace(each, kind="DELETE") for each in gone), *came]
+            yield self.version_of(place, snapshot_id), snapshot_id, files
+
+    def there(self) -> Iterator[tuple[int, int, tuple[FileChange, ...]]]:
+        """Yield the moment, the id and the files of each snapshot that can be read.
+
+        Those that no longer lead to the instant are among them.
+        """
+        state = self.at.state
+        moments = self.moments(state)
+        for snapshot_id in state.snapshot_ids:
+            yield moments.of_snapshot(0, snapshot_id), snapshot_id, self._files(snapshot_id)
+
+    def _steps(self) -> Iterator[_Step]:
+        before: tuple[FileChange, ...] = ()
+        for place, snapshot_id in enumerate(self.line, -len(self.line)):
+            after = self._files(snapshot_id)
+            yield place, snapshot_id, before, after
+            before = after
+
+    def _files(self, snapshot_id: int) -> tuple[FileChange, ...]:
+        if snapshot_id == self.at.state.last_snapshot_id:
+            return self.at.engine_files
+        return self.table.at(snapshot=snapshot_id).engine_files
+
+    def _rows(self, steps: Iterable[_Step]) -> pa.Table:
+        return concatenated(deltas([_entries(each)]) for each in steps)
+
+
+_Step = tuple[int, int, tuple[FileChange, ...], tuple[FileChange, ...]]
+"""The place of a snapshot, its id, the files before it, and after it."""
+
+
+@frozen
+class SnapshotMoments:
+    """When the snapshots of a source were made.
+
+    Attributes:
+        state: A state that has them.
+        line: Those that lead to it, oldest first; the last has the place -1.
+    """
+
+    state: TableState
+    line: tuple[int, ...]
+
+    def of(self, place: int) -> int:
+        """Return the moment of a snapshot by its place, Unix milliseconds."""
+        return self.of_snapshot(0, self.line[place])
+
+    def of_snapshot(self, _version: int, snapshot_id: int) -> int:
+        """Return the moment of a snapshot."""
+        return engine_origin(self.state).made_at(snapshot_id)
+
+
+def line_of(state: TableState) -> tuple[int, ...]:
+    """Return the snapshots that lead to a state and are there, oldest first, its own included."""
+    return () if state.snapshot is None else engine_origin(state).line_to(state.snapshot.id)
+
+
+def engine_origin(state: TableState) -> IcebergOrigin | PaimonOrigin:
+    """Return the origin of a table whose engines' manifests list files.
+
+    Raises:
+        UnsupportedError: The ledger lists all files of the table.
+    """
+    match state.origin:
+        case IcebergOrigin() | PaimonOrigin() as origin:
+            return origin
+        case NativeOrigin() | DeltaOrigin():
+            raise UnsupportedError(f"no engine lists files of table {state.table_id}")
+
+
+def _entries(step: _Step) -> pa.Table:
+    """Return rows of `ENTRIES`: what one snapshot added and took away, and that it is there."""
+    import pyarrow as pa
+
+    version, snapshot_id, before, after = step
+    came, gone = _difference(before, after)
+    changes = [(1, each) for each in came] + [(-1, each) for each in gone]
+    rows: list[tuple[object, ...]] = [(version, snapshot_id, None, None, None, 0, 0, 0, None)]
+    rows += [(version, snapshot_id, *_row(sign, each)) for sign, each in changes]
+    schema = arrow_schema(ENTRIES)
+    columns = [
+        pa.array([row[place] for row in rows], each.type) for place, each in enumerate(schema)
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _difference(
+    before: Iterable[FileChange], after: Iterable[FileChange]
+) -> tuple[list[FileChange], list[FileChange]]:
+    """Return the files that came, and those that went."""
+    old, new = ({_same(each): each for each in files} for files in (before, after))
+    came = [each for key, each in new.items() if key not in old]
+    return came, [each for key, each in old.items() if key not in new]
+
+
+def _same(file: FileChange) -> tuple[object, ...]:
+    return tuple(getattr(file, name) for name in _SAME)
+
+
+def _row(sign: int, file: FileChange) -> tuple[int, str, str, int, int, int, int]:
+    return (
+        file.spec_id,
+        msgspec.json.encode(file.partition).decode(),
+        content_of(file.content, file.format),
+        sign,
+        file.record_count,
+        file.file_size_in_bytes,
+        file.creation_time,
+    )

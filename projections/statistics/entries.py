@@ -1,0 +1,463 @@
+"""File changes of a table as Arrow tables.
+
+Of what the log lists no FileChange is made: a million of them cost more than all the counting.
+
+An engine that expires snapshots takes their manifest lists away. What they did can no longer be
+read, but the first snapshot after them still says what it holds: it opens the account with that
+balance, and snapshots before it are not counted one by one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw, UnsetType, json
+
+from ledger.events.snapshots import ChangesReference, RolledBack, SnapshotEvent
+from ledger.files.change_lists import event_files, parsed
+from ledger.history.older import TableLog, schemas
+from ledger.log.time_travel import head_state
+from ledger.model.errors import DamagedLogError
+from ledger.state.table import TableState
+from projections.manifest_files.lists import names_lists
+from projections.statistics.definition import (
+    DELETION_VECTORS,
+    ENTRIES,
+    VECTORS,
+    arrow_schema,
+    content_of,
+)
+from projections.statistics.engine_files import (
+    FOUND,
+    LEDGER,
+    ManifestPart,
+    ManifestReader,
+    Row,
+    compared,
+    manifests_of,
+    named_by,
+)
+from projections.statistics.snapshot_contents import PlacedSnapshot, SnapshotContents, is_readable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class PartReader:
+    """Reads the manifests of one table.
+
+    Args:
+        log: The table's.
+        contents: What its snapshots are made of.
+    """
+
+    def __init__(self, log: TableLog, contents: SnapshotContents) -> None:
+        self._log = log
+        self._contents = contents
+        self._readers: dict[str, ManifestReader] = {}
+
+    def entries(self, parts: Iterable[ManifestPart]) -> pa.Table:
+        """Return the entries of all parts of one snapshot, as rows of `ENTRIES`.
+
+        Raises:
+            DamagedLogError: A manifest is missing, damaged, or of another table.
+            UnsupportedError: It is of a version that this does not know.
+        """
+        import pyarrow as pa
+
+        listed = list(parts)
+        schema = arrow_schema(ENTRIES)
+        plain = [self.found(each).select(schema.names) for each in listed if not each.compared]
+        both = [self.found(each) for each in listed if each.compared]
+        if both:
+            plain.append(compared(pa.concat_tables(both)))
+        return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in plain)])
+
+    def found(self, part: ManifestPart) -> pa.Table:
+        """Return what is to be taken of a part, as rows of `FOUND`; raises as `entries`."""
+        import pyarrow as pa
+
+        with named_by(part.snapshot_id):
+            rows = list(self._rows(part))
+        spec_ids, partitions, contents, signs, *rest, paths = (
+            map(list, zip(*rows, strict=True)) if rows else [[] for _ in FOUND[2:]]
+        )
+        files = self._contents.files
+        columns = [
+            [part.version] * len(rows),
+            [part.snapshot_id] * len(rows),
+            spec_ids,
+            partitions,
+            contents,
+            [part.sign * each for each in signs],
+            *rest,
+            [files.path(each) for each in paths] if part.compared else [None] * len(rows),
+        ]
+        return pa.table(columns, schema=arrow_schema(FOUND))
+
+    def _rows(self, part: ManifestPart) -> Iterator[Row]:
+        if part.dialect == LEDGER:
+            return self._listed(part)
+        size = None if part.size < 0 else part.size
+        body = self._contents.files.read(part.file, size, part.snapshot_id)
+        if part.dialect not in self._readers:
+            manifests = manifests_of(part.dialect)
+            self._readers[part.dialect] = manifests.reader(
+                self._state(), lambda: schemas(self._log)
+            )
+        return self._readers[part.dialect](body, part)
+
+    def _state(self) -> TableState:
+        if self._log.head is None:
+            self._log.refresh()
+        return head_state(self._log)
+
+    def _listed(self, part: ManifestPart) -> Iterator[Row]:
+        """Yield what a snapshot lists in the ledger."""
+        event = self._contents.at(part.adder).event
+        for each in event_files(self._log.store, self._log.layout, event):
+            yield (
+                each.spec_id,
+                json.encode(each.partition).decode(),
+                content_of(each.content, each.format),
+                1 if each.kind == "ADD" else -1,
+                each.record_count,
+                each.file_size_in_bytes,
+                each.creation_time,
+                each.path,
+            )
+
+
+class Opening(msgspec.Struct, frozen=True, rename="camel"):
+    """The snapshot that stands for all before it, and its commit."""
+
+    version: int
+    snapshot_id: int
+
+
+def opening_of(log: TableLog, first: int, counted: int) -> Opening | None:
+    """Return where statistics begin; None where everything can be read, as in most tables.
+
+    Looks at the table's commits only if it has expired snapshots that are not counted yet.
+
+    Args:
+        log: The table's.
+        first: The first version that is not counted yet.
+        counted: The newest snapshot before it.
+
+    Raises:
+        DamagedLogError: A manifest list of an expired snapshot is damaged; or one is gone, and no
+            later snapshot can be read whole.
+    """
+    head = log.head.state if log.head else log.refresh()
+    if head is None or head.earliest_snapshot_id <= counted + 1:
+        return None
+    contents = SnapshotContents(log)
+    doubtful = list(_doubtful(log, contents, head, first))
+    while doubtful:
+        last = doubtful.pop()
+        if not is_readable(contents, last, whole=False):
+            return _after(log, contents, last)
+    return None
+
+
+def _doubtful(
+    log: TableLog, contents: SnapshotContents, head: TableState, first: int
+) -> Iterator[PlacedSnapshot]:
+    """Yield the snapshots whose changes may be gone with expired manifest lists, in order."""
+    earliest = head.earliest_snapshot_id
+    for read in log.commits(first, head.version):
+        for placed in contents.learn(read.commit):
+            event = placed.event
+            if isinstance(event, RolledBack):
+                if min(placed.snapshot_id - 1, event.target_snapshot_id) < earliest:
+                    yield placed
+            elif placed.snapshot_id < earliest and names_lists(event):
+                yield placed
+
+
+def _after(log: TableLog, contents: SnapshotContents, lost: PlacedSnapshot) -> Opening:
+    for snapshot_id in range(lost.snapshot_id, head_state(log).last_snapshot_id + 1):
+        placed = contents.at(snapshot_id)
+        if is_readable(contents, placed, whole=True):
+            return Opening(placed.version, snapshot_id)
+    key = log.layout.commit(lost.version)
+    raise DamagedLogError(
+        f"the manifest lists of snapshot {lost.snapshot_id} are gone, and no snapshot after it can "
+        "be read whole without them; let the table's engine commit once more, or restore them",
+        key,
+    )
+
+
+__all__ = [
+    "DELETION_VECTORS",
+    "TableLog",
+    "entries",
+    "entry_count",
+    "listed_entries",
+    "manifest_parts",
+]
+
+_ROWS_A_BATCH = 100_000
+
+_LISTED = (
+    "kind",
+    "partition",
+    "record_count",
+    "file_size_in_bytes",
+    "creation_time",
+    "format",
+    "content",
+    "spec_id",
+)
+"""What is asked of a list of its own file: its paths alone are as long as all of it."""
+
+
+_PLAIN = "parquet"
+"""What nearly all files are, and no deletion vector is."""
+
+
+class _Entry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What the statistics ask of a FileChange; its other keys are passed over."""
+
+    record_count: int
+    file_size_in_bytes: int
+    kind: str = "ADD"
+    partition: Raw = Raw(b"[]")
+    creation_time: int = 0
+    format: str = _PLAIN
+    content: str = "data"
+    spec_id: int = 0
+
+
+_DECODER = msgspec.json.Decoder(list[_Entry])
+
+
+def entries(
+    log: TableLog, first: int, last: int, opening: Opening | None = None
+) -> Iterator[pa.Table]:
+    """Yield the rows of `ENTRIES` of the commits `first` to `last`, both included.
+
+    All rows of a snapshot stand in one table, and the tables in the order of the log.
+
+    Args:
+        log: The table's.
+        first: A version.
+        last: A version.
+        opening: Where the statistics begin, if not with the first snapshot.
+
+    Raises:
+        DamagedLogError: A commit, a list of file changes, a manifest list or a manifest is missing
+            or damaged.
+        UnsupportedError: A manifest lies outside of the table's store, or is of an unknown version.
+    """
+    contents = SnapshotContents(log)
+    reader = PartReader(log, contents)
+    return _entries(_planned(log, contents, (first, last), opening), log, reader)
+
+
+def listed_entries(
+    log: TableLog, first: int, last: int, opening: Opening | None = None
+) -> Iterator[pa.Table]:
+    """Yield the rows of `entries` for which no manifest has to be read; as `entries`."""
+    contents = _Unread(log)
+    return _entries(_planned(log, contents, (first, last), opening), log, None)
+
+
+def manifest_parts(
+    log: TableLog, first: int, last: int, opening: Opening | None = None
+) -> Iterator[list[ManifestPart]]:
+    """Yield what is to be read for the other rows of `entries`, by snapshot; as `entries`."""
+    contents = SnapshotContents(log)
+    for _, parts in _planned(log, contents, (first, last), opening):
+        if parts:
+            yield parts
+
+
+class _Unread(SnapshotContents):
+    """Knows which snapshots list their files, and leaves manifest lists to others."""
+
+    def changes(self, snapshot: PlacedSnapshot) -> list[ManifestPart] | None:
+        return [] if names_lists(snapshot.event) else super().changes(snapshot)
+
+    def live(self, snapshot: PlacedSnapshot) -> list[ManifestPart]:
+        del snapshot
+        return []
+
+
+def _planned(
+    log: TableLog, contents: SnapshotContents, span: tuple[int, int], opening: Opening | None
+) -> Iterator[tuple[PlacedSnapshot, list[ManifestPart] | None]]:
+    """Yield the snapshots that are counted, each with its parts; None where it lists its files."""
+    first, last = span
+    for read in log.commits(first, last) if first <= last else ():
+        for placed in contents.learn(read.commit):
+            if opening is None or placed.snapshot_id > opening.snapshot_id:
+                yield placed, contents.changes(placed)
+            elif placed.snapshot_id == opening.snapshot_id:
+                yield placed, contents.live(placed)
+
+
+def _entries(
+    planned: Iterator[tuple[PlacedSnapshot, list[ManifestPart] | None]],
+    log: TableLog,
+    reader: PartReader | None,
+) -> Iterator[pa.Table]:
+    rows = _Rows()
+    for placed, parts in planned:
+        event, place = placed.event, (placed.version, placed.snapshot_id)
+        rows.snapshot(*place)
+        if parts is not None:
+            if parts and reader is not None:
+                rows.read(reader.entries(parts))
+        elif not isinstance(event.changes, UnsetType):
+            rows.listed(*place, _list(log, event.changes))
+        elif bytes(event.files):
+            rows.files(*place, _inline(log, placed))
+        if len(rows) >= _ROWS_A_BATCH:
+            yield rows.taken()
+    if len(rows):
+        yield rows.taken()
+
+
+def entry_count(event: SnapshotEvent) -> int:
+    """Return about how many file changes a snapshot lists in the ledger, without reading them.
+
+    Example:
+        >>> from ledger.events.snapshots import SnapshotCommitted
+        >>> entry_count(SnapshotCommitted(
+        ...     snapshot_id=1, schema_id=0, commit_user="u", commit_kind="APPEND",
+        ...     total_record_count=0, delta_record_count=0,
+        ...     changes=ChangesReference("changes/x", "", 7)))
+        7
+    """
+    if not isinstance(event.changes, UnsetType):
+        return event.changes.count
+    return bytes(event.files).count(b'"path":')
+
+
+class _Rows:
+    """Rows of some snapshots, gathered column by column."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._count = 0
+        self._columns: dict[str, list[Any]] = {each.name: [] for each in ENTRIES}
+        self._lists: list[tuple[int, int, pa.Table]] = []
+        self._tables: list[pa.Table] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    def snapshot(self, version: int, snapshot_id: int) -> None:
+        """Take in that there is a snapshot."""
+        row = (version, snapshot_id, None, None, None, 0, 0, 0, None)
+        for values, value in zip(self._columns.values(), row, strict=True):
+            values.append(value)
+        self._count += 1
+
+    def files(self, version: int, snapshot_id: int, files: list[_Entry]) -> None:
+        """Take in what a commit lists itself."""
+        columns: dict[str, list[Any]] = {
+            "version": [version] * len(files),
+            "snapshot_id": [snapshot_id] * len(files),
+            "spec_id": [each.spec_id for each in files],
+            "partition": _canonical([bytes(each.partition) for each in files]),
+            # A call for each would take as long as two other columns.
+            "content": [
+                each.content if each.format == _PLAIN else content_of(each.content, each.format)
+                for each in files
+            ],
+            "sign": [1 if each.kind == "ADD" else -1 for each in files],
+            "record_count": [each.record_count for each in files],
+            "file_size_in_bytes": [each.file_size_in_bytes for each in files],
+            "creation_time": [each.creation_time for each in files],
+        }
+        for name, values in columns.items():
+            self._columns[name] += values
+        self._count += len(files)
+
+    def listed(self, version: int, snapshot_id: int, listed: pa.Table) -> None:
+        """Take in a list of its own file."""
+        self._lists.append((version, snapshot_id, listed))
+        self._count += len(listed)
+
+    def read(self, rows: pa.Table) -> None:
+        """Take in rows of `ENTRIES`."""
+        self._tables.append(rows)
+        self._count += len(rows)
+
+    def taken(self) -> pa.Table:
+        """Take all rows out, as a table."""
+        import pyarrow as pa
+
+        tables = [pa.table(self._columns, schema=arrow_schema(ENTRIES)), *self._tables]
+        if self._lists:
+            tables.append(_of_lists(self._lists))
+        self._clear()
+        return pa.concat_tables(tables)
+
+
+def _canonical(texts: list[bytes]) -> list[str]:
+    """Return JSON arrays as lists of their own file have them: without spaces."""
+    if not texts:
+        return []
+    together = b"[" + b",".join(texts) + b"]"
+    values = msgspec.json.decode(together)
+    if msgspec.json.encode(values) != together:
+        # Somebody else wrote the commit.
+        return [msgspec.json.encode(each).decode() for each in values]
+    # No line ends inside of one that has no spaces.
+    return b"\n".join(texts).decode().split("\n")
+
+
+def _inline(log: TableLog, placed: PlacedSnapshot) -> list[_Entry]:
+    try:
+        return _DECODER.decode(placed.event.files)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        key = log.layout.commit(placed.version)
+        raise DamagedLogError(f"{key} holds a list of files that is none: {error}", key) from error
+
+
+def _list(log: TableLog, reference: ChangesReference) -> pa.Table:
+    key = f"{log.layout.root}/{reference.path}"
+    body = log.store.read(key)
+    if body is None or hashlib.sha256(body).hexdigest() != reference.sha256:
+        what = "missing" if body is None else "other than the commit that names it says"
+        raise DamagedLogError(f"{key} is {what}. Restore it from a backup", key)
+    try:
+        return parsed(body, columns=_LISTED)
+    except ValueError as error:
+        raise DamagedLogError(f"{key} holds no list of file changes: {error}", key) from error
+
+
+def _of_lists(lists: list[tuple[int, int, pa.Table]]) -> pa.Table:
+    """Return the entries of lists, each with its snapshot's version and id."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def of_each(values: Iterable[int]) -> pa.Array:
+        parts = zip(values, lists, strict=True)
+        return pa.concat_arrays(
+            [pa.repeat(pa.scalar(value, pa.int64()), len(each[2])) for value, each in parts]
+        )
+
+    listed = pa.concat_tables([each for _, _, each in lists]).combine_chunks()
+    values = pc.binary_join(listed["partition"].combine_chunks(), ",")
+    content, form = VECTORS
+    is_vector = pc.and_(pc.equal(listed["content"], content), pc.equal(listed["format"], form))
+    columns = {
+        "version": of_each(version for version, _, _ in lists),
+        "snapshot_id": of_each(snapshot_id for _, snapshot_id, _ in lists),
+        "spec_id": listed["spec_id"],
+        "partition": pc.binary_join_element_wise("[", values, "]", ""),
+        "content": pc.if_else(is_vector, DELETION_VECTORS, listed["content"]),
+        "sign": pc.if_else(pc.equal(listed["kind"], "ADD"), 1, -1),
+        **{name: listed[name] for name in ("record_count", "file_size_in_bytes", "creation_time")},
+    }
+    return pa.table(columns).cast(arrow_schema(ENTRIES))

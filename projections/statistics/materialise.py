@@ -1,0 +1,478 @@
+"""Materialisation of a table's statistics.
+
+What is new is shared out: a share is a run of blocks, read, folded and written as tiles in whatever
+process an engine has for it. Tiles of sums are merged from those, the narrowest by whoever has all
+of their rows at hand. The position is written last, and what it no longer names goes after that; so
+a job that is killed anywhere leaves either the old statistics or the new ones, and two jobs, or two
+attempts at one share, write the same files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+from attrs import evolve, field, frozen
+
+from ledger.log.codec import digest
+from ledger.model.errors import DamagedLogError, UnsupportedError
+from projections.materialising import Difference, Progress, nobody
+from projections.statistics import tile_rows as positions
+from projections.statistics.entries import Opening, TableLog, opening_of
+from projections.statistics.fold import between, concatenated, sums
+from projections.statistics.tile_rows import (
+    BLOCK,
+    DeltaScan,
+    Kept,
+    StatisticsPosition,
+    Tile,
+    TileFiles,
+    after,
+    agree,
+    block_of,
+    blocks,
+    completed_by,
+    cover,
+    covered,
+    folder,
+    load,
+    local_scan,
+    until,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+Block = tuple[Tile, "pa.Table"]
+
+
+@frozen
+class Again:
+    """What the tiles of a table should hold.
+
+    Attributes:
+        kept: What is kept of it.
+        scan: The engine.
+        step: How many commits to ask of it at once.
+        opening: Where what can be computed begins, if older manifest lists are gone.
+    """
+
+    kept: Kept
+    scan: DeltaScan = field(eq=False)
+    step: int
+    opening: Opening | None
+
+    @classmethod
+    def of(cls, log: TableLog, scan: DeltaScan, step: int) -> Again:
+        """Look at a table."""
+        log.refresh()
+        position = load(log.store, log.layout)
+        kept = Kept(TileFiles(log.store, folder(log.layout)), position, scan, log)
+        # Where nothing is kept, nothing can be wrong with it.
+        opening = opening_of(log, 0, 0) if position.version >= 0 else None
+        return cls(kept, scan, step, opening)
+
+    def anew(self) -> Iterator[Block]:
+        """Yield every tile and the rows that it has if all begins with the opening."""
+        return self._tiles(self._scanned())
+
+    def trusting(self) -> Iterator[Block]:
+        """Yield every tile and its rows, those that cannot be computed as they are kept.
+
+        If they do not add up to the opening, none of them is believed.
+        """
+        opening = self.opening
+        if opening is None:
+            return self.anew()
+        return self._tiles(self._trusted(opening, self._adds_up(opening)))
+
+    def _scanned(self) -> Iterator[Block]:
+        """Yield every block up to the position with its deltas, so many commits read at once."""
+        last = self.kept.position.version
+        for first in range(0, last + 1, self.step):
+            end = min(last, first + self.step - 1)
+            rows = self.scan(first, end, self.opening)
+            for block in blocks(first, end):
+                yield block, between(rows, block.start, block.end - 1)
+
+    def _trusted(
+        self, opening: Opening, believed: Callable[[Tile], pa.Table | None]
+    ) -> Iterator[Block]:
+        for block, rows in self._scanned():
+            found = believed(block) if block.start <= opening.version else None
+            if found is None:
+                yield block, rows
+            else:
+                yield (
+                    block,
+                    concatenated([until(found, opening), after(rows, opening)]).combine_chunks(),
+                )
+
+    def _adds_up(self, opening: Opening) -> Callable[[Tile], pa.Table | None]:
+        """Return what gives a block's kept rows, if those up to the opening are believed."""
+        so_far: pa.Table = concatenated([])
+        opened = concatenated([])
+        for block in blocks(0, min(opening.version, self.kept.position.version)):
+            found = self._kept_rows(block)
+            if found is None:
+                return lambda _: None
+            so_far = sums([so_far, until(found, opening)])
+        if opening.version <= self.kept.position.version:
+            opened = until(self.scan(opening.version, opening.version, opening), opening)
+            if not agree(so_far, opened):
+                return lambda _: None
+        return self._kept_rows
+
+    def _kept_rows(self, block: Tile) -> pa.Table | None:
+        """Return the rows that are kept of a block; None if a part of them is lost."""
+        last = self.kept.position.version
+        tiles = [each for each in self.kept.position.tiles if each.start >= block.start]
+        if block.end <= last + 1:
+            tiles = [block]
+        found = [self.kept.files.load(each) for each in reversed(tiles)]
+        rows = [each for each in found if each is not None]
+        return concatenated(rows).combine_chunks() if len(rows) == len(found) else None
+
+    def _tiles(self, given: Iterator[Block]) -> Iterator[Block]:
+        """Yield every tile that should be kept, and its rows."""
+        position = self.kept.position
+        ready: dict[Tile, pa.Table] = {}
+        for block, rows in given:
+            if block.end <= position.version + 1:
+                ready[block] = rows
+                yield block, rows
+                for tile in completed_by(block):
+                    ready[tile] = sums([ready.pop(each) for each in tile.parts()])
+                    yield tile, ready[tile]
+            else:
+                for tile in position.tiles:
+                    if tile.start >= block.start:
+                        yield tile, between(rows, tile.start, tile.end - 1)
+
+
+BLOCKS_A_STEP = 8
+"""So many blocks are read, kept and acknowledged at once: what a kill can lose, and memory."""
+
+
+@frozen
+class Share:
+    """A run of commits whose statistics one process makes, and where it stands in the chain.
+
+    Attributes:
+        first: The first commit.
+        last: The last; the next share begins in another block.
+        parent: The digest of the commit before, as the first one has it; empty before version 0.
+        head: The digest of the last.
+        snapshot_id: The newest snapshot in it; 0 if there is none.
+    """
+
+    first: int
+    last: int
+    parent: str
+    head: str
+    snapshot_id: int
+
+
+class Engine(Protocol):
+    """Does the work of keeping one table's statistics, wherever."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    @property
+    def blocks_a_step(self) -> int:
+        """How much to ask of it between two positions."""
+
+    def keep(self, kept: Kept, last: int) -> Iterable[Share]:
+        """Write the tiles of deltas after what is kept, up to a version; return what was done.
+
+        Each share is done by `keep_share`, once or more often.
+
+        Raises:
+            DamagedLogError: A commit or a list of file changes is missing or damaged.
+            OSError: The store failed.
+        """
+
+    def merge(self, kept: Kept, tiles: Sequence[Tile]) -> None:
+        """Write tiles of sums, each by `merge_tile`; raises as `keep`.
+
+        Args:
+            kept: Here its position stands behind all of them.
+            tiles: None is a part of another.
+        """
+
+
+@frozen
+class Local:
+    """This process, on one core.
+
+    Attributes:
+        log: The table's.
+        blocks_a_step: As an engine's.
+    """
+
+    log: TableLog
+    blocks_a_step: int = BLOCKS_A_STEP
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return "local"
+
+    def keep(self, kept: Kept, last: int) -> Iterator[Share]:
+        """Write tiles of deltas; see `Engine`."""
+        yield keep_share(self.log, kept, kept.position.version + 1, last)
+
+    def merge(self, kept: Kept, tiles: Sequence[Tile]) -> None:
+        """Write tiles of sums; see `Engine`."""
+        for each in tiles:
+            merge_tile(kept, each)
+
+
+def keep_share(
+    log: TableLog, kept: Kept, first: int, last: int, fresh: pa.Table | None = None
+) -> Share:
+    """Write the tiles of some commits, in place of whatever stands there.
+
+    These are those of deltas, and of sums the narrowest that lie whole in it (`covered`).
+
+    Args:
+        log: The table's.
+        kept: What was kept before; no other share of the same step counts as kept.
+        first: The first commit.
+        last: The last, which ends a block or all that is to be kept.
+        fresh: Their deltas; made here, without.
+
+    Raises:
+        DamagedLogError: A commit or a list of file changes is missing or damaged.
+        OSError: The store failed.
+    """
+    rows = kept.fresh(first, last) if fresh is None else kept.opened(fresh, first, last)
+    for block in blocks(first, last):
+        for tile in _tiles_of(kept, block, last):
+            mine = between(rows, max(tile.start, first), tile.end - 1)
+            kept.files.save(tile, _with_older(kept, tile, mine))
+    for tile in covered(first, last):
+        kept.files.save(tile, sums([between(rows, tile.start, tile.end - 1)]))
+    newest = max([0, *rows["snapshot_id"].unique().to_pylist()])
+    begins = _commit(log, first)
+    ends = begins if first == last else _commit(log, last)
+    return Share(first, last, _PARENT.decode(begins).parent, digest(ends), newest)
+
+
+class _Commit(msgspec.Struct):
+    parent: str = ""
+
+
+_PARENT = msgspec.json.Decoder(_Commit)
+
+
+def _commit(log: TableLog, version: int) -> bytes:
+    key = log.layout.commit(version)
+    body = log.store.read(key)
+    if body is None:
+        raise DamagedLogError(f"{key} is missing. Restore it from a backup", key)
+    return body
+
+
+def _tiles_of(kept: Kept, block: Tile, last: int) -> Iterator[Tile]:
+    """Yield the tiles of a block's deltas up to a version, but for those that are kept."""
+    if block.end <= last + 1:
+        yield block
+        return
+    for tile in cover(last + 1):
+        if tile.start >= block.start and tile not in kept.position.tiles:
+            yield tile
+
+
+def _with_older(kept: Kept, tile: Tile, fresh: pa.Table) -> pa.Table:
+    """Return a tile's deltas: those that are kept in smaller tiles, then the new ones."""
+    older = [each for each in kept.position.tiles if tile.start <= each.start < tile.end]
+    return concatenated([*map(kept.tile, reversed(older)), fresh]).combine_chunks()
+
+
+def merge_tile(kept: Kept, tile: Tile) -> None:
+    """Write a tile of sums, from the tiles that it merges.
+
+    Args:
+        kept: Its position stands behind the tile.
+        tile: It.
+    """
+    kept.files.save(tile, sums([kept.tile(each) for each in tile.parts()]))
+
+
+def refresh(
+    log: TableLog,
+    engine: Engine | None = None,
+    *,
+    blocks_a_step: int | None = None,
+    on_progress: Progress = nobody,
+) -> StatisticsPosition:
+    """Bring a table's statistics up to its newest commit; reads only what is new.
+
+    Args:
+        log: The table's.
+        engine: What does the work; this process, without.
+        blocks_a_step: How much to do between two positions; what the engine likes, without.
+        on_progress: Told how many commits are done, of how many.
+
+    Raises:
+        DamagedLogError: A commit or a list of file changes is missing or damaged.
+        UnsupportedError: An engine lists the table's files, of which nothing is kept.
+        OSError: The store failed; asking again goes on from there.
+    """
+    log.refresh()
+    head = log.head
+    last = head.state.version if head else -1
+    if head is not None and not head.state.lists_files:
+        raise UnsupportedError(
+            "this table's files stand in the manifests of its engine, of which no statistics are "
+            "kept: they are counted when they are asked for (lakeledger stats TABLE)"
+        )
+    chosen = engine or Local(log)
+    kept = Kept.of(log)
+    begin = kept.position.version
+    while kept.position.version < last:
+        first = kept.position.version + 1
+        reached = block_of(first).start + (blocks_a_step or chosen.blocks_a_step) * BLOCK - 1
+        if kept.opening is not None and first <= kept.opening.version:
+            # Before it nothing is counted: a position there would say that it was.
+            reached = max(reached, block_of(kept.opening.version).end - 1)
+        kept = _step(log, chosen, kept, min(last, reached))
+        on_progress(kept.position.version - begin, last - begin)
+    return kept.position
+
+
+def _step(log: TableLog, engine: Engine, kept: Kept, last: int) -> Kept:
+    """Keep the statistics up to a version, and return what is kept then."""
+    old = kept.position
+    first = old.version + 1
+    shares = _chained(log, old, last, engine.keep(kept, last))
+    opens = kept.opening is not None and first <= kept.opening.version <= last
+    opening = kept.opening if opens else old.opening
+    newest = max([old.snapshot_id, *(each.snapshot_id for each in shares)])
+    position = StatisticsPosition.at(last, newest, shares[-1].head, opening)
+    # Until the position is written, only what was made here counts as kept.
+    here = evolve(kept, position=StatisticsPosition(last))
+    merged = {tile for each in shares for tile in covered(each.first, each.last)}
+    for tiles in _levels(first, last):
+        engine.merge(here, [each for each in tiles if each not in merged])
+    standing = positions.advance(log.store, log.layout, position)
+    for tile in {*old.tiles, *position.tiles}.difference(standing.tiles):
+        if not tile.is_kept:
+            kept.files.remove(tile)
+    return evolve(kept, position=standing)
+
+
+def _chained(
+    log: TableLog, old: StatisticsPosition, last: int, found: Iterable[Share]
+) -> tuple[Share, ...]:
+    """Return shares in order, if they are all that there was to do, and of one chain of commits.
+
+    Raises:
+        DamagedLogError: They are of several: the log changed while it was read.
+    """
+    shares = tuple(sorted(found, key=lambda each: each.first))
+    version, head = old.version, old.head
+    for each in shares:
+        if each.first != version + 1 or each.parent != head:
+            key = log.layout.commit(version + 1)
+            raise DamagedLogError(
+                f"{key} is not the commit that follows what was counted before it: the log was "
+                "changed meanwhile. Compare it with a backup, and ask again",
+                key,
+            )
+        version, head = each.last, each.head
+    if version != last:
+        key = log.layout.commit(version + 1)
+        raise DamagedLogError(f"{key} was not counted, though {last} is; ask again", key)
+    return shares
+
+
+def _levels(first: int, last: int) -> Iterator[list[Tile]]:
+    """Yield the tiles of sums that some commits complete, those of one width together.
+
+    Example:
+        >>> [[each.name for each in level] for level in _levels(0, 511)]
+        [['sums/00000000000000000000-00000000000000000511.parquet']]
+    """
+    by_width: dict[int, list[Tile]] = {}
+    for block in blocks(first, last):
+        for tile in completed_by(block) if block.end <= last + 1 else ():
+            by_width.setdefault(tile.end - tile.start, []).append(tile)
+    for width in sorted(by_width):
+        yield by_width[width]
+
+
+def verify(log: TableLog, *, blocks_a_step: int = BLOCKS_A_STEP) -> Difference:
+    """Compute everything that is kept again, in full, and say where it differs.
+
+    What manifest lists said that are gone with expired snapshots cannot be computed again: of the
+    statistics up to then it is compared what they add up to.
+
+    Args:
+        log: The table's.
+        blocks_a_step: How much to ask of it at once.
+
+    Raises:
+        DamagedLogError: The log itself is damaged.
+    """
+    again = Again.of(log, local_scan(log), blocks_a_step * BLOCK)
+    return _compare(again, again.trusting(), lambda _files, _tile, _rows: None)
+
+
+def rebuild(log: TableLog, *, blocks_a_step: int = BLOCKS_A_STEP) -> Difference:
+    """Restore what `verify` finds missing or changed, take away what is foreign, and return it.
+
+    Where statistics are wrong that cannot be computed again, all of them begin anew, with the
+    first snapshot that can be read whole.
+    """
+    again = Again.of(log, local_scan(log), blocks_a_step * BLOCK)
+    found = _rebuilt(log, again)
+    for path in found.foreign:
+        log.store.delete(f"{folder(log.layout)}/{path}")
+    return found
+
+
+def _rebuilt(log: TableLog, again: Again) -> Difference:
+    opening = again.opening
+    if opening is None:
+        return _compare(again, again.anew(), TileFiles.save)
+    wrong: list[Tile] = []
+    found = _compare(again, again.trusting(), lambda _files, tile, _rows: wrong.append(tile))
+    if any(each.start <= opening.version for each in wrong):
+        _compare(again, again.anew(), TileFiles.save)
+        positions.reopen(log.store, log.layout, opening)
+    elif wrong:
+        _compare(again, again.trusting(), TileFiles.save)
+    return found
+
+
+def _compare(
+    again: Again,
+    expected: Iterator[tuple[Tile, pa.Table]],
+    on_wrong: Callable[[TileFiles, Tile, pa.Table], None],
+) -> Difference:
+    files = again.kept.files
+    wrong: dict[Tile, bool] = {}
+    seen: set[str] = set()
+    for tile, rows in expected:
+        seen.add(tile.name)
+        found = files.load(tile)
+        if found is None or not found.equals(rows):
+            wrong[tile] = files.store.exists(files.key(tile))
+            on_wrong(files, tile, rows)
+    root = f"{files.root}/"
+    there = {
+        key.removeprefix(root)
+        for part in ("deltas", "sums")
+        for key in files.store.keys(f"{root}{part}")
+    }
+    return Difference(
+        missing=tuple(sorted(each.name for each, exists in wrong.items() if not exists)),
+        changed=tuple(sorted(each.name for each, exists in wrong.items() if exists)),
+        foreign=tuple(sorted(there - seen)),
+    )

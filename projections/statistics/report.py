@@ -1,0 +1,387 @@
+"""Report and plots of `lakeledger stats`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from attrs import frozen
+
+from ledger.cli.output import Screen
+from ledger.model.errors import MissingDependencyError, StoreError
+from ledger.model.messages import moment, size
+from ledger.table import Table
+from ledger.table_at import TableAt
+from projections.dlf import Style, render
+from projections.dlf.objects import Partition
+from projections.materialising import Progress, nobody
+from projections.statistics.engine_listed import EngineListed
+from projections.statistics.materialise import Engine, refresh
+from projections.statistics.query import Counted, Instant, Order, TableTotals, first_by, partitions
+from projections.statistics.questions import Question
+from projections.statistics.tile_rows import Kept
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+
+@frozen(kw_only=True)
+class Report:
+    """A table's statistics at one instant.
+
+    Attributes:
+        table: Its full name.
+        version: The commit.
+        snapshot_id: The snapshot; 0 before the first.
+        engine: Which engine read what was new.
+        partitions: All that have files, by their path.
+        opening_snapshot_id: The first snapshot that is counted by itself, where the manifest lists
+            of older ones expired before anybody counted them; None if all are.
+    """
+
+    table: str
+    version: int
+    snapshot_id: int
+    engine: str
+    partitions: tuple[Partition, ...]
+    opening_snapshot_id: int | None = None
+
+    @property
+    def sums(self) -> dict[str, int]:
+        """The whole table's sums, by their names in the DLF metadata API."""
+        return {
+            "recordCount": sum(each.record_count for each in self.partitions),
+            "fileSizeInBytes": sum(each.file_size_in_bytes for each in self.partitions),
+            "fileCount": sum(each.file_count for each in self.partitions),
+        }
+
+    def document(self, order: Order, top: int) -> dict[str, Any]:
+        """Return the report as plain JSON; partitions in the shape of the DLF metadata API."""
+        first = first_by(self.partitions, order, top)
+        opening = self.opening_snapshot_id
+        return {
+            "table": self.table,
+            "version": self.version,
+            "snapshotId": self.snapshot_id,
+            "engine": self.engine,
+            **({} if opening is None else {"openingSnapshotId": opening}),
+            "partitionCount": len(self.partitions),
+            **self.sums,
+            "partitions": [render(each, Style.DLF) for each in first],
+        }
+
+
+def brought_up_to_date(
+    table: Table,
+    at: TableAt,
+    engine: Engine,
+    notice: Callable[[str], None],
+    on_progress: Progress = nobody,
+) -> Counted:
+    """Return a table's statistics after a refresh; where nothing can be kept, they are computed."""
+    if not at.state.lists_files:
+        return EngineListed(table, at)
+    try:
+        refresh(table.log, engine, on_progress=on_progress)
+    except (OSError, StoreError) as error:
+        notice(f"the statistics cannot be kept ({error}); they are computed all the same")
+    return Kept.of(table.log)
+
+
+def report_of(table: Table, kept: Counted, at: Instant, engine: str) -> Report:
+    """Return what the statistics say of a table at an instant."""
+    return Report(
+        table=str(table.identifier),
+        version=at.state.version,
+        snapshot_id=at.state.last_snapshot_id,
+        engine=engine,
+        partitions=partitions(kept, at),
+        opening_snapshot_id=kept.opening_snapshot_id,
+    )
+
+
+def totals_json(each: TableTotals) -> dict[str, Any]:
+    """Return sums right after a snapshot as plain JSON, by their names in the DLF metadata API."""
+    return {
+        "snapshotId": each.snapshot_id,
+        "version": each.version,
+        "recordCount": each.record_count,
+        "fileSizeInBytes": each.file_size_in_bytes,
+        "fileCount": each.file_count,
+        "lastFileCreationTime": each.last_file_creation_time,
+    }
+
+
+def print_report(screen: Screen, title: str, document: dict[str, Any]) -> None:
+    """Print a table's report."""
+    screen.line(title, style="bold")
+    screen.facts(
+        {
+            "snapshot": document["snapshotId"],
+            "partitions": document["partitionCount"],
+            "rows": document["recordCount"],
+            "files": document["fileCount"],
+            "size": size(document["fileSizeInBytes"]),
+        }
+    )
+    if "openingSnapshotId" in document:
+        screen.line(
+            f"Snapshot {document['openingSnapshotId']} stands for older ones, too: their manifest "
+            "lists expired before they were counted."
+        )
+    screen.table(
+        ("partition", "rows", "files", "size", "last file"),
+        (
+            (
+                ", ".join(f"{key}={value}" for key, value in each["spec"].items()),
+                each["recordCount"],
+                each["fileCount"],
+                size(each["fileSizeInBytes"]),
+                moment(each["lastFileCreationTime"]),
+            )
+            for each in document["partitions"]
+        ),
+    )
+
+
+def print_history(screen: Screen, history: Sequence[dict[str, Any]]) -> None:
+    """Print the sums right after each snapshot."""
+    screen.table(
+        ("snapshot", "rows", "files", "size"),
+        (
+            (
+                each["snapshotId"],
+                each["recordCount"],
+                each["fileCount"],
+                size(each["fileSizeInBytes"]),
+            )
+            for each in history
+        ),
+    )
+
+
+def print_columns(screen: Screen, title: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Print a line a column, partition and snapshot; what is not known is left empty."""
+    screen.line(title, style="bold")
+    if not rows:
+        screen.line("no file says anything of a column")
+        return
+    screen.table(
+        ("snapshot", "partition", "column", "values", "nulls", "lower", "upper", "exact"),
+        (
+            (
+                each["snapshot_id"],
+                each["partition"],
+                each["column"],
+                *("" if each[name] is None else each[name] for name in _COUNTED),
+                "yes" if each["is_exact"] else "no",
+            )
+            for each in rows
+        ),
+    )
+
+
+def print_distinct(screen: Screen, found: dict[str, Any] | None) -> None:
+    """Print about how many different values columns have, where that was counted."""
+    if found is None:
+        return
+    screen.table(("column", "different values, about"), tuple(found["columns"].items()))
+    if not found["isExact"]:
+        screen.line("Rows that delete files take away are counted, too.")
+
+
+_COUNTED = ("value_count", "null_count", "lower", "upper")
+
+
+def print_many(screen: Screen, documents: Sequence[dict[str, Any]]) -> None:
+    """Print one line a table."""
+    screen.table(
+        ("table", "snapshot", "partitions", "rows", "files", "size"),
+        (
+            (
+                each["table"],
+                each["snapshotId"],
+                each["partitionCount"],
+                each["recordCount"],
+                each["fileCount"],
+                size(each["fileSizeInBytes"]),
+            )
+            for each in documents
+        ),
+    )
+
+
+_Unit = Literal["rows", "bytes"]
+
+_INCHES = (11, 5)
+_DOTS_AN_INCH = 120
+_MOST_DOTS = 50
+_COLOURS: dict[_Unit, str] = {"rows": "C0", "bytes": "C1"}
+
+
+def draw(
+    path: Path, report: Report, history: Sequence[TableTotals], when: Callable[[int], int]
+) -> None:
+    """Draw growth beside skew into a PNG file.
+
+    Left: rows and size at every snapshot, one below the other. Right: the partitions from the
+    greatest to the least, by the share of the size that these and all greater ones hold; even
+    partitions are a straight line.
+
+    Args:
+        path: The file, which is replaced.
+        report: The table's partitions.
+        history: Its totals at every snapshot.
+        when: When a version was, Unix milliseconds; asked of the few that are labelled.
+
+    Raises:
+        MissingDependencyError: matplotlib is not installed.
+    """
+    figure = _figure()
+    panels = figure.subplot_mosaic([["rows", "skew"], ["size", "skew"]])
+    figure.suptitle(f"{report.table}, snapshot {report.snapshot_id}")
+    _draw_growth(panels["rows"], history, [each.record_count for each in history], "rows")
+    _draw_growth(panels["size"], history, [each.file_size_in_bytes for each in history], "bytes")
+    panels["rows"].set(title="Rows")
+    panels["size"].set(title="Size", xlabel="snapshot, and its day (UTC)")
+    versions = {each.snapshot_id: each.version for each in history}
+
+    def day(snapshot: float, _position: object = None) -> str:
+        version = versions.get(round(snapshot))
+        if version is None or snapshot != round(snapshot):
+            return ""
+        return f"{round(snapshot)}\n{moment(when(version))[:10]}"
+
+    panels["size"].xaxis.set_major_formatter(day)
+    _draw_skew(panels["skew"], [each.file_size_in_bytes for each in report.partitions])
+    figure.savefig(path, format="png", dpi=_DOTS_AN_INCH)
+
+
+def _draw_growth(
+    panel: Axes, history: Sequence[TableTotals], values: Sequence[int], unit: _Unit
+) -> None:
+    marker = "." if len(history) <= _MOST_DOTS else ""
+    snapshots = [each.snapshot_id for each in history]
+    panel.step(snapshots, values, where="post", marker=marker, color=_COLOURS[unit])
+    _whole(panel.xaxis)
+    _read_as(panel.yaxis, unit)
+    panel.set_ylim(0, max([1, *values]) * 1.05)
+    panel.grid(axis="y", color="0.9")
+
+
+def _draw_skew(panel: Axes, sizes: Sequence[int]) -> None:
+    shares = cumulative_shares(sizes)
+    panel.set(title="Skew", xlabel="partitions, greatest first", ylabel="share of the size")
+    panel.plot(range(len(shares)), shares, color=_COLOURS["bytes"], label="these partitions")
+    even = [0, max(1, len(shares) - 1)]
+    panel.plot(even, [0, 1], linestyle=":", color="0.5", label="if all were alike")
+    panel.set_ylim(0, 1.02)
+    panel.legend(loc="lower right")
+    panel.yaxis.set_major_formatter(lambda share, _position: f"{share:.0%}")
+    _whole(panel.xaxis)
+
+
+def _whole(axis: Axis) -> None:
+    """Label whole numbers alone, and few of them."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+
+
+def _read_as(axis: Axis, unit: str) -> None:
+    """Label an axis as people read its unit: thousands apart, bytes in kB, MB, ..."""
+    from matplotlib.ticker import MaxNLocator
+
+    if unit == "bytes":
+        # Steps that a decimal says, since a size is told by one.
+        axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
+        axis.set_major_formatter(lambda value, _position: size(round(value)).replace(".0 ", " "))
+    else:
+        _whole(axis)
+        axis.set_major_formatter(lambda value, _position: f"{value:,.0f}")
+
+
+def draw_answer(path: Path, question: Question, title: str, answer: pa.Table) -> None:
+    """Draw an answer into a PNG file, a bar or two a row, the first rows of it.
+
+    Args:
+        path: The file, which is replaced.
+        question: What was asked.
+        title: Of what.
+        answer: What `questions.answer` gave.
+
+    Raises:
+        MissingDependencyError: matplotlib is not installed.
+    """
+    figure = _figure()
+    axes = figure.subplots()
+    picture = _PICTURES[question]
+    rows = answer.slice(0, _MOST_BARS).to_pylist()
+    figure.suptitle(f"{title}: {question}")
+    axes.set(xlabel="size" if picture.unit == "bytes" else picture.unit)
+    _read_as(axes.xaxis, picture.unit)
+    height = _BAR / len(picture.measures)
+    for nth, name in enumerate(picture.measures):
+        places = [each + nth * height for each in range(len(rows))]
+        axes.barh(places, [each[name] for each in rows], height, label=_called(name))
+    middle = (len(picture.measures) - 1) * height / 2
+    labels = [str(each[picture.label]) or "all" for each in rows]
+    axes.set_yticks([each + middle for each in range(len(rows))], labels)
+    axes.invert_yaxis()
+    axes.legend()
+    figure.savefig(path, format="png", dpi=_DOTS_AN_INCH)
+
+
+def _called(measure: str) -> str:
+    return measure.replace("_in_bytes", "").replace("_", " ")
+
+
+@frozen
+class _Picture:
+    """Which columns of an answer are drawn."""
+
+    label: str
+    measures: tuple[str, ...]
+    unit: str
+
+
+_MOST_BARS = 30
+_BAR = 0.8
+
+_PICTURES: dict[Question, _Picture] = {
+    "compaction": _Picture("partition", ("file_count", "file_count_after"), "files"),
+    "growth": _Picture("day", ("added_file_size_in_bytes", "file_size_in_bytes"), "bytes"),
+    "untouched": _Picture("partition", ("untouched_days",), "days"),
+    "late": _Picture("partition", ("late_record_count",), "rows"),
+    "retention": _Picture("partition", ("freed_file_size_in_bytes",), "bytes"),
+    "filter": _Picture("spec_id", ("file_size_in_bytes", "read_size_in_bytes"), "bytes"),
+}
+
+
+def _figure() -> Figure:
+    if find_spec("matplotlib") is None:
+        raise MissingDependencyError("a plot needs matplotlib: pip install 'lakeledger[plot]'")
+    # Neither pyplot nor its global state: this draws on any thread, without a screen.
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=_INCHES, layout="constrained")
+
+
+def cumulative_shares(sizes: Sequence[int]) -> list[float]:
+    """Return what share of all the greatest sizes hold: of the first none, one, two, ...
+
+    Example:
+        >>> cumulative_shares([1, 2, 1])
+        [0.0, 0.5, 0.75, 1.0]
+    """
+    total = sum(sizes) or 1
+    shares, held = [0.0], 0
+    for each in sorted(sizes, reverse=True):
+        held += each
+        shares.append(held / total)
+    return shares

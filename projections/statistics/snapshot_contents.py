@@ -1,0 +1,219 @@
+"""SnapshotContents: the manifests of a snapshot.
+
+A snapshot lists its files itself, or names the manifest lists of the engine that wrote it, which
+the engine's format knows (`engine_manifests`).
+
+A rollback by the ledger names none. Where manifest lists stand between it and its target, it did
+what turns the files live before it into those of the target: both are put together from the
+nearest lists before them and what snapshots listed themselves since, and what both have in common
+cancels out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import evolve, frozen
+from msgspec import UnsetType
+
+from ledger.events import TableEvent
+from ledger.events.commit import Commit
+from ledger.events.snapshots import RolledBack, SnapshotCommitted, SnapshotEvent, snapshot_events
+from ledger.history.older import TableLog, state_at_snapshot
+from ledger.log.time_travel import effective_millis
+from projections.manifest_files.lists import lists_files, names_lists
+from projections.statistics.engine_files import (
+    LEDGER,
+    Asked,
+    EngineFiles,
+    InstalledManifests,
+    ManifestPart,
+    MissingFileError,
+    named_by,
+    without_common,
+)
+
+_COMMITS_AT_ONCE = 64
+_MOST_KNOWN = 512
+
+
+@frozen
+class PlacedSnapshot:
+    """A snapshot, and where it stands in the log."""
+
+    version: int
+    time_millis: int
+    event: SnapshotEvent
+
+    @property
+    def snapshot_id(self) -> int:
+        """Its id."""
+        return self.event.snapshot_id
+
+
+class SnapshotContents:
+    """What the snapshots of one table are made of.
+
+    Args:
+        log: The table's.
+    """
+
+    def __init__(self, log: TableLog) -> None:
+        self._log = log
+        self.files = EngineFiles.of(log)
+        self._manifests = InstalledManifests()
+        self._known: dict[int, PlacedSnapshot] = {}
+
+    @property
+    def _owned_since(self) -> int:
+        """The commit by which the ledger began to list a table's files; 0: it always did."""
+        head = self._log.head
+        return 0 if head is None else head.state.origin.lists_files_since
+
+    def learn(self, commit: Commit[TableEvent]) -> list[PlacedSnapshot]:
+        """Return a commit's snapshots, and remember them."""
+        if commit.version < self._owned_since:
+            return []
+        moment = effective_millis(commit)
+        found = [PlacedSnapshot(commit.version, moment, each) for each in snapshot_events(commit)]
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+        self._known.update((each.snapshot_id, each) for each in found)
+        return found
+
+    def changes(self, snapshot: PlacedSnapshot) -> list[ManifestPart] | None:
+        """Return what says what a snapshot did; None where its own list of files does.
+
+        Raises:
+            MissingFileError: A manifest list is gone.
+            DamagedLogError: One is damaged.
+            UnsupportedError: One lies outside of the table's store.
+        """
+        event = snapshot.event
+        if self._owned_since:
+            # The ledger has listed all that there was; what was counted before is its source's.
+            return None
+        if isinstance(event, RolledBack):
+            return self._rolled_back(snapshot, event)
+        if not names_lists(event):
+            return None
+        return list(self._named(event, snapshot, "changes"))
+
+    def live(self, snapshot: PlacedSnapshot) -> list[ManifestPart]:
+        """Return what says what a snapshot holds; raises as `changes`."""
+        parts: list[ManifestPart] = []
+        step = snapshot.snapshot_id
+        while step:
+            step = self._step_back(step, snapshot, parts, sign=1)
+        return parts
+
+    def can_read(self, parts: list[ManifestPart]) -> bool:
+        """Whether every file that parts name is there."""
+        return all(self.files.exists(file) for file in {each.file for each in parts})
+
+    def at(self, snapshot_id: int) -> PlacedSnapshot:
+        """Return a snapshot of the log.
+
+        Raises:
+            NotFoundError: There never was one of that id.
+        """
+        if snapshot_id not in self._known:
+            if self._log.head is None:
+                self._log.refresh()
+            last = state_at_snapshot(self._log, snapshot_id).version
+            # Whoever asks for one goes on to those before it.
+            for read in self._log.commits(max(0, last - _COMMITS_AT_ONCE + 1), last):
+                self.learn(read.commit)
+        return self._known[snapshot_id]
+
+    def _rolled_back(
+        self, snapshot: PlacedSnapshot, event: RolledBack
+    ) -> list[ManifestPart] | None:
+        before, target = snapshot.snapshot_id - 1, event.target_snapshot_id
+        parts: list[ManifestPart] = []
+        while before != target:
+            if before > target:
+                before = self._step_back(before, snapshot, parts, sign=-1)
+            else:
+                target = self._step_back(target, snapshot, parts, sign=1)
+        if all(each.dialect == LEDGER for each in parts):
+            return None
+        return without_common([evolve(each, compared=1) for each in parts])
+
+    def _step_back(
+        self, snapshot_id: int, counted: PlacedSnapshot, parts: list[ManifestPart], *, sign: int
+    ) -> int:
+        """Add what one snapshot holds more than another, and return that one; 0 is the empty table.
+
+        Args:
+            snapshot_id: The one.
+            counted: The snapshot that it is read for.
+            parts: Where to add it.
+            sign: Of what is added.
+        """
+        found = self.at(snapshot_id)
+        if isinstance(found.event, RolledBack):
+            return found.event.target_snapshot_id
+        if not names_lists(found.event):
+            if lists_files(found.event):
+                parts.append(evolve(self._listed(found, counted), sign=sign))
+            return snapshot_id - 1
+        if isinstance(found.event.base_manifest_list, UnsetType):
+            raise MissingFileError(
+                f"snapshot {snapshot_id} names a delta manifest list and no base list, so that "
+                "nobody can tell what it holds; let the table's engine commit once more",
+                self._log.layout.commit(found.version),
+            )
+        held = self._named(found.event, counted, "contents")
+        parts += [evolve(each, sign=sign) for each in held]
+        return 0
+
+    def _listed(self, found: PlacedSnapshot, counted: PlacedSnapshot) -> ManifestPart:
+        return ManifestPart(
+            version=counted.version,
+            snapshot_id=counted.snapshot_id,
+            dialect=LEDGER,
+            file=self._log.layout.commit(found.version),
+            adder=found.snapshot_id,
+        )
+
+    def _named(
+        self, event: SnapshotCommitted, counted: PlacedSnapshot, asked: Asked
+    ) -> Iterator[ManifestPart]:
+        """Yield what the lists that a snapshot names say of it, as parts of the one counted."""
+        dialect, manifests = self._manifests.of(event)
+        for each in manifests.lists(event, asked):
+            key = self.files.key(each.path)
+            with named_by(event.snapshot_id):
+                body = self.files.read(key, each.size, event.snapshot_id)
+                listed = manifests.listed(body, key, event, asked)
+            for one in listed:
+                yield ManifestPart(
+                    version=counted.version,
+                    snapshot_id=counted.snapshot_id,
+                    dialect=dialect,
+                    file=self.files.key(one.path),
+                    size=one.size,
+                    count=one.count,
+                    adder=one.adder,
+                    spec_id=one.spec_id,
+                    time_millis=counted.time_millis,
+                )
+
+
+def is_readable(contents: SnapshotContents, snapshot: PlacedSnapshot, *, whole: bool) -> bool:
+    """Whether all that says what a snapshot did, or holds, is still there.
+
+    Args:
+        contents: The table's.
+        snapshot: The snapshot.
+        whole: Whether it is asked what it holds.
+
+    Raises:
+        DamagedLogError: A manifest list is damaged, which says nothing about its being expired.
+    """
+    try:
+        parts = contents.live(snapshot) if whole else contents.changes(snapshot)
+    except MissingFileError:
+        return False
+    return contents.can_read(parts or [])

@@ -1,0 +1,250 @@
+"""Statistics of one table, kept by Spark's executors.
+
+The driver says who does which share of the log, and hears how far each came; no row goes through
+it. An executor opens the table itself, folds by `fold` and writes its tiles. Spark may run a task
+again, or twice at once: what it writes depends on the log alone.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import frozen
+
+from ledger.model.errors import LedgerError, StoreError
+from projections.source.worker import begin_task
+from projections.statistics.entries import Opening
+from projections.statistics.materialise import Share, keep_share, merge_tile
+from projections.statistics.session import cores_of
+from projections.statistics.spark_source import LogSource
+from projections.statistics.tile_rows import (
+    BLOCK,
+    NARROWEST_SUMS,
+    Kept,
+    StatisticsPosition,
+    Tile,
+    TileFiles,
+    block_of,
+    blocks,
+    folder,
+    local_scan,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ledger.history.older import TableLog
+
+
+T = TypeVar("T")
+
+BLOCKS_A_STEP = 512
+_PARTS = 2
+"""A task takes a core's share of what no other has taken, divided by so much."""
+
+_ANSWER = "task bigint, answer binary"
+
+
+@frozen
+class OnSpark:
+    """Spark's executors, at work for one table.
+
+    Attributes:
+        spark: The session; through Spark Connect, too.
+        source: Where the table is.
+        blocks_a_step: As an engine's.
+    """
+
+    spark: SparkSession
+    source: LogSource
+    blocks_a_step: int = BLOCKS_A_STEP
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return "spark"
+
+    def keep(self, kept: Kept, last: int) -> Iterable[Share]:
+        """Write tiles of deltas; see `materialise.Engine`."""
+        table = _OpenTable(self.source, kept.position, kept.opening)
+        if self.source.names_lists:
+            return self._from_manifests(table, last)
+        cores = cores_of(self.spark)
+        return self._shared_out(table, tuple(lessening(kept.position.version + 1, last, cores)))
+
+    def _shared_out(self, table: _OpenTable, shares: tuple[tuple[int, int], ...]) -> list[Share]:
+        found = answers(self.spark, partial(_keep, table, shares), len(shares))
+        return [share for done in found for share in done]
+
+    def merge(self, kept: Kept, tiles: Sequence[Tile]) -> None:
+        """Write tiles of sums; see `materialise.Engine`."""
+        table = _OpenTable(self.source, kept.position, kept.opening)
+        answers(self.spark, partial(_merge, table, tuple(tiles)), len(tiles))
+
+    def _from_manifests(self, table: _OpenTable, last: int) -> Iterable[Share]:
+        """Keep blocks whose manifests are read by whoever has time."""
+        from attrs import evolve
+
+        from projections.statistics import spark_reader as reader
+
+        first = table.position.version + 1
+        source = evolve(self.source, opening=table.opening)
+        rows = reader.contributions(self.spark, source, first, last)
+        task = partial(_keep_rows, table, first, last)
+        done = _collected(reader.by_block(rows, task, _ANSWER))
+        found = [cast("Share", each) for _, each in done]
+        # Commits without a snapshot have no rows, and a tile all the same.
+        starts = {block_of(each.first).start for each in found}
+        empty = tuple(
+            (max(first, each.start), min(last, each.end - 1))
+            for each in blocks(first, last)
+            if each.start not in starts
+        )
+        return [*found, *self._shared_out(table, empty)]
+
+
+@frozen
+class _OpenTable:
+    """A table, as far as executors need to know it; pickled to them."""
+
+    source: LogSource
+    position: StatisticsPosition
+    opening: Opening | None
+
+    def open(self) -> tuple[TableLog, Kept]:
+        """Return its log, and what is kept."""
+        log = self.source.log()
+        files = TileFiles(log.store, folder(log.layout))
+        return log, Kept(files, self.position, local_scan(log), log, self.opening)
+
+
+def runs(first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Yield the first and last versions of the runs in which a task does its share.
+
+    None is longer than a tile of sums, all of whose rows are in memory at once; and where there
+    are several, such tiles lie whole in them.
+
+    Example:
+        >>> list(runs(300, 700)), list(runs(300, 1100))
+        ([(300, 700)], [(300, 511), (512, 1023), (1024, 1100)])
+    """
+    is_short = last < block_of(first).start + NARROWEST_SUMS
+    while first <= last:
+        end = last + 1 if is_short else first - first % NARROWEST_SUMS + NARROWEST_SUMS
+        yield first, min(last, end - 1)
+        first = end
+
+
+def lessening(first: int, last: int, cores: int) -> Iterator[tuple[int, int]]:
+    """Yield the first and last versions of runs of whole blocks, each no longer than those before.
+
+    Long ones first, since each costs something for itself; short ones last, so that no core is
+    left alone with a long one while the others have nothing to do. As long as there is a tile of
+    sums for every core, runs end where one ends, so that it is merged by who has its rows.
+
+    Example:
+        >>> [(b + 1 - a) // BLOCK for a, b in lessening(0, 2559, 2)]
+        [8, 8, 8, 8, 2, 2, 1, 1, 1, 1]
+        >>> list(lessening(70, 200, 8))
+        [(70, 127), (128, 191), (192, 200)]
+    """
+    begin, end = block_of(first).start, block_of(last).end
+    while first <= last:
+        width = -(-(end - begin) // (BLOCK * _PARTS * cores)) * BLOCK
+        if end - begin >= cores * NARROWEST_SUMS:
+            width = max(width, NARROWEST_SUMS)
+            width -= (begin + width) % NARROWEST_SUMS
+        begin = min(end, begin + width)
+        yield first, min(last, begin - 1)
+        first = begin
+
+
+def _keep(table: _OpenTable, shares: Sequence[tuple[int, int]], number: int) -> list[Share]:
+    log, kept = table.open()
+    first, last = shares[number]
+    return [keep_share(log, kept, *each) for each in runs(first, last)]
+
+
+def _keep_rows(table: _OpenTable, first: int, last: int, rows: pa.Table) -> pa.Table:
+    import pyarrow.compute as pc
+
+    from projections.statistics.spark_reader import finished
+
+    block = block_of(pc.min(rows["version"]).as_py())
+
+    def kept_share(_number: int) -> Share:
+        log, kept = table.open()
+        span = max(first, block.start), min(last, block.end - 1)
+        return keep_share(log, kept, *span, fresh=finished(rows))
+
+    return _told(kept_share, 0)
+
+
+def _merge(table: _OpenTable, tiles: Sequence[Tile], number: int) -> None:
+    _, kept = table.open()
+    merge_tile(kept, tiles[number])
+
+
+def answers(spark: SparkSession, task: Callable[[int], T], count: int) -> list[T]:
+    """Have executors do tasks, a partition each, and return what they answer, in their order.
+
+    Args:
+        spark: The session; through Spark Connect, too.
+        task: Does the task of a number; pickled, and run once or more often.
+        count: Tasks are numbered from 0 to so many.
+
+    Raises:
+        LedgerError: What the first task raised that could not be done.
+        StoreError: Spark gave up on one.
+    """
+    if not count:
+        return []
+    numbers = spark.range(0, count, 1, count)
+    found = dict(_collected(numbers.mapInArrow(partial(_answered, task), _ANSWER)))
+    return [cast("T", found[number]) for number in range(count)]
+
+
+def _collected(told: DataFrame) -> list[tuple[int, object]]:
+    from pyspark.errors import PySparkException
+
+    try:
+        rows = told.collect()
+    except PySparkException as error:
+        lines = [each.strip() for each in str(error).splitlines() if each.strip()]
+        reason = next((each for each in reversed(lines) if "Error" in each), lines[-1:])
+        # Executors of another machine have what is installed there.
+        hint = (
+            "install lakeledger where Spark's executors run"
+            if "No module named" in str(reason)
+            else "what was acknowledged is kept, asking again goes on there"
+        )
+        raise StoreError(f"Spark gave up: {reason}; {hint}") from error
+    found = [(int(row[0]), pickle.loads(bytes(row[1]))) for row in rows]  # noqa: S301 - our executors'
+    for _, answer in sorted(found, key=lambda each: each[0]):
+        if isinstance(answer, LedgerError):
+            raise answer
+    return found
+
+
+def _answered(task: Callable[[int], object], batches: Iterable[Any]) -> Iterator[Any]:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield from _told(task, number).to_batches()
+
+
+def _told(task: Callable[[int], object], number: int) -> pa.Table:
+    """Return a task's answer as a row; only what may go better another time is raised."""
+    import pyarrow as pa
+
+    begin_task()
+    answer: object
+    try:
+        answer = task(number)
+    except LedgerError as error:
+        answer = error
+    columns = [pa.array([number], pa.int64()), pa.array([pickle.dumps(answer)], pa.binary())]
+    return pa.Table.from_arrays(columns, names=["task", "answer"])

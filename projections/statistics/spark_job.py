@@ -1,0 +1,162 @@
+"""Statistics as DataFrames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+
+from ledger.model.errors import UnsupportedError
+from ledger.table import Table
+from ledger.table_at import TableAt
+from projections.statistics.column_history import columns_at, columns_by_snapshot
+from projections.statistics.engine_listed import EngineListed
+from projections.statistics.entries import opening_of
+from projections.statistics.query import Instant, Rendering, rendering_of
+from projections.statistics.questions import Question, Thresholds, answer, asked_of
+from projections.statistics.session import spark_session
+from projections.statistics.spark_source import EntrySource, LogSource
+from projections.statistics.tile_rows import Kept
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@frozen(kw_only=True)
+class Statistics:
+    """Statistics of one table at one instant.
+
+    Attributes:
+        version: The last version that they take in.
+        snapshot_id: The snapshot that they stand at; 0 before the first.
+        deltas: Rows of `definition.ROWS`: what each snapshot did to each partition; lazy.
+        partitions: Rows of `columns.PARTITIONS`; lazy.
+        snapshots: Rows of `columns.TOTALS`, for every snapshot up to `snapshot_id`; lazy.
+    """
+
+    version: int
+    snapshot_id: int
+    deltas: DataFrame
+    partitions: DataFrame
+    snapshots: DataFrame
+
+
+def compute(
+    table: Table, *, at: Instant | None = None, spark: SparkSession | None = None
+) -> Statistics:
+    """Return a table's statistics, read from its log in parallel.
+
+    Args:
+        table: The table, in a ledger that other processes can reach: not `memory://`.
+        at: What `table.at(snapshot=3)` gives; the table as it is, without.
+        spark: The session to use; the active one, or a small local one, without.
+
+    Raises:
+        InvalidInputError: The ledger is in memory.
+        MissingDependencyError: A session has to be started, and pyspark or Java is missing.
+        UnsupportedError: An engine lists the table's files then, and not the ledger.
+    """
+    instant = at or table.at()
+    _refuse_engine_listed(table, instant)
+    return compute_from(
+        evolve(LogSource.of(table), opening=opening_of(table.log, 0, 0)),
+        evolve(rendering_of(instant), columns=table.log.personal.columns),
+        version=instant.state.version,
+        snapshot_id=instant.state.last_snapshot_id,
+        spark=spark,
+    )
+
+
+def compute_from(
+    source: EntrySource,
+    rendering: Rendering,
+    *,
+    version: int,
+    snapshot_id: int,
+    spark: SparkSession | None = None,
+) -> Statistics:
+    """Return the statistics of whatever `source` reads.
+
+    Args:
+        source: Where entries come from.
+        rendering: How partitions are shown.
+        version: The last version to take in.
+        snapshot_id: The snapshot to stand at.
+        spark: As in `compute`.
+
+    Raises:
+        MissingDependencyError: As in `compute`.
+    """
+    session = spark or spark_session()
+    from projections.statistics import spark_reader as reader
+    from projections.statistics import spark_transforms as transforms
+
+    deltas = reader.deltas(session, source, 0, version)
+    return Statistics(
+        version=version,
+        snapshot_id=snapshot_id,
+        deltas=deltas,
+        partitions=transforms.partition_statistics(deltas, rendering, at_snapshot=snapshot_id),
+        snapshots=transforms.snapshot_totals(deltas, at_snapshot=snapshot_id),
+    )
+
+
+def asked(
+    table: Table,
+    question: Question,
+    bounds: Thresholds,
+    *,
+    at: TableAt | None = None,
+    spark: SparkSession | None = None,
+) -> DataFrame:
+    """Return what `questions.answer` says of a table, for whoever goes on in Spark.
+
+    Args:
+        table: The table; what is new in it is read by this process and not kept.
+        question: What is asked.
+        bounds: From where on something is told.
+        at: As in `compute`.
+        spark: As in `compute`.
+
+    Raises:
+        DamagedLogError: A commit or a list of file changes is missing or damaged.
+        MissingDependencyError: As in `compute`.
+    """
+    instant = at or table.at()
+    session = spark or spark_session()
+    kept = Kept.of(table.log) if instant.state.lists_files else EngineListed(table, instant)
+    counted = asked_of(question, table, instant, kept)
+    rows = answer(question, counted, table.log, instant, bounds)
+    return session.createDataFrame(rows)
+
+
+def _refuse_engine_listed(table: Table, at: Instant) -> None:
+    if not at.state.lists_files:
+        raise UnsupportedError(
+            f"the files of {table.identifier} stand in its engine's manifests, which Spark does "
+            f"not count here: lakeledger stats {table.identifier} counts them in this process"
+        )
+
+
+def columns(
+    table: Table,
+    *,
+    at: TableAt | None = None,
+    by_snapshot: bool = False,
+    spark: SparkSession | None = None,
+) -> DataFrame:
+    """Return what a table's entries say of its columns; rows of `columns.history.COLUMNS`.
+
+    Args:
+        table: The table; its log, or its engine's manifests, are read by this process.
+        at: The instant; the table as it is, without.
+        by_snapshot: Every snapshot that changed a partition up to then, and not only the instant.
+        spark: As in `compute`.
+
+    Raises:
+        UnsupportedError: A snapshot of the ledger's own names an engine's manifest lists.
+        MissingDependencyError: As in `compute`.
+    """
+    session = spark or spark_session()
+    read = columns_by_snapshot if by_snapshot else columns_at
+    return session.createDataFrame(read(table, at or table.at()))

@@ -1,0 +1,188 @@
+"""Statistics of many tables in one Spark session, and busiest partitions.
+
+Tables with little new share tasks: an executor does in its process what this one would do, and
+this one reads nothing of them. A table with much new gets all executors to itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from ledger.model.errors import LedgerError, StoreError
+from ledger.table import Table
+from ledger.table_at import TableAt
+from projections.materialising import Progress, nobody
+from projections.statistics.engine import expected_entries
+from projections.statistics.materialise import refresh
+from projections.statistics.session import active_session, cores_of, spark_session
+from projections.statistics.spark_executors import OnSpark, answers
+from projections.statistics.spark_job import Statistics, compute
+from projections.statistics.spark_source import LogSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+ALONE = 1_000_000
+"""A table with more new entries than this is shared out over all executors."""
+
+_TASKS_A_CORE = 4
+_TABLES_A_TASK = 16
+"""At most; so many are done between two looks at how far all have come."""
+
+
+@frozen
+class Refreshed:
+    """How far the statistics of one table have come.
+
+    Attributes:
+        table: Its full name.
+        version: The commit that they take in; -1 if there are none.
+        problem: Why they have not come to the newest; empty if they have.
+    """
+
+    table: str
+    version: int
+    problem: str = ""
+
+
+def refresh_all(
+    tables: Sequence[Table],
+    *,
+    spark: SparkSession | None = None,
+    on_progress: Progress = nobody,
+) -> tuple[Refreshed, ...]:
+    """Bring the statistics of many tables up to date; one that fails does not hold up the others.
+
+    Args:
+        tables: Of one ledger, in a place that other processes can reach: not `memory://`.
+        spark: The session to use; the active one, or a small local one, without.
+        on_progress: Told how many of the tables are done.
+
+    Returns:
+        One for each table, in their order.
+
+    Raises:
+        InvalidInputError: The ledger is in memory.
+        MissingDependencyError: A session has to be started, and pyspark or Java is missing.
+    """
+    if not tables:
+        return ()
+    by_name = {str(each.identifier): each for each in tables}
+    sources = [LogSource.place(each) for each in tables]
+    session = spark or spark_session()
+    done: dict[str, Refreshed] = {}
+    bulk: list[str] = []
+    for found in _side_by_side(session, sources):
+        done |= {each.table: each for each in found if isinstance(each, Refreshed)}
+        bulk += [each.table for each in found if isinstance(each, _Bulk)]
+        on_progress(len(done), len(tables))
+    for name in bulk:
+        done[name] = _alone(session, by_name[name])
+        on_progress(len(done), len(tables))
+    return tuple(done[str(each.identifier)] for each in tables)
+
+
+@frozen
+class _Bulk:
+    """A table that has more new entries than one task is for."""
+
+    table: str
+
+
+def _alone(session: SparkSession, table: Table) -> Refreshed:
+    name = str(table.identifier)
+    try:
+        position = refresh(table.log, OnSpark(session, LogSource.of(table)))
+    except (LedgerError, OSError) as error:
+        return Refreshed(name, -1, str(error))
+    return Refreshed(name, position.version)
+
+
+def _side_by_side(
+    session: SparkSession, sources: Sequence[LogSource]
+) -> Iterator[list[Refreshed | _Bulk]]:
+    """Yield what came of some tables at a time."""
+    width = _TASKS_A_CORE * _TABLES_A_TASK * cores_of(session)
+    for begin in range(0, len(sources), width):
+        yield _together(session, tuple(sources[begin : begin + width]))
+
+
+def _together(session: SparkSession, sources: tuple[LogSource, ...]) -> list[Refreshed | _Bulk]:
+    count = min(len(sources), _TASKS_A_CORE * cores_of(session))
+    # Neighbours are often alike: large ones are not to meet in one task.
+    shares = tuple(sources[number::count] for number in range(count))
+    try:
+        found = answers(session, partial(_refreshed, shares, ALONE), count)
+    except StoreError as error:
+        # One table may have taken a worker down: the others are not to go with it.
+        if len(sources) == 1:
+            return [Refreshed(sources[0].identifier, -1, str(error))]
+        middle = len(sources) // 2
+        return _together(session, sources[:middle]) + _together(session, sources[middle:])
+    return [each for share in found for each in share]
+
+
+def _refreshed(
+    shares: Sequence[Sequence[LogSource]], most: int, number: int
+) -> list[Refreshed | _Bulk]:
+    return [_one(each, most) for each in shares[number]]
+
+
+def _one(source: LogSource, most: int) -> Refreshed | _Bulk:
+    try:
+        log = source.log()
+        if expected_entries(log) > most:
+            return _Bulk(source.identifier)
+        return Refreshed(source.identifier, refresh(log).version)
+    except (LedgerError, OSError) as error:
+        return Refreshed(source.identifier, -1, str(error))
+
+
+_SUMS = ("recordCount", "fileSizeInBytes", "fileCount")
+
+
+def busiest(table: Table, at: TableAt, *, top: int) -> dict[str, Any]:
+    """Return the partitions with the most rows, and the sums over all, as plain JSON.
+
+    Args:
+        table: The table.
+        at: The instant of it.
+        top: How many partitions at most.
+
+    Raises:
+        MissingDependencyError: pyspark or Java is missing.
+    """
+    active = active_session()
+    session = active or spark_session()
+    try:
+        return _document(compute(table, at=at, spark=session), top)
+    finally:
+        if active is None:
+            session.stop()
+
+
+def _document(statistics: Statistics, top: int) -> dict[str, Any]:
+    from pyspark.sql import functions as F
+
+    partitions = statistics.partitions.persist()
+    try:
+        sums = partitions.agg(
+            F.count(F.lit(1)).alias("partitionCount"),
+            *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _SUMS),
+        ).first()
+        # Maps cannot be ordered by; their values can, and break ties the same way each time.
+        first = partitions.orderBy(F.desc("recordCount"), F.map_values("spec")).limit(top)
+        rows = [each.asDict(recursive=True) for each in first.collect()]
+    finally:
+        partitions.unpersist()
+    return {
+        "version": statistics.version,
+        "snapshotId": statistics.snapshot_id,
+        **({} if sums is None else sums.asDict()),
+        "partitions": rows,
+    }

@@ -1,0 +1,149 @@
+"""Entries as Spark's executors read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from attrs import evolve, field, frozen
+
+from ledger.events.snapshots import snapshot_events
+from ledger.model.errors import InvalidInputError
+from ledger.stores.wrappers import Trust
+from ledger.table import Table
+from projections.manifest_files.lists import names_lists
+from projections.source.span_reading import Root, TablePlace
+from projections.statistics.entries import Opening
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ledger.history.older import TableLog
+
+
+_LATELY = 64
+"""So many commits tell whether a table's engine names manifest lists."""
+
+
+class EntrySource(Protocol):
+    """Gives the entries of a range of versions; must survive pickling."""
+
+    def entries(self, first: int, last: int) -> Iterator[pa.Table]:
+        """Yield rows of `ENTRIES` of the commits in the range, both ends included.
+
+        All rows of a snapshot stand in one table, and the tables in the order of the log.
+        """
+
+
+@frozen(kw_only=True)
+class LogSource:
+    """Entries read from a table's log, and from its engine's manifests.
+
+    Attributes:
+        url: The ledger's root.
+        identifier: The table's full name.
+        path: Where its stream is.
+        storage_options: How to reach the root.
+        trust: What is taken for true there.
+        opening: Where the statistics begin, if not with the first snapshot.
+        names_lists: Whether its snapshots are known to name manifest lists, so that it pays to
+            read manifests by themselves; a snapshot that does is read either way.
+    """
+
+    url: str
+    identifier: str
+    path: str
+    storage_options: Mapping[str, Any] = field(factory=dict, hash=False)
+    trust: Trust = "all"
+    opening: Opening | None = None
+    names_lists: bool = False
+
+    @classmethod
+    def of(cls, table: Table) -> LogSource:
+        """Return where executors read a table from, and whether they had better share manifests.
+
+        Raises:
+            InvalidInputError: The ledger is in memory.
+        """
+        return evolve(cls.place(table), names_lists=_names_lists_lately(table))
+
+    @classmethod
+    def place(cls, table: Table) -> LogSource:
+        """Return where an executor reads a table from; nothing of its log is read here.
+
+        Raises:
+            InvalidInputError: The ledger is in memory.
+        """
+        if table.ledger_url.startswith("memory:"):
+            raise InvalidInputError(
+                f"{table.ledger_url} lives in this process alone, and Spark reads in others: "
+                "keep the ledger in a folder or a bucket"
+            )
+        return cls(
+            url=table.ledger_url,
+            identifier=str(table.identifier),
+            path=table.path,
+            storage_options=table.storage_options,
+            trust=table.setting.trust,
+        )
+
+    def log(self) -> TableLog:
+        """Return the table's log, opened here; the catalog is not read."""
+        place = TablePlace(self.identifier, "", self.path)
+        return place.open(Root(self.url, self.storage_options, self.trust)).log
+
+    def entries(self, first: int, last: int) -> Iterator[pa.Table]:
+        """Yield the entries of the commits in the range, both ends included.
+
+        Raises:
+            DamagedLogError: A commit, a list of file changes, a manifest list or a manifest is
+                missing or damaged.
+        """
+        # Here, so that a plan is pickled without the whole house.
+        from projections.statistics.entries import entries
+
+        return entries(self.log(), first, last, self.opening)
+
+    def listed(self, first: int, last: int) -> Iterator[pa.Table]:
+        """Yield those that stand in the log; as `entries`."""
+        from projections.statistics.entries import listed_entries
+
+        return listed_entries(self.log(), first, last, self.opening)
+
+    def parts(self, first: int, last: int) -> Iterator[pa.Table]:
+        """Yield rows of `PARTS`: where the others stand; as `entries`."""
+        from projections.statistics.engine_files import table_of
+        from projections.statistics.entries import manifest_parts
+
+        for parts in manifest_parts(self.log(), first, last, self.opening):
+            yield table_of(parts)
+
+    def found(self, batches: Iterable[pa.RecordBatch], compared: int) -> Iterator[pa.Table]:
+        """Yield what stands in parts, as rows of `FOUND`.
+
+        Args:
+            batches: Rows of `PARTS`.
+            compared: Of which parts.
+
+        Raises:
+            DamagedLogError: A manifest is missing or damaged.
+        """
+        from projections.statistics.engine_files import parts_of
+        from projections.statistics.entries import PartReader
+        from projections.statistics.snapshot_contents import SnapshotContents
+
+        wanted = (
+            part for batch in batches for part in parts_of(batch) if part.compared == compared
+        )
+        reader: PartReader | None = None
+        for part in wanted:
+            if reader is None:
+                log = self.log()
+                reader = PartReader(log, SnapshotContents(log))
+            yield reader.found(part)
+
+
+def _names_lists_lately(table: Table) -> bool:
+    last = table.state.version
+    reads = table.log.commits(max(0, last - _LATELY), last)
+    return any(names_lists(each) for read in reads for each in snapshot_events(read.commit))
