@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar, get_args
 import msgspec
 from msgspec import Struct
 
-from ledger.decide import change_reading as read
+from ledger.decide import change_reading
 from ledger.decide.operation import SchemaOperation
 from ledger.decide.operations import BY_ASKED, operation
 from ledger.events.layout import ReplaceSortOrder, SpecChange, UpdatePartitionSpec
@@ -55,16 +55,16 @@ def schema_from_json(obj: Mapping[str, Any], *, path: str = "$") -> Schema:
         >>> schema_from_json({"fields": [{"id": 0, "name": "a", "type": "int"}]}).names
         ('a',)
     """
-    members = read.as_object(obj, path)
+    members = change_reading.as_object(obj, path)
     fields = members.get("fields")
     if not isinstance(fields, list | tuple):
-        raise read.bad(f"{path}.fields", "is missing; give a list of columns")
+        raise change_reading.bad(f"{path}.fields", "is missing; give a list of columns")
     return Schema(
         fields=tuple(_field(each, f"{path}.fields[{i}]") for i, each in enumerate(fields)),
-        partition_keys=read.texts(members, "partitionKeys", path),
-        primary_keys=read.texts(members, "primaryKeys", path),
-        options=read.text_map(members, "options", path),
-        comment=read.optional_text(members, "comment", path),
+        partition_keys=change_reading.texts(members, "partitionKeys", path),
+        primary_keys=change_reading.texts(members, "primaryKeys", path),
+        options=change_reading.text_map(members, "options", path),
+        comment=change_reading.optional_text(members, "comment", path),
     )
 
 
@@ -109,11 +109,13 @@ def schema_change_from_json(obj: Mapping[str, Any], *, path: str = "$") -> Schem
         >>> change.data_type
         'INT'
     """
-    members = read.as_object(obj, path)
+    members = change_reading.as_object(obj, path)
     name = _kind(members, path)
     reader = _READERS.get(name)
     if reader is None:
-        raise read.bad(path, f"unknown change {excerpt(name)}; there are {', '.join(_READERS)}")
+        raise change_reading.bad(
+            path, f"unknown change {excerpt(name)}; there are {', '.join(_READERS)}"
+        )
     return reader(members, path)
 
 
@@ -195,7 +197,9 @@ def _camel(name: str) -> str:
 def _kind(obj: _Json, path: str) -> str:
     kinds = {obj[key] for key in ("action", "type") if isinstance(obj.get(key), str)}
     if len(kinds) != 1:
-        raise read.bad(path, f"needs one `type` (or `action`), such as addColumn; found {kinds}")
+        raise change_reading.bad(
+            path, f"needs one `type` (or `action`), such as addColumn; found {kinds}"
+        )
     return str(kinds.pop())
 
 

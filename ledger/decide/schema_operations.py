@@ -7,14 +7,11 @@ from typing import Any
 
 from msgspec import UnsetType
 
-from ledger.decide import change_reading as reads
-from ledger.decide import column_edits as editing
-from ledger.decide import option_changes as deciding
+from ledger.decide import change_reading, column_edits, option_changes
 from ledger.decide.column_additions import decide_add, decide_undrop
 from ledger.decide.column_rebase import Following
 from ledger.decide.operation import Cell, Cells, Operation, SchemaOperation, no_cells
-from ledger.events import schema as asked
-from ledger.events import schema as facts
+from ledger.events import schema
 from ledger.events.schema import UpdateKeys
 from ledger.model.names import shown_path
 from ledger.model.type_json import TypeJson, type_from_wire
@@ -33,27 +30,27 @@ def _text(wire: TypeJson) -> str:
     return format_type(type_from_wire(wire))
 
 
-def _added(fact: facts.ColumnAdded) -> Iterator[tuple[Cell, Any]]:
+def _added(fact: schema.ColumnAdded) -> Iterator[tuple[Cell, Any]]:
     column = (_text(fact.data_type), fact.comment, fact.move, fact.default_value)
     yield ("name", _owner(fact.parent_id), fact.field_names[-1]), column
 
 
-def _renamed(fact: facts.ColumnRenamed) -> Iterator[tuple[Cell, Any]]:
+def _renamed(fact: schema.ColumnRenamed) -> Iterator[tuple[Cell, Any]]:
     yield ("column", fact.field_id, "name"), fact.new_name
     yield ("name", _owner(fact.parent_id), fact.new_name), fact.field_id
 
 
-def _dropped(fact: facts.ColumnDropped) -> Iterator[tuple[Cell, Any]]:
+def _dropped(fact: schema.ColumnDropped) -> Iterator[tuple[Cell, Any]]:
     yield ("column", fact.field_id, "exists"), False
 
 
-def _undropped(fact: facts.ColumnUndropped) -> Iterator[tuple[Cell, Any]]:
+def _undropped(fact: schema.ColumnUndropped) -> Iterator[tuple[Cell, Any]]:
     yield ("column", fact.field_id, "exists"), True
     yield ("column", fact.field_id, "name"), fact.field_names[-1]
     yield ("name", _owner(fact.parent_id), fact.field_names[-1]), fact.field_id
 
 
-def _retyped(fact: facts.ColumnTypeUpdated) -> Iterator[tuple[Cell, Any]]:
+def _retyped(fact: schema.ColumnTypeUpdated) -> Iterator[tuple[Cell, Any]]:
     wanted = type_from_wire(fact.new_data_type)
     bare = wanted.with_nullability(nullable=True)
     yield ("column", fact.field_id, "type"), format_type(bare)
@@ -70,13 +67,13 @@ def _aspect(aspect: str, attribute: str) -> Cells:
     return cells
 
 
-def _moved(fact: facts.ColumnMoved) -> Iterator[tuple[Cell, Any]]:
+def _moved(fact: schema.ColumnMoved) -> Iterator[tuple[Cell, Any]]:
     reference = fact.reference_id
     place = None if isinstance(reference, UnsetType) else reference
     yield ("column", fact.field_id, "position"), (fact.move.type, place)
 
 
-def _identified(fact: facts.IdentifierFieldsSet) -> Iterator[tuple[Cell, Any]]:
+def _identified(fact: schema.IdentifierFieldsSet) -> Iterator[tuple[Cell, Any]]:
     yield ("identifierFields",), fact.field_ids
 
 
@@ -93,30 +90,30 @@ def _column(change: Any) -> str:
     return f"column {_path(change)}{_id(change)}"
 
 
-def _says_comment(change: asked.UpdateColumnComment) -> str:
+def _says_comment(change: schema.UpdateColumnComment) -> str:
     said = "removed the comment of" if change.new_comment is None else "commented"
     return f"{said} {_column(change)}"
 
 
-def _says_default(change: asked.UpdateColumnDefaultValue) -> str:
+def _says_default(change: schema.UpdateColumnDefaultValue) -> str:
     if change.new_default_value is None:
         return f"removed the default of {_column(change)}"
     return f"set the default of {_column(change)} to {change.new_default_value}"
 
 
-def _says_undrop(change: asked.UndropColumn | facts.ColumnUndropped) -> str:
-    text = f" {_text(change.data_type)}" if isinstance(change, facts.ColumnUndropped) else ""
+def _says_undrop(change: schema.UndropColumn | schema.ColumnUndropped) -> str:
+    text = f" {_text(change.data_type)}" if isinstance(change, schema.ColumnUndropped) else ""
     path = f" {_path(change)}" if change.field_names else ""
     return f"brought back column{path}{text}{_id(change)}"
 
 
-def _says_move(change: asked.UpdateColumnPosition) -> str:
+def _says_move(change: schema.UpdateColumnPosition) -> str:
     path = shown_path(change.field_names or (change.move.field_name,))
     place = [change.move.type.lower(), change.move.reference_field_name or ""]
     return f"moved column {path} {' '.join(place).strip()}{_id(change)}"
 
 
-def _no_default(change: asked.AddColumn) -> str | None:
+def _no_default(change: schema.AddColumn) -> str | None:
     if change.default_value is None:
         return None
     path = ".".join(change.field_names)
@@ -125,9 +122,9 @@ def _no_default(change: asked.AddColumn) -> str | None:
 
 COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
     SchemaOperation(
-        asked=asked.AddColumn,
-        facts=(facts.ColumnAdded,),
-        reads=reads.add_column,
+        asked=schema.AddColumn,
+        facts=(schema.ColumnAdded,),
+        reads=change_reading.add_column,
         lacks=_no_default,
         names=Following.add,
         touches="nothing",
@@ -137,31 +134,31 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         says=lambda it: f"added column {_path(it)} {_text(it.data_type)}{_id(it)}",
     ),
     SchemaOperation(
-        asked=asked.RenameColumn,
-        facts=(facts.ColumnRenamed,),
-        reads=reads.rename_column,
+        asked=schema.RenameColumn,
+        facts=(schema.ColumnRenamed,),
+        reads=change_reading.rename_column,
         names=Following.rename,
         touches="columns",
-        decide=editing.decide_rename,
+        decide=column_edits.decide_rename,
         sets=_renamed,
         claims=_renamed,
         says=lambda it: f"renamed column {_path(it)} to {it.new_name}{_id(it)}",
     ),
     SchemaOperation(
-        asked=asked.DropColumn,
-        facts=(facts.ColumnDropped,),
-        reads=reads.drop_column,
+        asked=schema.DropColumn,
+        facts=(schema.ColumnDropped,),
+        reads=change_reading.drop_column,
         names=Following.drop,
         touches="columns",
-        decide=editing.decide_drop,
+        decide=column_edits.decide_drop,
         sets=_dropped,
         claims=_dropped,
         says=lambda it: f"dropped {_column(it)}",
     ),
     SchemaOperation(
-        asked=asked.UndropColumn,
-        facts=(facts.ColumnUndropped,),
-        reads=reads.undrop_column,
+        asked=schema.UndropColumn,
+        facts=(schema.ColumnUndropped,),
+        reads=change_reading.undrop_column,
         lacks=lambda _: "cannot bring a dropped column back",
         names=Following.undrop,
         touches="nothing",
@@ -171,69 +168,69 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         says=_says_undrop,
     ),
     SchemaOperation(
-        asked=asked.UpdateColumnType,
-        facts=(facts.ColumnTypeUpdated,),
-        reads=reads.update_type,
+        asked=schema.UpdateColumnType,
+        facts=(schema.ColumnTypeUpdated,),
+        reads=change_reading.update_type,
         always_written=("keep_nullability",),
         names=Following.retype,
         touches="columns",
-        decide=editing.decide_type,
+        decide=column_edits.decide_type,
         sets=_retyped,
         claims=_retyped,
         says=lambda it: f"changed {_column(it)} to {_text(it.new_data_type)}",
     ),
     SchemaOperation(
-        asked=asked.UpdateColumnNullability,
-        facts=(facts.ColumnNullabilityUpdated,),
-        reads=reads.update_nullability,
+        asked=schema.UpdateColumnNullability,
+        facts=(schema.ColumnNullabilityUpdated,),
+        reads=change_reading.update_nullability,
         names=Following.at,
         touches="columns",
-        decide=editing.decide_nullability,
+        decide=column_edits.decide_nullability,
         sets=_aspect("nullability", "new_nullability"),
         claims=_aspect("nullability", "new_nullability"),
         says=lambda it: f"{'allowed' if it.new_nullability else 'forbade'} NULL in {_column(it)}",
     ),
     SchemaOperation(
-        asked=asked.UpdateColumnComment,
-        facts=(facts.ColumnCommentUpdated,),
-        reads=reads.update_comment,
+        asked=schema.UpdateColumnComment,
+        facts=(schema.ColumnCommentUpdated,),
+        reads=change_reading.update_comment,
         names=Following.at,
         touches="comment",
-        decide=editing.decide_comment,
+        decide=column_edits.decide_comment,
         sets=_aspect("comment", "new_comment"),
         claims=_aspect("comment", "new_comment"),
         says=_says_comment,
     ),
     SchemaOperation(
-        asked=asked.UpdateColumnDefaultValue,
-        facts=(facts.ColumnDefaultValueUpdated,),
-        reads=reads.update_default,
+        asked=schema.UpdateColumnDefaultValue,
+        facts=(schema.ColumnDefaultValueUpdated,),
+        reads=change_reading.update_default,
         names=Following.at,
         touches="default",
-        decide=editing.decide_default,
+        decide=column_edits.decide_default,
         sets=_aspect("default", "new_default_value"),
         claims=_aspect("default", "new_default_value"),
         says=_says_default,
     ),
     SchemaOperation(
-        asked=asked.UpdateColumnPosition,
-        facts=(facts.ColumnMoved,),
-        reads=reads.update_position,
+        asked=schema.UpdateColumnPosition,
+        facts=(schema.ColumnMoved,),
+        reads=change_reading.update_position,
         names=Following.position,
         touches="columns",
-        decide=editing.decide_position,
+        decide=column_edits.decide_position,
         sets=_moved,
         claims=_moved,
         says=_says_move,
     ),
     SchemaOperation(
-        asked=asked.SetIdentifierFields,
-        facts=(facts.IdentifierFieldsSet,),
-        reads=reads.identifier_fields,
+        asked=schema.SetIdentifierFields,
+        facts=(schema.IdentifierFieldsSet,),
+        reads=change_reading.identifier_fields,
         lacks=lambda _: "cannot set identifier fields, which only Iceberg has",
         names=Following.identifiers,
         touches="nothing",
-        decide=editing.decide_identifier_fields,
+        decide=column_edits.decide_identifier_fields,
         sets=_identified,
         claims=_identified,
         says=lambda it: (
@@ -243,19 +240,19 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
 )
 
 
-def _set(fact: asked.SetOption) -> Iterator[tuple[Cell, Any]]:
+def _set(fact: schema.SetOption) -> Iterator[tuple[Cell, Any]]:
     yield ("option", fact.key), fact.value
 
 
-def _removed(fact: asked.RemoveOption) -> Iterator[tuple[Cell, Any]]:
+def _removed(fact: schema.RemoveOption) -> Iterator[tuple[Cell, Any]]:
     yield ("option", fact.key), None
 
 
-def _commented(fact: asked.UpdateComment) -> Iterator[tuple[Cell, Any]]:
+def _commented(fact: schema.UpdateComment) -> Iterator[tuple[Cell, Any]]:
     yield ("comment",), fact.comment
 
 
-def _dropped_key(_fact: asked.DropPrimaryKey) -> Iterator[tuple[Cell, Any]]:
+def _dropped_key(_fact: schema.DropPrimaryKey) -> Iterator[tuple[Cell, Any]]:
     yield ("primaryKey",), ()
 
 
@@ -264,7 +261,7 @@ def _keys(fact: UpdateKeys) -> Iterator[tuple[Cell, Any]]:
     yield ("partitionKeys",), fact.partition_keys
 
 
-def _sets_table_comment(change: asked.UpdateComment) -> str:
+def _sets_table_comment(change: schema.UpdateComment) -> str:
     return f"{'removed' if change.comment is None else 'changed'} the table's comment"
 
 
@@ -275,45 +272,45 @@ def _says_keys(fact: UpdateKeys) -> str:
 
 OPTION_OPERATIONS: tuple[Operation, ...] = (
     SchemaOperation(
-        asked=asked.SetOption,
-        facts=(asked.SetOption,),
-        reads=reads.set_option,
+        asked=schema.SetOption,
+        facts=(schema.SetOption,),
+        reads=change_reading.set_option,
         names=Following.set_option,
         touches="nothing",
-        decide=deciding.decide_set_option,
+        decide=option_changes.decide_set_option,
         sets=_set,
         claims=_set,
         says=lambda it: f"set option {it.key} to {it.value}",
     ),
     SchemaOperation(
-        asked=asked.RemoveOption,
-        facts=(asked.RemoveOption,),
-        reads=reads.remove_option,
+        asked=schema.RemoveOption,
+        facts=(schema.RemoveOption,),
+        reads=change_reading.remove_option,
         names=Following.remove_option,
         touches="nothing",
-        decide=deciding.decide_remove_option,
+        decide=option_changes.decide_remove_option,
         sets=_removed,
         claims=_removed,
         says=lambda it: f"removed option {it.key}",
     ),
     SchemaOperation(
-        asked=asked.UpdateComment,
-        facts=(asked.UpdateComment,),
-        reads=reads.table_comment,
+        asked=schema.UpdateComment,
+        facts=(schema.UpdateComment,),
+        reads=change_reading.table_comment,
         names=Following.as_asked,
         touches="nothing",
-        decide=deciding.decide_table_comment,
+        decide=option_changes.decide_table_comment,
         sets=_commented,
         claims=_commented,
         says=_sets_table_comment,
     ),
     SchemaOperation(
-        asked=asked.DropPrimaryKey,
-        facts=(asked.DropPrimaryKey,),
-        reads=reads.drop_primary_key,
+        asked=schema.DropPrimaryKey,
+        facts=(schema.DropPrimaryKey,),
+        reads=change_reading.drop_primary_key,
         names=Following.as_asked,
         touches="nothing",
-        decide=deciding.decide_drop_primary_key,
+        decide=option_changes.decide_drop_primary_key,
         sets=_dropped_key,
         claims=_dropped_key,
         says=lambda _: "dropped the primary key",

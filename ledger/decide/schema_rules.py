@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ledger.decide import engine_rules as indexes
-from ledger.decide import engine_rules as merging
-from ledger.decide import engine_rules as scan
-from ledger.decide import file_format_rules as files
+from ledger.decide import engine_rules, file_format_rules
 from ledger.decide.errors import argument, runtime, state, unsupported
 from ledger.decide.rule_rows import (
     BUCKET_KEYS,
@@ -267,7 +264,7 @@ _CHANGELOG: tuple[Row, ...] = (
 )
 
 _BLOBS_WITH_KEY: tuple[Row, ...] = (
-    Ask(files.blob_roles),
+    Ask(file_format_rules.blob_roles),
     Refuse(
         (engine("aggregation"),), argument, "BLOB columns do not go with merge-engine aggregation"
     ),
@@ -286,7 +283,9 @@ _BLOBS_WITH_KEY: tuple[Row, ...] = (
         argument,
         "BLOB columns of a primary-key table do not go with pk-clustering-override",
     ),
-    When(engine("partial-update"), (When(no(_IGNORING), (Ask(files.blob_retractions),)),)),
+    When(
+        engine("partial-update"), (When(no(_IGNORING), (Ask(file_format_rules.blob_retractions),)),)
+    ),
 )
 
 _TIME_FIELD = "record-level.time-field"
@@ -345,20 +344,20 @@ _ROWS_BY_TIME: tuple[Row, ...] = (
 )
 
 _INDEXES: tuple[Row, ...] = (
-    Ask(indexes.one_index_a_column, about(*INDEX_COLUMN_OPTIONS)),
-    *(_sorted_index(each) for each in indexes.SORTED_INDEX_OPTIONS),
-    Ask(indexes.sortable_columns, about(*indexes.SORTED_INDEX_OPTIONS)),
+    Ask(engine_rules.one_index_a_column, about(*INDEX_COLUMN_OPTIONS)),
+    *(_sorted_index(each) for each in engine_rules.SORTED_INDEX_OPTIONS),
+    Ask(engine_rules.sortable_columns, about(*engine_rules.SORTED_INDEX_OPTIONS)),
     When(
         lists(_VECTOR),
         (
-            Ask(indexes.one_vector_column),
-            *_searched_index(_VECTOR, Ask(indexes.vector_column)),
+            Ask(engine_rules.one_vector_column),
+            *_searched_index(_VECTOR, Ask(engine_rules.vector_column)),
         ),
     ),
     When(
         lists(_FULL_TEXT),
         (
-            Ask(indexes.one_text_column),
+            Ask(engine_rules.one_text_column),
             *_searched_index(
                 _FULL_TEXT,
                 Each(
@@ -402,7 +401,7 @@ _TRACKING: tuple[Row, ...] = (
                 argument,
                 "BLOB columns {c.blobs} need data-evolution.enabled=true",
             ),
-            Ask(lambda c: files.beside_others(c, c.blobs)),
+            Ask(lambda c: file_format_rules.beside_others(c, c.blobs)),
         ),
     ),
     Refuse(
@@ -415,7 +414,7 @@ _TRACKING: tuple[Row, ...] = (
         runtime,
         "option vector.file.format={c.options.values[vector.file.format]!r} is unknown",
     ),
-    Ask(lambda c: files.beside_others(c, c.vectors), about("vector.file.format")),
+    Ask(lambda c: file_format_rules.beside_others(c, c.vectors), about("vector.file.format")),
     Refuse(
         (given("vector.file.format"), no(EVOLVES_DATA)),
         argument,
@@ -487,7 +486,7 @@ _CHAIN_ROWS: tuple[Row, ...] = (
         argument,
         f"option {_CHAIN} needs partition.expiration-strategy=values-time",
     ),
-    Ask(merging.chain_partition_keys, about(merging.CHAIN_KEYS)),
+    Ask(engine_rules.chain_partition_keys, about(engine_rules.CHAIN_KEYS)),
 )
 
 _OVERRIDE = "pk-clustering-override"
@@ -559,10 +558,10 @@ ROWS: tuple[Row, ...] = (
         "option primary-key.nullable needs a table with a primary key",
     ),
     *_BUCKETS,
-    Ask(scan.scan_mode, scan.KEYS),
-    When(family("fields"), (Ask(merging.field_options),)),
+    Ask(engine_rules.scan_mode, engine_rules.KEYS),
+    When(family("fields"), (Ask(engine_rules.field_options),)),
     *_SEQUENCE,
-    When(engine("partial-update"), (Ask(merging.partial_update),)),
+    When(engine("partial-update"), (Ask(engine_rules.partial_update),)),
     When(
         KEYED,
         (
@@ -593,11 +592,11 @@ ROWS: tuple[Row, ...] = (
         "option file.format={c.options.file_format!r} is unknown: use one of "
         f"{sorted(FILE_FORMATS)}",
     ),
-    When(UNUSUAL, (Ask(files.geospatial), Ask(files.nested_blobs))),
-    Ask(files.listed_blobs, files.BLOB_KEYS),
+    When(UNUSUAL, (Ask(file_format_rules.geospatial), Ask(file_format_rules.nested_blobs))),
+    Ask(file_format_rules.listed_blobs, file_format_rules.BLOB_KEYS),
     When(KEYED, (When(Condition(lambda c: bool(c.managed_blobs)), _BLOBS_WITH_KEY),)),
-    Ask(files.data_fields, about("file.format")),
-    Ask(files.avro_levels, about("file.format.per.level")),
+    Ask(file_format_rules.data_fields, about("file.format")),
+    Ask(file_format_rules.avro_levels, about("file.format.per.level")),
     Each(
         Names(lambda c: c.of_names(_reserved_of)),
         (
@@ -614,13 +613,13 @@ ROWS: tuple[Row, ...] = (
         ),
     ),
     *_ROWS_BY_TIME,
-    Ask(files.vector_fields, about("vector-field")),
+    Ask(file_format_rules.vector_fields, about("vector-field")),
     *_INDEXES,
-    Ask(merging.aggregate_functions, about("merge-engine")),
-    When(family("fields."), (Ask(files.map_layout),)),
+    Ask(engine_rules.aggregate_functions, about("merge-engine")),
+    When(family("fields."), (Ask(file_format_rules.map_layout),)),
     AtLeast("variant.shredding.maxInferBufferRow", 1),
-    Ask(files.variant_shredding, files.VARIANT_KEYS),
-    When(family("file-index."), (Ask(indexes.file_index),)),
+    Ask(file_format_rules.variant_shredding, file_format_rules.VARIANT_KEYS),
+    When(family("file-index."), (Ask(engine_rules.file_index),)),
     *_TRACKING,
     *_CLUSTERING,
     When(on(_CHAIN), _CHAIN_ROWS),
@@ -650,16 +649,19 @@ ROWS: tuple[Row, ...] = (
             ),
         ),
     ),
-    Readable(files.iceberg_storage, (files.ICEBERG_STORAGE,)),
+    Readable(file_format_rules.iceberg_storage, (file_format_rules.ICEBERG_STORAGE,)),
     Refuse(
         (
             Condition(
-                lambda c: all((c.options.text(each) or "").strip() for each in scan.BRANCHES),
-                about(*scan.BRANCHES),
+                lambda c: all(
+                    (c.options.text(each) or "").strip() for each in engine_rules.BRANCHES
+                ),
+                about(*engine_rules.BRANCHES),
             ),
         ),
         argument,
-        f"options {scan.BRANCHES[0]} and {scan.BRANCHES[1]} exclude each other; remove one",
+        f"options {engine_rules.BRANCHES[0]} and {engine_rules.BRANCHES[1]} exclude each other; "
+        "remove one",
     ),
 )
 """Every rule, in the order in which Paimon looks at them."""

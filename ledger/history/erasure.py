@@ -20,7 +20,7 @@ from attrs import field, frozen
 from ledger.decide.bounds import member_ids
 from ledger.files.change_lists import commit_files
 from ledger.history.value_matcher import ValueMatcher, may_be_cut_from
-from ledger.log import personal_data as column_values
+from ledger.log import personal_data
 from ledger.log.personal_data import (
     BOUNDS,
     COLUMNS,
@@ -161,7 +161,7 @@ class SoughtPerson:
 
     def holds(self, value: ColumnValue) -> bool:
         """Whether a personal column's value has to go."""
-        if value.of != column_values.BOUNDS:
+        if value.of != personal_data.BOUNDS:
             return self.names(str(value.partition))
         texts = (_text(each) for each in (value.bounds.lower, value.bounds.upper))
         return any(self.names(each) or may_be_cut_from(each, self.needle) for each in texts)
@@ -300,13 +300,13 @@ def _left(key: str, body: bytes, sought: Sought) -> tuple[bytes | None, int]:
 
 def _left_of_columns(key: str, body: bytes, sought: Sought) -> tuple[bytes | None, int]:
     try:
-        kept = column_values.decode_values(body, key)
+        kept = personal_data.decode_values(body, key)
     except DamagedLogError:
-        return column_values.encode_values(column_values.ColumnValues(0, {})), 1
+        return personal_data.encode_values(personal_data.ColumnValues(0, {})), 1
     stays = {digest: each for digest, each in kept.values.items() if not sought.holds(each)}
     gone = len(kept.values) - len(stays)
-    less = column_values.ColumnValues(kept.time_millis, stays)
-    return (column_values.encode_values(less) if gone else None), gone
+    less = personal_data.ColumnValues(kept.time_millis, stays)
+    return (personal_data.encode_values(less) if gone else None), gone
 
 
 def standing(

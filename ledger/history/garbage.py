@@ -30,7 +30,7 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.files.change_lists import commit_files, written_millis
 from ledger.history.verify_subject import Subject, references
-from ledger.log import personal_data as column_values
+from ledger.log import personal_data
 from ledger.log.personal_data import COLUMNS, FOLDER, Personal, decoded, first, key_of, newest
 from ledger.log.replay import START
 from ledger.log.segments import segment_of
@@ -146,7 +146,7 @@ def _named(log: StreamLog[Any, Any], commit: Commit[Any]) -> Iterator[str]:
         if transaction.outside is not UNSET:
             yield key_of(transaction.outside) or ""
     files = commit_files(log.store, log.layout, commit)
-    yield from map(column_values.key_of_values, column_values.references(files))
+    yield from map(personal_data.key_of_values, personal_data.references(files))
 
 
 def _written(store: Store, key: str) -> int | None:
@@ -156,7 +156,7 @@ def _written(store: Store, key: str) -> int | None:
         return None
     with suppress(DamagedLogError):
         if key.startswith(f"{COLUMNS}/"):
-            return column_values.decode_values(body, key).time_millis
+            return personal_data.decode_values(body, key).time_millis
         return decoded(body, key).time_millis
     return None
 

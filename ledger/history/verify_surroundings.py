@@ -33,7 +33,7 @@ from ledger.history.verify import Verification
 from ledger.history.verify_commits import Gap, extent
 from ledger.history.verify_subject import FROM_BACKUP, Finding, Subject
 from ledger.locations import below
-from ledger.log import personal_data as column_values
+from ledger.log import personal_data
 from ledger.log.clock import is_far
 from ledger.log.codec import digest, encode
 from ledger.log.outcome import Committed, LogFile, Patience, land
@@ -443,7 +443,7 @@ def _lost_columns(subject: Subject[Any, Any], last: int) -> Iterator[Finding]:
     known: set[str] = set()
     for read in subject.log.reader.after(START, last) if subject.has_files else ():
         files = commit_files(subject.store, subject.layout, read.commit)
-        keys = sorted({column_values.key_of_values(each) for each in references(files)} - known)
+        keys = sorted({personal_data.key_of_values(each) for each in references(files)} - known)
         known.update(keys)
         for key, body in zip(keys, newest(store, keys), strict=True):
             problem = "is missing" if body is None else _column_problem(body, key)
@@ -454,7 +454,7 @@ def _lost_columns(subject: Subject[Any, Any], last: int) -> Iterator[Finding]:
 
 def _column_problem(body: bytes, key: str) -> str:
     try:
-        kept = column_values.decode_values(body, key)
+        kept = personal_data.decode_values(body, key)
     except DamagedLogError:
         return "is torn"
     is_same = all(each.digest == digest for digest, each in kept.values.items())

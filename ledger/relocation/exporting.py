@@ -25,7 +25,7 @@ from ledger.events.snapshots import PartitionStatisticsSet
 from ledger.files.change_lists import commit_files
 from ledger.history.verify_subject import references
 from ledger.history.verify_surroundings import Births, NamedBirth
-from ledger.log import personal_data as column_values
+from ledger.log import personal_data
 from ledger.log.codec import digest
 from ledger.log.layout import STREAM_FOLDER
 from ledger.log.personal_data import key_of, newest
@@ -441,8 +441,8 @@ def _values(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[File]
     said = [each.outside for each in commit.transactions if each.outside is not UNSET]
     keys = [key for each in said if (key := key_of(each)) is not None]
     if said:
-        named = column_values.references(commit_files(log.store, log.layout, commit))
-        keys += sorted({column_values.key_of_values(each) for each in named})
+        named = personal_data.references(commit_files(log.store, log.layout, commit))
+        keys += sorted({personal_data.key_of_values(each) for each in named})
     for key in keys:
         (body,) = newest(log.personal.store, [key])
         if body is not None and key not in known:

@@ -18,7 +18,7 @@ from ledger.history.verify import Verification, repair
 from ledger.history.verify_subject import Subject
 from ledger.history.verify_surroundings import Births, NamedBirth
 from ledger.locations import is_absolute
-from ledger.log import personal_data as column_values
+from ledger.log import personal_data
 from ledger.log.codec import digest
 from ledger.log.layout import STREAM_FOLDER
 from ledger.log.outcome import Committed, LogFile, land_or_refuse
@@ -303,13 +303,13 @@ def _left_of(key: str, theirs: bytes) -> Callable[[bytes], bytes | None]:
             return None if less == mine else encoded(less)
 
         return left
-    there = column_values.decode_values(theirs, key).values
+    there = personal_data.decode_values(theirs, key).values
 
     def left_of_columns(body: bytes) -> bytes | None:
-        mine = column_values.decode_values(body, key)
+        mine = personal_data.decode_values(body, key)
         both = {digest: each for digest, each in mine.values.items() if digest in there}
-        less = column_values.ColumnValues(mine.time_millis, both)
-        return None if less == mine else column_values.encode_values(less)
+        less = personal_data.ColumnValues(mine.time_millis, both)
+        return None if less == mine else personal_data.encode_values(less)
 
     return left_of_columns
 

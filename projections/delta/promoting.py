@@ -23,7 +23,7 @@ from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.table import TableState
 from ledger.stores.file_access import FileAccess
 from ledger.table import Table
-from projections.delta import rules as schemas
+from projections.delta import rules
 from projections.delta.actions import FOLDER, commit_path, line
 from projections.delta.columns import CalledInFiles
 from projections.delta.importing import DELTA
@@ -188,9 +188,9 @@ def _problems(table: Table) -> Iterator[str]:
     state = table.state
     schema = state.schema
     for each in (
-        *schemas.column_problems(schema.fields),
-        *schemas.name_problems(schema),
-        *schemas.spec_problems(schema, state.spec),
+        *rules.column_problems(schema.fields),
+        *rules.name_problems(schema),
+        *rules.spec_problems(schema, state.spec),
     ):
         yield f"{each.what}: {each.rule}"
     called = CalledInFiles(state.imported_from(DeltaOrigin).names_in_files, schema.id)

@@ -13,14 +13,6 @@ Example:
 
 from __future__ import annotations
 
-from projections.dlf import objects as databases
-from projections.dlf import objects as functions
-from projections.dlf import objects as partitions
-from projections.dlf import objects as refs
-from projections.dlf import objects as service
-from projections.dlf import objects as snapshots
-from projections.dlf import objects as tables
-from projections.dlf import objects as views
 from projections.dlf.keys import Style
 from projections.dlf.objects import (
     ApiInstant,

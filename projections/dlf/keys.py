@@ -12,19 +12,12 @@ from typing import Any, get_args
 import attrs
 import msgspec
 
+import projections.dlf.objects as dlf
 from ledger.events.catalog import ViewChange
 from ledger.events.schema import AddColumn, Move, SchemaChange, UpdateColumnPosition
 from ledger.model.names import Identifier
 from ledger.model.schema import Schema, ViewSchema
 from ledger.model.snapshot import Snapshot
-from projections.dlf import objects as databases
-from projections.dlf import objects as functions
-from projections.dlf import objects as partitions
-from projections.dlf import objects as refs
-from projections.dlf import objects as service
-from projections.dlf import objects as snapshots
-from projections.dlf import objects as tables
-from projections.dlf import objects as views
 from projections.dlf.objects import (
     AuthTableQueryResponse,
     CreatePartitionsRequest,
@@ -192,15 +185,12 @@ def camel_case(attribute: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-_RESOURCES = (databases, functions, partitions, refs, service, snapshots, tables, views)
-
 VIEWS: frozenset[type] = frozenset(
     each
-    for resource in _RESOURCES
-    for each in vars(resource).values()
-    if isinstance(each, type) and each.__module__ == resource.__name__
+    for each in vars(dlf).values()
+    if isinstance(each, type) and each.__module__ == dlf.__name__
 )
-"""The attrs classes of this package."""
+"""The attrs classes of the API's objects."""
 
 VALUES: frozenset[type] = frozenset({Schema, ViewSchema, Snapshot})
 """The model's own values that are objects of the page, key by key."""
@@ -212,16 +202,16 @@ RENDERED: frozenset[type] = VIEWS | VALUES | CHANGES | {Identifier, Move}
 """What is rendered key by key; data types, columns and instants have forms of their own."""
 
 DEFINITIONS: dict[str, type] = {
-    "file": functions.FileFunctionDefinition,
-    "sql": functions.SqlFunctionDefinition,
-    "lambda": functions.LambdaFunctionDefinition,
+    "file": dlf.FileFunctionDefinition,
+    "sql": dlf.SqlFunctionDefinition,
+    "lambda": dlf.LambdaFunctionDefinition,
 }
 """Definitions of functions by their `type`, which both styles call so."""
 
 _FUNCTION_CHANGES: dict[type, str] = {
-    functions.AddDefinition: "addDefinition",
-    functions.UpdateDefinition: "updateDefinition",
-    functions.DropDefinition: "dropDefinition",
+    dlf.AddDefinition: "addDefinition",
+    dlf.UpdateDefinition: "updateDefinition",
+    dlf.DropDefinition: "dropDefinition",
 }
 
 

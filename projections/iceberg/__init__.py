@@ -34,9 +34,9 @@ def commit_updates(
         UnsupportedError: The table is not from Iceberg, or its types cannot say a schema.
         CommitUnknownError: The store gave no answer.
     """
-    from projections.iceberg import rest_commit as commit
+    from projections.iceberg import rest_commit
 
-    return commit.commit_updates(table, updates, requirements, **options)
+    return rest_commit.commit_updates(table, updates, requirements, **options)
 
 
 def expire_snapshots(
@@ -62,7 +62,9 @@ def expire_snapshots(
         UnsupportedError: The table is not from Iceberg.
         CommitUnknownError: The store gave no answer.
     """
-    from projections.iceberg import rest_commit as commit
+    from projections.iceberg import rest_commit
     from projections.iceberg.expiry import Retention
 
-    return commit.expire_snapshots(table, Retention(older_than_ms, retain_last), now_ms, **options)
+    return rest_commit.expire_snapshots(
+        table, Retention(older_than_ms, retain_last), now_ms, **options
+    )

@@ -15,6 +15,7 @@ from typing import Any
 from attrs import evolve, frozen
 from msgspec.structs import replace
 
+import projections.iceberg.imported_metadata as m
 from ledger.events import TableEvent
 from ledger.events import iceberg as e
 from ledger.events.layout import PartitionSpecUpdated, SortColumn, SortOrderReplaced
@@ -27,7 +28,6 @@ from ledger.model.schema import Schema
 from ledger.model.type_json import field_from_wire
 from ledger.state.iceberg_origin import IcebergOrigin, author_of
 from ledger.state.table import TableState
-from projections.iceberg import imported_metadata as m
 from projections.iceberg.imported_metadata import (
     SnapshotsMoved,
     beyond,

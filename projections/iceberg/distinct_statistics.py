@@ -216,7 +216,7 @@ class IcebergPublisher:
 
     def check(self, table: Table, at: TableAt, analysis: Analysis | None) -> None:
         """Refuse what readers would not find."""
-        from projections.iceberg import partition_statistics as partitions
+        import projections.iceberg.partition_statistics as partitions
 
         partitions.check(table, at)
         if analysis is None or partitions.is_partitioned(table):
@@ -226,7 +226,7 @@ class IcebergPublisher:
         self, table: Table, kept: Kept, at: TableAt, analysis: Analysis | None
     ) -> Iterator[Published]:
         """Publish what there is: of a table without partitions, that of columns alone."""
-        from projections.iceberg import partition_statistics as partitions
+        import projections.iceberg.partition_statistics as partitions
 
         if analysis is None or partitions.is_partitioned(table):
             yield partitions.publish(table, kept, at)

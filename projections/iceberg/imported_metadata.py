@@ -18,6 +18,7 @@ from attrs import evolve, frozen
 from msgspec import UnsetType
 from msgspec.structs import replace
 
+import projections.iceberg.metadata_schema as iceberg
 from ledger.events import iceberg as e
 from ledger.events.iceberg import IcebergSchema
 from ledger.model import types as t
@@ -28,8 +29,6 @@ from ledger.model.type_json import FieldObject, field_from_wire, field_to_wire
 from ledger.state.declared_formats import FORMATS_OPTION
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
-from projections.iceberg import metadata_schema as iceberg
-from projections.iceberg import metadata_schema as it
 from projections.iceberg.schema_json import schema_from_json, schema_to_json
 from projections.iceberg.table_facts import iceberg_column
 from projections.iceberg.table_metadata import TableMetadata, knowing
@@ -104,20 +103,20 @@ def _said(schema: IcebergSchema, format_version: int) -> iceberg.Schema:
     return iceberg.Schema(schema.schema_id, columns, schema.identifier_field_ids)
 
 
-def _column(column: FieldObject, format_version: int) -> it.NestedField:
+def _column(column: FieldObject, format_version: int) -> iceberg.NestedField:
     if isinstance(column.type, str):
         return _plain_column(column, format_version)
     return iceberg_column(field_from_wire(column), format_version)
 
 
 @lru_cache(maxsize=65_536)
-def _plain_column(column: FieldObject, format_version: int) -> it.NestedField:
+def _plain_column(column: FieldObject, format_version: int) -> iceberg.NestedField:
     made = iceberg_column(field_from_wire(column), format_version)
     has_default = made.initial_default is not None or made.write_default is not None
-    return made if has_default else it.shared(made)
+    return made if has_default else iceberg.shared(made)
 
 
-def _field(member: it.NestedField, path: str) -> t.DataField:
+def _field(member: iceberg.NestedField, path: str) -> t.DataField:
     data_type = _type(member.type, path).with_nullability(nullable=not member.required)
     return t.DataField(
         member.id,
@@ -140,17 +139,17 @@ def _default(value: Any, data_type: t.DataType, path: str) -> str | None:
         return None
 
 
-def _type(kind: it.Type, path: str) -> t.DataType:
+def _type(kind: iceberg.Type, path: str) -> t.DataType:
     match kind:
-        case it.StructType(fields=fields):
+        case iceberg.StructType(fields=fields):
             return t.RowType([_field(each, f"{path}.{each.name}") for each in fields])
-        case it.ListType():
+        case iceberg.ListType():
             element = _type(kind.element, f"{path}.element")
             return t.ArrayType(
                 element.with_nullability(nullable=not kind.element_required),
                 element_id=kind.element_id,
             )
-        case it.MapType():
+        case iceberg.MapType():
             key, value = _type(kind.key, f"{path}.key"), _type(kind.value, f"{path}.value")
             return t.MapType(
                 key.with_nullability(nullable=False),
@@ -162,22 +161,23 @@ def _type(kind: it.Type, path: str) -> t.DataType:
             return _primitive(kind, path)
 
 
-def _primitive(kind: it.PrimitiveType, path: str) -> t.DataType:
+def _primitive(kind: iceberg.PrimitiveType, path: str) -> t.DataType:
     try:
         match kind:
-            case it.PlainType(name=name):
+            case iceberg.PlainType(name=name):
                 return _PLAIN[name]
-            case it.FixedType(length=length):
+            case iceberg.FixedType(length=length):
                 return t.BinaryType(length) if length else t.VarBinaryType(t.MAX_LENGTH)
-            case it.DecimalType(precision=precision, scale=scale):
+            case iceberg.DecimalType(precision=precision, scale=scale):
                 return t.DecimalType(precision, scale)
-            case it.GeometryType(crs=crs):
+            case iceberg.GeometryType(crs=crs):
                 return t.GeometryType(crs)
-            case it.GeographyType(crs=crs, algorithm=algorithm):
+            case iceberg.GeographyType(crs=crs, algorithm=algorithm):
                 return t.GeographyType(crs, algorithm)
     except InvalidTypeError as error:
         raise UnsupportedError(
-            f"column {path} has Iceberg's type {it.type_text(kind)}, which the ledger cannot hold: "
+            f"column {path} has Iceberg's type {iceberg.type_text(kind)}, which the ledger cannot "
+            "hold: "
             f"{error}"
         ) from error
 

@@ -12,6 +12,7 @@ import msgspec
 from attrs import frozen
 from msgspec import UNSET, inspect
 
+import projections.iceberg.imported_metadata as m
 from ledger.events import iceberg as e
 from ledger.events.table import SchemaRecord
 from ledger.model.errors import AlreadyExistsError, UnsupportedError
@@ -22,7 +23,6 @@ from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
 from ledger.stores.file_access import FileAccess
 from ledger.table import Table
-from projections.iceberg import imported_metadata as m
 from projections.iceberg.differences import Step, counters, difference, steps
 from projections.iceberg.imported_metadata import Standing, as_said, ledger_schema
 from projections.iceberg.metadata_schema import Schema

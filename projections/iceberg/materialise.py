@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 import msgspec
 from attrs import evolve, frozen
 
+import projections.iceberg.position as positions
 from ledger.log.time_travel import at_version
 from ledger.model.errors import (
     DamagedLogError,
@@ -24,7 +25,6 @@ from ledger.model.errors import (
 )
 from ledger.state.table import TableState
 from ledger.table import Table
-from projections.iceberg import position as positions
 from projections.iceberg.position import FOLDER, HINT, RENDERER, IcebergPosition, Names
 from projections.iceberg.project import Projection, Wants, no_other
 from projections.leaving import Leaving

@@ -6,6 +6,7 @@ import posixpath
 
 from msgspec import UNSET
 
+import projections.iceberg.sources as catalogs
 from ledger.decide.personal_columns import PERSONAL_OPTION, lost_marks
 from ledger.events import TableEvent
 from ledger.events.snapshots import SnapshotCommitted
@@ -16,7 +17,6 @@ from ledger.state.iceberg_summary import FileCounts, totals_of
 from ledger.state.table import TableState
 from ledger.stores.file_access import FileAccess
 from ledger.table import Table
-from projections.iceberg import sources as catalogs
 from projections.iceberg.engine_files import EngineManifests
 from projections.iceberg.importing import ICEBERG
 from projections.iceberg.materialise import project

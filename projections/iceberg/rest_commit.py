@@ -18,6 +18,8 @@ from typing import Any, Unpack, assert_never
 
 from attrs import evolve
 
+import projections.iceberg.rest_layouts as layouts
+import projections.iceberg.rest_updates as updates
 from ledger.decide.personal_columns import PERSONAL_OPTION, lost_marks
 from ledger.events import TableEvent
 from ledger.events.iceberg import MetadataLogUpdated, SnapshotLogUpdated
@@ -26,9 +28,6 @@ from ledger.model.errors import InvalidChangeError, InvalidInputError, Unsupport
 from ledger.model.iceberg_objects import MetadataLogEntry
 from ledger.state.table import TableState
 from ledger.table import Table
-from projections.iceberg import rest_layouts as fold_layouts
-from projections.iceberg import rest_layouts as fold_snapshots
-from projections.iceberg import rest_updates as updates
 from projections.iceberg.differences import counters, difference
 from projections.iceberg.expiry import Retention, expiring
 from projections.iceberg.imported_metadata import disagreements, metadata_of
@@ -103,21 +102,21 @@ def _apply(batch: Batch, update: TableUpdate) -> None:
 def _apply_to_layouts(batch: Batch, update: updates.LayoutUpdate) -> None:
     match update:
         case updates.AddSchema(schema=schema):
-            fold_layouts.add_schema(batch, schema)
+            layouts.add_schema(batch, schema)
         case updates.SetCurrentSchema(schema_id=schema_id):
-            fold_layouts.set_current_schema(batch, schema_id)
+            layouts.set_current_schema(batch, schema_id)
         case updates.RemoveSchemas(schema_ids=schema_ids):
-            fold_layouts.remove_schemas(batch, schema_ids)
+            layouts.remove_schemas(batch, schema_ids)
         case updates.AddSpec(spec=spec):
-            fold_layouts.add_spec(batch, spec)
+            layouts.add_spec(batch, spec)
         case updates.SetDefaultSpec(spec_id=spec_id):
-            fold_layouts.set_default_spec(batch, spec_id)
+            layouts.set_default_spec(batch, spec_id)
         case updates.RemovePartitionSpecs(spec_ids=spec_ids):
-            fold_layouts.remove_specs(batch, spec_ids)
+            layouts.remove_specs(batch, spec_ids)
         case updates.AddSortOrder(sort_order=order):
-            fold_layouts.add_sort_order(batch, order)
+            layouts.add_sort_order(batch, order)
         case updates.SetDefaultSortOrder(sort_order_id=order_id):
-            fold_layouts.set_default_sort_order(batch, order_id)
+            layouts.set_default_sort_order(batch, order_id)
         case _:
             assert_never(update)
 
@@ -125,21 +124,21 @@ def _apply_to_layouts(batch: Batch, update: updates.LayoutUpdate) -> None:
 def _apply_to_snapshots(batch: Batch, update: updates.SnapshotUpdate) -> None:
     match update:
         case updates.AddSnapshot(snapshot=snapshot):
-            fold_snapshots.add_snapshot(batch, snapshot)
+            layouts.add_snapshot(batch, snapshot)
         case updates.SetSnapshotRef():
-            fold_snapshots.set_ref(batch, update.ref_name, update.ref)
+            layouts.set_ref(batch, update.ref_name, update.ref)
         case updates.RemoveSnapshots(snapshot_ids=snapshot_ids):
-            fold_snapshots.remove_snapshots(batch, snapshot_ids)
+            layouts.remove_snapshots(batch, snapshot_ids)
         case updates.RemoveSnapshotRef(ref_name=name):
-            fold_snapshots.remove_ref(batch, name)
+            layouts.remove_ref(batch, name)
         case updates.SetStatistics(statistics=statistics):
-            fold_snapshots.set_statistics(batch, statistics)
+            layouts.set_statistics(batch, statistics)
         case updates.RemoveStatistics(snapshot_id=snapshot_id):
-            fold_snapshots.remove_statistics(batch, snapshot_id)
+            layouts.remove_statistics(batch, snapshot_id)
         case updates.SetPartitionStatistics(partition_statistics=file):
-            fold_snapshots.set_partition_statistics(batch, file)
+            layouts.set_partition_statistics(batch, file)
         case updates.RemovePartitionStatistics(snapshot_id=snapshot_id):
-            fold_snapshots.remove_partition_statistics(batch, snapshot_id)
+            layouts.remove_partition_statistics(batch, snapshot_id)
         case _:
             assert_never(update)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import projections.iceberg.position as positions
 from ledger.model.errors import (
     ColumnNotFoundError,
     InvalidInputError,
@@ -24,7 +25,6 @@ from ledger.planning.filter import Filter, parse_filter
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.table import Table
 from ledger.table_at import TableAt
-from projections.iceberg import position as positions
 from projections.iceberg.imported import born_metadata, render_born
 from projections.iceberg.materialise import ICEBERG, advance
 from projections.iceberg.position import RENDERER, IcebergPosition, Names

@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+import projections.iceberg.file_rules as files
 from ledger.decide.column_draft import check_identifier_fields
 from ledger.decide.format_rules import (
     Arrival,
@@ -64,7 +65,6 @@ from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.layout import LayoutTrail
 from ledger.state.paimon_origin import PaimonOrigin
 from ledger.state.table import TableState
-from projections.iceberg import file_rules as files
 
 FIRST_VERSION_OF_INITIAL_DEFAULTS = 3
 _MAIN_BRANCH = "main"

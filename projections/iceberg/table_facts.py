@@ -8,6 +8,7 @@ from typing import Any
 from attrs import Factory, define, frozen
 from msgspec.structs import replace
 
+import projections.iceberg.metadata_schema as iceberg
 from ledger.model import iceberg_objects as iceberg_schemas
 from ledger.model import types as t
 from ledger.model.arrow_types import nested_ids
@@ -18,7 +19,6 @@ from ledger.model.transforms import field_types
 from ledger.model.type_text import format_type, parse_type
 from ledger.state.declared_formats import Rules
 from ledger.state.table import TableState
-from projections.iceberg import metadata_schema as iceberg
 from projections.iceberg.manifest_entry import TableFacts
 from projections.iceberg.metadata_schema import (
     DEFAULTS_SINCE,

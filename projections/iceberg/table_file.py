@@ -21,6 +21,7 @@ import msgspec
 from attrs import Factory, define
 from msgspec.structs import replace
 
+import projections.iceberg.metadata_schema as iceberg
 from ledger.events import TableEvent
 from ledger.events.iceberg import StatisticsSet
 from ledger.events.snapshots import PartitionStatisticsSet
@@ -38,7 +39,6 @@ from ledger.model.iceberg_objects import (
 from ledger.model.schema import Schema
 from ledger.model.snapshot import BRANCH_IDS, Branch, Tag
 from ledger.state.table import TableState
-from projections.iceberg import metadata_schema as iceberg
 from projections.iceberg.manifest_entry import UNLAID, TableFacts
 from projections.iceberg.metadata_schema import NestedField
 from projections.iceberg.metadata_schema import Schema as IcebergSchema

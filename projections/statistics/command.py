@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, cast
 from attrs import frozen
 from cyclopts import App, Group, Parameter, validators
 
+import projections.statistics.materialise as statistics_files
 from ledger.cli.changes import key_and_value
 from ledger.cli.exits import UsageError
 from ledger.cli.families import help_and_example
@@ -27,7 +28,6 @@ from ledger.model.errors import (
 from ledger.table import Table
 from projections.materialising import Difference
 from projections.partition_text import partition_path
-from projections.statistics import materialise
 from projections.statistics.analyze import Analysis, analyze
 from projections.statistics.column_history import columns_at, columns_by_snapshot
 from projections.statistics.engine import Engine, Engines
@@ -558,7 +558,7 @@ def _counted_by_spark(tables: list[Table], engines: Engines, screen: Screen) -> 
 
 
 def _check(tables: list[Table], screen: Screen, *, rebuild: bool) -> None:
-    check = materialise.rebuild if rebuild else materialise.verify
+    check = statistics_files.rebuild if rebuild else statistics_files.verify
     found: dict[str, Difference] = {}
     for table in tables:
         found[str(table.identifier)] = check(table.log)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
+import projections.statistics.tile_rows as positions
 from ledger.history.older import TableLog
 from ledger.model.errors import LedgerError, MissingDependencyError
 from ledger.table import Table
 from projections.manifest_files.lists import names_lists
-from projections.statistics import tile_rows as positions
 from projections.statistics.entries import entry_count
 from projections.statistics.materialise import Engine as Keeping
 from projections.statistics.materialise import Local

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 from attrs import evolve, field, frozen
 
+import projections.statistics.tile_rows as positions
 from ledger.log.codec import digest
 from ledger.model.errors import DamagedLogError, UnsupportedError
 from projections.materialising import Difference, Progress, nobody
-from projections.statistics import tile_rows as positions
 from projections.statistics.entries import Opening, TableLog, opening_of
 from projections.statistics.fold import between, concatenated, sums
 from projections.statistics.tile_rows import (

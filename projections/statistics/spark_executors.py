@@ -89,7 +89,7 @@ class OnSpark:
         """Keep blocks whose manifests are read by whoever has time."""
         from attrs import evolve
 
-        from projections.statistics import spark_reader as reader
+        import projections.statistics.spark_reader as reader
 
         first = table.position.version + 1
         source = evolve(self.source, opening=table.opening)

@@ -88,8 +88,8 @@ def compute_from(
         MissingDependencyError: As in `compute`.
     """
     session = spark or spark_session()
-    from projections.statistics import spark_reader as reader
-    from projections.statistics import spark_transforms as transforms
+    import projections.statistics.spark_reader as reader
+    import projections.statistics.spark_transforms as transforms
 
     deltas = reader.deltas(session, source, 0, version)
     return Statistics(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import projections.statistics.materialise as statistics_files
+import projections.statistics.tile_rows as positions
 from ledger.table import Table
 from projections.materialising import Difference, refuse_beyond
-from projections.statistics import materialise
-from projections.statistics import tile_rows as positions
 
 
 def verify(table: Table) -> Difference:
@@ -16,12 +16,12 @@ def verify(table: Table) -> Difference:
     """
     layout = table.log.layout
     refuse_beyond(table, positions.stated(table.log.store, layout), positions.key(layout))
-    return _below_location(materialise.verify(table.log))
+    return _below_location(statistics_files.verify(table.log))
 
 
 def rebuild(table: Table) -> Difference:
     """Restore what is missing or changed."""
-    return _below_location(materialise.rebuild(table.log))
+    return _below_location(statistics_files.rebuild(table.log))
 
 
 def _below_location(found: Difference) -> Difference:
