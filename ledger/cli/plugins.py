@@ -1,4 +1,4 @@
-"""What the projections bring to the command line, by entry points; see `ledger.model.plugins`.
+"""Commands and views of other packages, found by entry points; see `ledger.model.plugins`.
 
 - group `lakeledger.commands`: by a command's name, a function that takes the App and adds the
   command to it. Its docstring's first line is the command's summary, so that listing a command

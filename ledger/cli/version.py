@@ -1,4 +1,4 @@
-"""Which lakeledger this is; told without any library."""
+"""Version of lakeledger, read without any library."""
 
 from __future__ import annotations
 

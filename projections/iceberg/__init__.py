@@ -23,7 +23,7 @@ def commit_updates(
 
     Args:
         table: A table from Iceberg.
-        updates: In order, as decoded JSON; see `committing.commit` for what they may change.
+        updates: In order, as decoded JSON; see `rest_commit` for what they may change.
         requirements: The conditions under which they are committed, as decoded JSON.
         options: See CommitOptions.
 

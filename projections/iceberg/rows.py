@@ -1,10 +1,4 @@
-"""Rows of a table at an instant, as a scan of PyIceberg.
-
-Others may import:
-    `scan`  the scan, which the package's entry point names
-
-Inside: `reading` makes it, of `files` (PyIceberg's way to them) and `scanning` (the ledger's plan).
-"""
+"""Rows of a table at an instant, as a scan of PyIceberg; its plan is in `row_scan`."""
 
 from __future__ import annotations
 

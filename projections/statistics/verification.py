@@ -1,4 +1,4 @@
-"""What `lakeledger verify` asks of the statistics; see `ledger.cli.commands.verify`."""
+"""Verification of the statistics, for `lakeledger verify`; see `ledger.cli.commands.verify`."""
 
 from __future__ import annotations
 
