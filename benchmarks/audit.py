@@ -34,8 +34,8 @@ from benchmarks.measure import (
     show,
 )
 from ledger.audit.column_history import AskedLives, lives_of
-from ledger.history.garbage import unsealed
-from ledger.history.verify_subject import Subject
+from ledger.history.verifying.sealing import unsealed
+from ledger.history.verifying.subject import Subject
 from ledger.log.layout import SEGMENT_LENGTH
 
 AT_MOST_S = 1.0

@@ -18,7 +18,7 @@ from ledger.events.commit import Commit, Transaction
 from ledger.events.iceberg import IcebergBirth, SnapshotsRemoved
 from ledger.events.snapshots import SnapshotCommitted
 from ledger.events.table import SchemaRecord, TableCreated, TableName, TablePromoted
-from ledger.model.type_json import FieldObject
+from ledger.model.types.wire import FieldObject
 from ledger.state.table_builder import TableBuilder
 
 RUNS: Final = 5

@@ -18,9 +18,9 @@ from benchmarks.history import TABLE, WIDTH, bodies, fingerprint, lake_at
 from benchmarks.measure import WORKDIR, Figure, Output, Report, in_turn, question_of, show
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.history.garbage import unsealed
 from ledger.history.older import TableLog
-from ledger.history.verify_subject import Subject
+from ledger.history.verifying.sealing import unsealed
+from ledger.history.verifying.subject import Subject
 from ledger.log.codec import Codec, digest
 from ledger.log.replay import START
 from ledger.log.time_travel import at_version

@@ -16,9 +16,9 @@ import ledger
 from benchmarks.history import TABLE, WIDTH, fingerprint, lake_at
 from benchmarks.measure import WORKDIR, Figure, Output, Report, in_turn, question_of, show
 from ledger.history.older import TableLog
-from ledger.history.verify import Verification
-from ledger.history.verify_spans import WORTH, Workers
-from ledger.history.verify_subject import Subject
+from ledger.history.verifying.spans import WORTH, Workers
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 
 COMMITS_A_SECOND = 30_000
 

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from ledger.history.erasure import Erasure, Sought
     from ledger.history.erasure import Progress as ErasureProgress
     from ledger.history.older import TableLog
-    from ledger.history.verify_surroundings import NamedBirth
+    from ledger.history.verifying.surroundings import NamedBirth
     from ledger.model.file_change import PartitionValue
     from ledger.model.schema import FieldIdPolicy
     from ledger.opening.given_schema import GivenSchema
@@ -1637,7 +1637,7 @@ class Ledger:
 
     def _births(self) -> list[NamedBirth]:
         """Return every table that ever was."""
-        from ledger.history.verify_surroundings import Births
+        from ledger.history.verifying.surroundings import Births
 
         head = self.state.version
         return [*Births.of(read.commit for read in self.log.commits(0, head))]

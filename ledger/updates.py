@@ -32,9 +32,9 @@ from ledger.model.errors import InvalidInputError
 from ledger.model.iceberg_layout import Direction, NullOrder, PartitionSpec, SortOrder
 from ledger.model.messages import excerpt, first_few
 from ledger.model.schema import Schema
-from ledger.model.type_json import field_to_wire
-from ledger.model.type_text import format_type
 from ledger.model.types import DataType
+from ledger.model.types.text import format_type
+from ledger.model.types.wire import field_to_wire
 from ledger.opening.context import Plan
 from ledger.state.schema_builder import SchemaBuilder
 from ledger.state.stream import Landed

@@ -24,8 +24,8 @@ from ledger.events.schema import (
 )
 from ledger.model.errors import InvalidInputError
 from ledger.model.schema import Schema
-from ledger.model.type_json import TypeJson, type_from_json, type_to_wire
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger.model.types.wire import TypeJson, type_from_json, type_to_wire
 
 Path = tuple[str, ...]
 

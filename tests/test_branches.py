@@ -32,8 +32,8 @@ from ledger.events.snapshots import (
     SnapshotsExpired,
     TagCreated,
 )
-from ledger.history.verify import Verification
-from ledger.history.verify_subject import Finding, Subject
+from ledger.history.verifying.subject import Finding, Subject
+from ledger.history.verifying.verify import Verification
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.time_travel import head_state
 from ledger.model.iceberg_objects import SnapshotRef

@@ -17,8 +17,8 @@ from ledger import (
     UpdateColumnType,
 )
 from ledger.model.errors import FormatError
-from ledger.model.type_sql import read_type
-from ledger.model.type_text import format_type
+from ledger.model.types.sql import read_type
+from ledger.model.types.text import format_type
 from tests.lakes import lake_on, memory
 
 COLUMNS = {"a": "INT", "b": "STRING"}

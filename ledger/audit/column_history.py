@@ -40,9 +40,9 @@ from ledger.events.schema import (
 from ledger.events.snapshots import BranchCommitted, RolledBack, SnapshotCommitted, SnapshotsExpired
 from ledger.events.table import TableCreated
 from ledger.log.stream_log import StreamLog
-from ledger.model.type_json import type_from_wire
-from ledger.model.type_text import bare_text, format_type
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger.model.types.text import bare_text, format_type
+from ledger.model.types.wire import type_from_wire
 from ledger.state.schema_record import first_schema
 from ledger.state.table_builder import TableBuilder
 

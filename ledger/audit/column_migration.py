@@ -38,8 +38,6 @@ from ledger.events.schema import (
 )
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import FieldIdPolicy, Schema
-from ledger.model.type_casts import can_alter
-from ledger.model.type_json import type_to_wire
 from ledger.model.types import (
     ArrayType,
     DataField,
@@ -51,6 +49,8 @@ from ledger.model.types import (
     walk_fields,
     walk_ids,
 )
+from ledger.model.types.casts import can_alter
+from ledger.model.types.wire import type_to_wire
 from ledger.state.columns import PastColumns, locate
 from ledger.state.schema_builder import SchemaBuilder
 

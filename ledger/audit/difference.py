@@ -14,8 +14,8 @@ from ledger.audit.views import DIFFERENCES, as_rows
 from ledger.model.iceberg_layout import PartitionSpec, SortOrder
 from ledger.model.messages import first_few, html_table
 from ledger.model.schema import Schema
-from ledger.model.type_text import format_type
 from ledger.model.types import DataField, DataType, TypePlace, type_places
+from ledger.model.types.text import format_type
 from ledger.state.columns import PastColumns
 from ledger.state.table import TableState
 

@@ -25,8 +25,8 @@ from ledger.model.errors import MissingDependencyError
 from ledger.model.messages import moment, size, visible
 from ledger.model.names import shown_path
 from ledger.model.schema import Schema, paths_of
-from ledger.model.type_text import format_type
 from ledger.model.types import type_places
+from ledger.model.types.text import format_type
 from ledger.state.table import TableState
 
 if TYPE_CHECKING:

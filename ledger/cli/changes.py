@@ -32,9 +32,9 @@ from ledger.events.schema import (
 )
 from ledger.model import names as path_text
 from ledger.model.errors import InvalidInputError, InvalidTypeError
-from ledger.model.type_json import type_to_wire
-from ledger.model.type_sql import read_type
 from ledger.model.types import DataType, whole_number
+from ledger.model.types.sql import read_type
+from ledger.model.types.wire import type_to_wire
 
 
 def leading_path(text: str) -> tuple[tuple[str, ...], str]:

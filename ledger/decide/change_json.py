@@ -34,8 +34,8 @@ from ledger.model.errors import (
 from ledger.model.messages import excerpt
 from ledger.model.names import whole_path
 from ledger.model.schema import Schema
-from ledger.model.type_json import field_from_json, type_to_wire
 from ledger.model.types import DataField, DataType
+from ledger.model.types.wire import field_from_json, type_to_wire
 
 
 def schema_from_json(obj: Mapping[str, Any], *, path: str = "$") -> Schema:

@@ -25,7 +25,7 @@ from ledger.events.schema import (
 )
 from ledger.model.errors import InvalidChangeError, InvalidTypeError
 from ledger.model.messages import excerpt, is_storable
-from ledger.model.type_json import TypeJson, type_from_json, type_to_wire
+from ledger.model.types.wire import TypeJson, type_from_json, type_to_wire
 
 
 def bad(path: str, rule: str) -> InvalidChangeError:

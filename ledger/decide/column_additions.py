@@ -16,8 +16,8 @@ from ledger.decide.table_options import ColumnNames, comma_list
 from ledger.events.schema import AddColumn, ColumnAdded, ColumnUndropped, Move, UndropColumn
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, FormatError
 from ledger.model.messages import excerpt
-from ledger.model.type_json import type_from_wire, type_to_wire
 from ledger.model.types import DataField, DataType, type_places, walk_fields, walk_ids
+from ledger.model.types.wire import type_from_wire, type_to_wire
 from ledger.state.columns import Level, PastColumn, Path, dotted, member_named
 
 MOST_SKIPPED_IDS = 10_000

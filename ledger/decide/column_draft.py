@@ -434,7 +434,7 @@ def numbered(data_type: DataType, highest: int, policy: FieldIdPolicy) -> tuple[
         policy: Whose order; under Paimon's, elements, keys and values have no ids.
 
     Example:
-        >>> from ledger.model.type_sql import read_type
+        >>> from ledger.model.types.sql import read_type
         >>> kv = read_type("MAP<STRING, ROW<a INT>>")
         >>> [list(walk_ids(numbered(kv, 9, each)[0])) for each in ("iceberg", "paimon")]
         [[10, 11, 12], [10]]
@@ -451,7 +451,7 @@ def fresh_columns(columns: Sequence[DataField]) -> tuple[DataField, ...]:
 
     Example:
         >>> from ledger.model.schema import Schema
-        >>> from ledger.model.type_sql import read_type
+        >>> from ledger.model.types.sql import read_type
         >>> points = read_type("ARRAY<ROW<x INT>>")
         >>> made = Schema.of({"id": "INT", "points": points, "note": "STRING"})
         >>> [(each.id, *walk_ids(each.type)) for each in fresh_columns(made.fields)]
@@ -481,7 +481,7 @@ def carries_member_ids(data_type: DataType) -> bool:
     """Return whether an element, key or value inside a type has an id.
 
     Example:
-        >>> from ledger.model.type_sql import read_type
+        >>> from ledger.model.types.sql import read_type
         >>> kind = read_type("ARRAY<INT>")
         >>> carries_member_ids(kind), carries_member_ids(numbered(kind, 1, "iceberg")[0])
         (False, True)

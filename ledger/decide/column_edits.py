@@ -36,10 +36,10 @@ from ledger.events.schema import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.model.type_casts import can_alter, can_promote, default_value_fits
-from ledger.model.type_json import type_from_wire, type_to_wire
-from ledger.model.type_text import format_type
 from ledger.model.types import ArrayType, DataType, MapType
+from ledger.model.types.casts import can_alter, can_promote, default_value_fits
+from ledger.model.types.text import format_type
+from ledger.model.types.wire import type_from_wire, type_to_wire
 from ledger.state.columns import dotted, edit_type, locate, member_named, with_type
 
 

@@ -29,8 +29,8 @@ from ledger.events.schema import (
     UpdateColumnType,
 )
 from ledger.model.errors import ColumnNotFoundError
-from ledger.model.type_json import type_from_wire
 from ledger.model.types import DataField, RowType, assign_field_ids, walk_fields
+from ledger.model.types.wire import type_from_wire
 from ledger.state.columns import dotted, locate, member_named, moved
 
 AnyChange = TypeVar("AnyChange", bound=SchemaChange)

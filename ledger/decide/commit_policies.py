@@ -44,8 +44,8 @@ from ledger.model.errors import FormatError, InvalidChangeError
 from ledger.model.instant import iso_moment
 from ledger.model.names import shown_path, whole_path
 from ledger.model.schema import paths_of
-from ledger.model.type_json import type_from_wire
 from ledger.model.types import DataField, type_places
+from ledger.model.types.wire import type_from_wire
 from ledger.state.table import TableState
 
 _BEGINNING: Final = "ledger."

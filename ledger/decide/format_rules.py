@@ -19,8 +19,8 @@ from ledger.model.iceberg_layout import PartitionField, PartitionSpec, SortField
 from ledger.model.lazy_values import once
 from ledger.model.schema import Schema, indexed
 from ledger.model.transforms import transform_of
-from ledger.model.type_text import bare_text, format_type
 from ledger.model.types import DataField, DataType, TypePlace, type_places, walk_fields
+from ledger.model.types.text import bare_text, format_type
 from ledger.state.columns import PastColumns
 from ledger.state.declared_formats import FORMATS_OPTION, Rules
 from ledger.state.layout import LayoutTrail

@@ -35,8 +35,8 @@ from ledger.model.transforms import (
     Void,
     transform_of,
 )
-from ledger.model.type_text import format_type
 from ledger.model.types import RowType
+from ledger.model.types.text import format_type
 from ledger.state.columns import dotted
 from ledger.state.declared_formats import Rules
 from ledger.state.layout import LayoutTrail, Source, Sources, all_sources

@@ -54,7 +54,7 @@ class NameIndex:
 
     Example:
         >>> from ledger.model.schema import Schema
-        >>> from ledger.model.type_sql import read_type
+        >>> from ledger.model.types.sql import read_type
         >>> stops = read_type("MAP<STRING, ROW<lat FLOAT>>")
         >>> index = NameIndex(Schema.of({"stops": stops}).fields)
         >>> index.find("stops.lat").path, index.find("STOPS")

@@ -26,7 +26,7 @@ from ledger.model.credentials import credentials_in
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange, inline_files
 from ledger.model.messages import excerpt
-from ledger.model.type_json import FieldObject, TypeObject
+from ledger.model.types.wire import FieldObject, TypeObject
 
 _Values = Callable[[Sequence[Struct]], Iterable[Any]]
 """Gets some values of each of some records."""

@@ -14,8 +14,8 @@ from ledger.decide.operation import Cell, Cells, Operation, SchemaOperation, no_
 from ledger.events import schema
 from ledger.events.schema import UpdateKeys
 from ledger.model.names import shown_path
-from ledger.model.type_json import TypeJson, type_from_wire
-from ledger.model.type_text import format_type
+from ledger.model.types.text import format_type
+from ledger.model.types.wire import TypeJson, type_from_wire
 
 ROOT = -1
 """Around top-level columns, where nested ones have the id of the field around them."""

@@ -46,11 +46,11 @@ from ledger.model.arguments import takes
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError
 from ledger.model.messages import excerpt, meant
 from ledger.model.schema import Schema
-from ledger.model.type_casts import can_promote
-from ledger.model.type_json import type_to_wire
-from ledger.model.type_sql import read_type
-from ledger.model.type_text import format_type
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger.model.types.casts import can_promote
+from ledger.model.types.sql import read_type
+from ledger.model.types.text import format_type
+from ledger.model.types.wire import type_to_wire
 from ledger.state.columns import dotted
 from ledger.state.declared_formats import Rules
 

@@ -6,7 +6,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 from ledger.events.base import Record
 from ledger.events.schema import RemoveOption, SetOption, UpdateComment
 from ledger.events.table import ClockCorrected, TableCreated, TableDropped, TableName, TableRenamed
-from ledger.model.type_json import FieldObject
+from ledger.model.types.wire import FieldObject
 
 
 class DatabaseCreated(Record, frozen=True, tag="createDatabase", kw_only=True):

@@ -18,7 +18,7 @@ from ledger.model.iceberg_objects import (
     SnapshotRef,
     StatisticsFile,
 )
-from ledger.model.type_json import FieldObject
+from ledger.model.types.wire import FieldObject
 
 
 class _Part(Struct, frozen=True, omit_defaults=True, rename="camel", forbid_unknown_fields=True):

@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.base import Record
-from ledger.model.type_json import TypeJson
+from ledger.model.types.wire import TypeJson
 
 MoveType = Literal["FIRST", "AFTER", "BEFORE", "LAST"]
 

@@ -9,7 +9,7 @@ from ledger.events.iceberg import IcebergBirth
 from ledger.events.imported import DeltaBirth, PaimonBirth
 from ledger.model.iceberg_layout import PartitionField, SortField
 from ledger.model.schema import FieldIdPolicy
-from ledger.model.type_json import FieldObject
+from ledger.model.types.wire import FieldObject
 
 
 class TableName(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):

@@ -41,8 +41,8 @@ from ledger.model.transforms import (
     Void,
     transform_of,
 )
-from ledger.model.type_text import format_type
 from ledger.model.types import CharType, DataField, DataType, DateType, UnknownType, VarCharType
+from ledger.model.types.text import format_type
 
 _WHOLE = re.compile(r"-?[0-9]{1,40}")
 _DECIMAL = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?")

@@ -39,8 +39,8 @@ from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.messages import listed, similar
 from ledger.model.schema import Schema, paths_of
 from ledger.model.transforms import field_types
-from ledger.model.type_text import format_type
 from ledger.model.types import DataField, RowType, parts_of, walk_fields
+from ledger.model.types.text import format_type
 from ledger.state.table import TableState
 from ledger.stores.file_access import open_location
 from ledger.stores.object_errors import reading

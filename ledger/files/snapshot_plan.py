@@ -23,8 +23,8 @@ from ledger.model.messages import excerpt, meant
 from ledger.model.schema import Schema
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, snapshot_key_of
 from ledger.model.transforms import field_types, transform_of
-from ledger.model.type_text import format_type
 from ledger.model.types import DataType
+from ledger.model.types.text import format_type
 from ledger.state.layout import PartitionFilter
 from ledger.state.table import TableState
 

@@ -46,8 +46,8 @@ from ledger.model.file_change import FileChange, PartitionValue, kept_at
 from ledger.model.iceberg_layout import PartitionField, PartitionSpec, SomeSpecs, spec_of_id
 from ledger.model.messages import excerpt, is_storable
 from ledger.model.schema import Schema
-from ledger.model.type_text import format_type
 from ledger.model.types import walk_fields, walk_ids
+from ledger.model.types.text import format_type
 from ledger.state.table import TableState
 from ledger.stores import Store
 

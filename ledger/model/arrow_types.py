@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidTypeError, UnsupportedError
-from ledger.model.type_text import format_type
 from ledger.model.types import assign_field_ids
+from ledger.model.types.text import format_type
 
 if TYPE_CHECKING:
     import pyarrow as pa

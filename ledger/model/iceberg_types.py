@@ -29,7 +29,7 @@ from ledger.model.single_values import (
     time_text,
     unit_digits,
 )
-from ledger.model.type_text import bare_text, format_type
+from ledger.model.types.text import bare_text, format_type
 
 _UTC = "+00:00"
 

@@ -18,8 +18,8 @@ from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import ColumnNotFoundError
 from ledger.model.messages import html_table, meant
-from ledger.model.type_text import format_type, parse_type
 from ledger.model.types import DataField, DataType, assign_field_ids, type_places, walk_ids
+from ledger.model.types.text import format_type, parse_type
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -33,7 +33,7 @@ from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import PartitionValue, kept_at
 from ledger.model.messages import excerpt
-from ledger.model.type_text import format_type
+from ledger.model.types.text import format_type
 
 SECONDS_A_DAY = 86_400
 

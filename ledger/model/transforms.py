@@ -36,8 +36,8 @@ from ledger.model.single_values import (
     unit_digits,
     year_text,
 )
-from ledger.model.type_text import format_type
 from ledger.model.types import walk_fields, whole_number
+from ledger.model.types.text import format_type
 
 Unit = Literal["year", "month", "day", "hour"]
 

@@ -17,7 +17,7 @@ from ledger.model import types as t
 from ledger.model.errors import UnsupportedError
 from ledger.model.messages import excerpt
 from ledger.model.single_values import SECONDS_A_DAY, Value, unit_digits
-from ledger.model.type_text import format_type
+from ledger.model.types.text import format_type
 from ledger.planning.expression import NEGATIVE, Op, Predicate
 
 _INT, _LONG = 4, 8

@@ -27,8 +27,8 @@ from ledger.model.single_values import (
     single_precision,
     unit_digits,
 )
-from ledger.model.type_text import format_type
 from ledger.model.types import whole_number, within_digits
+from ledger.model.types.text import format_type
 from ledger.planning.expression import (
     TRUE,
     UNARY,

@@ -28,8 +28,8 @@ from ledger.model.iceberg_layout import PartitionSpec
 from ledger.model.messages import html_table
 from ledger.model.schema import Schema
 from ledger.model.transforms import field_types
-from ledger.model.type_casts import can_promote
 from ledger.model.types import walk_fields
+from ledger.model.types.casts import can_promote
 from ledger.planning.bound_value import holds_for
 from ledger.planning.expression import (
     FALSE,

@@ -23,8 +23,8 @@ from ledger.events.commit import Commit
 from ledger.events.iceberg import StatisticsSet
 from ledger.events.snapshots import PartitionStatisticsSet
 from ledger.files.change_lists import commit_files
-from ledger.history.verify_subject import references
-from ledger.history.verify_surroundings import Births, NamedBirth
+from ledger.history.verifying.subject import references
+from ledger.history.verifying.surroundings import Births, NamedBirth
 from ledger.log import personal_data
 from ledger.log.codec import digest
 from ledger.log.layout import STREAM_FOLDER

@@ -14,9 +14,9 @@ from typing import Any
 from attrs import define, field, frozen
 from msgspec import UNSET
 
-from ledger.history.verify import Verification, repair
-from ledger.history.verify_subject import Subject
-from ledger.history.verify_surroundings import Births, NamedBirth
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.surroundings import Births, NamedBirth
+from ledger.history.verifying.verify import Verification, repair
 from ledger.locations import is_absolute
 from ledger.log import personal_data
 from ledger.log.codec import digest

@@ -43,9 +43,9 @@ from ledger.model.errors import InvalidInputError, InvalidTypeError
 from ledger.model.iceberg_layout import Direction
 from ledger.model.messages import excerpt
 from ledger.model.names import Identifier, shown_path
-from ledger.model.type_json import type_to_wire
-from ledger.model.type_sql import read_type
 from ledger.model.types import whole_number
+from ledger.model.types.sql import read_type
+from ledger.model.types.wire import type_to_wire
 from ledger.sql.parser import (
     Asked,
     Cursor,

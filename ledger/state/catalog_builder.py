@@ -35,7 +35,7 @@ from ledger.model.errors import InvalidChangeError
 from ledger.model.messages import meant
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
-from ledger.model.type_json import field_from_wire, field_to_wire
+from ledger.model.types.wire import field_from_wire, field_to_wire
 from ledger.state.catalog import (
     EMPTY_CATALOG,
     Audit,

@@ -21,8 +21,8 @@ from ledger.events.table import TablePromoted
 from ledger.model.errors import InvalidChangeError
 from ledger.model.iceberg_objects import MAIN, IcebergSnapshot, SnapshotLogEntry, SnapshotRef
 from ledger.model.snapshot import BRANCH_IDS
-from ledger.model.type_json import FieldObject, field_to_wire
 from ledger.model.types import DataField
+from ledger.model.types.wire import FieldObject, field_to_wire
 from ledger.state.iceberg_origin import ROW_IDS_SINCE, IcebergOrigin, last_taken
 
 _SEQUENCES_SINCE: Final = 2

@@ -34,8 +34,8 @@ from ledger.model.snapshot import (
     Tag,
     Totals,
 )
-from ledger.model.type_json import field_from_wire
 from ledger.model.types import LONG_MAX
+from ledger.model.types.wire import field_from_wire
 from ledger.state.iceberg_summary import FileCounts, FileTotals
 from ledger.state.native_origin import (
     ListedRef,

@@ -36,9 +36,9 @@ from ledger.events.schema import (
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, InvalidChangeError
 from ledger.model.messages import meant
 from ledger.model.schema import FieldIdPolicy, Schema, highest_field_id, indexed, shared
-from ledger.model.type_json import TypeJson, type_from_wire
-from ledger.model.type_text import parse_type
 from ledger.model.types import DataField, DataType, RowType, walk_ids
+from ledger.model.types.text import parse_type
+from ledger.model.types.wire import TypeJson, type_from_wire
 from ledger.state import columns as struct_edits
 from ledger.state.columns import Members, dotted, edit_type, locate, with_type
 

@@ -8,8 +8,8 @@ from msgspec.json import Decoder, encode
 
 from ledger.events.table import SchemaRecord, TableCreated
 from ledger.model.schema import FieldIdPolicy, Schema
-from ledger.model.type_json import FieldObject, field_from_wire, field_to_wire
 from ledger.model.types import DataField
+from ledger.model.types.wire import FieldObject, field_from_wire, field_to_wire
 
 _SHARED = (
     "highest_field_id",

@@ -82,7 +82,7 @@ from ledger.model.iceberg_objects import PartitionStatisticsFile, StatisticsFile
 from ledger.model.instant import ClockCorrection
 from ledger.model.schema import Schema
 from ledger.model.snapshot import BRANCH_IDS, Branch, Tag, Totals
-from ledger.model.type_json import field_from_wire
+from ledger.model.types.wire import field_from_wire
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.iceberg_builder import IcebergOriginBuilder
 from ledger.state.iceberg_origin import IcebergOrigin, iceberg_snapshot, iceberg_totals

@@ -40,8 +40,8 @@ from ledger.model.parquet_limits import read_metadata
 from ledger.model.schema import highest_field_id
 from ledger.model.single_values import encode_value
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from ledger.model.type_json import field_to_wire
 from ledger.model.types import DataField
+from ledger.model.types.wire import field_to_wire
 from ledger.state.declared_formats import FORMATS_OPTION
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.table import TableState

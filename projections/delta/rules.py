@@ -31,7 +31,6 @@ from ledger.model.iceberg_layout import PartitionSpec, SomeSpecs, spec_by_id
 from ledger.model.messages import excerpt
 from ledger.model.schema import Schema
 from ledger.model.single_values import has_room
-from ledger.model.type_text import bare_text
 from ledger.model.types import (
     ArrayType,
     BinaryType,
@@ -47,6 +46,7 @@ from ledger.model.types import (
     VarCharType,
     type_places,
 )
+from ledger.model.types.text import bare_text
 from ledger.state.table import TableState
 from projections.delta.columns import CalledInFiles, HeldNames, clashes
 from projections.delta.table_metadata import is_reserved, partition_columns

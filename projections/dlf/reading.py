@@ -36,9 +36,9 @@ from ledger.model.messages import is_storable
 from ledger.model.names import Identifier
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot
-from ledger.model.type_json import field_from_json, type_from_json
-from ledger.model.type_text import parse_type
 from ledger.model.types import MAX_DEPTH, DataField, DataType
+from ledger.model.types.text import parse_type
+from ledger.model.types.wire import field_from_json, type_from_json
 from projections.dlf.keys import (
     CHANGES,
     DEFINITIONS,

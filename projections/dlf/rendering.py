@@ -28,8 +28,6 @@ from ledger.model.instant import (
     TimestampInstant,
     VersionInstant,
 )
-from ledger.model.type_json import type_from_wire
-from ledger.model.type_text import format_type
 from ledger.model.types import (
     ArrayType,
     DataField,
@@ -39,6 +37,8 @@ from ledger.model.types import (
     RowType,
     VectorType,
 )
+from ledger.model.types.text import format_type
+from ledger.model.types.wire import type_from_wire
 from projections.dlf.keys import (
     DEFINITIONS,
     NEVER_NULL,
@@ -252,7 +252,7 @@ def type_json(data_type: DataType, style: Style, where: str) -> Any:
         UnsupportedError: It, or a type inside it, has no word in this style.
 
     Example:
-        >>> from ledger.model.type_text import parse_type
+        >>> from ledger.model.types.text import parse_type
         >>> type_json(ArrayType(parse_type("INT")), Style.DLF, "tags")
         {'arrayType': {'type': 'ARRAY', 'element': {'primitiveType': 'INT'}}}
         >>> type_json(ArrayType(parse_type("INT")), Style.PAIMON_REST, "tags")

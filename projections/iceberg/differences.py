@@ -25,7 +25,7 @@ from ledger.model.errors import UnsupportedError
 from ledger.model.iceberg_layout import SortField
 from ledger.model.iceberg_objects import MAIN, IcebergSnapshot, SnapshotLogEntry, SnapshotRef
 from ledger.model.schema import Schema
-from ledger.model.type_json import field_from_wire
+from ledger.model.types.wire import field_from_wire
 from ledger.state.iceberg_origin import IcebergOrigin, author_of
 from ledger.state.table import TableState
 from projections.iceberg.imported_metadata import (

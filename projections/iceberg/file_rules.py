@@ -20,8 +20,8 @@ from ledger.model.messages import excerpt
 from ledger.model.schema import Schema
 from ledger.model.single_values import decode_value
 from ledger.model.transforms import transform_of
-from ledger.model.type_text import bare_text
 from ledger.model.types import DataField, DataType, RowType, walk_fields
+from ledger.model.types.text import bare_text
 
 _FORMATS = ("parquet", "orc", "avro")
 _FIRST_VERSION_OF_DELETES = 2

@@ -25,7 +25,7 @@ from ledger.model import types as t
 from ledger.model.errors import InvalidTypeError, UnsupportedError
 from ledger.model.iceberg_objects import MAIN, EncryptionKey, IcebergSnapshot, SnapshotLogEntry
 from ledger.model.iceberg_types import default_json
-from ledger.model.type_json import FieldObject, field_from_wire, field_to_wire
+from ledger.model.types.wire import FieldObject, field_from_wire, field_to_wire
 from ledger.state.declared_formats import FORMATS_OPTION
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState

@@ -17,7 +17,7 @@ from ledger.events import iceberg as e
 from ledger.events.table import SchemaRecord
 from ledger.model.errors import AlreadyExistsError, UnsupportedError
 from ledger.model.schema import highest_field_id
-from ledger.model.type_json import field_from_wire
+from ledger.model.types.wire import field_from_wire
 from ledger.state.declared_formats import FORMATS_OPTION
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState

@@ -25,7 +25,7 @@ from ledger.model.iceberg_layout import PartitionSpec
 from ledger.model.iceberg_types import least_bytes, single_value_bytes
 from ledger.model.single_values import Value, decode_value, is_comparable, unit_digits
 from ledger.model.transforms import transform_of
-from ledger.model.type_text import format_type
+from ledger.model.types.text import format_type
 from projections.iceberg.table_metadata import ROW_IDS_SINCE, SEQUENCES_SINCE
 from projections.manifest_files.container import WrittenBlock, WrittenRecord
 

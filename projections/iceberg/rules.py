@@ -45,8 +45,6 @@ from ledger.model.iceberg_types import FIRST_VERSION_OF_NEW_TYPES, default_json,
 from ledger.model.messages import excerpt
 from ledger.model.schema import Schema, indexed
 from ledger.model.transforms import transform_of
-from ledger.model.type_casts import can_promote
-from ledger.model.type_text import bare_text, format_type
 from ledger.model.types import (
     ArrayType,
     DataField,
@@ -60,6 +58,8 @@ from ledger.model.types import (
     type_places,
     walk_fields,
 )
+from ledger.model.types.casts import can_promote
+from ledger.model.types.text import bare_text, format_type
 from ledger.state.declared_formats import Rules
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.layout import LayoutTrail

@@ -16,7 +16,7 @@ from ledger.model.errors import UnsupportedError
 from ledger.model.iceberg_types import default_json, iceberg_type
 from ledger.model.schema import Schema
 from ledger.model.transforms import field_types
-from ledger.model.type_text import format_type, parse_type
+from ledger.model.types.text import format_type, parse_type
 from ledger.state.declared_formats import Rules
 from ledger.state.table import TableState
 from projections.iceberg.manifest_entry import TableFacts

@@ -28,8 +28,8 @@ from ledger.events.schema import (
 )
 from ledger.model.errors import InvalidChangeError, LedgerError
 from ledger.model.schema import Schema, paths_of
-from ledger.model.type_json import FieldObject, field_to_wire, type_to_wire
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger.model.types.wire import FieldObject, field_to_wire, type_to_wire
 from ledger.state.schema_builder import SchemaBuilder
 
 Path = tuple[str, ...]

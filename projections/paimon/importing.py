@@ -35,7 +35,7 @@ from ledger.events.snapshots import (
 from ledger.model.errors import AlreadyExistsError, NotFoundError, UnsupportedError
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag
-from ledger.model.type_json import field_from_wire
+from ledger.model.types.wire import field_from_wire
 from ledger.state.declared_formats import FORMATS_OPTION
 from ledger.state.paimon_origin import PaimonOrigin
 from ledger.state.schema_builder import SchemaBuilder

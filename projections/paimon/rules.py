@@ -32,8 +32,8 @@ from ledger.model.iceberg_layout import PartitionSpec, SomeSpecs, spec_by_id
 from ledger.model.messages import excerpt
 from ledger.model.schema import Schema, paths_of
 from ledger.model.single_values import decode_value, encode_value, has_room
-from ledger.model.type_text import bare_text, format_type
 from ledger.model.types import DataField, DataType, type_places
+from ledger.model.types.text import bare_text, format_type
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState

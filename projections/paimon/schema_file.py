@@ -17,7 +17,7 @@ import msgspec
 from ledger.model.errors import InvalidInputError
 from ledger.model.messages import is_storable
 from ledger.model.schema import Schema
-from ledger.model.type_json import field_from_json, field_to_json
+from ledger.model.types.wire import field_from_json, field_to_json
 
 # Jackson escapes these alone, with upper-case hex; everything else stands as UTF-8.
 _ESCAPES: dict[int, str] = {code: f"\\u{code:04X}" for code in range(32)} | {

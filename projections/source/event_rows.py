@@ -20,8 +20,8 @@ from ledger.events import SchemaEvent, TableEvent
 from ledger.history.older import TableLog
 from ledger.model.arrow_types import numbers, texts, texts_of
 from ledger.model.schema import Schema
-from ledger.model.type_text import format_type
 from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
+from ledger.model.types.text import format_type
 from projections.source.columns import Column, arrow_type
 from projections.source.span_reading import (
     MOST_CHARACTERS,

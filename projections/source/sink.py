@@ -31,7 +31,7 @@ from ledger.model.messages import meant
 from ledger.model.schema import Schema, paths_of
 from ledger.model.single_values import encode_value
 from ledger.model.transforms import Period, Void, field_types, transform_of
-from ledger.model.type_text import bare_text
+from ledger.model.types.text import bare_text
 from ledger.stores.file_access import FileAccess
 from ledger.table import Table
 

@@ -22,8 +22,8 @@ from ledger.model.file_change import FileChange
 from ledger.model.iceberg_layout import PartitionSpec
 from ledger.model.parquet_limits import bounded_table, opened_stream
 from ledger.model.single_values import decode_value
-from ledger.model.type_text import format_type
 from ledger.model.types import DataType
+from ledger.model.types.text import format_type
 from ledger.planning.bound_value import value_to_bytes
 from ledger.stores.file_access import FileAccess
 from ledger.table import Table

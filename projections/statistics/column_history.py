@@ -29,9 +29,9 @@ from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema, paths_of
 from ledger.model.single_values import Value, encode_value
 from ledger.model.transforms import field_types
-from ledger.model.type_casts import can_promote
-from ledger.model.type_text import format_type
 from ledger.model.types import DataType
+from ledger.model.types.casts import can_promote
+from ledger.model.types.text import format_type
 from ledger.planning.bound_value import value_from_bytes
 from ledger.table import Table
 from ledger.table_at import TableAt

@@ -28,8 +28,8 @@ from ledger.events import SchemaEvent, TableEvent
 from ledger.events.schema import ColumnAdded, ColumnUndropped
 from ledger.log.codec import Codec
 from ledger.model.schema import paths_of as paths_of_schema
-from ledger.model.type_json import type_from_wire, type_to_wire
 from ledger.model.types import ArrayType, DataField, IntType, RowType, walk_fields, walk_ids
+from ledger.model.types.wire import type_from_wire, type_to_wire
 from ledger.state.schema_builder import SchemaBuilder
 from ledger.state.table_builder import TableBuilder
 from tests.audit.lives import random_changes

@@ -25,8 +25,8 @@ from ledger import (
     UpdateColumnComment,
 )
 from ledger.log.stream_log import StreamLog
-from ledger.model.type_text import parse_type
 from ledger.model.types import DataField, RowType
+from ledger.model.types.text import parse_type
 from ledger.opening.context import Houses
 from ledger.state.records import CatalogStream
 from ledger.stores import Store

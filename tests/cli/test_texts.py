@@ -12,8 +12,8 @@ from ledger.cli.options import read_instant
 from ledger.model.errors import InvalidTypeError
 from ledger.model.messages import visible
 from ledger.model.names import shown_path
-from ledger.model.type_sql import read_type
-from ledger.model.type_text import format_type
+from ledger.model.types.sql import read_type
+from ledger.model.types.text import format_type
 
 NAMES = st.text(min_size=1, max_size=8)
 

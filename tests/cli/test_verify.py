@@ -11,7 +11,7 @@ import pytest
 from ledger import SetOption, Table
 from ledger import open as open_ledger
 from ledger.cli.commands.verify import differences
-from ledger.history.verify_subject import Finding
+from ledger.history.verifying.subject import Finding
 from ledger.log.codec import digest
 from ledger.state.records import FOLD_VERSION
 from tests.lakes import data_file

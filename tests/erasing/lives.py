@@ -11,9 +11,9 @@ from typing import Any
 import ledger
 from ledger import Ledger, LedgerError, SetOption, Table
 from ledger.cli.commands.verify import differences
-from ledger.history.verify import Verification
-from ledger.history.verify_subject import Finding, Subject
-from ledger.history.verify_surroundings import Births, lost_values
+from ledger.history.verifying.subject import Finding, Subject
+from ledger.history.verifying.surroundings import Births, lost_values
+from ledger.history.verifying.verify import Verification
 from ledger.log.request import CommitOptions
 from ledger.stores import Store
 from tests.histories import random_changes

@@ -22,7 +22,7 @@ from ledger.events.snapshots import (
 from ledger.events.table import SchemaRecord, TableCreated, TablePromoted
 from ledger.model import iceberg_objects as s
 from ledger.model.iceberg_layout import PartitionField, SortField
-from ledger.model.type_json import FieldObject
+from ledger.model.types.wire import FieldObject
 from ledger.state.table_builder import TableBuilder
 from tests.evolution import folds
 from tests.evolution.folds import NAME

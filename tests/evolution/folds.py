@@ -10,7 +10,7 @@ from ledger.events.layout import PartitionSpecUpdated, SortOrderReplaced
 from ledger.events.snapshots import SnapshotCommitted
 from ledger.events.table import SchemaRecord, TableCreated, TableName
 from ledger.model.iceberg_layout import PartitionField, SortField
-from ledger.model.type_json import FieldObject
+from ledger.model.types.wire import FieldObject
 from ledger.state.table_builder import TableBuilder
 
 NAME = TableName("db", "t")

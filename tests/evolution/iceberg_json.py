@@ -7,8 +7,8 @@ from typing import Any
 
 from ledger.model.errors import InvalidTypeError
 from ledger.model.schema import Schema
-from ledger.model.type_text import parse_type
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger.model.types.text import parse_type
 
 _PRIMITIVES = {
     "boolean": "BOOLEAN",
@@ -152,6 +152,6 @@ def _primitive_json(data_type: DataType) -> str:
 
 
 def _text(data_type: DataType) -> str:
-    from ledger.model.type_text import format_type
+    from ledger.model.types.text import format_type
 
     return format_type(data_type.with_nullability(nullable=True))

@@ -11,8 +11,8 @@ from typing import Any
 from attrs import define, field
 
 from ledger.model.schema import Schema
-from ledger.model.type_casts import can_promote
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger.model.types.casts import can_promote
 
 Leaf = tuple[Any, ...]
 

@@ -36,9 +36,9 @@ from ledger.model.arrow_types import element_id, key_id
 from ledger.model.errors import InvalidChangeError
 from ledger.model.iceberg_objects import BlobMetadata, StatisticsFile
 from ledger.model.schema import ViewSchema
-from ledger.model.type_json import type_to_wire
-from ledger.model.type_text import parse_type
 from ledger.model.types import STRING, ArrayType, DataField, DataType, MapType, RowType, walk_ids
+from ledger.model.types.text import parse_type
+from ledger.model.types.wire import type_to_wire
 from ledger.state.records import TableStream
 from tests.thorough import examples
 

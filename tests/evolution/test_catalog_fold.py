@@ -28,7 +28,7 @@ from ledger.events.schema import RemoveOption, SetOption, UpdateComment
 from ledger.events.table import SchemaRecord, TableCreated, TableDropped, TableName, TableRenamed
 from ledger.model.errors import InvalidChangeError, NotFoundError
 from ledger.model.names import Identifier
-from ledger.model.type_json import FieldObject
+from ledger.model.types.wire import FieldObject
 from ledger.state.catalog import Audit, CatalogState, TableEntry
 from ledger.state.catalog_builder import CatalogBuilder
 from ledger.state.records import CatalogStream

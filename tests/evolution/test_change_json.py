@@ -26,7 +26,7 @@ from ledger.events.schema import (
     UpdateComment,
 )
 from ledger.model.errors import InvalidChangeError, UnsupportedError
-from ledger.model.type_text import parse_type
+from ledger.model.types.text import parse_type
 from tests.histories import random_change, start_schema
 
 

@@ -8,7 +8,7 @@ from ledger import Ledger, Schema
 from ledger.events.layout import AddPartitionField, SortColumn
 from ledger.model.errors import ColumnNotFoundError, FormatError, InvalidInputError
 from ledger.model.iceberg_layout import PartitionField, SortField, SortOrder
-from ledger.model.type_sql import read_type
+from ledger.model.types.sql import read_type
 from ledger.transforms import bucket, day
 from tests.lakes import lake_on, memory
 

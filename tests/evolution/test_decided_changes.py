@@ -25,9 +25,9 @@ from ledger.decide.schema_batch import decide_schema
 from ledger.decide.table_creation import with_policy
 from ledger.events.layout import RemovePartitionField, UpdatePartitionSpec
 from ledger.events.schema import ColumnDropped, DropPrimaryKey
-from ledger.model.type_json import TypeObject, type_to_wire
-from ledger.model.type_sql import read_type
 from ledger.model.types import walk_ids
+from ledger.model.types.sql import read_type
+from ledger.model.types.wire import TypeObject, type_to_wire
 from ledger.state.declared_formats import Rules
 from ledger.transforms import bucket
 from tests.lakes import lake_on, memory, orders

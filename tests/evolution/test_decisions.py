@@ -29,9 +29,9 @@ from ledger.events.schema import (
 )
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
-from ledger.model.type_json import TypeObject, type_from_json
-from ledger.model.type_text import parse_type
 from ledger.model.types import DataField
+from ledger.model.types.text import parse_type
+from ledger.model.types.wire import TypeObject, type_from_json
 
 ROW = type_from_json(
     {"type": "ROW", "fields": [{"name": "x", "type": "INT"}, {"name": "y", "type": "INT"}]}

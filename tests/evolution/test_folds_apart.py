@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import ledger
 from ledger import AddColumn, DropColumn, InvalidInputError, NotFoundError, RenameColumn, Schema
 from ledger.model.schema import indexed
-from ledger.model.type_json import type_to_wire
 from ledger.model.types import ArrayType, DataField, DataType, IntType, MapType, RowType
+from ledger.model.types.wire import type_to_wire
 from ledger.state.records import TableStream
 from tests.thorough import examples
 

@@ -20,7 +20,7 @@ from ledger.events.schema import (
 )
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError
 from ledger.model.schema import Schema
-from ledger.model.type_json import type_from_json
+from ledger.model.types.wire import type_from_json
 
 ROW = type_from_json({"type": "ROW", "fields": [{"name": "x", "type": "INT"}]})
 BASE = Schema.of({"a": "INT", "b": "INT", "v": ROW})

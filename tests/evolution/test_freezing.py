@@ -12,7 +12,7 @@ from ledger.events.commit import Transaction
 from ledger.events.schema import RemoveOption, SetOption, UpdateComment, UpdateKeys
 from ledger.events.snapshots import SnapshotCommitted
 from ledger.events.table import SchemaRecord, TableCreated, TableName
-from ledger.model.type_json import FieldObject
+from ledger.model.types.wire import FieldObject
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 

@@ -21,9 +21,9 @@ from ledger.events.schema import (
 )
 from ledger.model.errors import FormatError, InvalidChangeError, InvalidTypeError
 from ledger.model.schema import Schema
-from ledger.model.type_json import type_to_wire
-from ledger.model.type_sql import read_type
 from ledger.model.types import ArrayType, DataField, walk_ids
+from ledger.model.types.sql import read_type
+from ledger.model.types.wire import type_to_wire
 from ledger.state.declared_formats import PAIMON_RULES, Rules
 
 ICEBERG = Rules(frozenset({"iceberg"}))

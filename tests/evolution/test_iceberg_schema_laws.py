@@ -14,7 +14,7 @@ from ledger.decide.schema_update import SchemaUpdate
 from ledger.decide.table_creation import with_policy
 from ledger.model.errors import InvalidInputError
 from ledger.model.schema import Schema, paths_of
-from ledger.model.type_sql import read_type
+from ledger.model.types.sql import read_type
 from ledger.state.declared_formats import Rules
 from ledger.state.schema_builder import SchemaBuilder
 from tests.evolution.iceberg_json import json_of

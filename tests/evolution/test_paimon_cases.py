@@ -17,7 +17,7 @@ from ledger.decide.schema_batch import evolve
 from ledger.decide.table_creation import create_schema
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
-from ledger.model.type_json import field_from_json
+from ledger.model.types.wire import field_from_json
 
 DATA = Path(__file__).parents[1] / "data" / "paimon"
 CASES: list[dict[str, Any]] = json.loads((DATA / "schema_changes.json").read_text())

@@ -28,9 +28,9 @@ from ledger import (
 from ledger.decide.schema_batch import Decision, decide_schema
 from ledger.decide.table_options import COLUMN_OPTIONS, ColumnNames, option_text
 from ledger.model import types as t
-from ledger.model.type_json import type_to_wire
-from ledger.model.type_text import parse_type
 from ledger.model.types import ArrayType, DataField, DataType, RowType, walk_fields
+from ledger.model.types.text import parse_type
+from ledger.model.types.wire import type_to_wire
 from ledger.state.declared_formats import Rules
 from tests.lakes import lake_on, memory, orders
 from tests.thorough import examples

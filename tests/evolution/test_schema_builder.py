@@ -15,9 +15,9 @@ from ledger.events.schema import (
 )
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
-from ledger.model.type_json import FieldObject, TypeObject
-from ledger.model.type_text import parse_type
 from ledger.model.types import ArrayType, DataField, RowType
+from ledger.model.types.text import parse_type
+from ledger.model.types.wire import FieldObject, TypeObject
 from ledger.state.schema_builder import SchemaBuilder
 
 ROW = RowType((DataField(0, "x", parse_type("INT")), DataField(1, "y", parse_type("INT"))))

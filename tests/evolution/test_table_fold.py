@@ -10,7 +10,7 @@ from ledger.events.schema import SetOption
 from ledger.events.snapshots import RolledBack
 from ledger.events.table import SchemaRecord, TableCreated
 from ledger.model.snapshot import Totals
-from ledger.model.type_json import FieldObject
+from ledger.model.types.wire import FieldObject
 from ledger.state.table_builder import TableBuilder
 from tests.evolution.folds import NAME, commit, grown, order, snapshot, spec
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ledger.files.bounds import ColumnFacts, Extreme, lower_bound, upper_bound
 from ledger.model import types as t
-from ledger.model.type_text import parse_type
+from ledger.model.types.text import parse_type
 
 
 def bounds_of(value: Extreme, found: str, wanted: str | None = None) -> tuple[bytes, bytes]:

@@ -24,7 +24,7 @@ from ledger.model.schema import Schema
 from ledger.model.single_values import decode_value
 from ledger.model.transforms import partition_path as iceberg_path
 from ledger.model.transforms import transform_of
-from ledger.model.type_text import parse_type
+from ledger.model.types.text import parse_type
 
 CASES = json.loads((Path(__file__).parents[1] / "data/paimon/partition_paths.json").read_text())
 

@@ -12,7 +12,7 @@ from pyarrow import parquet
 from ledger import InvalidInputError
 from ledger.files.parquet_schema import schema_of_files
 from ledger.files.partition_values import escape
-from ledger.model.type_text import format_type
+from ledger.model.types.text import format_type
 from tests.lakes import lake_on, memory
 from tests.thorough import examples
 

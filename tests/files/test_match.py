@@ -11,7 +11,7 @@ from ledger.files.register import pairs, schema_id_of
 from ledger.model import types as t
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
-from ledger.model.type_text import parse_type
+from ledger.model.types.text import parse_type
 
 
 def column(

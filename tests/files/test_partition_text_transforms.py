@@ -8,7 +8,7 @@ import pytest
 
 from ledger.files.partition_values import transformed_value_of, typed_value, value_of
 from ledger.model.transforms import transform_of
-from ledger.model.type_text import parse_type
+from ledger.model.types.text import parse_type
 
 MOMENT = "TIMESTAMP(6)"
 

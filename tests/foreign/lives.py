@@ -19,7 +19,7 @@ import ledger
 from ledger import AddColumn, Ledger, RenameColumn, SetOption, Table
 from ledger.model.arrow_types import from_arrow_type
 from ledger.model.errors import LedgerError
-from ledger.model.type_json import type_to_wire
+from ledger.model.types.wire import type_to_wire
 from tests.foreign.model import KINDS, Model, Row, value_of
 from tests.foreign.sources import Source
 from tests.pypaimon_or_skip import CatalogFactory

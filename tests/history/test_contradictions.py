@@ -318,8 +318,8 @@ def test_a_value_that_is_none_of_its_partition_is_found(place: Place) -> None:
 def test_what_many_wrote_is_remembered_beside_and_found(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ledger.history.verify_commits._BLOCK", 2)
-    monkeypatch.setattr("ledger.history.verify_commits._IN_MEMORY_BYTES", 64)
+    monkeypatch.setattr("ledger.history.verifying.commits._BLOCK", 2)
+    monkeypatch.setattr("ledger.history.verifying.commits._IN_MEMORY_BYTES", 64)
     table = place.lake().table("shop.orders")
     for number in range(60):
         table.append([data_file(f"f{number}.parquet")], commit_id=f"id-{number}")

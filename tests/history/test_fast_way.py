@@ -12,10 +12,10 @@ import pytest
 
 from ledger import SetOption
 from ledger.events import TableEvent
-from ledger.history import verify_spans as span
-from ledger.history.verify import Verification
-from ledger.history.verify_commits import Chain
-from ledger.history.verify_subject import CommitColumns, Expected, Finding, Listed, Subject
+from ledger.history.verifying import spans as span
+from ledger.history.verifying.commits import Chain
+from ledger.history.verifying.subject import CommitColumns, Expected, Finding, Listed, Subject
+from ledger.history.verifying.verify import Verification
 from ledger.log.codec import Codec, digest, encode
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, LedgerError

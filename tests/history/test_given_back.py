@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ledger.history.verify import Verification
-from ledger.history.verify_subject import Finding, Subject
-from ledger.history.verify_surroundings import given_back
+from ledger.history.verifying.subject import Finding, Subject
+from ledger.history.verifying.surroundings import given_back
+from ledger.history.verifying.verify import Verification
 from ledger.log.segments import read_segment, write_segment
 from ledger.log.stream_log import StreamLog
 from ledger.state.records import TableStream

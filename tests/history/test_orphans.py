@@ -20,8 +20,8 @@ from ledger.history.garbage import (
     orphaned_drafts,
     remove,
 )
-from ledger.history.verify_subject import Subject, references
-from ledger.history.verify_surroundings import Births
+from ledger.history.verifying.subject import Subject, references
+from ledger.history.verifying.surroundings import Births
 from ledger.model.errors import DamagedLogError
 from ledger.stores import Durability, LocalStore, Store
 from tests.faults import Died, DiesAfter, RacesBefore, Wrapped

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger import SetOption
-from ledger.history.garbage import unsealed
-from ledger.history.verify_subject import Subject
+from ledger.history.verifying.sealing import unsealed
+from ledger.history.verifying.subject import Subject
 from ledger.log.codec import digest
 from ledger.log.replay import START
 from ledger.log.segments import is_same_segment, read_segment, write_segment
@@ -119,7 +119,7 @@ def test_a_tail_cut_below_a_segment_is_found_by_it(long: Place) -> None:
 def test_a_segment_of_commits_that_are_too_long_is_told(
     long: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ledger.history.verify_caches.MOST_BYTES", 10_000)
+    monkeypatch.setattr("ledger.history.verifying.caches.MOST_BYTES", 10_000)
 
     (found,) = long.look().findings
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from ledger import InvalidInputError, SetOption, Table
 from ledger.files.runs import NO_ROWS, check_of
-from ledger.history.verify import MOST_DAMAGES, Verification, repair
-from ledger.history.verify_caches import Caches, filter_findings
-from ledger.history.verify_subject import Expected, Finding, Subject
+from ledger.history.verifying.caches import Caches, filter_findings
+from ledger.history.verifying.subject import Expected, Finding, Subject
+from ledger.history.verifying.verify import MOST_DAMAGES, Verification, repair
 from ledger.log.codec import digest
 from ledger.log.key_index import KeyFilter
 from ledger.log.layout import Layout, cut_of

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from ledger import SetOption
-from ledger.history.verify import Verification
-from ledger.history.verify_spans import Workers
-from ledger.history.verify_subject import Expected, Finding, Subject
+from ledger.history.verifying.spans import Workers
+from ledger.history.verifying.subject import Expected, Finding, Subject
+from ledger.history.verifying.verify import Verification
 from ledger.state.records import FOLD_VERSION
 from tests.history.ledgers import Place, flip
 from tests.lakes import data_file, orders, ticking
@@ -133,8 +133,8 @@ def test_several_processes_find_what_one_finds(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ledger.history.verify_spans.WORTH", 1_000)
-    monkeypatch.setattr("ledger.history.verify._TOGETHER", 2)
+    monkeypatch.setattr("ledger.history.verifying.spans.WORTH", 1_000)
+    monkeypatch.setattr("ledger.history.verifying._TOGETHER", 2)
     place = Place(Path(shutil.copytree(template.folder, tmp_path / "lake")))
     damage(place)
 
@@ -147,8 +147,8 @@ def test_several_processes_find_what_one_finds(
 def test_a_log_whose_processes_die_is_verified_here(
     template: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ledger.history.verify_spans.WORTH", 1_000)
-    monkeypatch.setattr("ledger.history.verify_spans._verify", _dies)
+    monkeypatch.setattr("ledger.history.verifying.spans.WORTH", 1_000)
+    monkeypatch.setattr("ledger.history.verifying.spans._verify", _dies)
     with Workers(no_options, count=2) as workers:
         assert seen(template, workers)[0] == []
 

@@ -31,7 +31,7 @@ from ledger.log.codec import encode
 from ledger.model.iceberg_objects import SnapshotRef, StatisticsFile
 from ledger.model.instant import ClockCorrection
 from ledger.model.snapshot import Branch, Snapshot, Tag, Totals
-from ledger.model.type_json import FieldObject
+from ledger.model.types.wire import FieldObject
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.paimon_origin import PaimonOrigin

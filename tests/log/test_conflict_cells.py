@@ -25,8 +25,8 @@ from ledger import (
     UpdateColumnType,
     UpdateComment,
 )
-from ledger.model.type_text import parse_type
 from ledger.model.types import DataField, DataType, RowType
+from ledger.model.types.text import parse_type
 from tests.lakes import lake_on, memory, orders
 
 PAIMON = {"ledger.formats": "paimon", "alter-column-null-to-not-null.disabled": "false"}

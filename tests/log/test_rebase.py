@@ -18,9 +18,9 @@ from ledger import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.model.type_json import type_to_wire
-from ledger.model.type_text import parse_type
 from ledger.model.types import DataField, RowType
+from ledger.model.types.text import parse_type
+from ledger.model.types.wire import type_to_wire
 from tests.lakes import data_file, lake_on, memory, orders
 
 INT = parse_type("INT")

@@ -26,8 +26,8 @@ from ledger import (
     TableBranch,
 )
 from ledger.cli import exits, main
-from ledger.history.verify import Verification
-from ledger.history.verify_subject import Subject
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 from ledger.model.schema import ViewSchema
 from ledger.stores import LocalStore
 from projections.source.data_source import read

@@ -19,8 +19,8 @@ from ledger.model.arrow_types import (
     to_arrow_type,
 )
 from ledger.model.errors import InvalidTypeError, UnsupportedError
-from ledger.model.type_text import parse_type
 from ledger.model.types import assign_field_ids
+from ledger.model.types.text import parse_type
 
 # What Arrow holds without loss.
 exact_types = st.one_of(

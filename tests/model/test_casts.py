@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.model import types as t
-from ledger.model.type_casts import (
+from ledger.model.types.casts import (
     can_alter,
     can_promote,
     default_value_fits,
@@ -17,8 +17,8 @@ from ledger.model.type_casts import (
     explicit_cast,
     implicit_cast,
 )
-from ledger.model.type_json import type_from_json
-from ledger.model.type_text import parse_type
+from ledger.model.types.text import parse_type
+from ledger.model.types.wire import type_from_json
 
 CASES = json.loads(
     (Path(__file__).parent.parent / "data" / "paimon" / "types.json").read_text("utf-8")

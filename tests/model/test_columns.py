@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import ledger
 from ledger import AddColumn, Schema
 from ledger.model.schema import indexed, shared
-from ledger.model.type_json import type_to_wire
 from ledger.model.types import (
     ArrayType,
     DataField,
@@ -21,6 +20,7 @@ from ledger.model.types import (
     VarCharType,
     walk_ids,
 )
+from ledger.model.types.wire import type_to_wire
 
 TYPES: tuple[DataType, ...] = (IntType(), IntType(nullable=False), ArrayType(IntType()))
 

@@ -24,7 +24,7 @@ from ledger.model.transforms import (
     partition_type,
     transform_of,
 )
-from ledger.model.type_text import format_type, parse_type
+from ledger.model.types.text import format_type, parse_type
 from tests.planning.iceberg_cases import (
     NAMES,
     as_case,

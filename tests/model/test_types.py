@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidTypeError
-from ledger.model.type_json import (
+from ledger.model.types import assign_field_ids, walk_fields
+from ledger.model.types.text import format_type, parse_type
+from ledger.model.types.wire import (
     FieldObject,
     TypeObject,
     field_from_json,
@@ -25,8 +27,6 @@ from ledger.model.type_json import (
     type_to_json,
     type_to_wire,
 )
-from ledger.model.type_text import format_type, parse_type
-from ledger.model.types import assign_field_ids, walk_fields
 
 CASES = json.loads(
     (Path(__file__).parent.parent / "data" / "paimon" / "types.json").read_text("utf-8")

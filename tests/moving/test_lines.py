@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import Ledger, LedgerError, Schema, SetOption
-from ledger.history.verify import Verification
-from ledger.history.verify_subject import Subject
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 from ledger.model.errors import (
     AlreadyExistsError,
     DamagedLogError,

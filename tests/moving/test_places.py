@@ -25,9 +25,9 @@ from ledger.decide.catalog import CatalogIntent
 from ledger.decide.catalog_requests import AliasLedger, CopyLedger, MoveLedger
 from ledger.events.catalog import LedgerMoved
 from ledger.events.commit import Commit, Transaction
-from ledger.history.verify import Verification
-from ledger.history.verify_subject import Subject
-from ledger.history.verify_surroundings import Births
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.surroundings import Births
+from ledger.history.verifying.verify import Verification
 from ledger.ledger import Ledger
 from ledger.model.errors import CommitConflictError
 from ledger.model.names import Identifier

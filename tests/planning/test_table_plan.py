@@ -24,7 +24,7 @@ from ledger.log.time_travel import at_version, head_state
 from ledger.model import types as t
 from ledger.model.file_change import FileChange
 from ledger.model.iceberg_layout import PartitionField, PartitionSpec
-from ledger.model.type_json import field_to_wire
+from ledger.model.types.wire import field_to_wire
 from ledger.planning.filter import column_named
 from ledger.planning.plan import FilePlan, TableFilter, plan, plan_files, plan_tables, value_of
 from ledger.state.table import TableState

@@ -10,8 +10,8 @@ from typing import Any
 from attrs import field, frozen
 
 from ledger import Identifier, Ledger, NotFoundError, ViewSchema
-from ledger.history.verify import Verification
-from ledger.history.verify_subject import Subject
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 from ledger.log.codec import Codec
 from ledger.state.catalog import TableEntry
 from ledger.state.records import CatalogStream

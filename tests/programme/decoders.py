@@ -27,9 +27,9 @@ from ledger.log.layout import Layout
 from ledger.log.segments import Segments, is_same_segment, write_segment
 from ledger.model.names import whole_path
 from ledger.model.transforms import transform_of
-from ledger.model.type_json import type_from_json
-from ledger.model.type_sql import read_type
-from ledger.model.type_text import parse_type
+from ledger.model.types.sql import read_type
+from ledger.model.types.text import parse_type
+from ledger.model.types.wire import type_from_json
 from ledger.sql.statement import parse, spark_type
 from ledger.state.records import FOLD_VERSION, CatalogStream, TableStream
 from ledger.stores import MemoryStore, open_store

@@ -12,8 +12,8 @@ from typing import Any
 from attrs import frozen
 
 from ledger import Identifier, SetOption, Table
-from ledger.history.verify import Verification
-from ledger.history.verify_subject import Subject
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 from ledger.log.codec import Codec
 from ledger.state.records import TableStream
 from ledger.state.table import TableState

@@ -33,9 +33,10 @@ from ledger import (
     Table,
     UpgradeRequiredError,
 )
-from ledger.history.garbage import KEPT_MILLIS, orphaned_changes, orphaned_drafts, remove, unsealed
-from ledger.history.verify import Verification
-from ledger.history.verify_subject import Subject
+from ledger.history.garbage import KEPT_MILLIS, orphaned_changes, orphaned_drafts, remove
+from ledger.history.verifying.sealing import unsealed
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 from ledger.log.request import CommitOptions, now_millis
 from projections.statistics.materialise import refresh
 from tests.lakes import data_file

@@ -13,8 +13,8 @@ import fastavro
 import pytest
 
 from ledger import Identifier, LedgerError, TooLargeError
-from ledger.model.type_sql import read_type
-from ledger.model.type_text import parse_type
+from ledger.model.types.sql import read_type
+from ledger.model.types.text import parse_type
 from ledger.sql.statement import asked_of
 from projections.manifest_files.container import read_container
 from tests.programme.bomb_worker import CASES

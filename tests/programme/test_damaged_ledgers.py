@@ -17,11 +17,11 @@ import pytest
 
 from ledger import Ledger, LedgerError, Schema, SetOption, Table, ViewSchema
 from ledger.cli.commands.verify import differences
-from ledger.history.verify import Verification
-from ledger.history.verify_subject import Subject
-from ledger.history.verify_surroundings import Births, disagreements
-from ledger.model.type_sql import read_type
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.surroundings import Births, disagreements
+from ledger.history.verifying.verify import Verification
 from ledger.model.types import DataType
+from ledger.model.types.sql import read_type
 from ledger.state.records import FOLD_VERSION
 from ledger.stores import MemoryStore
 from projections.iceberg.materialise import project as project_iceberg

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from ledger import Identifier, SetOption, Table
-from ledger.history.verify import Verification
-from ledger.history.verify_subject import Subject
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 from ledger.model.errors import NotFoundError
 from ledger.stores import Durability, LocalStore
 from tests.lakes import lake_on, ticking

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import ledger
-from ledger.history.verify import Verification
-from ledger.history.verify_subject import Subject
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 from ledger.stores import LocalStore
 from projections.iceberg import materialise as iceberg
 from projections.paimon import materialise as paimon

@@ -27,7 +27,6 @@ from ledger.events.schema import RemoveOption
 from ledger.formats import INSTALLED
 from ledger.model.errors import FormatError
 from ledger.model.iceberg_layout import SortOrder
-from ledger.model.type_json import type_to_wire
 from ledger.model.types import (
     STRING,
     ArrayType,
@@ -46,6 +45,7 @@ from ledger.model.types import (
     VariantType,
     VectorType,
 )
+from ledger.model.types.wire import type_to_wire
 from ledger.state.declared_formats import Rules
 from ledger.state.layout import LayoutTrail, identity_spec
 from tests.evolution.declared import (

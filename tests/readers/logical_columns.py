@@ -10,8 +10,8 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from ledger.model.type_json import type_to_wire
-from ledger.model.type_sql import read_type
+from ledger.model.types.sql import read_type
+from ledger.model.types.wire import type_to_wire
 
 WIDER = {"INT": "BIGINT", "FLOAT": "DOUBLE", "DECIMAL(6, 2)": "DECIMAL(12, 2)"}
 NAMES = ("a", "b", "c", "d")

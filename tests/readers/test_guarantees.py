@@ -26,7 +26,7 @@ from ledger import (
     SetOption,
     Table,
 )
-from ledger.model.type_sql import read_type
+from ledger.model.types.sql import read_type
 from projections.iceberg.position import Names
 from tests.readers.iceberg_runtime import catalog_of
 from tests.readers.lakehouse import Rows, add_rows, by_id

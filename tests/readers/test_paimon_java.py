@@ -13,7 +13,7 @@ from attrs import evolve
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # ships none
 
 from ledger import Ledger
-from ledger.model.type_json import field_to_json
+from ledger.model.types.wire import field_to_json
 from projections.paimon.materialise import PAIMON
 from projections.partition_text import PartitionText
 from tests.projections.paimon.importing.test_promoting import changed, grown, impatient

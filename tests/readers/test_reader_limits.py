@@ -37,8 +37,8 @@ from ledger.events.layout import (
     SpecChange,
     UpdatePartitionSpec,
 )
-from ledger.model.type_json import type_to_wire
-from ledger.model.type_sql import read_type
+from ledger.model.types.sql import read_type
+from ledger.model.types.wire import type_to_wire
 from projections.iceberg.planned import LIMITS
 from projections.iceberg.position import Names
 from tests.readers.engines import HAS_CHDB, chdb_rows, duckdb_rows

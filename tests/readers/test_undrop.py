@@ -10,7 +10,7 @@ from pyiceberg.table import StaticTable
 
 import ledger
 from ledger import AddColumn, DropColumn, Ledger, RenameColumn, Schema, Table, UndropColumn
-from ledger.model.type_sql import read_type
+from ledger.model.types.sql import read_type
 from projections.iceberg.position import Names
 from tests.readers.engines import duckdb_connection
 from tests.readers.lakehouse import Rows, add_rows, by_id

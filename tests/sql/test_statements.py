@@ -31,8 +31,8 @@ from ledger.events.schema import (
     UpdateColumnType,
     UpdateComment,
 )
-from ledger.model.type_json import type_to_wire
-from ledger.model.type_text import format_type
+from ledger.model.types.text import format_type
+from ledger.model.types.wire import type_to_wire
 from ledger.sql.parser import DropIdentifierFields, IfColumn, IfTag, RemoveTerm, SpecClause
 from ledger.sql.statement import AlterTable, RenameStatement, parse, spark_type
 

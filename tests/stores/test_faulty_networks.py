@@ -20,8 +20,8 @@ import pytest
 from attrs import evolve
 
 import ledger
-from ledger.history.verify import Verification
-from ledger.history.verify_subject import Subject
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 from ledger.stores import open_store
 from tests.lakes import orders
 from tests.programme.checker import check_log, check_sightings, read_log

@@ -19,8 +19,8 @@ from ledger.cli.phrases import again
 from ledger.decide.personal_columns import idle_marks
 from ledger.following.files import Freshness
 from ledger.formats import part
-from ledger.history.verify_subject import Finding, Subject
-from ledger.history.verify_surroundings import ahead as ahead_of
+from ledger.history.verifying.subject import Finding, Subject
+from ledger.history.verifying.surroundings import ahead as ahead_of
 from ledger.ledger import Ledger
 from ledger.log.clock import check_clock, is_far, millis_ahead
 from ledger.log.layout import STREAM_FOLDER

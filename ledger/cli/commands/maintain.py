@@ -14,16 +14,15 @@ from ledger.cli.options import LedgerFlags
 from ledger.cli.output import Screen
 from ledger.history.garbage import (
     Orphan,
-    Unsealed,
     orphaned_caches,
     orphaned_changes,
     orphaned_drafts,
     orphaned_values,
     remove,
-    unsealed,
 )
-from ledger.history.verify_subject import Subject
-from ledger.history.verify_surroundings import Births, NamedBirth
+from ledger.history.verifying.sealing import Unsealed, unsealed
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.surroundings import Births, NamedBirth
 from ledger.ledger import Ledger
 from ledger.log.codec import digest
 from ledger.log.request import now_millis

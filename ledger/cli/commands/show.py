@@ -30,8 +30,8 @@ from ledger.model.errors import NotFoundError
 from ledger.model.messages import meant, moment, size
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Branch, Tag
-from ledger.model.type_text import format_type
 from ledger.model.types import DataField, RowType
+from ledger.model.types.text import format_type
 from ledger.state.owner import LEDGER
 from ledger.table import Table
 from ledger.table_at import TableAt

@@ -25,10 +25,9 @@ from ledger.cli.options import LedgerFlags, tables_of
 from ledger.cli.output import Screen
 from ledger.formats import having, part
 from ledger.history.older import state_at_snapshot
-from ledger.history.verify import Verification, repair, unmet
-from ledger.history.verify_spans import Workers
-from ledger.history.verify_subject import REPAIR, Expected, Finding, Subject
-from ledger.history.verify_surroundings import (
+from ledger.history.verifying.spans import Workers
+from ledger.history.verifying.subject import REPAIR, Expected, Finding, Subject
+from ledger.history.verifying.surroundings import (
     Births,
     DataFiles,
     NamedBirth,
@@ -37,6 +36,7 @@ from ledger.history.verify_surroundings import (
     given_back,
     lost_values,
 )
+from ledger.history.verifying.verify import Verification, repair, unmet
 from ledger.ledger import Ledger
 from ledger.log.request import now_millis
 from ledger.model.errors import DamagedLogError, LedgerError, NotFoundError

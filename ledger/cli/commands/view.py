@@ -19,7 +19,7 @@ from ledger.events.catalog import AddDialect, DropDialect, UpdateDialect, ViewCh
 from ledger.events.schema import RemoveOption, SetOption, UpdateComment
 from ledger.model.messages import moment
 from ledger.model.schema import ViewSchema
-from ledger.model.type_text import format_type
+from ledger.model.types.text import format_type
 from ledger.state.catalog import ViewEntry
 
 _MANY = Parameter(negative="", show_default=False)

@@ -20,8 +20,8 @@ from ledger.events.schema import (
 from ledger.formats import having, part
 from ledger.ledger import Ledger
 from ledger.model.schema import Schema
-from ledger.model.type_json import type_from_json, type_to_wire
 from ledger.model.types import DataField, RowType
+from ledger.model.types.wire import type_from_json, type_to_wire
 from ledger.opening.context import Progress, no_progress
 from ledger.state.declared_formats import FORMATS_OPTION
 from ledger.stores.file_access import open_location

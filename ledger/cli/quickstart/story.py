@@ -16,8 +16,8 @@ from ledger.events.snapshots import RolledBack
 from ledger.ledger import Ledger
 from ledger.model.errors import MissingDependencyError
 from ledger.model.schema import Schema
-from ledger.model.type_text import format_type
 from ledger.model.types import DataField, RowType
+from ledger.model.types.text import format_type
 from ledger.opening.context import Progress, no_progress
 from ledger.table import Table
 from ledger.table_at import TableAt

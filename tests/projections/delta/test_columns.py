@@ -12,9 +12,9 @@ from ledger import FileChange, RenameColumn, Schema, SetOption
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
 from ledger.model.single_values import WHOLE_BITS
-from ledger.model.type_sql import read_type
-from ledger.model.type_text import format_type, parse_type
 from ledger.model.types import walk_fields
+from ledger.model.types.sql import read_type
+from ledger.model.types.text import format_type, parse_type
 from projections.delta.columns import CalledInFiles, columns_of, members_of
 from projections.delta.values import StatisticsOf, partition_value
 from tests.lakes import lake_on, memory

@@ -14,8 +14,8 @@ from ledger.model.instant import SnapshotInstant, TagInstant
 from ledger.model.names import Identifier
 from ledger.model.schema import Schema, ViewSchema
 from ledger.model.snapshot import Snapshot
-from ledger.model.type_text import parse_type
 from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
+from ledger.model.types.text import parse_type
 from projections.dlf import (
     ApiInstant,
     GetTableResponse,

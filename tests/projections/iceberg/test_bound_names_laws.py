@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from ledger import AddColumn, DropColumn, RenameColumn, SchemaChange, Table
 from ledger.history.past import kept_names
-from ledger.history.verify import Verification, repair
-from ledger.history.verify_subject import Finding, Subject
+from ledger.history.verifying.subject import Finding, Subject
+from ledger.history.verifying.verify import Verification, repair
 from ledger.log.codec import digest
 from ledger.model.errors import FormatError
 from ledger.stores import Store

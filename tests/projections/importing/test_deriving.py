@@ -14,8 +14,8 @@ from ledger.decide.schema_batch import evolve
 from ledger.events.iceberg import SchemaReplaced
 from ledger.events.schema import ColumnUndropped, SchemaChange
 from ledger.model.names import Identifier
-from ledger.model.type_json import field_from_wire, field_to_wire
 from ledger.model.types import ArrayType, DataField, IntType, RowType
+from ledger.model.types.wire import field_from_wire, field_to_wire
 from ledger.sql.statement import asked_of
 from ledger.state.schema_builder import SchemaBuilder
 from projections.importing.deriving import derived

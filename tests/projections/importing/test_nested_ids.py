@@ -26,8 +26,8 @@ from ledger import (
     UndropColumn,
     UpdateColumnType,
 )
-from ledger.model.type_json import TypeJson, type_to_wire
-from ledger.model.type_sql import read_type
+from ledger.model.types.sql import read_type
+from ledger.model.types.wire import TypeJson, type_to_wire
 from projections.delta.materialise import DELTA
 from tests.projections.delta.importing.test_following import ID, add, info, metadata, write
 from tests.projections.delta.importing.writing import READERS

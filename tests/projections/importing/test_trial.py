@@ -12,7 +12,7 @@ from ledger import InvalidInputError, SetOption
 from ledger.events.imported import DeltaBirth, DeltaFollowed
 from ledger.events.snapshots import SnapshotsExpired
 from ledger.events.table import SchemaRecord
-from ledger.model.type_json import FieldObject
+from ledger.model.types.wire import FieldObject
 from projections.importing.trial import Trial
 from tests.lakes import lake_on, memory, orders
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.type_text import parse_type
+from ledger.model.types.text import parse_type
 from projections.paimon.binary_row import EMPTY_ROW, bucket_of, decode_row, encode_row, row_hash
 from projections.paimon.row_values import native
 

@@ -15,7 +15,7 @@ from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
-from ledger.model.type_text import parse_type
+from ledger.model.types.text import parse_type
 from projections.paimon import schema_from_json
 from projections.paimon.binary_row import decode_row, encode_row
 from projections.paimon.manifest_avro import (

@@ -14,8 +14,8 @@ import pytest
 import ledger
 from ledger import InvalidInputError, Schema, Table
 from ledger.model.iceberg_layout import PartitionSpec
-from ledger.model.type_text import parse_type
 from ledger.model.types import ArrayType, DataField, MapType, RowType
+from ledger.model.types.text import parse_type
 from ledger.stores.file_access import FileAccess
 from ledger.transforms import bucket, hour, identity, month, truncate, year
 from projections.source.sink import (

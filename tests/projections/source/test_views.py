@@ -21,7 +21,7 @@ from ledger import (
 from ledger.events import TableEvent
 from ledger.events.snapshots import SnapshotCommitted
 from ledger.model.schema import Schema, paths_of
-from ledger.model.type_text import format_type
+from ledger.model.types.text import format_type
 from ledger.table import Table
 from projections.source.event_rows import schema_rows, walk
 from projections.source.span_reading import End, Scan, TransactionStep

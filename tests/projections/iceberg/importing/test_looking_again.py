@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ledger.model.errors import LedgerError
-from ledger.model.type_json import field_from_wire
 from ledger.model.types import BYTES, BinaryType, DataType
+from ledger.model.types.wire import field_from_wire
 from projections.iceberg import sources
 from projections.iceberg.imported_metadata import ledger_schema
 from projections.iceberg.table_json import read_after, read_metadata

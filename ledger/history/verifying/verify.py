@@ -16,8 +16,7 @@ from typing import Any, Generic, TypeVar
 from attrs import evolve
 
 from ledger.events.commit import Commit
-from ledger.history.garbage import sealed_last
-from ledger.history.verify_caches import (
+from ledger.history.verifying.caches import (
     Caches,
     filter_findings,
     is_merged,
@@ -25,8 +24,9 @@ from ledger.history.verify_caches import (
     name_findings,
     tile_of,
 )
-from ledger.history.verify_commits import Culprits, Extent, Gap, Hashes, extent, suspects
-from ledger.history.verify_spans import (
+from ledger.history.verifying.commits import Culprits, Extent, Gap, Hashes, extent, suspects
+from ledger.history.verifying.sealing import sealed_last
+from ledger.history.verifying.spans import (
     Died,
     SpanReport,
     SpanVerification,
@@ -36,7 +36,7 @@ from ledger.history.verify_spans import (
     contradiction,
     following,
 )
-from ledger.history.verify_subject import REPAIR, Expected, Finding, Subject
+from ledger.history.verifying.subject import REPAIR, Expected, Finding, Subject
 from ledger.log.layout import CHECKPOINT_INTERVAL, SEGMENT_LENGTH, Layout
 from ledger.log.replay import START, Position
 from ledger.log.segments import segment_of

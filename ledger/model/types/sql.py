@@ -12,8 +12,8 @@ from typing import Any
 from ledger.model.errors import InvalidInputError, InvalidTypeError
 from ledger.model.messages import excerpt
 from ledger.model.names import leading_path
-from ledger.model.type_json import type_from_json
 from ledger.model.types import MAX_DEPTH, DataType
+from ledger.model.types.wire import type_from_json
 
 _NESTED = re.compile(r"\s*(ROW|STRUCT|MAP|ARRAY|MULTISET)\s*<", re.IGNORECASE)
 # What Paimon's own text reads as a length of one, and nobody who writes it means.

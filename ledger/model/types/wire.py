@@ -15,7 +15,6 @@ from msgspec import UNSET, UnsetType
 
 from ledger.model.errors import InvalidTypeError
 from ledger.model.messages import excerpt, is_storable
-from ledger.model.type_text import format_type, parse_type
 from ledger.model.types import (
     INT_MAX,
     MAX_DEPTH,
@@ -27,6 +26,7 @@ from ledger.model.types import (
     RowType,
     VectorType,
 )
+from ledger.model.types.text import format_type, parse_type
 
 
 class TypeObject(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):

@@ -39,7 +39,7 @@ from ledger.decide.snapshots import is_named
 from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshots import ListingEvent, RolledBack
 from ledger.files.live import file_key
-from ledger.history.verify_subject import CommitColumns, Finding, Listed, Listings, Subject
+from ledger.history.verifying.subject import CommitColumns, Finding, Listed, Listings, Subject
 from ledger.log.codec import digest, encode, encode_all
 from ledger.log.key_index import hashed, hashed_all, id_key
 from ledger.log.layout import CHECKPOINT_INTERVAL

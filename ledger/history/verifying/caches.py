@@ -26,8 +26,8 @@ from ledger.files.change_lists import parquet_of, parsed
 from ledger.files.live import LiveFiles
 from ledger.files.runs import NO_ROWS, Net, Placed, check_of, key_of_check, rows_of, table_of
 from ledger.history.past import kept_names, names_made
-from ledger.history.verify_commits import nearly
-from ledger.history.verify_subject import FROM_BACKUP, REPAIR, Finding, Subject
+from ledger.history.verifying.commits import nearly
+from ledger.history.verifying.subject import FROM_BACKUP, REPAIR, Finding, Subject
 from ledger.log.checkpoints import Head, named_digest
 from ledger.log.codec import digest
 from ledger.log.key_index import KeyFilter, KeyIndex, Layer, Lookup, layers, tiles

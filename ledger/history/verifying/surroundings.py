@@ -29,9 +29,9 @@ from ledger.events.table import TableCreated
 from ledger.files.change_lists import commit_files
 from ledger.files.footers import read_footer
 from ledger.files.live import LiveFiles
-from ledger.history.verify import Verification
-from ledger.history.verify_commits import Gap, extent
-from ledger.history.verify_subject import FROM_BACKUP, Finding, Subject
+from ledger.history.verifying.commits import Gap, extent
+from ledger.history.verifying.subject import FROM_BACKUP, Finding, Subject
+from ledger.history.verifying.verify import Verification
 from ledger.locations import below
 from ledger.log import personal_data
 from ledger.log.clock import is_far

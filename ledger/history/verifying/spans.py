@@ -27,8 +27,8 @@ from ledger.decide.recorded_values import path_problems
 from ledger.events.commit import Commit
 from ledger.events.snapshots import RolledBack
 from ledger.files.runs import Placed
-from ledger.history.verify_caches import Caches, Tile, is_merged, tile_of
-from ledger.history.verify_commits import (
+from ledger.history.verifying.caches import Caches, Tile, is_merged, tile_of
+from ledger.history.verifying.commits import (
     Chain,
     Gap,
     Link,
@@ -37,7 +37,7 @@ from ledger.history.verify_commits import (
     all_fit,
     numbers_out_of_range,
 )
-from ledger.history.verify_subject import CommitColumns, Finding, Listed, Listings, Subject
+from ledger.history.verifying.subject import CommitColumns, Finding, Listed, Listings, Subject
 from ledger.log.checkpoints import Head
 from ledger.log.key_index import KeyIndex
 from ledger.log.layout import CHECKPOINT_INTERVAL

@@ -1,0 +1,1 @@
+"""Verification: commits, side files, caches and data files against the log."""
