@@ -4,10 +4,11 @@ Source: the DLF page; Paimon's REST classes.
 
 Example:
     >>> from ledger.model.names import Identifier
-    >>> request = tables.RenameRequest(Identifier("shop", "a"), Identifier("shop", "b"))
+    >>> from projections.dlf.objects import RenameRequest
+    >>> request = RenameRequest(Identifier("shop", "a"), Identifier("shop", "b"))
     >>> render(request, Style.PAIMON_REST)["destination"]
     {'database': 'shop', 'object': 'b'}
-    >>> read(render(request, Style.DLF), tables.RenameRequest) == request
+    >>> read(render(request, Style.DLF), RenameRequest) == request
     True
 """
 

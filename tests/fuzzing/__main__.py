@@ -34,7 +34,7 @@ from tests.fuzzing.running import SECONDS, run
 _MEMORY_BYTES: Final = 512 << 20
 """Memory that one input may take beyond what the worker has at its start."""
 
-_QUIET_SECONDS: Final = 8 * SECONDS
+_QUIET_SECONDS: Final = 12 * SECONDS
 """After so long without a line from the worker it hangs, where no signal handler runs."""
 
 _MOST_INPUTS: Final = 30_000

@@ -21,7 +21,9 @@ SMALL = 300_000
 
 @pytest.mark.parametrize("name", seed_names())
 def test_a_valid_source_is_accepted(name: str) -> None:
-    assert run(Case(name, {})).kind == "accepted"
+    found = run(Case(name, {}))
+
+    assert found.kind == "accepted", f"{found.what}\n{found.detail}"
 
 
 @pytest.mark.parametrize("name", [each for each in kept_cases() if each not in seed_names()])

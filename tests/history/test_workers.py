@@ -134,7 +134,7 @@ def test_several_processes_find_what_one_finds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("ledger.history.verifying.spans.WORTH", 1_000)
-    monkeypatch.setattr("ledger.history.verifying._TOGETHER", 2)
+    monkeypatch.setattr("ledger.history.verifying.verify._TOGETHER", 2)
     place = Place(Path(shutil.copytree(template.folder, tmp_path / "lake")))
     damage(place)
 
