@@ -95,7 +95,7 @@ class Projection(Protocol):
 
 @frozen
 class Freshness:
-    """How far the files of one format are behind their log.
+    """Lag of the files of one format behind their log.
 
     Attributes:
         format: The format's name.
@@ -113,7 +113,7 @@ class Freshness:
 
     @property
     def behind(self) -> int:
-        """How many versions the files lack."""
+        """Number of versions that the files lack."""
         return max(0, self.newest - self.version)
 
     def document(self) -> dict[str, Any]:
@@ -224,7 +224,7 @@ class Follower:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all requested steps are done, and none failed."""
+        """True when all requested steps are done and none failed."""
         return self._worker.is_quiet and not self.problems
 
     def wait(self, timeout_s: float) -> bool:

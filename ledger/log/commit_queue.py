@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 
 LINGERS_S: Final = 0.5
-"""How long a worker waits for more before its thread ends."""
+"""Seconds that an idle worker waits for more work before its thread ends."""
 
 LOOKS_AGAIN_S: Final = 0.01
 """A worker that waits for a lull checks so often whether it is over."""
 
 EXIT_WAITS_S: Final = 10.0
-"""How long a process that ends waits for all its workers together."""
+"""Seconds that a process waits at exit for all of its workers together."""
 
 
 class Worker:
@@ -101,7 +101,7 @@ class Worker:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether all that was asked is done."""
+        """True when all requested work is done."""
         return not self._asked
 
     def wait(self, timeout_s: float) -> bool:
@@ -160,7 +160,7 @@ def _rest(lull_s: Callable[[], float] | None) -> None:
 
 
 class Forked(Protocol):
-    """What holds something that is of one process alone."""
+    """Holder of state that belongs to one process and is not inherited by a fork."""
 
     def after_fork(self) -> None:
         """Let go of what belongs to threads of the parent; called in the child."""
@@ -297,12 +297,12 @@ class PendingCommit(Generic[S, E]):
 
     @property
     def is_answered(self) -> bool:
-        """Whether the outcome is known."""
+        """True when the outcome is known."""
         return self.appended is not None or self.error is not None
 
     @property
     def needs_own_commit(self) -> bool:
-        """Whether no other transaction may be in the same commit."""
+        """True where no other transaction may share the commit."""
         return self.request.expect_version is not None or self.request.effective_millis is not None
 
     def succeed(self, appended: Appended[S]) -> None:
@@ -369,7 +369,7 @@ class CommitQueue(Generic[S, E]):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a commit submitted now is decided after others that have no answer yet."""
+        """True when earlier commits of this handle are still pending."""
         return bool(self._waiting) or not all(each.is_answered for each in [*self._taken])
 
     def submit(

@@ -98,7 +98,7 @@ class PartitionField(_Field, frozen=True):
 
 
 class PartitionSpec(_Layout, frozen=True):
-    """How files are laid out; a file names the spec that it was written with.
+    """Partition spec: the layout of files; a file names the spec that it was written with.
 
     Fields without any ids, as old version 1 tables have them, are numbered by position.
 
@@ -143,7 +143,7 @@ class SortField(_Field, frozen=True, kw_only=True):
 
 
 class SortOrder(_Layout, frozen=True):
-    """How rows are ordered inside files; order 0 is the unsorted one and has no fields."""
+    """Sort order of rows inside files; order 0 is unsorted and has no fields."""
 
     order_id: Int
     fields: tuple[SortField, ...] = ()

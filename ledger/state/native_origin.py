@@ -98,7 +98,7 @@ class ListedRef(NamedTuple):
 
 
 class SchemaFacts(NamedTuple):
-    """What follows from changes of a schema.
+    """Consequences of changes of a schema.
 
     Attributes:
         events: The events that come after those of the changes, in order.
@@ -142,13 +142,13 @@ class LedgerCounted:
     __slots__ = ()
 
     has_ordered_ids: ClassVar[bool] = True
-    """Whether of two schemas or snapshots of main the newer has the higher id."""
+    """True where the newer of two schemas, or of two snapshots of main, has the higher id."""
 
     names_schemas: ClassVar[bool] = False
-    """Whether changes of the schema come with an event that gives the new schema its id."""
+    """True where a separate event gives a changed schema its id."""
 
     has_branches: ClassVar[bool] = False
-    """Whether the ledger commits to branches of the table."""
+    """True where the ledger commits to branches of the table."""
 
     @property
     def manifest_folder(self) -> str:
@@ -161,7 +161,7 @@ class LedgerCounted:
         return 0
 
     def lists_files(self, snapshot_id: int) -> bool:
-        """Whether the ledger lists the live files at a snapshot; no: an engine's manifests do."""
+        """Return True if the ledger, not an engine's manifests, lists a snapshot's files."""
         del snapshot_id
         return True
 
@@ -199,7 +199,7 @@ class LedgerCounted:
         return tuple(sorted(state.held_snapshot_ids.union(kept), reverse=True))
 
     def is_readable(self, state: SnapshotState, snapshot_id: int) -> bool:
-        """Whether a snapshot can be read: not expired, or kept by a tag or a branch."""
+        """Return True if a snapshot can be read: not expired, or kept by a tag or a branch."""
         if snapshot_id >= BRANCH_IDS:
             number = branch_number(snapshot_id)
             found = next((each for each in state.branches.values() if each.number == number), None)
@@ -296,10 +296,10 @@ class NativeOrigin(LedgerCounted, Struct, frozen=True):
     """The format that the table comes from."""
 
     source: ClassVar[str] = ""
-    """Where the table comes from; empty, since it comes from nowhere else."""
+    """The source of the table; empty, since it was created in the ledger."""
 
     is_promoted: ClassVar[bool] = False
-    """Whether the table followed a source before the ledger owned it."""
+    """True where the table followed a source before the ledger owned it."""
 
     has_branches: ClassVar[bool] = True
 
@@ -312,7 +312,7 @@ class NativeOrigin(LedgerCounted, Struct, frozen=True):
         Raises:
             InvalidInputError: There is none, since the table has no source.
         """
-        raise InvalidInputError(f"{table} is the ledger's own, and was never anybody else's")
+        raise InvalidInputError(f"{table} was created in the ledger and has no source to promote")
 
 
 _MOST_IDS_SHOWN: Final = 10

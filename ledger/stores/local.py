@@ -12,9 +12,7 @@ A refusal says for sure that nothing was written, so it is a `StoreError`. What 
 whether something became visible stays an `OSError`: silence, which only reading back ends.
 """
 
-# ruff: noqa: PTH102, PTH112 - a Path costs more than opening and reading a small file does
-# ruff: noqa: PTH103, PTH120 - taken for every commit; a Path costs more than the lock
-# ruff: noqa: PTH100, PTH103, PTH108, PTH112, PTH116, PTH120 - a Path costs more than a small read
+# ruff: noqa: PTH100, PTH102, PTH103, PTH108, PTH112, PTH116, PTH120 - a Path costs more than a small read
 
 from __future__ import annotations
 

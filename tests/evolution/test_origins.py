@@ -61,7 +61,7 @@ def test_the_data_of_one_format_is_given_for_tables_of_that_format_alone(
 def test_a_native_table_follows_no_source() -> None:
     state = native()
     assert (state.is_mirrored, state.is_promoted, state.origin.source) == (False, False, "")
-    with pytest.raises(InvalidInputError, match=r"a\.b is the ledger's own"):
+    with pytest.raises(InvalidInputError, match=r"a\.b was created in the ledger"):
         state.origin.import_format("a.b")
     with pytest.raises(UnsupportedError, match="its origin is native"):
         state.imported_from(IcebergOrigin)
