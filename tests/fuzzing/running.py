@@ -7,11 +7,13 @@ called, a command started, more time or memory than the limits.
 
 from __future__ import annotations
 
+import gc
 import io
 import signal
 import sys
 import sysconfig
 import tempfile
+import threading
 import traceback
 import zoneinfo
 from collections.abc import Callable, Iterator
@@ -74,15 +76,28 @@ class _Watch:
 
     Attributes:
         allowed: Path prefixes that may be opened; None while no input runs.
+        others: Threads that ran before the input, which end what earlier tests began.
         broken: The rules that were broken.
+        path: The file outside of the source that was opened, for people.
     """
 
     allowed: tuple[str, ...] | None = None
+    others: frozenset[int] = frozenset()
     broken: list[str] = field(factory=list)
+    path: str = ""
+
+    def begin(self, allowed: tuple[str, ...]) -> None:
+        """Watch from now on, whatever thread acts that the input could have started."""
+        gc.collect()  # What earlier tests left may open files when it is freed.
+        mine = threading.get_ident()
+        self.others = frozenset(each for each in sys._current_frames() if each != mine)
+        self.broken.clear()
+        self.path = ""
+        self.allowed = allowed
 
     def event(self, name: str, args: tuple[Any, ...]) -> None:
         """Take an audit event of Python's."""
-        if self.allowed is None:
+        if self.allowed is None or threading.get_ident() in self.others:
             return
         if name in _FORBIDDEN:
             self.broken.append(f"{name} was called")
@@ -90,6 +105,7 @@ class _Watch:
             path = args[0].decode(errors="replace") if isinstance(args[0], bytes) else args[0]
             if not path.startswith(self.allowed):
                 self.broken.append("a file outside of the source was opened")
+                self.path = path
 
 
 _WATCH: Final = _Watch()
@@ -111,8 +127,7 @@ def run(case: Case) -> Outcome:
         bodies.clear()
         lake = lake_on(MemoryStore("fuzzing"), ticking(_NOW), no_time())
         # A compressed file still has the stand-in of the folder's path, which leads nowhere.
-        _WATCH.allowed = (str(folder), LOCATION, _CHECKOUT, *_LIBRARIES)
-        _WATCH.broken.clear()
+        _WATCH.begin((str(folder), LOCATION, _CHECKOUT, *_LIBRARIES))
         try:
             with _worker_of_caller(), _time_limit():
                 _TARGETS[case.target](lake, folder, bodies)
@@ -125,7 +140,7 @@ def run(case: Case) -> Outcome:
         finally:
             _WATCH.allowed = None
         if _WATCH.broken:
-            return Outcome("finding", _WATCH.broken[0], found.detail)
+            return Outcome("finding", _WATCH.broken[0], f"{_WATCH.path}\n{found.detail}")
         return found
 
 
