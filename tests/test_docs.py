@@ -184,6 +184,38 @@ def test_contributors_are_sent_to_files_that_there_are() -> None:
     assert [each for each in named if not (ROOT / each).exists()] == []
 
 
+DECISIONS = ROOT / "ledger" / "DECISIONS.md"
+RECORD = re.compile(r"^## (\d+)\. ", re.MULTILINE)
+CITED_RECORD = re.compile(
+    r"\b(?:decisions?|decision records?|DECISIONS\.md\S*|record) #?(\d+)\b", re.IGNORECASE
+)
+
+
+def test_decision_records_are_numbered_from_one_without_gaps() -> None:
+    headings = re.findall(r"^## .*", DECISIONS.read_text(), re.MULTILINE)
+    numbers = [int(each) for each in RECORD.findall(DECISIONS.read_text())]
+
+    assert numbers == list(range(1, len(headings) + 1))
+
+
+def test_every_cited_decision_record_exists() -> None:
+    known = {int(each) for each in RECORD.findall(DECISIONS.read_text())}
+    files = [
+        path
+        for folder in ("ledger", "projections", "tests", "benchmarks")
+        for suffix in ("py", "md")
+        for path in (ROOT / folder).rglob(f"*.{suffix}")
+    ]
+    cited = [
+        (path.relative_to(ROOT).as_posix(), int(number))
+        for path in (*files, README)
+        for number in CITED_RECORD.findall(path.read_text())
+    ]
+
+    assert cited
+    assert [each for each in cited if each[1] not in known] == []
+
+
 def test_the_page_of_the_api_is_what_docstrings_say() -> None:
     assert api_page.PAGE.read_text() == api_page.page(), "python -m tests.api_page writes it anew"
 
