@@ -34,7 +34,7 @@ from benchmarks.measure import (
     show,
 )
 from ledger.audit.column_history import AskedLives, lives_of
-from ledger.history.verifying.sealing import unsealed
+from ledger.history.verifying.caches import unsealed
 from ledger.history.verifying.subject import Subject
 from ledger.log.layout import SEGMENT_LENGTH
 

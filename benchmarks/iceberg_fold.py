@@ -15,7 +15,7 @@ from typing import Final
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
-from ledger.events.iceberg import IcebergBirth, SnapshotsRemoved
+from ledger.events.imported import IcebergBirth, SnapshotsRemoved
 from ledger.events.snapshots import SnapshotCommitted
 from ledger.events.table import SchemaRecord, TableCreated, TableName, TablePromoted
 from ledger.model.types.wire import FieldObject

@@ -19,7 +19,7 @@ from benchmarks.measure import WORKDIR, Figure, Output, Report, in_turn, questio
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.history.older import TableLog
-from ledger.history.verifying.sealing import unsealed
+from ledger.history.verifying.caches import unsealed
 from ledger.history.verifying.subject import Subject
 from ledger.log.codec import Codec, digest
 from ledger.log.replay import START

@@ -20,7 +20,7 @@ from benchmarks.bucket import Counting, place_for, upload
 from benchmarks.history import TABLE, WIDTH, fingerprint, lake_at
 from benchmarks.measure import WORKDIR, Figure, Output, Report, once_each, question_of, show
 from benchmarks.replay import replay
-from ledger.history.verifying.sealing import unsealed
+from ledger.history.verifying.caches import unsealed
 from ledger.history.verifying.subject import Subject
 from ledger.stores import LocalStore, open_store
 from tests.log.long_logs import Without

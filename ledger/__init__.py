@@ -40,24 +40,21 @@ if TYPE_CHECKING:
         schema_from_json,
     )
     from ledger.decide.schema_batch import evolve
-    from ledger.events.layout import (
-        AddPartitionField,
-        RemovePartitionField,
-        RenamePartitionField,
-        ReplaceSortOrder,
-        SortColumn,
-        UpdatePartitionSpec,
-    )
     from ledger.events.schema import (
         AddColumn,
+        AddPartitionField,
         DropColumn,
         DropPrimaryKey,
         Move,
         RemoveOption,
+        RemovePartitionField,
         RenameColumn,
+        RenamePartitionField,
+        ReplaceSortOrder,
         SchemaChange,
         SetIdentifierFields,
         SetOption,
+        SortColumn,
         UndropColumn,
         UpdateColumnComment,
         UpdateColumnDefaultValue,
@@ -65,6 +62,7 @@ if TYPE_CHECKING:
         UpdateColumnPosition,
         UpdateColumnType,
         UpdateComment,
+        UpdatePartitionSpec,
     )
     from ledger.files.parquet_schema import schema_of_files
     from ledger.files.snapshot_plan import SnapshotPlan
@@ -166,14 +164,19 @@ _HOMES = {
     ),
     "ledger.events.schema": (
         "AddColumn",
+        "AddPartitionField",
         "DropColumn",
         "DropPrimaryKey",
         "Move",
         "RemoveOption",
+        "RemovePartitionField",
         "RenameColumn",
+        "RenamePartitionField",
+        "ReplaceSortOrder",
         "SchemaChange",
         "SetIdentifierFields",
         "SetOption",
+        "SortColumn",
         "UndropColumn",
         "UpdateColumnComment",
         "UpdateColumnDefaultValue",
@@ -181,13 +184,6 @@ _HOMES = {
         "UpdateColumnPosition",
         "UpdateColumnType",
         "UpdateComment",
-    ),
-    "ledger.events.layout": (
-        "AddPartitionField",
-        "RemovePartitionField",
-        "RenamePartitionField",
-        "ReplaceSortOrder",
-        "SortColumn",
         "UpdatePartitionSpec",
     ),
     "ledger.decide.change_json": (

@@ -24,16 +24,19 @@ from ledger.events.table import TableCreated, TableDropped, TableName
 from ledger.locations import Place, is_absolute, place_of
 from ledger.log.append import Appender
 from ledger.log.commit_queue import EXIT_WAITS_S
-from ledger.log.outcome import find_commit, noting, unfinished, unknown
 from ledger.log.request import (
     Appended,
     CommitOptions,
     NowMillis,
     Request,
+    find_commit,
     fresh_id,
+    noting,
     now_millis,
     outside,
     request_of,
+    unfinished,
+    unknown,
 )
 from ledger.log.stream_log import StreamLog, wait_for_caches
 from ledger.model import arguments as its
@@ -52,11 +55,9 @@ from ledger.model.instant import millis
 from ledger.model.messages import html_table, moment
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
-from ledger.observing.events import is_heard, tell
-from ledger.observing.tracing import told_commit
-from ledger.opening.context import Progress, Settled, TableSetting, no_progress
+from ledger.observing.telemetry import is_heard, tell, told_commit
+from ledger.opening.context import Progress, Settled, TableSetting, catalog_stream, no_progress
 from ledger.opening.ledger_file import ROOT_KEY, begin_root, read_root, refuse_location
-from ledger.opening.streams import catalog_stream
 from ledger.state.catalog import EMPTY_CATALOG, CatalogState, TableEntry, ViewEntry
 from ledger.state.catalog_builder import identifier_of
 from ledger.stores import client_options, open_store
@@ -69,9 +70,9 @@ if TYPE_CHECKING:
     from ledger.audit.entries import Entry
     from ledger.audit.listings import Sightings
     from ledger.audit.views import Rows
-    from ledger.decide.catalog_requests import CatalogRequest
+    from ledger.decide.catalog import CatalogRequest
     from ledger.decide.commit_policies import Asker
-    from ledger.events.layout import AddPartitionField, SortColumn
+    from ledger.events.schema import AddPartitionField, SortColumn
     from ledger.events.table import ServingProtocol
     from ledger.history.erasure import Erasure, Sought
     from ledger.history.erasure import Progress as ErasureProgress
@@ -79,7 +80,7 @@ if TYPE_CHECKING:
     from ledger.history.verifying.surroundings import NamedBirth
     from ledger.model.file_change import PartitionValue
     from ledger.model.schema import FieldIdPolicy
-    from ledger.opening.given_schema import GivenSchema
+    from ledger.opening.creation import GivenSchema
     from ledger.plan import ClockPlan
     from ledger.relocation.moving import Findings
     from ledger.state.catalog_builder import PastTable
@@ -551,7 +552,7 @@ class Ledger:
             >>> lake.create_database("audit", {"owner": "ann"}, author="ann").version
             2
         """
-        from ledger.decide.catalog_requests import CreateDatabase
+        from ledger.decide.catalog import CreateDatabase
 
         return self._ask(CreateDatabase(name, options or {}), commit)
 
@@ -571,7 +572,7 @@ class Ledger:
             >>> dict(lake.state.database("shop").options)
             {'owner': 'bob'}
         """
-        from ledger.decide.catalog_requests import AlterDatabase
+        from ledger.decide.catalog import AlterDatabase
 
         return self._ask(AlterDatabase(name, tuple(removals), updates or {}), commit)
 
@@ -585,7 +586,7 @@ class Ledger:
             >>> lake.databases()
             ['shop']
         """
-        from ledger.decide.catalog_requests import DropDatabase
+        from ledger.decide.catalog import DropDatabase
 
         return self._ask(DropDatabase(name), commit)
 
@@ -655,9 +656,8 @@ class Ledger:
             >>> visits.at().schema.names
             ('day', 'city')
         """
-        from ledger.decide.catalog_requests import CreateTable
-        from ledger.opening.creation import born
-        from ledger.opening.given_schema import as_schema
+        from ledger.decide.catalog import CreateTable
+        from ledger.opening.creation import as_schema, born
 
         name = Identifier.parse(identifier)
         wanted = born(
@@ -978,7 +978,7 @@ class Ledger:
             >>> lake.adopt_table("shop.visits", birth).state.origin.source
             '/web/visits'
         """
-        from ledger.decide.catalog_requests import CreateDatabase, CreateTable
+        from ledger.decide.catalog import CreateDatabase, CreateTable
         from ledger.decide.recorded_values import check_said, parts_of_birth
 
         name = Identifier.parse(identifier)
@@ -1113,7 +1113,7 @@ class Ledger:
             >>> lake.tables()
             ['shop.sales']
         """
-        from ledger.decide.catalog_requests import RenameTable
+        from ledger.decide.catalog import RenameTable
 
         names = Identifier.parse(source), Identifier.parse(destination)
         return self._ask(RenameTable(*names), commit)
@@ -1155,7 +1155,7 @@ class Ledger:
                 raise
             return landed
         except (DamagedLogError, StoreError, PermissionError):
-            from ledger.decide.catalog_requests import DropTable
+            from ledger.decide.catalog import DropTable
 
             gone = self.state.table(name)
             return self._commit(lambda: DropTable(name, gone.table_id), request)
@@ -1254,7 +1254,7 @@ class Ledger:
             >>> lake.views("shop")
             ['ids']
         """
-        from ledger.decide.catalog_requests import CreateView
+        from ledger.decide.catalog import CreateView
 
         name = Identifier.parse(identifier)
         asked = ["CreateView", str(name), repr(schema)]
@@ -1292,7 +1292,7 @@ class Ledger:
             >>> lake.view("shop.ids").schema.comment
             'all ids'
         """
-        from ledger.decide.catalog_requests import AlterView
+        from ledger.decide.catalog import AlterView
 
         return self._ask(AlterView(Identifier.parse(identifier), tuple(changes)), commit)
 
@@ -1312,7 +1312,7 @@ class Ledger:
             >>> lake.views("shop")
             ['keys']
         """
-        from ledger.decide.catalog_requests import RenameView
+        from ledger.decide.catalog import RenameView
 
         names = Identifier.parse(source), Identifier.parse(destination)
         return self._ask(RenameView(*names), commit)
@@ -1330,7 +1330,7 @@ class Ledger:
             >>> lake.views("shop")
             []
         """
-        from ledger.decide.catalog_requests import DropView
+        from ledger.decide.catalog import DropView
 
         return self._ask(DropView(Identifier.parse(identifier)), commit)
 
@@ -1365,7 +1365,7 @@ class Ledger:
             >>> lake.record_move().state.place == lake.url
             True
         """
-        from ledger.decide.catalog_requests import MoveLedger
+        from ledger.decide.catalog import MoveLedger
         from ledger.relocation.moving import prepare
 
         was = self.state.place
@@ -1387,7 +1387,7 @@ class Ledger:
             >>> lake.record_alias().state.aliases  # it was opened where it is said to be
             ()
         """
-        from ledger.decide.catalog_requests import AliasLedger
+        from ledger.decide.catalog import AliasLedger
         from ledger.relocation.moving import refuse_other_storage
 
         was = self.state.place
@@ -1415,7 +1415,7 @@ class Ledger:
             >>> lake.record_copy().state.copied_from == before != lake.ledger_id
             True
         """
-        from ledger.decide.catalog_requests import CopyLedger
+        from ledger.decide.catalog import CopyLedger
         from ledger.relocation.moving import prepare, refuse_same_storage
 
         request = self._request(["CopyLedger", self.url], commit)
@@ -1556,7 +1556,7 @@ class Ledger:
         told: ErasureProgress,
     ) -> Erasure:
         """Record that values go, then take them away."""
-        from ledger.decide.catalog_requests import EraseValues
+        from ledger.decide.catalog import EraseValues
         from ledger.history.erasure import Erasure, erase, found, standing
 
         personal = self.log.personal
@@ -1687,8 +1687,7 @@ class Ledger:
     def _commit(
         self, make: Callable[[], CatalogRequest | None], request: Request
     ) -> Appended[CatalogState]:
-        from ledger.decide.catalog import CatalogIntent
-        from ledger.decide.catalog_requests import CopyLedger
+        from ledger.decide.catalog import CatalogIntent, CopyLedger
         from ledger.opening.creation import NOTHING
 
         def land() -> Appended[CatalogState]:

@@ -16,12 +16,11 @@ from msgspec.structs import replace
 
 from ledger.audit.difference import DiffRow, differences
 from ledger.audit.migration import folded
-from ledger.decide.clock import CorrectClock
+from ledger.decide.changes import CorrectClock
 from ledger.decide.commit_policies import Asker, commit_refusals, rules_that_count
-from ledger.decide.format_checks import problems, refuse_unknown
-from ledger.decide.format_rules import Formats, History
+from ledger.decide.format_rules import Formats, History, problems, refuse_unknown
 from ledger.decide.operations import in_words
-from ledger.decide.table_decision import Decided, TableWishes
+from ledger.decide.table import Decided, TableWishes
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.formats import part_if_any
 from ledger.log.stream_log import StreamLog

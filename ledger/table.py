@@ -35,8 +35,15 @@ from ledger.history.older import (
 )
 from ledger.locations import is_absolute
 from ledger.log.append import Appender
-from ledger.log.outcome import find_commit, noting
-from ledger.log.request import Appended, CommitOptions, Request, fresh_id, request_of
+from ledger.log.request import (
+    Appended,
+    CommitOptions,
+    Request,
+    find_commit,
+    fresh_id,
+    noting,
+    request_of,
+)
 from ledger.log.time_travel import at_timestamp, at_version, head_state
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
@@ -62,9 +69,15 @@ from ledger.model.messages import excerpt, html_table
 from ledger.model.names import Identifier, whole_path
 from ledger.model.schema import Schema, paths_of
 from ledger.model.snapshot import CommitKind
-from ledger.observing.tracing import told_commit
-from ledger.opening.context import Plan, Progress, TableSetting, no_progress
-from ledger.opening.streams import OpenedTable, catalog_stream
+from ledger.observing.telemetry import told_commit
+from ledger.opening.context import (
+    OpenedTable,
+    Plan,
+    Progress,
+    TableSetting,
+    catalog_stream,
+    no_progress,
+)
 from ledger.state.stream import Landed
 from ledger.state.table import TableState
 from ledger.stores.file_access import FileAccess
@@ -87,8 +100,8 @@ if TYPE_CHECKING:
     from ledger.decide.changes import Isolation, TableChange
     from ledger.decide.commit_policies import Asker, House
     from ledger.decide.conflicts import RecentlyTouched
-    from ledger.decide.personal_columns import Marked
     from ledger.decide.table import Judged, TableIntent
+    from ledger.decide.table_options import Marked
     from ledger.files.snapshot_plan import SnapshotPlan
     from ledger.formats import INSTALLED
     from ledger.log.personal_data import Keeping, Writing
@@ -744,7 +757,7 @@ class Table:
             >>> [(row["snapshot"], row["kind"], row["rows"]) for row in orders.snapshots()]
             [(1, 'APPEND', 2)]
         """
-        from ledger.audit.snapshots import snapshot_rows
+        from ledger.audit.listings import snapshot_rows
 
         head = self.state
         state = head if branch is None else self.at(branch=branch).state
@@ -1177,7 +1190,7 @@ class Table:
         self, head: TableState, files: Sequence[FileChange], keeping: Keeping
     ) -> Sequence[FileChange]:
         """Keep what is personal of files that come; return them as the log may hold them."""
-        from ledger.decide.personal_columns import Marked
+        from ledger.decide.table_options import Marked
 
         marked = Marked.of(head.schema) if head.keeps_outside else None
         if marked is None:
@@ -1676,7 +1689,7 @@ class Table:
             'ann'
         """
         from ledger.decide.recorded_values import check_said
-        from ledger.decide.table_decision import EventsDecided
+        from ledger.decide.table import EventsDecided
 
         request = self._request(list(change), options)
         asker = self._asker(request)
@@ -1695,7 +1708,7 @@ class Table:
         head = self.state
         if not head.keeps_outside:
             return events
-        from ledger.files.taken_over import sealed
+        from ledger.files.snapshot_plan import sealed
 
         def keep(
             files: Sequence[FileChange], marked: Marked, after: TableState

@@ -17,16 +17,16 @@ from ledger.decide.changes import AllowIncompatibleChanges, TableChange
 from ledger.decide.schema_update import SchemaUpdate
 from ledger.decide.table import TableIntent
 from ledger.events import SpecChange
-from ledger.events.layout import (
+from ledger.events.schema import (
     AddPartitionField,
     RemovePartitionField,
     RenamePartitionField,
     ReplaceSortOrder,
+    SchemaEvent,
     SortColumn,
     SpecUpdate,
     UpdatePartitionSpec,
 )
-from ledger.events.schema import SchemaEvent
 from ledger.log.request import Appended, CommitOptions
 from ledger.model.errors import InvalidInputError
 from ledger.model.iceberg_layout import Direction, NullOrder, PartitionSpec, SortOrder

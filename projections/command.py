@@ -14,10 +14,9 @@ from attrs import asdict, frozen
 from cyclopts import App, Parameter
 
 from ledger.cli import families
-from ledger.cli.exits import UsageError
+from ledger.cli.exits import UsageError, ends_at_once
 from ledger.cli.options import LedgerFlags, TableName
 from ledger.cli.output import Screen
-from ledger.cli.signals import ends_at_once
 from ledger.formats import having, part
 from ledger.model.errors import DamagedLogError, NotFoundError
 from ledger.table import Table

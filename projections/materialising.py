@@ -36,8 +36,7 @@ from ledger.log.replay import Read
 from ledger.log.request import now_millis
 from ledger.log.time_travel import at_version, head_state
 from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedError
-from ledger.observing.events import warn
-from ledger.observing.tracing import told_projection
+from ledger.observing.telemetry import told_projection, warn
 from ledger.state.declared_formats import FORMATS_OPTION, reader_grace_millis
 from ledger.state.table import TableState
 from ledger.stores import Store

@@ -1,4 +1,4 @@
-"""Outputs of a projection: a table's folder, or memory."""
+"""Outputs of a projection: a table's folder or memory, and the position file."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from types import MemberDescriptorType
 from typing import Any
 
 import ledger
-from ledger.events.base import Record
+from ledger.events.commit import Record
 from ledger.model.errors import LedgerError
 
 PAGE = Path(__file__).parents[1] / "ledger" / "docs" / "api.md"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ledger import FileChange, Ledger, Schema, Table
 from ledger.locations import place_of
-from ledger.log.outcome import Patience
+from ledger.log.request import Patience
 from ledger.opening.context import TableSetting
 from ledger.stores import MemoryStore, Store
 

@@ -24,7 +24,7 @@ from ledger import (
 )
 from ledger.events import TableEvent
 from ledger.events.commit import Transaction
-from ledger.events.iceberg import BranchBase, SnapshotRefRemoved, SnapshotRefSet
+from ledger.events.imported import BranchBase, SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.snapshots import (
     BranchCommitted,
     BranchHead,

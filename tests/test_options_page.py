@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ledger.decide import commit_policies as commit_rules
-from ledger.decide import personal_columns as personal
 from ledger.decide import schema_rules as whole
+from ledger.decide import table_options as personal
 from ledger.decide.option_changes import _REMOVE_GUARDS, _SET_GUARDS, IMMUTABLE_OPTIONS
 from ledger.decide.table_options import COLUMN_OPTIONS
 from ledger.state import declared_formats as rules

@@ -16,7 +16,7 @@ from ledger import (
     UpdateColumnType,
 )
 from ledger.events import SchemaChange, SpecChange
-from ledger.events.layout import AddPartitionField, UpdatePartitionSpec
+from ledger.events.schema import AddPartitionField, UpdatePartitionSpec
 from ledger.model.errors import FormatError
 from ledger.plan import ChangePlan, Verdict
 from projections.delta.materialise import verify

@@ -14,7 +14,7 @@ import pytest
 import ledger
 from ledger import FileChange, LedgerError, Schema, transforms
 from ledger.events import SchemaChange, SpecChange
-from ledger.events.layout import SpecUpdate
+from ledger.events.schema import SpecUpdate
 from ledger.model.messages import excerpt
 
 

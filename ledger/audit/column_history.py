@@ -20,10 +20,8 @@ from msgspec import Struct, UnsetType
 from ledger.decide.operations import BY_FACT
 from ledger.decide.schema_operations import COLUMN_OPERATIONS
 from ledger.events import TableEvent
-from ledger.events import iceberg as born
-from ledger.events.base import kind_of
-from ledger.events.commit import Commit, Transaction
-from ledger.events.layout import PartitionSpecUpdated, SortOrderReplaced
+from ledger.events import imported as born
+from ledger.events.commit import Commit, Transaction, kind_of
 from ledger.events.schema import (
     ColumnAdded,
     ColumnCommentUpdated,
@@ -35,6 +33,8 @@ from ledger.events.schema import (
     ColumnTypeUpdated,
     ColumnUndropped,
     IdentifierFieldsSet,
+    PartitionSpecUpdated,
+    SortOrderReplaced,
     UpdateKeys,
 )
 from ledger.events.snapshots import BranchCommitted, RolledBack, SnapshotCommitted, SnapshotsExpired

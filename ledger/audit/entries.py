@@ -14,9 +14,8 @@ from attrs import field, frozen
 from msgspec import UnsetType
 
 from ledger.decide.operations import in_words
-from ledger.events.base import kind_of
-from ledger.events.commit import Commit, Transaction
-from ledger.events.iceberg import SnapshotRefRemoved, SnapshotRefSet
+from ledger.events.commit import Commit, Transaction, kind_of
+from ledger.events.imported import SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.snapshots import BranchCommitted, BranchHead, SnapshotCommitted, SnapshotFacts
 from ledger.log.codec import Sketch, SketchedTransaction
 from ledger.log.segments import WORTH, segment_of

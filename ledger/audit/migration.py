@@ -17,25 +17,23 @@ from msgspec.structs import replace
 
 from ledger.audit.column_migration import Aligned, ColumnSteps, align, column_steps
 from ledger.decide.format_rules import BoundNames, Reach
-from ledger.decide.table_decision import TableWishes
+from ledger.decide.table import TableWishes
 from ledger.events import SchemaChange, TableEvent
 from ledger.events.commit import FORMAT, Commit, Outside, Transaction
-from ledger.events.layout import (
+from ledger.events.schema import (
     AddPartitionField,
+    DropPrimaryKey,
+    RemoveOption,
     RemovePartitionField,
     RenamePartitionField,
     ReplaceSortOrder,
+    SetIdentifierFields,
+    SetOption,
     SortColumn,
     SpecChange,
     SpecUpdate,
-    UpdatePartitionSpec,
-)
-from ledger.events.schema import (
-    DropPrimaryKey,
-    RemoveOption,
-    SetIdentifierFields,
-    SetOption,
     UpdateComment,
+    UpdatePartitionSpec,
 )
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange

@@ -51,9 +51,7 @@ def _run(line: Sequence[str]) -> int:
     """Run a command line; whoever wants little imports little."""
     about = asked(line)
     if about == "version":
-        from ledger.cli.version import version
-
-        sys.stdout.write(f"{version()}\n")
+        sys.stdout.write(f"{_version()}\n")
         return 0
 
     from ledger.cli.exits import UsageError, ended, told
@@ -73,6 +71,15 @@ def _run(line: Sequence[str]) -> int:
             from ledger.cli.app import run
 
             return ended(partial(run, command_first(line)), line)
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("lakeledger")
+    except metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def asked(line: Sequence[str]) -> Asked:

@@ -20,8 +20,8 @@ from cyclopts.completion import ShellDetectionError
 
 from ledger.cli.commands import NAMES, register
 from ledger.cli.exits import UsageError
+from ledger.cli.families import command_names, register_plugin
 from ledger.cli.output import Screen, colours
-from ledger.cli.plugins import command_names, register_plugin
 from ledger.model.messages import similar
 
 

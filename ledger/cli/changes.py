@@ -12,7 +12,6 @@ from attrs import frozen
 
 from ledger.cli.exits import UsageError
 from ledger.decide.change_json import table_change_from_json
-from ledger.events.layout import SpecChange
 from ledger.events.schema import (
     AddColumn,
     DropColumn,
@@ -22,6 +21,7 @@ from ledger.events.schema import (
     RenameColumn,
     SchemaChange,
     SetOption,
+    SpecChange,
     UndropColumn,
     UpdateColumnComment,
     UpdateColumnDefaultValue,

@@ -1,17 +1,25 @@
-"""Exit codes, and error messages of commands.
+"""Exit codes, error messages and signal handling of commands.
 
 With `--output json` an error is one JSON object on stderr, on one line: `error` (the class's
 name), `kind`, `message`, `exitCode`, and what else the error knows, in camelCase: `commitId`,
 `version`, `cell`, `author`, `winner`, `file`, `format`, `rule`, `alternative`.
+
+What a handler raises is lost where Python calls a finaliser, and a handler that takes a lock waits
+for ever for the code that it interrupted. So a signal is remembered in a plain attribute, too, and
+looked for between two rounds.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any
+from types import FrameType
+from typing import Any, Final
 
 from ledger.cli.output import as_json
 from ledger.model.errors import (
@@ -152,3 +160,70 @@ def _facts(error: Exception, code: int) -> dict[str, Any]:
 def _camel(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(each.capitalize() for each in others)
+
+
+_LOOKS_EVERY_S: Final = 0.1
+
+_Handler = Callable[[int, FrameType | None], object]
+
+
+class Stop:
+    """Whether somebody asked the process to end."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def ask(self, *_signal: object) -> None:
+        """Remember that somebody did; a handler of signals."""
+        self.asked = True
+
+    def interrupt(self, *_signal: object) -> None:
+        """Remember it, and leave what is under way; a handler of signals.
+
+        Raises:
+            KeyboardInterrupt: Always.
+        """
+        self.asked = True
+        raise KeyboardInterrupt
+
+    def wait(self, seconds: float) -> bool:
+        """Return whether somebody asked, at once or within so many seconds."""
+        until = time.monotonic() + seconds
+        while not self.asked and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, _LOOKS_EVERY_S))
+        return self.asked
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for so many seconds.
+
+        Raises:
+            KeyboardInterrupt: Somebody asked, now or at a moment that lost what was raised.
+        """
+        if self.wait(seconds):
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def ends_between_rounds() -> Iterator[Stop]:
+    """Yield what SIGINT and SIGTERM ask; what is under way goes on to its end."""
+    stop = Stop()
+    with _handled(stop.ask, signal.SIGINT, signal.SIGTERM):
+        yield stop
+
+
+@contextmanager
+def ends_at_once() -> Iterator[Stop]:
+    """Yield what SIGINT asks, which interrupts what is under way."""
+    stop = Stop()
+    with _handled(stop.interrupt, signal.SIGINT):
+        yield stop
+
+
+@contextmanager
+def _handled(handler: _Handler, *signals: signal.Signals) -> Iterator[None]:
+    before = {each: signal.signal(each, handler) for each in signals}
+    try:
+        yield
+    finally:
+        for each, old in before.items():
+            signal.signal(each, old)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -30,6 +31,9 @@ _PLAIN: Any = {"markup": False, "highlight": False, "emoji": False}
 # Longer words are torn: paths, hashes, values of nested columns.
 _LONGEST_WORD = 16
 _BETWEEN = 3
+
+_FIRST_NOTICE_S = 2.0
+_NOTICE_S = 10.0
 
 
 def result_console(width: int | None) -> Console:
@@ -189,6 +193,27 @@ class Screen:
         with Progress(*columns, console=self._notices, transient=True, disable=hidden) as bar:
             task = bar.add_task(visible(what), total=None)
             yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+def progress_notices(screen: Screen, text: str) -> Callable[[str, int, int], None]:
+    """Return a callback that prints on stderr how far a long command is.
+
+    The first notice comes after 2 seconds, the next ones 10 seconds apart, none at the end.
+
+    Args:
+        screen: Where to print.
+        text: Template of a notice, formatted with what is processed, how much is done, of how much.
+    """
+    due = time.monotonic() + _FIRST_NOTICE_S
+
+    def report(what: str, done: int, of: int) -> None:
+        nonlocal due
+        now = time.monotonic()
+        if now >= due and done < of:
+            screen.notice(text.format(what, done, of))
+            due = now + _NOTICE_S
+
+    return report
 
 
 def _least(name: str, cells: Iterable[Cell]) -> int:

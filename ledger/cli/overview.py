@@ -14,8 +14,8 @@ from rich.text import Text
 
 from ledger.cli.commands import SUMMARIES
 from ledger.cli.exits import MEANINGS
+from ledger.cli.families import command_summaries
 from ledger.cli.output import result_console
-from ledger.cli.plugins import command_summaries
 
 PLUGINS: Final = "Look after formats"
 """The family of what installed packages bring."""

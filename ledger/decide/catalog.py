@@ -1,4 +1,4 @@
-"""Decisions on the catalog: databases, tables, views, names and locations.
+"""Requests to the catalog and their decisions: databases, tables, views, locations.
 
 Tables and views are followed by their ids, databases by their locations, which no other ever has:
 so nobody's request falls on something else that took the name meanwhile.
@@ -12,30 +12,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec import UNSET
+from attrs import field, frozen
+from msgspec import UNSET, UnsetType
 
 from ledger.decide.bounds import check_view
 from ledger.decide.catalog_facts import Standing, takes_name
-from ledger.decide.catalog_requests import (
-    AliasLedger,
-    AlterDatabase,
-    AlterView,
-    CatalogRequest,
-    CopyLedger,
-    CreateDatabase,
-    CreateTable,
-    CreateView,
-    DropDatabase,
-    DropTable,
-    DropView,
-    EraseValues,
-    MoveLedger,
-    RenameTable,
-    RenameView,
-)
-from ledger.decide.clock import CorrectClock, decide_clock
+from ledger.decide.changes import CorrectClock, decide_clock
 from ledger.decide.commit_policies import Asker, refuse_in_catalog
-from ledger.decide.personal_columns import refuse_unerasable
+from ledger.decide.table_options import refuse_unerasable
 from ledger.events.catalog import (
     CatalogEvent,
     DatabaseAltered,
@@ -46,12 +30,21 @@ from ledger.events.catalog import (
     PlaceAliased,
     ValuesErased,
     ViewAltered,
+    ViewChange,
     ViewCreated,
     ViewDropped,
     ViewRenamed,
 )
 from ledger.events.commit import Commit
-from ledger.events.table import ClockCorrected, TableCreated, TableDropped, TableName, TableRenamed
+from ledger.events.imported import DeltaBirth, IcebergBirth, PaimonBirth
+from ledger.events.table import (
+    ClockCorrected,
+    SchemaRecord,
+    TableCreated,
+    TableDropped,
+    TableName,
+    TableRenamed,
+)
 from ledger.locations import escapes, folded, is_absolute, place_of
 from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import (
@@ -61,7 +54,9 @@ from ledger.model.errors import (
     NotFoundError,
     TableDroppedError,
 )
+from ledger.model.iceberg_layout import PartitionField, SortField
 from ledger.model.names import MAX_NAME_LENGTH, Identifier
+from ledger.model.schema import FieldIdPolicy, ViewSchema
 from ledger.state.catalog import EMPTY_CATALOG, CatalogState, DatabaseEntry, ViewEntry
 from ledger.state.catalog_builder import (
     VIEW_OPERATIONS,
@@ -70,6 +65,184 @@ from ledger.state.catalog_builder import (
     view_cells,
     view_to_record,
 )
+
+
+@frozen
+class CreateDatabase:
+    """Create a database; with `if_not_exists` one that is there is left as it is."""
+
+    name: str
+    options: Mapping[str, str] = field(factory=dict, hash=False)
+    if_not_exists: bool = field(default=False, kw_only=True)
+
+
+@frozen
+class AlterDatabase:
+    """Remove and set options of a database; removing one that is not set is no error."""
+
+    name: str
+    removals: tuple[str, ...] = ()
+    updates: Mapping[str, str] = field(factory=dict, hash=False)
+
+
+@frozen
+class DropDatabase:
+    """Drop a database; it has to be empty."""
+
+    name: str
+
+
+@frozen
+class CreateTable:
+    """Create a table.
+
+    Attributes:
+        identifier: Its name.
+        table_id: A fresh UUID.
+        schema: Its schema, every id resolved.
+        external_path: The absolute location of an external table; None to be given one.
+        field_id_policy: Who counts field ids, as `TableCreated` has it.
+        partition_spec: Spec 0, as `TableCreated` has it.
+        sort_order: Order 1, as `TableCreated` has it.
+        origin: Where it comes from, as `TableCreated` has it.
+    """
+
+    identifier: Identifier
+    table_id: str
+    schema: SchemaRecord
+    external_path: str | None = None
+    field_id_policy: FieldIdPolicy | UnsetType = UNSET
+    partition_spec: tuple[PartitionField, ...] | UnsetType = UNSET
+    sort_order: tuple[SortField, ...] | UnsetType = UNSET
+    origin: IcebergBirth | PaimonBirth | DeltaBirth | UnsetType = UNSET
+
+
+@frozen
+class RenameTable:
+    """Give a table another name, in the same or another database; its location stays."""
+
+    source: Identifier
+    destination: Identifier
+
+
+@frozen
+class DropTable:
+    """Drop the table with that id, whatever its name is by now."""
+
+    identifier: Identifier
+    table_id: str
+
+
+@frozen
+class CreateView:
+    """Create a view; `view_id` is a fresh UUID."""
+
+    identifier: Identifier
+    view_id: str
+    schema: ViewSchema
+
+
+@frozen
+class AlterView:
+    """Change a view, one change after the other."""
+
+    identifier: Identifier
+    changes: tuple[ViewChange, ...]
+
+
+@frozen
+class RenameView:
+    """Give a view another name, in the same or another database."""
+
+    source: Identifier
+    destination: Identifier
+
+
+@frozen
+class DropView:
+    """Drop a view."""
+
+    identifier: Identifier
+
+
+@frozen
+class MoveLedger:
+    """Say that the ledger is at a URL now, and nowhere else.
+
+    Attributes:
+        place: The URL.
+        was: The state's place when this was asked.
+    """
+
+    place: str
+    was: str
+
+
+@frozen
+class AliasLedger:
+    """Say that a URL leads to the same storage as the ledger's place.
+
+    Attributes:
+        place: The URL.
+        of: The ledger's place, as its root or its projections say where the state does not.
+        was: The state's place when this was asked.
+    """
+
+    place: str
+    of: str
+    was: str
+
+
+@frozen
+class CopyLedger:
+    """Say that this is another ledger, at a URL, with an id of its own.
+
+    Attributes:
+        place: Where it is.
+        ledger_id: A fresh UUID.
+        copied_from: The id that it had until now.
+        was: The state's place when this was asked.
+    """
+
+    place: str
+    ledger_id: str
+    copied_from: str
+    was: str
+
+
+@frozen
+class EraseValues:
+    """Record that so many values, of so many transactions, are taken away.
+
+    Attributes:
+        table_id: Of which table's column alone; None: of all streams.
+        field_id: The column.
+    """
+
+    values: int
+    transactions: int
+    table_id: str | None = None
+    field_id: int | None = None
+
+
+CatalogRequest = (
+    CreateDatabase
+    | AlterDatabase
+    | DropDatabase
+    | CreateTable
+    | RenameTable
+    | DropTable
+    | CreateView
+    | AlterView
+    | RenameView
+    | DropView
+    | MoveLedger
+    | AliasLedger
+    | CopyLedger
+    | EraseValues
+    | CorrectClock
+)
+"""Everything that can be asked of the catalog."""
 
 
 def name_record(identifier: Identifier) -> TableName:

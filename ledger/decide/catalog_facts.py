@@ -16,9 +16,8 @@ from ledger.decide.snapshot_operations import says_correction, says_creation, sa
 from ledger.events import TableEvent
 from ledger.events import catalog as c
 from ledger.events import table as t
-from ledger.events.base import kind_of
 from ledger.events.catalog import CatalogEvent
-from ledger.events.commit import FORMAT, Commit, Transaction, said_by
+from ledger.events.commit import FORMAT, Commit, Transaction, kind_of, said_by
 from ledger.events.table import ClockCorrected, TableCreated
 from ledger.model.errors import CommitConflictError, LedgerError
 from ledger.model.names import Identifier

@@ -23,8 +23,16 @@ from msgspec import Struct
 from ledger.decide import change_reading
 from ledger.decide.operation import SchemaOperation
 from ledger.decide.operations import BY_ASKED, operation
-from ledger.events.layout import ReplaceSortOrder, SpecChange, UpdatePartitionSpec
-from ledger.events.schema import AddColumn, Move, MoveType, SchemaChange, UpdateColumnPosition
+from ledger.events.schema import (
+    AddColumn,
+    Move,
+    MoveType,
+    ReplaceSortOrder,
+    SchemaChange,
+    SpecChange,
+    UpdateColumnPosition,
+    UpdatePartitionSpec,
+)
 from ledger.model.errors import (
     InvalidChangeError,
     InvalidInputError,

@@ -1,24 +1,52 @@
-"""Changes of a table besides SchemaChanges: snapshots, tags, expiry, drop."""
+"""Changes of a table besides SchemaChanges: snapshots, tags, expiry, drop, clock."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
 
-from ledger.decide.clock import CorrectClock
-from ledger.events.layout import SpecChange
-from ledger.events.schema import SchemaChange
+from ledger.events.schema import SchemaChange, SpecChange
 from ledger.events.snapshots import ChangesReference
-from ledger.events.table import ServingProtocol
+from ledger.events.table import ClockCorrected, ServingProtocol
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
 from ledger.model.iceberg_objects import BlobMetadata, StatisticsFile
 from ledger.model.messages import excerpt
 from ledger.model.snapshot import CommitKind, Totals, snapshot_key_of
 from ledger.state.layout import PartitionFilter
+
+
+class CorrectClock(Struct, frozen=True):
+    """Say that no commit so far, from a version on, took effect later than at a time.
+
+    Attributes:
+        first_version: The first whose time is later.
+        true_time_millis: The time, Unix milliseconds.
+    """
+
+    first_version: int
+    true_time_millis: int
+
+
+class Timed(Protocol):
+    """A state, as far as its time goes."""
+
+    @property
+    def effective_millis(self) -> int:
+        """The newest effective time up to it."""
+
+
+def decide_clock(state: Timed, change: CorrectClock) -> ClockCorrected | None:
+    """Return the fact that times were ahead, or None when none is later than the true time."""
+    if state.effective_millis <= change.true_time_millis:
+        return None
+    return ClockCorrected(
+        first_version=change.first_version, true_time_millis=change.true_time_millis
+    )
+
 
 Isolation = Literal["serializable", "snapshot"]
 

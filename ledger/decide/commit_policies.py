@@ -29,7 +29,6 @@ from msgspec import Struct
 
 from ledger.events import TableEvent
 from ledger.events.catalog import CatalogEvent, DatabaseAltered, DatabaseCreated, DatabaseDropped
-from ledger.events.layout import SpecEvent
 from ledger.events.schema import (
     ColumnAdded,
     ColumnRenamed,
@@ -38,6 +37,7 @@ from ledger.events.schema import (
     RemoveOption,
     SchemaEvent,
     SetOption,
+    SpecEvent,
 )
 from ledger.events.table import TableCreated, TableDropped, TableRenamed
 from ledger.model.errors import FormatError, InvalidChangeError

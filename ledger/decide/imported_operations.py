@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from ledger.decide.operation import Cell, Operation
-from ledger.events import iceberg as e
+from ledger.events import imported as e
 from ledger.events.imported import DeltaFollowed, PaimonBranchUpdated
 from ledger.model.messages import moment
 from ledger.state.iceberg_origin import author_of, count_of

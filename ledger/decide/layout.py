@@ -11,7 +11,7 @@ from typing import Any, assert_never
 from msgspec.structs import replace
 
 from ledger.decide.operation import Cell, Cells, LayoutOperation
-from ledger.events.layout import (
+from ledger.events.schema import (
     AddPartitionField,
     PartitionSpecUpdated,
     RemovePartitionField,

@@ -18,8 +18,7 @@ from ledger.decide.column_draft import Anchor, SchemaDraft
 from ledger.decide.column_rebase import Following, Touches
 from ledger.decide.format_rules import Formats
 from ledger.events import TableEvent
-from ledger.events.layout import PartitionSpecUpdated, SortOrderReplaced
-from ledger.events.schema import SchemaChange
+from ledger.events.schema import PartitionSpecUpdated, SchemaChange, SortOrderReplaced
 from ledger.model.schema import Schema
 from ledger.state.declared_formats import Rules
 from ledger.state.layout import LayoutTrail, Sources

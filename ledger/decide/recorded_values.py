@@ -18,7 +18,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ledger.decide.bounds import IN_LOGS, IN_LOGS_BY_KEY, LONG, Bound
 from ledger.events.catalog import DatabaseCreated
-from ledger.events.iceberg import StatisticsSet
+from ledger.events.imported import StatisticsSet
 from ledger.events.snapshots import ListingEvent, PartitionStatisticsSet
 from ledger.events.table import TableCreated
 from ledger.locations import escapes

@@ -15,15 +15,15 @@ from ledger.decide import bounds
 from ledger.decide import changes as asked
 from ledger.decide.changes import (
     CommitSnapshot,
+    CorrectClock,
     ExpireSnapshots,
     FastForward,
     MetBranch,
     Rollback,
     SetBranch,
+    decide_clock,
 )
-from ledger.decide.clock import CorrectClock, decide_clock
-from ledger.decide.format_checks import refuse_tag
-from ledger.decide.format_rules import Formats
+from ledger.decide.format_rules import Formats, refuse_tag
 from ledger.decide.imported_operations import no_ref_cells, ref_cells, says_no_ref, says_ref
 from ledger.decide.operation import Cell, Course, Operation, StateOperation, no_cells
 from ledger.decide.snapshots import (
@@ -37,7 +37,7 @@ from ledger.decide.snapshots import (
     listed_facts,
     tag_holds,
 )
-from ledger.events.iceberg import (
+from ledger.events.imported import (
     BranchBase,
     SnapshotRefRemoved,
     SnapshotRefSet,

@@ -28,10 +28,9 @@ from ledger.decide.changes import (
     SnapshotChange,
     TagChange,
 )
-from ledger.decide.format_checks import refuse_files, refuse_tag
-from ledger.decide.format_rules import Formats
-from ledger.decide.personal_columns import PERSONAL_OPTION, Marked
-from ledger.events.iceberg import SnapshotsRemoved, StatisticsSet
+from ledger.decide.format_rules import Formats, refuse_files, refuse_tag
+from ledger.decide.table_options import PERSONAL_OPTION, Marked
+from ledger.events.imported import SnapshotsRemoved, StatisticsSet
 from ledger.events.snapshots import (
     NO_FILES,
     PartitionStatisticsSet,

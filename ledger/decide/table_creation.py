@@ -30,7 +30,7 @@ from ledger.decide.layout import SpecDraft, decide_order, default_name, writable
 from ledger.decide.option_changes import check_keys, key_lists, keys_are_nullable
 from ledger.decide.schema_rules import validate
 from ledger.decide.table_options import KEY_OPTIONS, TableOptions
-from ledger.events.layout import AddPartitionField, ReplaceSortOrder, SortColumn
+from ledger.events.schema import AddPartitionField, ReplaceSortOrder, SortColumn
 from ledger.model.iceberg_layout import PartitionSpec, SortOrder
 from ledger.model.schema import FieldIdPolicy, Schema, highest_field_id
 from ledger.model.transforms import Bucket, Identity, Transform, Truncate

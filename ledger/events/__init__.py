@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from ledger.events.catalog import CatalogEvent
-from ledger.events.iceberg import IcebergEvent
-from ledger.events.imported import DeltaFollowed, PaimonBranchUpdated
-from ledger.events.layout import PartitionSpecUpdated, SortOrderReplaced, SpecChange
-from ledger.events.schema import SchemaChange, SchemaEvent
+from ledger.events.imported import DeltaFollowed, IcebergEvent, PaimonBranchUpdated
+from ledger.events.schema import (
+    PartitionSpecUpdated,
+    SchemaChange,
+    SchemaEvent,
+    SortOrderReplaced,
+    SpecChange,
+)
 from ledger.events.snapshots import (
     BranchCommitted,
     PartitionStatisticsSet,

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
-from ledger.events.base import Record
+from ledger.events.commit import Record
 from ledger.events.schema import RemoveOption, SetOption, UpdateComment
 from ledger.events.table import ClockCorrected, TableCreated, TableDropped, TableName, TableRenamed
 from ledger.model.types.wire import FieldObject

@@ -1,7 +1,10 @@
-"""Commit and Transaction: the envelope of events.
+"""Commit and Transaction: the envelope of events, and the JSON form of all records.
 
 A commit is one atomic append, one file. It holds one or more transactions; a transaction is what
 one writer asked for at once.
+
+JSON keys are camelCase, the discriminator is `type`, absent optional keys are left out, and a key
+that this version does not know is refused: skipping it could lose what a newer writer meant.
 """
 
 from typing import Annotated, Final, Generic, TypeVar
@@ -112,3 +115,26 @@ def said_by(transaction: Transaction[object]) -> str:
     if isinstance(outside, UnsetType) or isinstance(outside.author, UnsetType):
         return transaction.author
     return OUTSIDE + outside.author
+
+
+class Record(
+    Struct,
+    frozen=True,
+    gc=False,
+    omit_defaults=True,
+    rename="camel",
+    tag_field="type",
+    forbid_unknown_fields=True,
+):
+    """An immutable record of the log."""
+
+
+def kind_of(record: type[Struct]) -> str:
+    """Return what the log calls a kind of record.
+
+    Example:
+        >>> from ledger.events.table import TableDropped
+        >>> kind_of(TableDropped)
+        'dropTable'
+    """
+    return str(record.__struct_config__.tag)

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from ledger.events.base import Record
-from ledger.events.commit import Commit
+from ledger.events.commit import Commit, Record
 from ledger.model.iceberg_objects import PartitionStatisticsFile
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, branch_number, snapshot_key_of
 

@@ -4,9 +4,8 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from ledger.events.base import Record
-from ledger.events.iceberg import IcebergBirth
-from ledger.events.imported import DeltaBirth, PaimonBirth
+from ledger.events.commit import Record
+from ledger.events.imported import DeltaBirth, IcebergBirth, PaimonBirth
 from ledger.model.iceberg_layout import PartitionField, SortField
 from ledger.model.schema import FieldIdPolicy
 from ledger.model.types.wire import FieldObject

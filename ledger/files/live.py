@@ -1,4 +1,4 @@
-"""Live files at a version, and the targets of position deletes.
+"""Live files at a version, also as Arrow tables, and the targets of position deletes.
 
 A file of position deletes names data files by their whole URLs. After a move the names are those of
 the other place, and no reader would apply them: deleted rows would be back.
@@ -6,11 +6,11 @@ the other place, and no reader would apply them: deleted rows would be back.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from itertools import chain
-from typing import Any, Final, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Final, Protocol, get_args
 
 from attrs import evolve, frozen
 from msgspec import DecodeError, Struct
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshots import BranchCommitted, ListingEvent, RolledBack, SnapshotEvent
-from ledger.files.change_lists import event_files
+from ledger.files.change_lists import event_files, to_table
 from ledger.files.runs import Net, Placed, Runs, that_stayed
 from ledger.locations import FileNames
 from ledger.log.key_index import interval, tiles
@@ -29,8 +29,12 @@ from ledger.model.errors import DamagedLogError, LedgerError
 from ledger.model.file_change import FileChange
 from ledger.model.parquet_limits import bounded_table, opened, python_values
 from ledger.model.snapshot import Branch, branch_number, on_line, parts
-from ledger.observing.events import warn
+from ledger.observing.telemetry import warn
 from ledger.state.table import TableState
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 _LOGGER = "ledger.files"
 
@@ -612,3 +616,71 @@ def prefix_of(table: FilesOfTable, names: list[str]) -> str | None:
         if all(rest) and rest == sorted(table.live.newest(rest, table.state.version)):
             return prefix
     return None
+
+
+def change_tables(
+    log: StreamLog[TableState, TableEvent],
+    state: TableState,
+    columns: Sequence[str] | None = None,
+) -> Iterator[pa.Table]:
+    """Yield the net file changes up to a state, in the form of `change_table`, newest first.
+
+    Args:
+        log: The table's stream.
+        state: Up to which one.
+        columns: What is needed of them; a table may have more. All, without.
+
+    Raises:
+        DamagedLogError: A commit or a list of file changes is missing or damaged.
+    """
+    live, version = LiveFiles(log), state.version
+    branch = state.seen_branch
+    if branch is not None:
+        yield _table_of(live.branch_changes(branch, version))
+        yield from change_tables(log, live.base_of(state), columns)
+        return
+    # Beside later snapshots in one commit, the interval that it ends is not the state's.
+    whole = version - live.goes_on_after(state)
+    boundary = whole - whole % CHECKPOINT_INTERVAL
+    tail = live.snapshot_changes(
+        1, state.last_snapshot_id, boundary + 1 if boundary else 0, version
+    )
+    yield _table_of(tail)
+    runs = Runs(log.store, log.layout)
+    for span in tiles(boundary):
+        found = runs.tables(*span, columns)
+        yield from [_table_of(live.built(*span))] if found is None else found
+
+
+def live_tables(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the rows of the files that are live at the end.
+
+    Args:
+        tables: Net file changes, newest first.
+
+    Example:
+        >>> from ledger.model.file_change import FileChange
+        >>> a, b = (FileChange(path=each, record_count=1, file_size_in_bytes=1) for each in "ab")
+        >>> gone = FileChange(kind="DELETE", path="a", record_count=1, file_size_in_bytes=1)
+        >>> live = live_tables([to_table([gone]), to_table([a, b])])
+        >>> [each["path"].to_pylist() for each in live]
+        [[], ['b']]
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    # A file is removed before it is added again: its newest addition is the first one met.
+    gone = pa.array([], pa.string())
+    for table in tables:
+        is_added = pc.equal(table["kind"], "ADD")
+        # Mostly all are, and a million rows take longer to copy than to plan.
+        added = table if pc.all(is_added).as_py() else table.filter(is_added)
+        if len(gone):
+            added = added.filter(pc.invert(pc.is_in(added["path"], value_set=gone)))
+        removed = table["path"].filter(pc.invert(is_added))
+        gone = pa.concat_arrays([gone, *removed.chunks])
+        yield added
+
+
+def _table_of(changes: Iterable[Placed]) -> pa.Table:
+    return to_table([each.change for each in Net(changes).rows()])

@@ -16,7 +16,7 @@ from ledger.log.layout import Layout
 from ledger.model.arrow_types import numbers
 from ledger.model.errors import UpgradeRequiredError
 from ledger.model.file_change import FileChange
-from ledger.observing.events import warn
+from ledger.observing.telemetry import warn
 from ledger.stores import Store
 
 if TYPE_CHECKING:

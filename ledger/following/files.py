@@ -30,7 +30,7 @@ from ledger.log.stream_log import StreamLog
 from ledger.log.time_travel import head_state
 from ledger.model.errors import LedgerError
 from ledger.model.names import Identifier
-from ledger.observing.events import warn
+from ledger.observing.telemetry import warn
 from ledger.state.declared_formats import FOLLOW_OPTION, followed
 from ledger.state.table import TableState
 

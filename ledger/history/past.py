@@ -27,7 +27,7 @@ from ledger.log.time_travel import head_state
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
-from ledger.observing.events import warn
+from ledger.observing.telemetry import warn
 from ledger.state.columns import PastColumns
 from ledger.state.stream import Postponed
 from ledger.state.table import TableState
@@ -148,7 +148,7 @@ class TablePast:
         if head is None:
             return
         state, named = head.state, head.state.named_schema_ids
-        from ledger.decide.format_checks import binds_names
+        from ledger.decide.format_rules import binds_names
         from ledger.formats import INSTALLED
 
         if len(named) < 2 or not binds_names(state, INSTALLED):  # noqa: PLR2004

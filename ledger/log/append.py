@@ -21,19 +21,21 @@ from ledger.log.checkpoints import Head
 from ledger.log.clock import Moment, StreamClock
 from ledger.log.codec import digest, encode, encode_transaction
 from ledger.log.commit_queue import CommitQueue, PendingCommit, twin
-from ledger.log.outcome import (
+from ledger.log.personal_data import KeptTexts
+from ledger.log.request import (
+    Appended,
     Committed,
     Landings,
     LogFile,
     Lost,
+    NowMillis,
     Outcome,
     Patience,
+    Request,
     Unknown,
     after_loss,
     land,
 )
-from ledger.log.personal_data import KeptTexts
-from ledger.log.request import Appended, NowMillis, Request
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import (
     CommitConflictError,
@@ -42,7 +44,7 @@ from ledger.model.errors import (
     LedgerError,
     UpgradeRequiredError,
 )
-from ledger.observing.tracing import is_observed, tell_retry
+from ledger.observing.telemetry import is_observed, tell_retry
 from ledger.state.stream import Builder, Intent, Landed, Postponed, StateLike
 from ledger.stores import Turn
 

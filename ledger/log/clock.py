@@ -7,14 +7,13 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ledger.log.checkpoints import Head
-from ledger.log.outcome import Patience
-from ledger.log.request import NowMillis
+from ledger.log.request import NowMillis, Patience
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import StoreError
 from ledger.model.messages import moment
-from ledger.observing.events import warn
+from ledger.observing.telemetry import warn
 from ledger.stores import Store
-from ledger.stores.clock import Clock
+from ledger.stores.base import Clock
 
 TOLERANCE_MILLIS: Final = 60_000
 """So far may two clocks be apart that nobody calls wrong."""

@@ -28,11 +28,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
-from ledger.log.outcome import noting
 from ledger.log.personal_data import KeptTexts
-from ledger.log.request import Appended, Request
+from ledger.log.request import Appended, Request, noting
 from ledger.model.errors import StoreError
-from ledger.observing.events import warn
+from ledger.observing.telemetry import warn
 from ledger.state.stream import Intent
 
 if TYPE_CHECKING:

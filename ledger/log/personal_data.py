@@ -34,11 +34,10 @@ from attrs import evolve
 from msgspec import UNSET, Struct, field
 from msgspec.structs import replace
 
-from ledger.decide.personal_columns import Marked
+from ledger.decide.table_options import Marked
 from ledger.events.commit import OUTSIDE, Commit, Outside, Transaction
 from ledger.log.layout import STREAM_FOLDER
-from ledger.log.outcome import LogFile, Patience, land_own
-from ledger.log.request import Request
+from ledger.log.request import LogFile, Patience, Request, land_own
 from ledger.model.errors import DamagedLogError, InvalidInputError, StoreError
 from ledger.model.file_change import FileChange, PartitionValue, kept_at, placeholder
 from ledger.model.iceberg_layout import PartitionSpec

@@ -26,7 +26,7 @@ from ledger.log.codec import digest
 from ledger.log.layout import SEGMENT_LENGTH, Layout
 from ledger.model.arrow_types import numbers, texts, texts_of
 from ledger.model.parquet_limits import opened
-from ledger.observing.events import warn
+from ledger.observing.telemetry import warn
 from ledger.stores import Store
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from ledger.model.errors import (
     InvalidInputError,
     NotFoundError,
 )
-from ledger.observing.events import warn
+from ledger.observing.telemetry import warn
 from ledger.state.stream import Builder, StateLike, Stream
 from ledger.stores import Store, Turn
 from ledger.stores.wrappers import AskedAhead

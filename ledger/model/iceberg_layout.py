@@ -12,15 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Final, Literal, overload
+from typing import Any, Final, Literal, TypeVar, overload
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import force_setattr, replace
 
-from ledger.model.errors import InvalidInputError, NotFoundError, UnsupportedError
+from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError, UnsupportedError
 from ledger.model.iceberg_objects import Int
-from ledger.model.lazy_values import decoded
 
 FIRST_PARTITION_FIELD_ID = 1000
 UNSORTED_ID = 0
@@ -212,6 +211,34 @@ def check_ledger_fields(fields: Sequence[PartitionField | SortField], parent: st
                 f"transform {field.transform!r} of {parent} is none of identity, void, year, "
                 "month, day, hour, bucket[N], truncate[W]"
             )
+
+
+_T = TypeVar("_T")
+
+
+def decoded(decoder: msgspec.json.Decoder[_T], part: bytes | msgspec.Raw, says: str) -> _T:
+    """Return what a part of a checkpoint's record holds.
+
+    Args:
+        decoder: Of the part.
+        part: Its JSON.
+        says: What to say that the checkpoint holds, if it is none.
+
+    Raises:
+        DamagedLogError: It is none. The record's own check held, so that a wrong writer made it.
+
+    Example:
+        >>> decoded(msgspec.json.Decoder(list[int]), b"[1, 2]", "numbers that are none")
+        [1, 2]
+    """
+    try:
+        return decoder.decode(part)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise DamagedLogError(
+            f"a checkpoint holds {says}: {error}. Delete the folder caches beside the log; it is "
+            "made again",
+            "caches",
+        ) from error
 
 
 class _Numbered(Struct, frozen=True, rename="kebab", gc=False):

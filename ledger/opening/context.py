@@ -1,27 +1,36 @@
-"""Context that a ledger shares with its tables: settings, database policies, location.
+"""Context that a ledger shares with its tables: settings, streams, policies, location.
 
 A ledger's root says where it began, and its catalog where it went since: what names files by whole
 URLs (position deletes, projected files) is right at that place alone. Other ways to the same
 storage are aliases: those that were told, and on this machine those that links make.
+
+The only place that says where they lie, and what is kept beside a table's.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from weakref import ref
 
 from attrs import field, frozen
 
-from ledger.locations import Place, place_of
+from ledger.events import TableEvent
+from ledger.events.catalog import CatalogEvent
+from ledger.events.commit import Commit
+from ledger.files.live import LiveFiles
+from ledger.history.past import TablePast
+from ledger.locations import Place, is_absolute, place_of
 from ledger.log.checkpoints import Head
 from ledger.log.commit_queue import begin_anew_after_fork
-from ledger.log.outcome import Patience
-from ledger.log.request import NowMillis, now_millis
+from ledger.log.layout import STREAM_FOLDER, stream_root
+from ledger.log.personal_data import Personal
+from ledger.log.request import NowMillis, Patience, now_millis
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import LedgerError
-from ledger.opening.streams import catalog_stream
 from ledger.state.catalog import CatalogState
+from ledger.state.records import CatalogStream, TableStream
 from ledger.state.stream import Landed
 from ledger.state.table import TableState
 from ledger.stores import Store, open_store
@@ -31,6 +40,89 @@ from ledger.stores.wrappers import Trust, trusting
 if TYPE_CHECKING:
     from ledger.decide.changes import TableChange
     from ledger.decide.commit_policies import House
+
+
+AnyLog = StreamLog[Any, Any]
+
+
+class _Setting(Protocol):
+    """What is asked of a ledger's setting."""
+
+    @property
+    def store(self) -> Store:
+        """The ledger's."""
+
+    def store_at(self, url: str) -> Store:
+        """Return the store of a table that lies elsewhere."""
+
+
+def catalog_stream(store: Store) -> StreamLog[CatalogState, CatalogEvent]:
+    """Return the catalog's stream of the ledger in a store, cold."""
+    return StreamLog(store, STREAM_FOLDER, CatalogStream())
+
+
+@frozen
+class OpenedTable:
+    """A table's stream, and what is known of it by heart and kept beside it.
+
+    Attributes:
+        log: The stream.
+        live: Its live files.
+        past: What it was.
+    """
+
+    log: StreamLog[TableState, TableEvent]
+    live: LiveFiles
+    past: TablePast
+
+    @classmethod
+    def at(cls, path: str, setting: _Setting) -> OpenedTable:
+        """Return a table's, cold, by the path that the catalog has."""
+        # An external table's stream is in its own folder, which is a store of its own.
+        is_external = is_absolute(path)
+        log: StreamLog[TableState, TableEvent] = StreamLog(
+            setting.store_at(path) if is_external else setting.store,
+            stream_root("" if is_external else path),
+            TableStream(),
+            Personal(setting.store),
+        )
+        live = LiveFiles(log)
+        past = TablePast(log, live)
+        log.remember(*_kept_beside(log, live, past))
+        return cls(log, live, past)
+
+
+def _kept_beside(
+    log: StreamLog[TableState, TableEvent], live: LiveFiles, past: TablePast
+) -> tuple[Callable[[Commit[TableEvent]], Iterable[str]], Callable[[int], None]]:
+    """Return what a table's log is to remember and to save.
+
+    Both ask the log, and so the log may not hold them. Where it is all that is left of a handle,
+    as when caches are saved after it was let go of, they are made anew.
+    """
+    log_of, live_of, past_of = ref(log), ref(live), ref(past)
+
+    def found() -> tuple[LiveFiles, TablePast]:
+        files, before = live_of(), past_of()
+        if files is None or before is None:
+            left = log_of()
+            if left is None:
+                raise AssertionError("a log that is read is there")
+            files = LiveFiles(left)
+            before = TablePast(left, files)
+        return files, before
+
+    def keys_of(commit: Commit[TableEvent]) -> Iterable[str]:
+        files, before = found()
+        before.meet(commit)
+        return files.keys_of(commit)
+
+    def save(version: int) -> None:
+        files, before = found()
+        files.save(version)
+        before.save()
+
+    return keys_of, save
 
 
 class Houses:

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import asdict, frozen
 
-from ledger.decide.catalog import CatalogIntent
+from ledger.decide.catalog import CatalogIntent, DropTable
 from ledger.decide.catalog_facts import first_commit
-from ledger.decide.catalog_requests import DropTable
-from ledger.decide.change_json import well_formed
-from ledger.decide.format_checks import refuse_birth
-from ledger.decide.format_rules import Birth
-from ledger.decide.personal_columns import refuse_marks
+from ledger.decide.change_json import schema_from_json, well_formed
+from ledger.decide.format_rules import Birth, refuse_birth
 from ledger.decide.table_creation import create_schema, first_order, first_spec, with_policy
+from ledger.decide.table_options import refuse_marks
 from ledger.events import TableEvent
 from ledger.events.catalog import CatalogEvent
-from ledger.events.layout import AddPartitionField, SortColumn
+from ledger.events.schema import AddPartitionField, SortColumn
 from ledger.events.table import SchemaRecord, TableCreated, TableDropped
 from ledger.formats import INSTALLED
 from ledger.log.append import Appender
 from ledger.log.codec import encode
 from ledger.log.layout import STREAM_FOLDER
-from ledger.log.outcome import LogFile, Patience, land_once
-from ledger.log.request import CommitOptions, request_of
+from ledger.log.request import CommitOptions, LogFile, Patience, land_once, request_of
 from ledger.log.stream_log import StreamLog
-from ledger.model.errors import DamagedLogError, NotFoundError, StoreError
+from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError, StoreError
 from ledger.model.iceberg_layout import PartitionField, SortField
+from ledger.model.messages import excerpt
 from ledger.model.names import Identifier
 from ledger.model.schema import FieldIdPolicy, Schema
+from ledger.model.types import DataType
 from ledger.state.catalog import CatalogState, TableEntry
 from ledger.state.catalog_builder import identifier_of
 from ledger.state.declared_formats import Rules
@@ -39,6 +38,10 @@ from ledger.state.schema_record import schema_record
 from ledger.state.table import TableState
 from ledger.stores.base import is_key
 from ledger.transforms import Term, term_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 if TYPE_CHECKING:
     pass
@@ -227,3 +230,75 @@ class Nothing:
 
 
 NOTHING = Nothing()
+
+
+class ExportsSchema(Protocol):
+    """A library's schema: Arrow's PyCapsule interface."""
+
+    def __arrow_c_schema__(self) -> object: ...
+
+
+class ExportsRows(Protocol):
+    """A library's frame or table: Arrow's PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+class HasArrow(Protocol):
+    """A schema of PyIceberg."""
+
+    def as_arrow(self) -> pa.Schema: ...  # noqa: D102 - theirs
+
+
+GivenSchema = Schema | Mapping[str, Any] | ExportsSchema | ExportsRows | HasArrow
+"""What a schema can be taken from."""
+
+
+def as_schema(given: GivenSchema) -> Schema:
+    """Return the schema of a value that holds one.
+
+    Columns of another library get new ids.
+
+    Args:
+        given: A Schema, its JSON, or a library's. A mapping of names says each type as a
+            `DataType` or as Paimon's type text.
+
+    Raises:
+        InvalidInputError: It is no schema; the message names the place.
+        InvalidTypeError: A type's text cannot be read.
+        UnsupportedError: No type holds a column's values; the message names the column.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> as_schema({"id": "BIGINT"}) == as_schema(pa.schema([("id", pa.int64())]))
+        True
+    """
+    if isinstance(given, Schema):
+        return given
+    if isinstance(given, Mapping) and not _is_arrow(given):
+        if given and all(isinstance(each, str | DataType) for each in given.values()):
+            return Schema.of(given)
+        return schema_from_json(given)
+    from ledger.model.arrow_types import fields_from_arrow
+
+    return Schema(fields_from_arrow(_arrow(given)))
+
+
+def _is_arrow(given: object) -> bool:
+    # A schema of Polars is a mapping, too.
+    return hasattr(given, "__arrow_c_schema__")
+
+
+def _arrow(given: Any) -> pa.Schema:
+    import pyarrow as pa
+
+    if isinstance(given, pa.Schema):
+        return given
+    if hasattr(given, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(given).schema
+    if hasattr(given, "__arrow_c_schema__"):
+        return pa.schema(given)
+    found = given.as_arrow()
+    if not isinstance(found, pa.Schema):
+        raise InvalidInputError(f"schema={excerpt(given)} gives no Arrow schema; give one itself")
+    return found

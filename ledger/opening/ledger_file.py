@@ -12,13 +12,12 @@ from ledger.events.commit import FORMAT
 from ledger.locations import is_absolute, place_of
 from ledger.log.codec import other_format
 from ledger.log.layout import STREAM_FOLDER, Layout
-from ledger.log.outcome import LogFile, land_or_refuse
-from ledger.log.request import fresh_id
+from ledger.log.request import LogFile, fresh_id, land_or_refuse
 from ledger.model.errors import DamagedLogError, InvalidChangeError, StoreError
 from ledger.opening.context import TableSetting, recordable
 from ledger.state.catalog import CatalogState
 from ledger.stores import Store, open_store
-from ledger.stores.examination import examine
+from ledger.stores.factory import examine
 from ledger.stores.file_access import behind_links
 
 ROOT_KEY: Final = f"{STREAM_FOLDER}/ledger.json"

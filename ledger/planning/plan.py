@@ -19,7 +19,7 @@ from msgspec import UNSET
 
 from ledger.events import TableEvent
 from ledger.files.change_lists import from_table, to_table
-from ledger.files.live_tables import change_tables, live_tables
+from ledger.files.live import change_tables, live_tables
 from ledger.log.stream_log import StreamLog
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError

@@ -20,7 +20,7 @@ from attrs import frozen
 from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.commit import Commit
-from ledger.events.iceberg import StatisticsSet
+from ledger.events.imported import StatisticsSet
 from ledger.events.snapshots import PartitionStatisticsSet
 from ledger.files.change_lists import commit_files
 from ledger.history.verifying.subject import references
@@ -38,10 +38,9 @@ from ledger.model.errors import (
 )
 from ledger.model.messages import similar
 from ledger.model.names import Identifier
-from ledger.opening.context import TableSetting
+from ledger.opening.context import AnyLog, OpenedTable, TableSetting, catalog_stream
 from ledger.opening.creation import was_born
 from ledger.opening.ledger_file import ROOT_KEY
-from ledger.opening.streams import AnyLog, OpenedTable, catalog_stream
 
 FORMAT: Final = 1
 """Of these lines; a newer one is refused with "upgrade"."""

@@ -21,10 +21,10 @@ from ledger.locations import is_absolute
 from ledger.log import personal_data
 from ledger.log.codec import digest
 from ledger.log.layout import STREAM_FOLDER
-from ledger.log.outcome import Committed, LogFile, land_or_refuse
 from ledger.log.personal_data import COLUMNS, FIELDS, decoded, encoded, take_out
+from ledger.log.request import Committed, LogFile, land_or_refuse
 from ledger.model.errors import AlreadyExistsError, DamagedLogError, InvalidInputError
-from ledger.opening.context import TableSetting, recordable
+from ledger.opening.context import AnyLog, OpenedTable, TableSetting, catalog_stream, recordable
 from ledger.opening.creation import note_birth
 from ledger.opening.ledger_file import (
     ROOT_KEY,
@@ -34,7 +34,6 @@ from ledger.opening.ledger_file import (
     read_root,
     root_of_copy,
 )
-from ledger.opening.streams import AnyLog, OpenedTable, catalog_stream
 from ledger.relocation.exporting import (
     CATALOG,
     File,

@@ -22,8 +22,16 @@ from msgspec.structs import replace
 from ledger.events import TableEvent
 from ledger.events.catalog import CatalogEvent, LedgerCopied
 from ledger.files.change_lists import from_table
-from ledger.files.live import LiveFiles, lost_names, named_files, names_files, prefix_of, renamed
-from ledger.files.live_tables import change_tables, live_tables
+from ledger.files.live import (
+    LiveFiles,
+    change_tables,
+    live_tables,
+    lost_names,
+    named_files,
+    names_files,
+    prefix_of,
+    renamed,
+)
 from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.locations import FileNames, below, is_absolute, place_of
 from ledger.log.layout import STREAM_FOLDER

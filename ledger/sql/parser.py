@@ -8,8 +8,13 @@ from typing import Any, TypeVar
 from attrs import frozen
 
 from ledger.decide.changes import CreateTag, DeleteTag, ReplaceTag, TableChange
-from ledger.events.layout import RemovePartitionField, SpecUpdate, UpdatePartitionSpec
-from ledger.events.schema import SchemaChange, SetIdentifierFields
+from ledger.events.schema import (
+    RemovePartitionField,
+    SchemaChange,
+    SetIdentifierFields,
+    SpecUpdate,
+    UpdatePartitionSpec,
+)
 from ledger.model.errors import ColumnNotFoundError, InvalidInputError
 from ledger.model.names import shown_path
 from ledger.model.schema import Schema, paths_of

@@ -13,23 +13,21 @@ from typing import Any
 from attrs import frozen
 
 from ledger.decide.changes import CreateTag, DeleteTag, ReplaceTag
-from ledger.events.layout import (
-    AddPartitionField,
-    RemovePartitionField,
-    RenamePartitionField,
-    ReplaceSortOrder,
-    SortColumn,
-    SpecUpdate,
-)
 from ledger.events.schema import (
     AddColumn,
+    AddPartitionField,
     DropColumn,
     Move,
     RemoveOption,
+    RemovePartitionField,
     RenameColumn,
+    RenamePartitionField,
+    ReplaceSortOrder,
     SchemaChange,
     SetIdentifierFields,
     SetOption,
+    SortColumn,
+    SpecUpdate,
     UndropColumn,
     UpdateColumnComment,
     UpdateColumnDefaultValue,

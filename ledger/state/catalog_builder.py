@@ -8,7 +8,6 @@ from typing import Any, Final, Literal, TypeVar, assert_never
 from attrs import evolve, frozen
 from msgspec import UNSET, Struct, UnsetType
 
-from ledger.events.base import kind_of
 from ledger.events.catalog import (
     AddDialect,
     CatalogEvent,
@@ -28,7 +27,7 @@ from ledger.events.catalog import (
     ViewRecord,
     ViewRenamed,
 )
-from ledger.events.commit import Commit, Transaction
+from ledger.events.commit import Commit, Transaction, kind_of
 from ledger.events.schema import RemoveOption, SetOption, UpdateComment
 from ledger.events.table import ClockCorrected, TableCreated, TableDropped, TableName, TableRenamed
 from ledger.model.errors import InvalidChangeError

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from ledger.events import iceberg as e
+from ledger.events import imported as e
 from ledger.events.snapshots import (
     RolledBack,
     SnapshotCommitted,

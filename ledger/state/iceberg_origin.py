@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from ledger.events import iceberg as e
+from ledger.events import imported as e
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.file_change import FileChange
 from ledger.model.iceberg_objects import (

@@ -7,7 +7,7 @@ from typing import Self
 
 from msgspec import Struct
 
-from ledger.events.layout import PartitionSpecUpdated, SortOrderReplaced
+from ledger.events.schema import PartitionSpecUpdated, SortOrderReplaced
 from ledger.model.errors import ColumnNotFoundError, InvalidChangeError, NotFoundError
 from ledger.model.file_change import FileChange, PartitionValue, kept_at
 from ledger.model.iceberg_layout import (

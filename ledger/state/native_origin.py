@@ -13,7 +13,7 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 from attrs import evolve
 from msgspec import UNSET, Struct, UnsetType
 
-from ledger.events.iceberg import SchemaNamed, SnapshotsRemoved, TableFactsSet
+from ledger.events.imported import SchemaNamed, SnapshotsRemoved, TableFactsSet
 from ledger.events.snapshots import SnapshotsExpired
 from ledger.model.errors import InvalidChangeError, InvalidInputError, NotFoundError
 from ledger.model.file_change import FileChange

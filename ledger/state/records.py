@@ -15,10 +15,9 @@ from msgspec import Raw, Struct, field
 
 from ledger.events import TableEvent
 from ledger.events.catalog import CatalogEvent, ViewRecord
-from ledger.model.iceberg_layout import FIRST_PARTITION_FIELD_ID, SortOrder, Specs
+from ledger.model.iceberg_layout import FIRST_PARTITION_FIELD_ID, SortOrder, Specs, decoded
 from ledger.model.iceberg_objects import PartitionStatisticsFile, StatisticsFile
 from ledger.model.instant import ClockCorrection
-from ledger.model.lazy_values import decoded
 from ledger.model.names import Identifier
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Branch, Snapshot, Tag, Totals

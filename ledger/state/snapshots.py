@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from attrs import evolve
 from msgspec import UNSET, UnsetType
 
-from ledger.events.iceberg import SnapshotRefRemoved, SnapshotRefSet
+from ledger.events.imported import SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.snapshots import (
     BranchCommitted,
     ListingEvent,

@@ -15,8 +15,10 @@ from msgspec import UNSET, UnsetType
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
-from ledger.events.iceberg import (
+from ledger.events.imported import (
     CurrentSchemaSet,
+    DeltaBirth,
+    DeltaFollowed,
     EncryptionKeyAdded,
     EncryptionKeyRemoved,
     IcebergBirth,
@@ -24,6 +26,8 @@ from ledger.events.iceberg import (
     IcebergSchema,
     LayoutsRemoved,
     MetadataLogUpdated,
+    PaimonBirth,
+    PaimonBranchUpdated,
     SchemaAdded,
     SchemaNamed,
     SchemaReplaced,
@@ -38,8 +42,6 @@ from ledger.events.iceberg import (
     StatisticsSet,
     TableFactsSet,
 )
-from ledger.events.imported import DeltaBirth, DeltaFollowed, PaimonBirth, PaimonBranchUpdated
-from ledger.events.layout import PartitionSpecUpdated, SortOrderReplaced
 from ledger.events.schema import (
     ColumnAdded,
     ColumnCommentUpdated,
@@ -52,9 +54,11 @@ from ledger.events.schema import (
     ColumnUndropped,
     DropPrimaryKey,
     IdentifierFieldsSet,
+    PartitionSpecUpdated,
     RemoveOption,
     SchemaEvent,
     SetOption,
+    SortOrderReplaced,
     UpdateComment,
     UpdateKeys,
 )

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, Literal
 
-from ledger.stores.base import Draft, Store, Turn
-from ledger.stores.clock import Clock
+from ledger.stores.base import Clock, Draft, Store, Turn
 from ledger.stores.concurrency import answers
 
 

@@ -1,4 +1,4 @@
-"""Actions of a Delta log, and file names in `_delta_log`.
+"""Actions of a Delta log, its file names, and the position of the projection.
 
 Source: the Delta transaction protocol, "Actions" and "Action Reconciliation".
 """

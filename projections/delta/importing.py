@@ -1,4 +1,4 @@
-"""Import of Delta tables: each version as one transaction.
+"""Import of Delta tables, each version as one transaction, and their promotion.
 
 Source: the Delta transaction protocol, "Partition Value Serialization" and "Per-file Statistics".
 """
@@ -17,12 +17,11 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from ledger.decide.changes import FileSums
-from ledger.decide.personal_columns import PERSONAL_OPTION, followed_marks
 from ledger.decide.snapshots import readable_files
+from ledger.decide.table_options import PERSONAL_OPTION, followed_marks
 from ledger.events import TableEvent
 from ledger.events.imported import DeltaBirth, DeltaFollowed
-from ledger.events.layout import PartitionSpecUpdated
-from ledger.events.schema import RemoveOption, SetOption, UpdateComment
+from ledger.events.schema import PartitionSpecUpdated, RemoveOption, SetOption, UpdateComment
 from ledger.events.snapshots import CommitKind, SnapshotCommitted
 from ledger.events.table import SchemaRecord
 from ledger.files.bounds import ColumnFacts, lower_bound, upper_bound

@@ -1,4 +1,4 @@
-"""Materialisation of a table's Delta log, and plans for it."""
+"""Delta projection: versions of a table as files of a Delta log, and plans for it."""
 
 from __future__ import annotations
 

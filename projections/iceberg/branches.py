@@ -13,7 +13,7 @@ from attrs import Factory, define, evolve, field
 from msgspec import UnsetType
 
 from ledger.events import TableEvent
-from ledger.events.iceberg import SnapshotRefSet
+from ledger.events.imported import SnapshotRefSet
 from ledger.events.snapshots import BranchCommitted, SnapshotCommitted, SnapshotEvent
 from ledger.files.change_lists import event_files
 from ledger.model import iceberg_objects as iceberg

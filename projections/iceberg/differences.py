@@ -17,9 +17,14 @@ from msgspec.structs import replace
 
 import projections.iceberg.imported_metadata as m
 from ledger.events import TableEvent
-from ledger.events import iceberg as e
-from ledger.events.layout import PartitionSpecUpdated, SortColumn, SortOrderReplaced
-from ledger.events.schema import RemoveOption, SetOption
+from ledger.events import imported as e
+from ledger.events.schema import (
+    PartitionSpecUpdated,
+    RemoveOption,
+    SetOption,
+    SortColumn,
+    SortOrderReplaced,
+)
 from ledger.events.snapshots import PartitionStatisticsSet
 from ledger.model.errors import UnsupportedError
 from ledger.model.iceberg_layout import SortField

@@ -121,7 +121,7 @@ class _Snapshots(msgspec.Struct):
     snapshots: list[_Numbered]
 
 
-def publish(
+def publish_distinct_counts(
     table: Table,
     at: TableAt,
     analysed: int,
@@ -229,9 +229,11 @@ class IcebergPublisher:
         import projections.iceberg.partition_statistics as partitions
 
         if analysis is None or partitions.is_partitioned(table):
-            yield partitions.publish(table, kept, at)
+            yield partitions.publish_partition_statistics(table, kept, at)
         if analysis is not None:
-            yield publish(table, at, analysis.snapshot_id, analysis.sketches, analysis.distinct)
+            yield publish_distinct_counts(
+                table, at, analysis.snapshot_id, analysis.sketches, analysis.distinct
+            )
 
 
 ICEBERG = IcebergPublisher()

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from ledger.events import TableEvent
 from ledger.events.commit import Transaction
-from ledger.events.iceberg import SnapshotsRemoved
+from ledger.events.imported import SnapshotsRemoved
 from ledger.events.snapshots import RolledBack, SnapshotEvent, SnapshotFacts
 from ledger.events.table import OwnerSet, TablePromoted
 from ledger.files.change_lists import event_files

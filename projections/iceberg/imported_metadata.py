@@ -19,8 +19,8 @@ from msgspec import UnsetType
 from msgspec.structs import replace
 
 import projections.iceberg.metadata_schema as iceberg
-from ledger.events import iceberg as e
-from ledger.events.iceberg import IcebergSchema
+from ledger.events import imported as e
+from ledger.events.imported import IcebergSchema
 from ledger.model import types as t
 from ledger.model.errors import InvalidTypeError, UnsupportedError
 from ledger.model.iceberg_objects import MAIN, EncryptionKey, IcebergSnapshot, SnapshotLogEntry

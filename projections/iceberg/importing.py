@@ -1,4 +1,4 @@
-"""Import of Iceberg tables."""
+"""Import of Iceberg tables from a metadata file, folder or catalog; promotion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attrs import frozen
 from msgspec import UNSET, inspect
 
 import projections.iceberg.imported_metadata as m
-from ledger.events import iceberg as e
+from ledger.events import imported as e
 from ledger.events.table import SchemaRecord
 from ledger.model.errors import AlreadyExistsError, UnsupportedError
 from ledger.model.schema import highest_field_id

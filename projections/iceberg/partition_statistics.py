@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import msgspec
 from attrs import evolve
 
-from ledger.decide.personal_columns import Marked
 from ledger.decide.snapshots import check_reachable
+from ledger.decide.table_options import Marked
 from ledger.log.request import CommitOptions
 from ledger.log.time_travel import effective_millis
 from ledger.model import types as t
@@ -247,7 +247,9 @@ def _unit(data_type: t.TimeType | t.TimestampType | t.LocalZonedTimestampType) -
     return "ns" if unit_digits(data_type) == _NANOSECONDS else "us"
 
 
-def publish(table: Table, kept: Kept, at: Instant, **options: Unpack[CommitOptions]) -> Published:
+def publish_partition_statistics(
+    table: Table, kept: Kept, at: Instant, **options: Unpack[CommitOptions]
+) -> Published:
     """Let Iceberg's readers find the statistics of an instant's snapshot, and say where they are.
 
     Args:

@@ -7,7 +7,7 @@ import posixpath
 from msgspec import UNSET
 
 import projections.iceberg.sources as catalogs
-from ledger.decide.personal_columns import PERSONAL_OPTION, lost_marks
+from ledger.decide.table_options import PERSONAL_OPTION, lost_marks
 from ledger.events import TableEvent
 from ledger.events.snapshots import SnapshotCommitted
 from ledger.events.table import TablePromoted

@@ -20,9 +20,9 @@ from attrs import evolve
 
 import projections.iceberg.rest_layouts as layouts
 import projections.iceberg.rest_updates as updates
-from ledger.decide.personal_columns import PERSONAL_OPTION, lost_marks
+from ledger.decide.table_options import PERSONAL_OPTION, lost_marks
 from ledger.events import TableEvent
-from ledger.events.iceberg import MetadataLogUpdated, SnapshotLogUpdated
+from ledger.events.imported import MetadataLogUpdated, SnapshotLogUpdated
 from ledger.log.request import Appended, CommitOptions
 from ledger.model.errors import InvalidChangeError, InvalidInputError, UnsupportedError
 from ledger.model.iceberg_objects import MetadataLogEntry

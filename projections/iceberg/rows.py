@@ -14,7 +14,7 @@ from ledger.model.errors import (
     UnsupportedError,
 )
 from ledger.model.messages import meant
-from ledger.observing.events import warn
+from ledger.observing.telemetry import warn
 from ledger.planning.filter import Filter, parse_filter
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.table import Table

@@ -1,4 +1,4 @@
-"""IcebergRules: validation of schemas and names for Iceberg.
+"""IcebergRules: validation of schemas, names and data files for Iceberg.
 
 Source: the Iceberg table specification: schemas, "Schema Evolution", identifier fields,
 partitioning, sorting.

@@ -1,4 +1,4 @@
-"""Snapshots as manifests, manifest lists and metadata; expired ones as garbage.
+"""Snapshots of main and branches as manifests and manifest lists; expired ones as garbage.
 
 A path stands for one content for ever, so that a file which a rollback brings back is the one that
 came first.

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 import projections.iceberg.metadata_schema as iceberg
 from ledger.events import TableEvent
-from ledger.events.iceberg import StatisticsSet
+from ledger.events.imported import StatisticsSet
 from ledger.events.snapshots import PartitionStatisticsSet
 from ledger.model.errors import UnsupportedError
 from ledger.model.iceberg_layout import PartitionSpec

@@ -9,10 +9,9 @@ from typing import Annotated, Any, TypeAlias
 from attrs import define, field, frozen
 from cyclopts import Parameter
 
-from ledger.cli.exits import UsageError
+from ledger.cli.exits import Stop, UsageError, ends_between_rounds
 from ledger.cli.options import LedgerFlags
 from ledger.cli.output import Screen, as_json
-from ledger.cli.signals import Stop, ends_between_rounds
 from ledger.ledger import Ledger
 from ledger.model.errors import InvalidInputError, LedgerError
 from projections.importing.importing import Imported

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import UNSET
 
-from ledger.events.iceberg import SchemaReplaced
+from ledger.events.imported import SchemaReplaced
 from ledger.events.schema import (
     ColumnAdded,
     ColumnCommentUpdated,

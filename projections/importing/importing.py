@@ -16,7 +16,7 @@ from attrs import frozen
 
 from ledger.decide.recorded_values import check_credentials
 from ledger.events import TableEvent
-from ledger.events import iceberg as e
+from ledger.events import imported as e
 from ledger.events.imported import PaimonBranchUpdated
 from ledger.events.snapshots import SnapshotFacts, TagCreated, TagReplaced
 from ledger.ledger import Ledger

@@ -13,8 +13,7 @@ from msgspec import UNSET, UnsetType
 from ledger.decide.recorded_values import check_said, parts_of_birth
 from ledger.events import TableEvent
 from ledger.events.commit import Outside, Transaction
-from ledger.events.iceberg import IcebergBirth
-from ledger.events.imported import DeltaBirth, PaimonBirth
+from ledger.events.imported import DeltaBirth, IcebergBirth, PaimonBirth
 from ledger.events.table import SchemaRecord, TableCreated, TableName
 from ledger.locations import is_url, local_path, place_of
 from ledger.model.credentials import advice, carries_credentials

@@ -193,12 +193,12 @@ def project_born(
         commit = read.digest
         if own is not None:
             own.learn(read.commit)
-    gone = _Run(table, outputs, before, target, own).run()
+    gone = _ImportedRun(table, outputs, before, target, own).run()
     reached = PaimonPosition(version=target.version, commit=commit, garbage=tuple(gone))
     return reached if own is None else own.position(reached)
 
 
-class _Run:
+class _ImportedRun:
     def __init__(
         self,
         table: Table,

@@ -1,4 +1,4 @@
-"""Import of Paimon tables.
+"""Import of Paimon tables from their folder, and their promotion.
 
 Paimon writes each schema and snapshot once, so what is new is known by ids, unless its owner rolled
 back, which takes files away whose ids come again. Nobody says when a tag without an end was made,
@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 from msgspec import UNSET
 
 from ledger.events import TableEvent
-from ledger.events import iceberg as e
+from ledger.events import imported as e
 from ledger.events.imported import PaimonBirth, PaimonBranchUpdated
 from ledger.events.schema import (
     DropPrimaryKey,

@@ -125,8 +125,12 @@ def row_stats(rows: Sequence[Sequence[Any]], types: Sequence[t.DataType]) -> Sim
     columns = [[row[index] for row in rows] for index in range(len(types))]
     present = [[each for each in column if each is not None] for column in columns]
     return SimpleStats(
-        min_values=encode_row([min(each, key=_order, default=None) for each in present], types),
-        max_values=encode_row([max(each, key=_order, default=None) for each in present], types),
+        min_values=encode_row(
+            [min(each, key=_java_order, default=None) for each in present], types
+        ),
+        max_values=encode_row(
+            [max(each, key=_java_order, default=None) for each in present], types
+        ),
         null_counts=tuple(
             len(column) - len(values) for column, values in zip(columns, present, strict=True)
         ),
@@ -137,7 +141,7 @@ def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _order(value: Any) -> Any:
+def _java_order(value: Any) -> Any:
     # Java's order: the zeros apart, NaN above everything.
     if isinstance(value, float):
         return (math.isnan(value), value, math.copysign(1, value))

@@ -1,4 +1,4 @@
-"""Writing of a table's manifests and manifest lists."""
+"""Manifests of a table: file changes as entries and back, and manifest lists."""
 
 from __future__ import annotations
 

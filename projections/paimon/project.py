@@ -75,7 +75,7 @@ class Projection:
         refuse(self.table, origin_problems(self.target))
         if isinstance(self.target.origin, PaimonOrigin):
             return project_born(self.table, self.outputs, self.start, self.target, on_progress)
-        run = _Run(self)
+        run = _NativeRun(self)
         for read in new_commits(self.table, self.start, self.target, on_progress):
             run.commit(read)
         return run.finish()
@@ -89,7 +89,7 @@ def _names(body: bytes | None, snapshot_ids: Collection[int]) -> bool:
         return False
 
 
-class _Run:
+class _NativeRun:
     def __init__(self, projection: Projection) -> None:
         self._table = projection.table
         self._outputs = projection.outputs

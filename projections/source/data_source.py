@@ -1,4 +1,4 @@
-"""Python data source, as Spark calls it."""
+"""Python data source, as Spark calls it: options, spans, streams."""
 
 from __future__ import annotations
 

@@ -9,9 +9,8 @@ from attrs import define
 from msgspec import UnsetType
 
 from ledger.events import TableEvent
-from ledger.events.iceberg import SnapshotAdded
-from ledger.events.layout import PartitionSpecUpdated
-from ledger.events.schema import UpdateKeys
+from ledger.events.imported import SnapshotAdded
+from ledger.events.schema import PartitionSpecUpdated, UpdateKeys
 from ledger.events.snapshots import SnapshotEvent
 from ledger.events.table import TableCreated
 from ledger.model.errors import UnsupportedError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from ledger.events.iceberg import SnapshotAdded
+from ledger.events.imported import SnapshotAdded
 from ledger.events.snapshots import RolledBack, SnapshotEvent
 from ledger.model.iceberg_objects import IcebergSnapshot
 from ledger.model.snapshot import Snapshot, Totals

@@ -1,4 +1,4 @@
-"""Spans of a table's log, read by tasks."""
+"""Spans of a table's log, read by tasks in Spark's Python workers."""
 
 from __future__ import annotations
 

@@ -148,10 +148,12 @@ def spans(asked: Asked, bounds: Bounds) -> list[Span]:
     Raises:
         NotFoundError: The one table, or the instant in it, does not exist.
     """
-    return [each for table in _tables(asked, bounds) for each in _spans_of(table, asked, bounds)]
+    return [
+        each for table in _tables_within(asked, bounds) for each in _spans_of(table, asked, bounds)
+    ]
 
 
-def _tables(asked: Asked, bounds: Bounds) -> Iterator[Table]:
+def _tables_within(asked: Asked, bounds: Bounds) -> Iterator[Table]:
     lake = asked.root.open()
     if asked.tables.is_one:
         if bounds.identifiers is None or asked.tables.pattern in bounds.identifiers:

@@ -1,4 +1,4 @@
-"""Views of a ledger as rows."""
+"""Views of a ledger as rows: events, commits, columns, files, snapshots, tags."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from ledger.decide.personal_columns import Marked
+from ledger.decide.table_options import Marked
 from ledger.history.older import schemas_by_id
 from ledger.locations import below
 from ledger.model.errors import InvalidInputError, UnsupportedError

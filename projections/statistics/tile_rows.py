@@ -26,7 +26,7 @@ from ledger.log.time_travel import effective_millis
 from ledger.model.errors import DamagedLogError
 from ledger.model.parquet_limits import bounded_table
 from ledger.model.snapshot import FAN_OUT, covering, parts
-from ledger.observing.events import warn
+from ledger.observing.telemetry import warn
 from ledger.state.table import TableState
 from ledger.stores import Store
 from projections.position_file import load_position, save_position

@@ -10,7 +10,7 @@ import pytest
 import ledger
 from ledger import DropColumn, InvalidChangeError
 from ledger.cli.changes import changes_of
-from ledger.events.layout import (
+from ledger.events.schema import (
     AddPartitionField,
     ReplaceSortOrder,
     SortColumn,

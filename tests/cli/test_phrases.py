@@ -8,16 +8,16 @@ from ledger.cli.phrases import phrases
 from ledger.decide.operations import in_words
 from ledger.events import CatalogEvent, TableEvent
 from ledger.events import catalog as c
-from ledger.events import iceberg as i
-from ledger.events import layout as p
+from ledger.events import imported as i
 from ledger.events import schema as e
+from ledger.events import schema as p
 from ledger.events import schema as s
 from ledger.events import snapshots as n
 from ledger.events import table as t
 from ledger.events.catalog import LedgerCopied, LedgerMoved, PlaceAliased
 from ledger.events.commit import Transaction
 from ledger.events.imported import PaimonBranchUpdated
-from ledger.events.layout import SortColumn
+from ledger.events.schema import SortColumn
 from ledger.events.snapshots import PartitionStatisticsSet
 from ledger.events.table import ClockCorrected, FormatRulesRaised, OwnerSet
 from ledger.model.iceberg_layout import PartitionField

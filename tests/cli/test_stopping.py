@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import ledger
-from ledger.cli.signals import Stop, ends_at_once, ends_between_rounds
+from ledger.cli.exits import Stop, ends_at_once, ends_between_rounds
 
 ROOT = Path(__file__).parents[2]
 

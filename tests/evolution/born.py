@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from ledger.events import TableEvent
-from ledger.events import iceberg as e
+from ledger.events import imported as e
 from ledger.events.commit import Commit, Transaction
 from ledger.events.imported import DeltaBirth, DeltaFollowed, PaimonBirth, PaimonBranchUpdated
-from ledger.events.layout import PartitionSpecUpdated, SortColumn, SortOrderReplaced
-from ledger.events.schema import ColumnAdded, SetOption
+from ledger.events.schema import (
+    ColumnAdded,
+    PartitionSpecUpdated,
+    SetOption,
+    SortColumn,
+    SortOrderReplaced,
+)
 from ledger.events.snapshots import (
     PartitionStatisticsSet,
     RolledBack,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.decide.catalog import CatalogIntent
-from ledger.decide.catalog_requests import CatalogRequest, CreateDatabase, CreateTable
+from ledger.decide.catalog import CatalogIntent, CatalogRequest, CreateDatabase, CreateTable
 from ledger.events.catalog import CatalogEvent
 from ledger.events.commit import Commit, Transaction
 from ledger.events.table import SchemaRecord

@@ -6,7 +6,7 @@ from typing import Any
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
-from ledger.events.layout import PartitionSpecUpdated, SortOrderReplaced
+from ledger.events.schema import PartitionSpecUpdated, SortOrderReplaced
 from ledger.events.snapshots import SnapshotCommitted
 from ledger.events.table import SchemaRecord, TableCreated, TableName
 from ledger.model.iceberg_layout import PartitionField, SortField

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.events.iceberg import MetadataLogUpdated
+from ledger.events.imported import MetadataLogUpdated
 from ledger.events.schema import SetOption
 from ledger.events.snapshots import TagDeleted
 from ledger.model.iceberg_objects import MetadataLogEntry

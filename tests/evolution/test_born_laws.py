@@ -10,10 +10,9 @@ from typing import Any, get_args
 import pytest
 
 from ledger.events import TableEvent
-from ledger.events import iceberg as e
+from ledger.events import imported as e
 from ledger.events import snapshots as n
-from ledger.events.iceberg import IcebergEvent
-from ledger.events.imported import DeltaFollowed, PaimonBranchUpdated
+from ledger.events.imported import DeltaFollowed, IcebergEvent, PaimonBranchUpdated
 from ledger.events.table import TablePromoted
 from ledger.log.codec import Codec, encode
 from ledger.model.errors import DamagedLogError, InvalidChangeError, UpgradeRequiredError

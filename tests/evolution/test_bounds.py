@@ -19,6 +19,7 @@ from ledger.decide import bounds
 from ledger.decide.bounds import COUNTS_BY_FIELD, FACTS, NUMBERS, TEXT_FACTS, Bound
 from ledger.decide.changes import (
     CommitSnapshot,
+    CorrectClock,
     CreateTag,
     ExpireSnapshots,
     FastForward,
@@ -28,7 +29,6 @@ from ledger.decide.changes import (
     SetBranch,
     SetPartitionStatistics,
 )
-from ledger.decide.clock import CorrectClock
 from ledger.decide.table_creation import create_schema
 from ledger.events.snapshots import CommittedFacts, SnapshotCommitted, SnapshotFacts
 from ledger.files.snapshot_plan import SnapshotPlan

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.decide.catalog import CatalogIntent
-from ledger.decide.catalog_requests import (
+from ledger.decide.catalog import (
     AlterDatabase,
     AlterView,
+    CatalogIntent,
     CatalogRequest,
     CreateDatabase,
     CreateTable,

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from ledger.decide.catalog import CatalogIntent
-from ledger.decide.catalog_requests import (
+from ledger.decide.catalog import (
     AlterDatabase,
     AlterView,
+    CatalogIntent,
     CatalogRequest,
     CreateDatabase,
     CreateView,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.decide.catalog_requests import (
+from ledger.decide.catalog import (
     AlterDatabase,
     AlterView,
     CatalogRequest,

@@ -14,16 +14,17 @@ from ledger.decide.change_json import (
     schema_from_json,
     well_formed,
 )
-from ledger.events.layout import ReplaceSortOrder, UpdatePartitionSpec
 from ledger.events.schema import (
     AddColumn,
     Move,
     RenameColumn,
+    ReplaceSortOrder,
     SchemaChange,
     SetOption,
     UpdateColumnNullability,
     UpdateColumnPosition,
     UpdateComment,
+    UpdatePartitionSpec,
 )
 from ledger.model.errors import InvalidChangeError, UnsupportedError
 from ledger.model.types.text import parse_type

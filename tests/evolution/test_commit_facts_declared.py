@@ -8,8 +8,7 @@ import pytest
 from attrs import frozen
 
 from ledger import FileChange, FormatError, Schema
-from ledger.decide.format_checks import problems
-from ledger.decide.format_rules import Batch, BoundNames, Reach
+from ledger.decide.format_rules import Batch, BoundNames, Reach, problems
 from ledger.formats import INSTALLED
 from ledger.state.columns import PastColumns
 from ledger.state.declared_formats import Rules

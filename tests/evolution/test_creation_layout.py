@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ledger import Ledger, Schema
-from ledger.events.layout import AddPartitionField, SortColumn
+from ledger.events.schema import AddPartitionField, SortColumn
 from ledger.model.errors import ColumnNotFoundError, FormatError, InvalidInputError
 from ledger.model.iceberg_layout import PartitionField, SortField, SortOrder
 from ledger.model.types.sql import read_type

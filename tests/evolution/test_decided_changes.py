@@ -23,8 +23,12 @@ from ledger import (
 from ledger.decide.column_draft import Directive, listing
 from ledger.decide.schema_batch import decide_schema
 from ledger.decide.table_creation import with_policy
-from ledger.events.layout import RemovePartitionField, UpdatePartitionSpec
-from ledger.events.schema import ColumnDropped, DropPrimaryKey
+from ledger.events.schema import (
+    ColumnDropped,
+    DropPrimaryKey,
+    RemovePartitionField,
+    UpdatePartitionSpec,
+)
 from ledger.model.types import walk_ids
 from ledger.model.types.sql import read_type
 from ledger.model.types.wire import TypeObject, type_to_wire

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ledger import Table
-from ledger.events.layout import AddPartitionField, SortColumn
+from ledger.events.schema import AddPartitionField, SortColumn
 from ledger.model.errors import ColumnNotFoundError, FormatError, InvalidChangeError
 from ledger.state.table import TableState
 from ledger.transforms import Term

@@ -7,7 +7,7 @@ import pytest
 
 from ledger import AddColumn, InvalidChangeError, InvalidInputError
 from ledger.decide.change_json import as_table_change, table_change_from_json
-from ledger.events.layout import PartitionSpecUpdated, ReplaceSortOrder, UpdatePartitionSpec
+from ledger.events.schema import PartitionSpecUpdated, ReplaceSortOrder, UpdatePartitionSpec
 from ledger.model.iceberg_layout import PartitionField
 from tests.evolution.folds import grown
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ledger import InvalidInputError, RenameColumn, Schema, Table
-from ledger.decide.table_decision import LayoutIntent
+from ledger.decide.table import LayoutIntent
 from ledger.model.iceberg_layout import PartitionSpec
 from ledger.state.declared_formats import Rules
 from ledger.state.layout import LayoutTrail

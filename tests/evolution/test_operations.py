@@ -9,18 +9,15 @@ from typing import get_args
 import pytest
 
 from ledger import InvalidInputError, Schema
-from ledger.decide.catalog import DECIDED
+from ledger.decide.catalog import DECIDED, CatalogRequest
 from ledger.decide.catalog_facts import CATALOG_FACTS
-from ledger.decide.catalog_requests import CatalogRequest
-from ledger.decide.changes import AllowIncompatibleChanges, OtherChange, TableChange
-from ledger.decide.clock import CorrectClock
+from ledger.decide.changes import AllowIncompatibleChanges, CorrectClock, OtherChange, TableChange
 from ledger.decide.operation import LayoutOperation, SchemaOperation, StateOperation
 from ledger.decide.operations import BY_ASKED, BY_FACT, OPERATIONS, operation
 from ledger.decide.schema_batch import evolve
 from ledger.events import CatalogEvent, TableEvent
 from ledger.events.catalog import ViewChange
-from ledger.events.layout import SpecChange
-from ledger.events.schema import SchemaChange
+from ledger.events.schema import SchemaChange, SpecChange
 from ledger.events.table import ClockCorrected
 from tests.lakes import lake_on, memory, orders
 

@@ -6,7 +6,7 @@ import pytest
 
 from ledger import InvalidChangeError, InvalidInputError, NotFoundError, Table
 from ledger.events.commit import Commit, Transaction
-from ledger.events.iceberg import StatisticsSet
+from ledger.events.imported import StatisticsSet
 from ledger.events.snapshots import PartitionStatisticsSet
 from ledger.log.codec import encode
 from ledger.model.errors import CommitConflictError

@@ -10,8 +10,13 @@ from msgspec.structs import replace
 
 from ledger.events import TableEvent
 from ledger.events import snapshots as n
-from ledger.events.iceberg import IcebergBirth, SchemaNamed, SnapshotsRemoved
-from ledger.events.imported import DeltaFollowed, PaimonBranchUpdated
+from ledger.events.imported import (
+    DeltaFollowed,
+    IcebergBirth,
+    PaimonBranchUpdated,
+    SchemaNamed,
+    SnapshotsRemoved,
+)
 from ledger.events.table import TablePromoted
 from ledger.model.errors import InvalidChangeError
 from ledger.state.delta_origin import DeltaOrigin

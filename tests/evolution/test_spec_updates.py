@@ -16,7 +16,7 @@ from ledger import (
     SetOption,
     Table,
 )
-from ledger.events.layout import (
+from ledger.events.schema import (
     PartitionSpecUpdated,
     RemovePartitionField,
     SortOrderReplaced,

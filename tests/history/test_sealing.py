@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger import SetOption
-from ledger.history.verifying.sealing import unsealed
+from ledger.history.verifying.caches import unsealed
 from ledger.history.verifying.subject import Subject
 from ledger.log.codec import digest
 from ledger.log.replay import START

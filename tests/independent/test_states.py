@@ -18,7 +18,7 @@ from ledger.events import CatalogEvent, TableEvent
 from ledger.events import catalog as c
 from ledger.events import snapshots as n
 from ledger.events.commit import Commit, Transaction
-from ledger.events.iceberg import BranchBase, SnapshotRefRemoved, SnapshotRefSet, StatisticsSet
+from ledger.events.imported import BranchBase, SnapshotRefRemoved, SnapshotRefSet, StatisticsSet
 from ledger.events.schema import ColumnAdded, ColumnDropped, ColumnUndropped
 from ledger.events.table import (
     ClockCorrected,

@@ -7,7 +7,7 @@ import pytest
 from ledger.events import CatalogEvent, TableEvent
 from ledger.events.catalog import LedgerCopied, LedgerMoved, PlaceAliased, ValuesErased
 from ledger.events.commit import Commit, Outside, Transaction
-from ledger.events.iceberg import BranchBase, SnapshotRefRemoved, SnapshotRefSet
+from ledger.events.imported import BranchBase, SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.schema import ColumnAdded, ColumnRenamed, ColumnUndropped, Move
 from ledger.events.snapshots import BranchCommitted, BranchHead, SnapshotCommitted
 from ledger.events.table import ClockCorrected

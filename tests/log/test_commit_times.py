@@ -11,7 +11,7 @@ import structlog
 from attrs import define
 
 from ledger import AddColumn, Ledger, SetOption, UnsupportedError, UpgradeRequiredError
-from ledger.log.outcome import Patience
+from ledger.log.request import Patience
 from ledger.stores import Store
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
 

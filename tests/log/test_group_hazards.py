@@ -20,8 +20,7 @@ from ledger.events import TableEvent
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
 from ledger.log.commit_queue import PendingCommit, twin
-from ledger.log.outcome import fate
-from ledger.log.request import Request
+from ledger.log.request import Request, fate
 from ledger.model.errors import TableDroppedError
 from ledger.state.table import TableState
 from ledger.stores import Store

@@ -8,11 +8,12 @@ import random
 import pytest
 
 from ledger import CommitUnknownError, DamagedLogError, StoreError
-from ledger.log.outcome import (
+from ledger.log.request import (
     Committed,
     LogFile,
     Lost,
     Patience,
+    Request,
     Unknown,
     after_loss,
     fate,
@@ -23,7 +24,6 @@ from ledger.log.outcome import (
     make_sure,
     unknown,
 )
-from ledger.log.request import Request
 from ledger.stores import Store
 from tests.faults import LosesAnswers, LosesRequests, Wrapped
 from tests.lakes import memory

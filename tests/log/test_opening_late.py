@@ -19,7 +19,7 @@ from ledger import (
     UpdatePartitionSpec,
 )
 from ledger.decide import layout as operations
-from ledger.events.layout import PartitionSpecUpdated
+from ledger.events.schema import PartitionSpecUpdated
 from ledger.log import key_index as lookup
 from ledger.log.checkpoints import Checkpoints, Head
 from ledger.model import iceberg_layout as layout

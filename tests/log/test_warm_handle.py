@@ -9,7 +9,7 @@ import pytest
 from attrs import define
 
 from ledger import DamagedLogError, SetOption, Table
-from ledger.log.outcome import Patience
+from ledger.log.request import Patience
 from ledger.log.stream_log import SURE_FOR_S
 from ledger.stores import MemoryStore, Store
 from tests.faults import Wrapped

@@ -5,8 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger.decide.format_rules import Batch
-from ledger.model.lazy_values import once
+from ledger.decide.format_rules import Batch, once
 
 
 class Meeting(Struct, frozen=True, dict=True):

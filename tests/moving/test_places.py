@@ -21,8 +21,7 @@ from ledger import (
     SetOption,
     Table,
 )
-from ledger.decide.catalog import CatalogIntent
-from ledger.decide.catalog_requests import AliasLedger, CopyLedger, MoveLedger
+from ledger.decide.catalog import AliasLedger, CatalogIntent, CopyLedger, MoveLedger
 from ledger.events.catalog import LedgerMoved
 from ledger.events.commit import Commit, Transaction
 from ledger.history.verifying.subject import Subject

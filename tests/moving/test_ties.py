@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger import SetOption, Table
-from ledger.files import live_tables
+from ledger.files import live as live_tables
 from ledger.locations import is_absolute
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.relocation import moving as ties

@@ -16,7 +16,7 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.table import SchemaRecord, TableCreated, TableName
 from ledger.files.change_lists import to_table
-from ledger.files.live_tables import change_tables, live_tables
+from ledger.files.live import change_tables, live_tables
 from ledger.files.runs import Net, Placed
 from ledger.log.append import Appender
 from ledger.log.request import Request

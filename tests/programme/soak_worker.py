@@ -34,7 +34,7 @@ from ledger import (
     UpgradeRequiredError,
 )
 from ledger.history.garbage import KEPT_MILLIS, orphaned_changes, orphaned_drafts, remove
-from ledger.history.verifying.sealing import unsealed
+from ledger.history.verifying.caches import unsealed
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification
 from ledger.log.request import CommitOptions, now_millis

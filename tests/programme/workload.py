@@ -27,8 +27,7 @@ from ledger import (
     UpdateComment,
     UpgradeRequiredError,
 )
-from ledger.log.outcome import Patience
-from ledger.log.request import CommitOptions
+from ledger.log.request import CommitOptions, Patience
 from ledger.opening.context import TableSetting
 from ledger.state.records import TableStream
 from ledger.state.table import TableState

@@ -22,8 +22,7 @@ from ledger.decide.conflicts import RecentlyTouched
 from ledger.decide.table import TableIntent
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
-from ledger.events.layout import RemovePartitionField, UpdatePartitionSpec
-from ledger.events.schema import ColumnTypeUpdated
+from ledger.events.schema import ColumnTypeUpdated, RemovePartitionField, UpdatePartitionSpec
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
 from ledger.model.iceberg_types import iceberg_type

@@ -14,16 +14,15 @@ from ledger import (
     UpdateColumnNullability,
     UpdateColumnType,
 )
-from ledger.decide.format_checks import birth_problems, problems
-from ledger.decide.format_rules import Batch, Birth
-from ledger.events.layout import (
+from ledger.decide.format_rules import Batch, Birth, birth_problems, problems
+from ledger.events.schema import (
     AddPartitionField,
+    RemoveOption,
     RemovePartitionField,
     ReplaceSortOrder,
     SortColumn,
     UpdatePartitionSpec,
 )
-from ledger.events.schema import RemoveOption
 from ledger.formats import INSTALLED
 from ledger.model.errors import FormatError
 from ledger.model.iceberg_layout import SortOrder

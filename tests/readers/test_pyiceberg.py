@@ -15,7 +15,7 @@ from pyiceberg.table import StaticTable
 
 import ledger
 from ledger import FileChange, Ledger, Schema, Table
-from ledger.events.layout import (
+from ledger.events.schema import (
     AddPartitionField,
     RemovePartitionField,
     ReplaceSortOrder,

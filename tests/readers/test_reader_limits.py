@@ -31,7 +31,7 @@ from ledger import (
     UpdateColumnType,
 )
 from ledger.cli import main
-from ledger.events.layout import (
+from ledger.events.schema import (
     AddPartitionField,
     RemovePartitionField,
     SpecChange,

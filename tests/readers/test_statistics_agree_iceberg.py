@@ -210,7 +210,7 @@ def test_icebergs_java_computes_the_partition_statistics_that_are_published(
     own = JavaStatistics(iceberg, life)
     computed = own.rows(own.computed())
 
-    published = publish_iceberg.publish(life.table, life.kept, life.table.at())
+    published = publish_iceberg.publish_partition_statistics(life.table, life.kept, life.table.at())
 
     reread = JavaStatistics(iceberg, life)
     file = reread.named()[published.snapshot_id]
@@ -240,13 +240,13 @@ def test_icebergs_java_goes_on_from_statistics_that_were_published_earlier(
     ]
     oldest = max([table.state.earliest_snapshot_id, *rolled_back])
     assert oldest < table.state.last_snapshot_id
-    publish_iceberg.publish(table, life.kept, table.at(snapshot=oldest))
+    publish_iceberg.publish_partition_statistics(table, life.kept, table.at(snapshot=oldest))
     java = JavaStatistics(iceberg, life)
     assert set(java.named()) == {oldest}
 
     incremental = java.rows(java.computed())
 
-    newest = publish_iceberg.publish(table, life.kept, table.at())
+    newest = publish_iceberg.publish_partition_statistics(table, life.kept, table.at())
     java = JavaStatistics(iceberg, life)
     assert incremental == java.rows(java.named()[newest.snapshot_id])
 
@@ -270,7 +270,9 @@ def test_java_reads_the_sketches_that_are_published_and_makes_the_same(
         table.add_files([str(path)])
 
     found = analyze(table, spark=iceberg)
-    publish_distinct.publish(table, table.at(), found.snapshot_id, found.sketches, found.distinct)
+    publish_distinct.publish_distinct_counts(
+        table, table.at(), found.snapshot_id, found.sketches, found.distinct
+    )
 
     assert list(found.distinct.values()) == [200, 7, 7, 3]
     java = JavaSketches(iceberg, f"{catalog_of(table.ledger_url)}.`shop.db`.sketched")

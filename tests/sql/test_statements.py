@@ -8,21 +8,19 @@ import pytest
 
 from ledger import InvalidInputError
 from ledger.decide.changes import CreateTag, DeleteTag, ReplaceTag
-from ledger.events.layout import (
-    AddPartitionField,
-    RemovePartitionField,
-    RenamePartitionField,
-    ReplaceSortOrder,
-    SortColumn,
-)
 from ledger.events.schema import (
     AddColumn,
+    AddPartitionField,
     DropColumn,
     Move,
     RemoveOption,
+    RemovePartitionField,
     RenameColumn,
+    RenamePartitionField,
+    ReplaceSortOrder,
     SetIdentifierFields,
     SetOption,
+    SortColumn,
     UndropColumn,
     UpdateColumnComment,
     UpdateColumnDefaultValue,

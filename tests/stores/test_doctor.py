@@ -11,7 +11,7 @@ from ledger.cli import exits, main
 from ledger.cli.commands import ledgers
 from ledger.model.errors import StoreError
 from ledger.stores import MemoryStore
-from ledger.stores.examination import examine
+from ledger.stores.factory import examine
 from tests.faults import DeliversTwice, LosesAnswers, Wrapped
 from tests.stores.servers.buckets import S3Server, root
 

@@ -14,11 +14,10 @@ from attrs import frozen
 import ledger
 from ledger import AddColumn, Schema
 from ledger.log.clock import millis_ahead
-from ledger.log.outcome import Patience
-from ledger.log.request import now_millis
+from ledger.log.request import Patience, now_millis
 from ledger.model.errors import InvalidInputError, StoreError
 from ledger.stores import ObjectStore, open_store
-from ledger.stores.obstore_bucket import ObstoreBucket, obstore_options
+from ledger.stores.object_store import ObstoreBucket, obstore_options
 from tests.stores.servers.buckets import S3Server, Server, root
 from tests.stores.test_object_store import ObjectStoreContract
 

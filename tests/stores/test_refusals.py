@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from ledger import SetOption
-from ledger.log.outcome import Patience
+from ledger.log.request import Patience
 from ledger.model.errors import StoreError
 from ledger.stores import LocalStore
 from ledger.stores import local as posix
@@ -191,7 +191,7 @@ import os, subprocess, sys
 import ledger
 from ledger.model.errors import StoreError
 from ledger.stores import LocalStore; from ledger.stores import local as posix
-from ledger.log.outcome import Patience
+from ledger.log.request import Patience
 
 def remount(how):
     subprocess.run(["mount", "-o", f"remount,{how}", "tmpfs", sys.argv[1]], check=True)

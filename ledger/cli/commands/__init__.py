@@ -36,7 +36,7 @@ _COMMANDS = {
     "revert": ("commands.alter", "Give a table an earlier instant's schema, options and layout again; without --yes: show how."),
     "replay": ("commands.export", "Replay a table's commits up to any version: shown, as lines, a ledger, or a format's files."),
     "report": ("commands.show", "Write an audit page: one HTML file that needs no network and runs no script."),
-    "snapshots": ("commands.snapshots", "List a table's snapshots, newest first: those not expired, and those kept by a tag."),
+    "snapshots": ("commands.refs", "List a table's snapshots, newest first: those not expired, and those kept by a tag."),
     "rename": ("commands.tables", "Give a table another name; its files stay where they are."),
     "drop": ("commands.tables", "Drop a table, or an empty database; no file is deleted, and the log stays."),
     "expire": ("commands.refs", "Expire a table's oldest snapshots; tagged ones stay, and no file is deleted."),

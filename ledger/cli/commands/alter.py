@@ -16,8 +16,7 @@ from ledger.cli.options import CommitFlags, InstantFlags, LedgerFlags, TableName
 from ledger.cli.output import Document, Screen
 from ledger.cli.phrases import committed, plain
 from ledger.decide.operations import in_words
-from ledger.events.layout import SpecChange
-from ledger.events.schema import DropPrimaryKey, SchemaChange, UpdateComment
+from ledger.events.schema import DropPrimaryKey, SchemaChange, SpecChange, UpdateComment
 from ledger.model.errors import FormatError, InvalidChangeError
 from ledger.model.names import shown_path
 from ledger.plan import ChangePlan, Verdict, refusal_record

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
@@ -13,10 +11,10 @@ from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Answers, CommitFlags, LedgerFlags, read_time
-from ledger.cli.output import Screen
+from ledger.cli.output import Screen, progress_notices
 from ledger.cli.phrases import again
 from ledger.events.table import ClockCorrected
-from ledger.history.erasure import Erasure, Progress, Remaining
+from ledger.history.erasure import Erasure, Remaining
 from ledger.ledger import Ledger
 from ledger.log.clock import is_far
 from ledger.log.request import Appended, CommitOptions
@@ -27,8 +25,6 @@ from ledger.model.messages import moment
 from ledger.plan import ClockPlan
 from ledger.table import Table
 
-_FIRST_NOTICE_S = 2.0
-_NOTICE_S = 10.0
 _MOST_SHOWN = 20
 
 COPIES = (
@@ -37,21 +33,6 @@ COPIES = (
     "older versions of objects, where the bucket keeps them",
 )
 """What no erasure reaches."""
-
-
-@contextmanager
-def _telling(screen: Screen) -> Iterator[Progress]:
-    """Yield what says on stderr now and then how far it is."""
-    due = time.monotonic() + _FIRST_NOTICE_S
-
-    def tell(what: str, done: int, of: int) -> None:
-        nonlocal due
-        now = time.monotonic()
-        if now >= due and done < of:
-            screen.notice(f"looking through {what}: {done:,} of {of:,}")
-            due = now + _NOTICE_S
-
-    yield tell
 
 
 def erase(  # noqa: PLR0913 - each is an option of its own
@@ -105,12 +86,12 @@ def erase(  # noqa: PLR0913 - each is an option of its own
     lake = place.open()
     names = ("author", "text", "table", "column", "value")
     sought = dict(zip(names, (author, text, table, column, value), strict=True))
-    with _telling(place.screen) as told:
-        if dry_run:
-            done = lake.plan_erasure(**sought, on_progress=told)
-        else:
-            recorded = {"by": by, "commit_id": commit_id}
-            done = lake.erase(**sought, **recorded, message=message, on_progress=told)
+    report = progress_notices(place.screen, "looking through {}: {:,} of {:,}")
+    if dry_run:
+        done = lake.plan_erasure(**sought, on_progress=report)
+    else:
+        recorded = {"by": by, "commit_id": commit_id}
+        done = lake.erase(**sought, **recorded, message=message, on_progress=report)
     document = {"dryRun": dry_run, **_told(done)}
     place.screen.result(document, lambda to: _print(to, done, dry_run=dry_run))
 

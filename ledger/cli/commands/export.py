@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from attrs import frozen
 from cyclopts import Group, Parameter
@@ -14,31 +12,14 @@ from cyclopts import Group, Parameter
 from ledger.cli.commands.log import rows
 from ledger.cli.exits import UsageError
 from ledger.cli.options import InstantFlags, LedgerFlags, TableName, tables_of
-from ledger.cli.output import Screen
+from ledger.cli.output import Screen, progress_notices
 from ledger.cli.phrases import plain
 from ledger.model.names import Identifier
 from ledger.model.types import whole_number
-from ledger.relocation.exporting import Told
 from ledger.relocation.exporting import export as export_ledger
 from ledger.relocation.replaying import Replay, Step
 
-_FIRST_NOTICE_S = 2.0
-_NOTICE_S = 10.0
-
-
-@contextmanager
-def telling(screen: Screen, what: str) -> Iterator[Told]:
-    """Yield what says on stderr now and then how far it is."""
-    due = time.monotonic() + _FIRST_NOTICE_S
-
-    def tell(stream: str, done: int, of: int) -> None:
-        nonlocal due
-        now = time.monotonic()
-        if now >= due and done < of:
-            screen.notice(f"{what} {stream}: {done:,} of {of:,} commits")
-            due = now + _NOTICE_S
-
-    yield tell
+_REPLAYING: Final = "replaying {}: {:,} of {:,} commits"
 
 
 def export(
@@ -68,8 +49,8 @@ def export(
     lake = place.open()
     wanted = [Identifier.parse(each) for each in names]
     out = sys.stdout.buffer
-    with telling(place.screen, "exporting") as told:
-        done = export_ledger(lake.setting, out, wanted, version=version, told=told)
+    report = progress_notices(place.screen, "exporting {}: {:,} of {:,} commits")
+    done = export_ledger(lake.setting, out, wanted, version=version, told=report)
     out.flush()
     place.screen.notice(
         f"exported {done.commits:,} commits of {len(done.streams):,} logs, and "
@@ -207,15 +188,14 @@ def replay(
         _say(screen, name, found, facts, f"{kind} files in {where}")
     elif into.into_ledger is not None:
         url = into.into_ledger
-        with telling(screen, "replaying") as told:
-            done = found.into_ledger(url, place.storage_options(), told=told)
+        report = progress_notices(screen, _REPLAYING)
+        done = found.into_ledger(url, place.storage_options(), told=report)
         facts = {"url": url, "ledgerId": done.ledger_id, "commitsWritten": done.written}
         _say(screen, name, found, facts, f"a ledger of its own in {url}")
     elif into.lines:
         if sys.stdout.isatty():
             raise UsageError("this would fill the screen: lakeledger replay ... --lines > FILE")
-        with telling(screen, "replaying") as told:
-            found.into_lines(sys.stdout.buffer, told=told)
+        found.into_lines(sys.stdout.buffer, told=progress_notices(screen, _REPLAYING))
         sys.stdout.buffer.flush()
     else:
         screen.results("steps", map(_replay_document, found), lambda to: _show(to, found))

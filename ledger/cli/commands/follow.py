@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from attrs import define, field
 from cyclopts import Parameter
 
+from ledger.cli.exits import Stop, ends_between_rounds
 from ledger.cli.options import LedgerFlags, tables_of
 from ledger.cli.output import Screen, as_json
-from ledger.cli.signals import Stop, ends_between_rounds
 from ledger.following.files import advance
 from ledger.ledger import Ledger
 from ledger.model.errors import LedgerError, StoreError

@@ -10,10 +10,9 @@ from typing import IO, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from ledger.cli.commands.export import telling
 from ledger.cli.families import add, family
 from ledger.cli.options import LedgerFlags
-from ledger.cli.output import Screen
+from ledger.cli.output import Screen, progress_notices
 from ledger.formats import having, part
 from ledger.ledger import open as open_ledger
 from ledger.model.errors import NotFoundError
@@ -48,8 +47,9 @@ def import_ledger(
         lakeledger import ledger backup.jsonl --ledger ./restored
     """
     lake = open_ledger(place.url(), place.storage_options(), trust=place.trust)
-    with _opened(file) as lines, telling(place.screen, "importing") as told:
-        done = bring(lake.setting, lines, as_copy=copy, told=told)
+    report = progress_notices(place.screen, "importing {}: {:,} of {:,} commits")
+    with _opened(file) as lines:
+        done = bring(lake.setting, lines, as_copy=copy, told=report)
     place.screen.result(_document(lake.url, done), lambda to: _print(to, lake.url, done))
 
 

@@ -16,7 +16,7 @@ from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags
 from ledger.cli.output import Screen
 from ledger.cli.phrases import again
-from ledger.decide.personal_columns import idle_marks
+from ledger.decide.table_options import idle_marks
 from ledger.following.files import Freshness
 from ledger.formats import part
 from ledger.history.verifying.subject import Finding, Subject
@@ -24,8 +24,7 @@ from ledger.history.verifying.surroundings import ahead as ahead_of
 from ledger.ledger import Ledger
 from ledger.log.clock import check_clock, is_far, millis_ahead
 from ledger.log.layout import STREAM_FOLDER
-from ledger.log.outcome import Patience
-from ledger.log.request import fresh_id, now_millis
+from ledger.log.request import Patience, fresh_id, now_millis
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import LedgerError, StoreError
 from ledger.opening.context import TableSetting
@@ -33,7 +32,7 @@ from ledger.opening.ledger_file import ROOT_KEY, copied_from, id_of
 from ledger.relocation.moving import NEXT, SAID, Findings, copied_version
 from ledger.state.catalog import TableEntry
 from ledger.stores import Store, open_store
-from ledger.stores.examination import examine
+from ledger.stores.factory import examine
 from ledger.stores.wrappers import trusting
 from ledger.table import Table
 

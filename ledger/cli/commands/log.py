@@ -21,7 +21,7 @@ from ledger.cli.output import Cell, Document, Screen
 from ledger.cli.phrases import phrases, plain, when
 from ledger.events.commit import Commit
 from ledger.ledger import Ledger
-from ledger.log.outcome import ASKING_AGAIN
+from ledger.log.request import ASKING_AGAIN
 from ledger.model.errors import LedgerError, NotFoundError, StoreError
 from ledger.model.instant import millis
 from ledger.model.messages import moment, size

@@ -20,7 +20,7 @@ from ledger.history.garbage import (
     orphaned_values,
     remove,
 )
-from ledger.history.verifying.sealing import Unsealed, unsealed
+from ledger.history.verifying.caches import Unsealed, unsealed
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.surroundings import Births, NamedBirth
 from ledger.ledger import Ledger

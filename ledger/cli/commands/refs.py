@@ -1,4 +1,4 @@
-"""Commands about snapshots and refs: `tag`, `branch`, `rollback`, `expire`."""
+"""Commands about snapshots and refs: `tag`, `branch`, `rollback`, `expire`, `snapshots`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Annotated, Any
 from attrs import frozen
 from cyclopts import Parameter
 
+from ledger.audit.listings import ListedSnapshot, listed, tags_of
 from ledger.cli.commands.show import BRANCH_COLUMNS, document_of_branch, row_of_branch
 from ledger.cli.exits import UsageError
+from ledger.cli.families import view
 from ledger.cli.options import (
     CommitFlags,
     InstantFlags,
@@ -24,13 +26,14 @@ from ledger.cli.options import (
     read_instant,
     read_time,
 )
-from ledger.cli.output import Screen
+from ledger.cli.output import Cell, Screen
 from ledger.cli.phrases import committed, unchanged
 from ledger.decide.changes import ExpireSnapshots
 from ledger.decide.snapshots import decide_expiry
-from ledger.events.iceberg import SnapshotsRemoved
+from ledger.events.imported import SnapshotsRemoved
 from ledger.events.snapshots import SnapshotsExpired
 from ledger.model.errors import NotFoundError
+from ledger.model.messages import moment
 from ledger.model.types import whole_number
 from ledger.state.table import TableState
 from ledger.table import Table
@@ -368,3 +371,67 @@ def _list(table: Table, screen: Screen) -> None:
         to.table(BRANCH_COLUMNS, map(row_of_branch, found))
 
     screen.result(document, text)
+
+
+COLUMNS = ("snapshot", "version", "time (UTC)", "kind", "schema", "rows", "change", "tags")
+
+
+def snapshots(
+    name: TableName,
+    /,
+    *,
+    limit: Annotated[
+        int,
+        Parameter(alias="-n", validator=one_or_more, help="How many at most."),
+    ] = 50,
+    branch: OnBranch = None,
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """List a table's snapshots, newest first: those not expired, and those kept by a tag.
+
+    In JSON, each `snapshot` is the DLF metadata API's object, `version` the commit it came with.
+
+    Example:
+        lakeledger snapshots shop.flights --limit 10
+    """
+    table = place.table(name)
+    state = table.state if branch is None else table.at(branch=branch).state
+    ids = list(state.snapshot_ids)
+    found = listed(table.log, state, ids[:limit], table.state.corrections)
+    screen = place.screen
+    document = {
+        "table": str(table.identifier),
+        "snapshots": [
+            {
+                "version": each.version,
+                "tags": tags_of(state, each.snapshot.id),
+                "snapshot": view("json")(each.snapshot),
+            }
+            for each in (found if screen.output != "text" else ())
+        ],
+    }
+
+    def text(to: Screen) -> None:
+        if not found:
+            to.line(f"{table.identifier} has no snapshots yet")
+        to.table(COLUMNS, rows(state, found))
+
+    screen.result(document, text)
+    if len(ids) > limit:
+        screen.notice(f"{len(ids) - limit:,} more are not shown; --limit {len(ids)} shows all")
+
+
+def rows(state: TableState, found: list[ListedSnapshot]) -> Iterator[tuple[Cell, ...]]:
+    """Yield a row of `COLUMNS` for every snapshot."""
+    for version, snapshot in found:
+        yield (
+            # An id is there to be copied, and Iceberg's have nineteen digits.
+            str(snapshot.id),
+            version,
+            moment(snapshot.time_millis),
+            snapshot.commit_kind,
+            snapshot.schema_id,
+            snapshot.total_record_count,
+            f"{snapshot.delta_record_count:+,}",
+            ", ".join(tags_of(state, snapshot.id)),
+        )

@@ -15,6 +15,7 @@ from attrs import evolve
 from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
+from ledger.cli.families import view
 from ledger.cli.options import (
     InstantFlags,
     LedgerFlags,
@@ -24,7 +25,6 @@ from ledger.cli.options import (
     tables_of,
 )
 from ledger.cli.output import Cell, Screen
-from ledger.cli.plugins import view
 from ledger.ledger import Ledger
 from ledger.model.errors import NotFoundError
 from ledger.model.messages import meant, moment, size

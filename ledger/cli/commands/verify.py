@@ -12,7 +12,6 @@ the group `lakeledger.verifications` has by name. Either is an object with two f
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -22,7 +21,7 @@ from attrs import evolve, field, frozen
 from cyclopts import Parameter
 
 from ledger.cli.options import LedgerFlags, tables_of
-from ledger.cli.output import Screen
+from ledger.cli.output import Screen, progress_notices
 from ledger.formats import having, part
 from ledger.history.older import state_at_snapshot
 from ledger.history.verifying.spans import Workers
@@ -52,26 +51,18 @@ _QUIET: Final = frozenset({"absent"})
 """Of a dropped table nobody misses these."""
 
 
-_FIRST_NOTICE_S: Final = 2.0
-_NOTICE_S: Final = 10.0
-
-
 @contextmanager
 def _progress(screen: Screen, what: str) -> Iterator[Callable[[int, int], None]]:
     """Show a bar, or say now and then how far it is where stderr is no terminal."""
-    due = time.monotonic() + _FIRST_NOTICE_S
-
+    notice = progress_notices(screen, "{}: {:,} of {:,} commits")
     with screen.progress(what) as bar:
 
-        def tell(done: int, of: int) -> None:
-            nonlocal due
+        def report(done: int, of: int) -> None:
             bar(done, of)
-            now = time.monotonic()
-            if now >= due and done < of and not sys.stderr.isatty():
-                screen.notice(f"{what}: {done:,} of {of:,} commits")
-                due = now + _NOTICE_S
+            if not sys.stderr.isatty():
+                notice(what, done, of)
 
-        yield tell
+        yield report
 
 
 @frozen

@@ -11,10 +11,10 @@ from ledger.cli import families
 from ledger.cli.changes import key_and_value
 from ledger.cli.commands.tables import Columns
 from ledger.cli.exits import UsageError
+from ledger.cli.families import view as plugged
 from ledger.cli.options import CommitFlags, LedgerFlags, as_written, pairs
 from ledger.cli.output import Screen
 from ledger.cli.phrases import again, committed
-from ledger.cli.plugins import view as plugged
 from ledger.events.catalog import AddDialect, DropDialect, UpdateDialect, ViewChange
 from ledger.events.schema import RemoveOption, SetOption, UpdateComment
 from ledger.model.messages import moment

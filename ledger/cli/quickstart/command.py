@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from ledger.cli.commands.log import COLUMNS, rows
+from ledger.cli.families import view
 from ledger.cli.output import Output, Screen
-from ledger.cli.plugins import view
 from ledger.cli.quickstart.steps import DATABASE, DELAYS, IDENTIFIER, by_day
 from ledger.cli.quickstart.story import Story
 from ledger.ledger import open as open_ledger

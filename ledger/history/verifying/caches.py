@@ -1,4 +1,4 @@
-"""Verification of caches against the log.
+"""Verification of caches against the log, and segments that are missing.
 
 The small ones, of up to a segment's commits, are made of the commits at hand. A larger one merges
 smaller ones, which were compared before: it has to be made of those that fit, and of the log where
@@ -32,7 +32,7 @@ from ledger.log.checkpoints import Head, named_digest
 from ledger.log.codec import digest
 from ledger.log.key_index import KeyFilter, KeyIndex, Layer, Lookup, layers, tiles
 from ledger.log.layout import CHECKPOINT_INTERVAL, SEGMENT_LENGTH
-from ledger.log.segments import MOST_BYTES, is_same_segment, write_segment
+from ledger.log.segments import MOST_BYTES, is_same_segment, segment_of, write_segment
 from ledger.log.stream_log import StreamLog
 from ledger.log.time_travel import at_version
 from ledger.model.errors import LedgerError, UpgradeRequiredError
@@ -423,3 +423,55 @@ def name_findings(caches: Caches[Any, Any], wrong: AbstractSet[str]) -> Iterator
         said = "what the names of older schemas meant is other than the log makes it"
         remedy = ((key, right),) if caches.mends else ()
         yield Finding("derived", said, key, head.state.version, REPAIR, remedy)
+
+
+_segment_of = re.compile(r"(\d{20})-(\d{20})\.parquet").fullmatch
+
+
+def sealed_last(name: str) -> int | None:
+    """Return the version that a segment ends at, by its name below `segments/`; None: no segment.
+
+    Example:
+        >>> sealed_last(f"{801:020d}-{1600:020d}.parquet"), sealed_last("notes.txt")
+        (1600, None)
+    """
+    found = _segment_of(name)
+    if found is None or (span := (int(found[1]), int(found[2]))) != segment_of(span[1]):
+        return None
+    return span[1]
+
+
+@frozen
+class Unsealed:
+    """A segment that is not there, and that its log makes.
+
+    Attributes:
+        path: Where it belongs, below the store's root.
+        first: Its first version.
+        last: Its last version.
+        body: The segment.
+    """
+
+    path: str
+    first: int
+    last: int
+    body: bytes = field(repr=False)
+
+
+def unsealed(subject: Subject[Any, Any]) -> Iterator[Unsealed]:
+    """Yield the segments that a stream lacks, oldest first.
+
+    Raises:
+        DamagedLogError: The newest commits cannot be read.
+    """
+    log, layout = subject.log, subject.layout
+    folder = layout.segment(0, 0).rpartition("/")[0]
+    there = set(subject.store.walk(folder))
+    state = log.refresh()
+    first, last = segment_of(0)
+    while state is not None and last <= state.version:
+        path = layout.segment(first, last)
+        body = None if path in there else log.segments.made(first, last)
+        if body is not None:
+            yield Unsealed(path, first, last, body)
+        first, last = segment_of(last + 1)

@@ -36,9 +36,9 @@ from ledger.locations import below
 from ledger.log import personal_data
 from ledger.log.clock import is_far
 from ledger.log.codec import digest, encode
-from ledger.log.outcome import Committed, LogFile, Patience, land
 from ledger.log.personal_data import FIELDS, decoded, key_of, newest, references
 from ledger.log.replay import START
+from ledger.log.request import Committed, LogFile, Patience, land
 from ledger.log.segments import read_segment, segment_of
 from ledger.model.errors import (
     DamagedLogError,

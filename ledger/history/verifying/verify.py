@@ -22,10 +22,10 @@ from ledger.history.verifying.caches import (
     is_merged,
     last_of,
     name_findings,
+    sealed_last,
     tile_of,
 )
 from ledger.history.verifying.commits import Culprits, Extent, Gap, Hashes, extent, suspects
-from ledger.history.verifying.sealing import sealed_last
 from ledger.history.verifying.spans import (
     Died,
     SpanReport,

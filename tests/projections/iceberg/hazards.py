@@ -15,7 +15,7 @@ from ledger import (
     SnapshotPlan,
     Table,
 )
-from ledger.events.layout import (
+from ledger.events.schema import (
     AddPartitionField,
     RemovePartitionField,
     RenamePartitionField,

@@ -19,7 +19,7 @@ from ledger import (
     Table,
     UpdateColumnDefaultValue,
 )
-from ledger.events.layout import (
+from ledger.events.schema import (
     AddPartitionField,
     RemovePartitionField,
     ReplaceSortOrder,

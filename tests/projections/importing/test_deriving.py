@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ledger import Schema
 from ledger.decide.schema_batch import evolve
-from ledger.events.iceberg import SchemaReplaced
+from ledger.events.imported import SchemaReplaced
 from ledger.events.schema import ColumnUndropped, SchemaChange
 from ledger.model.names import Identifier
 from ledger.model.types import ArrayType, DataField, IntType, RowType

@@ -39,7 +39,7 @@ def a_file(path: str, day: str | None = "2024-01-01", **more: object) -> FileCha
 
 
 def published(table: Table, **at: int) -> Published:
-    return publish_iceberg.publish(table, Kept.of(table.log), table.at(**at))  # type: ignore[arg-type]
+    return publish_iceberg.publish_partition_statistics(table, Kept.of(table.log), table.at(**at))  # type: ignore[arg-type]
 
 
 def metadata(table: Table) -> dict[str, object]:

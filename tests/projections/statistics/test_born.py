@@ -248,9 +248,13 @@ def test_a_promoted_tables_statistics_are_published_where_its_readers_look(tmp_p
     table = lake.table("a.b")
     refresh(table.log)
 
-    of_partitions = publish_iceberg.publish(table, Kept.of(table.log), table.at())
+    of_partitions = publish_iceberg.publish_partition_statistics(
+        table, Kept.of(table.log), table.at()
+    )
     newest = table.state.last_snapshot_id
-    of_columns = publish_distinct.publish(table, table.at(), newest, {1: ONE}, {1: 1})
+    of_columns = publish_distinct.publish_distinct_counts(
+        table, table.at(), newest, {1: ONE}, {1: 1}
+    )
 
     root = Path(table.location.removeprefix("file://"))
     named = StaticTable.from_metadata(

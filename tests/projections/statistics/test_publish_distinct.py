@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from ledger import InvalidInputError, SnapshotPlan, Table
-from ledger.events.iceberg import StatisticsSet
+from ledger.events.imported import StatisticsSet
 from projections.iceberg import distinct_statistics as publish_distinct
 from projections.iceberg.materialise import verify
 from projections.materialising import outputs_of
@@ -33,7 +33,7 @@ def published(
     counts = {key: 2 if each == TWO else 1 for key, each in sketches.items()}
     then = table.at(**at)
     number = then.state.last_snapshot_id if analysed is None else analysed
-    return publish_distinct.publish(table, then, number, sketches, counts)
+    return publish_distinct.publish_distinct_counts(table, then, number, sketches, counts)
 
 
 def blobs(table: Table, path: str) -> list[tuple[dict[str, Any], bytes]]:

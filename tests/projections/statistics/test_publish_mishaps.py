@@ -24,7 +24,7 @@ def table() -> Table:
 
 
 def for_iceberg(table: Table) -> Published:
-    return publish_iceberg.publish(table, Kept.of(table.log), table.at())
+    return publish_iceberg.publish_partition_statistics(table, Kept.of(table.log), table.at())
 
 
 def cut(table: Table, path: str) -> bytes:
@@ -88,6 +88,8 @@ def test_what_a_format_refuses_is_not_published(table: Table) -> None:
     version = table.state.version
 
     with pytest.raises(UnsupportedError, match="was written by an engine"):
-        publish_iceberg.publish(table, Kept.of(table.log), table.at(snapshot=1))
+        publish_iceberg.publish_partition_statistics(
+            table, Kept.of(table.log), table.at(snapshot=1)
+        )
     assert table.state.version == version
     assert position.FILE.load(table.log.store, table.log.layout).version == -1

@@ -24,8 +24,8 @@ from ledger import (
     StoreError,
     UnsupportedError,
 )
-from ledger.events.iceberg import SourceFollowed
-from ledger.events.layout import PartitionSpecUpdated
+from ledger.events.imported import SourceFollowed
+from ledger.events.schema import PartitionSpecUpdated
 from ledger.stores import MemoryStore
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory

@@ -15,10 +15,10 @@ from msgspec import UNSET
 
 from ledger import Ledger, Table
 from ledger.audit.blame import Blame, flat
-from ledger.events import iceberg as e
+from ledger.events import imported as e
 from ledger.events import schema as c
 from ledger.events import schema as s
-from ledger.events.layout import PartitionSpecUpdated, SortOrderReplaced
+from ledger.events.schema import PartitionSpecUpdated, SortOrderReplaced
 from ledger.events.snapshots import PartitionStatisticsSet
 from ledger.model.types import type_places
 from ledger.state.iceberg_origin import IcebergOrigin

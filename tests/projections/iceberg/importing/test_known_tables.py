@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ledger import InvalidInputError, Ledger, UpgradeRequiredError
-from ledger.events.iceberg import SourceFollowed
+from ledger.events.imported import SourceFollowed
 from ledger.state.records import TableStream
 from ledger.stores.file_access import FileAccess
 from projections.iceberg.imported_metadata import disagreements, metadata_of

@@ -24,7 +24,7 @@ from ledger import (
     Schema,
     Table,
 )
-from ledger.events.iceberg import SchemaNamed, TableFactsSet
+from ledger.events.imported import SchemaNamed, TableFactsSet
 from ledger.events.schema import UpdateKeys
 from ledger.state.records import TableStream
 from projections.leaving import Leaving
