@@ -20,7 +20,7 @@ import ledger
 from benchmarks.measure import WORKDIR, Figure, Output, Report, Spent, question_of, show
 from ledger import FileChange, Table
 from projections.iceberg.materialise import project
-from projections.iceberg.partition_statistics import content, partition_statistics_file
+from projections.iceberg.statistics_files import content, partition_statistics_file
 from projections.statistics import Kept, refresh
 
 if TYPE_CHECKING:

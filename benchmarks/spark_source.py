@@ -30,11 +30,9 @@ from ledger.log.codec import digest, encode
 from ledger.log.layout import SEGMENT_LENGTH, Layout
 from projections.source import register
 from projections.source.columns import spark_ddl
-from projections.source.data_source import scanned
-from projections.source.options import VERSIONS_PER_PARTITION
-from projections.source.span_reading import End, Scan
+from projections.source.data_source import VERSIONS_PER_PARTITION, scanned
+from projections.source.span_reading import End, Scan, begin_task
 from projections.source.view import view_of
-from projections.source.worker import begin_task
 from projections.statistics.session import spark_session
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ With `--output json` an error is one JSON object on stderr, on one line: `error`
 name), `kind`, `message`, `exitCode`, and what else the error knows, in camelCase: `commitId`,
 `version`, `cell`, `author`, `winner`, `file`, `format`, `rule`, `alternative`.
 
-What a handler raises is lost where Python calls a finaliser, and a handler that takes a lock waits
-for ever for the code that it interrupted. So a signal is remembered in a plain attribute, too, and
-looked for between two rounds.
+An exception that a signal handler raises is lost where Python calls a finaliser, and a handler that
+takes a lock deadlocks with the code that it interrupted. So commands that run until they are
+stopped keep a signal in a plain attribute, too, and check it between two rounds.
 """
 
 from __future__ import annotations

@@ -1,19 +1,17 @@
 """Iceberg's `update_schema`: changes against the schema as it was, compiled to SchemaChanges.
 
-Source: the Iceberg reference implementation's UpdateSchema.
-
-The order: columns change under their old names; those that go, go; names change, the innermost
-first; then new columns come, under the new names, in the order of their ids; columns move; and the
-identifier fields are set in the end.
+Pending changes are collected first, and compiled at the end. The order: columns change under their
+old names; deleted ones go; names change, the innermost first; then new columns come, under the new
+names, in the order of their ids; columns move; and the identifier fields are set in the end.
 
 Names that change places (a to b, b to a) need one that nobody has in between, since no fact may
 give two columns one name. It is the old name with `_` behind it, as often as needed; it stands in
 the log inside this one transaction, and no reader ever sees a schema that has it.
 
-Who goes, who is called what, who comes: before any of it is compiled.
-
 `stops.value.lat` may be written `stops.lat`: a list's `element` and a map's `value` go without
-saying where they are structs. Source: the Iceberg reference implementation's index by name.
+saying where they are structs.
+
+Source: the Iceberg reference implementation's UpdateSchema and its index by name.
 """
 
 from __future__ import annotations

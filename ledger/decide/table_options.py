@@ -5,13 +5,13 @@ those columns: it is resolved to field ids when a change is decided first, and f
 the change is decided again on a newer schema.
 
 Renames are Paimon's: it maps old names to new ones once, after the batch, which goes wrong when a
-name is renamed twice or freed and taken again. Such a batch is refused: with Paimon's own error
+name is renamed twice or freed and taken again. Such a batch is rejected: with Paimon's own error
 where it has one, and where it would silently point an option or the key at another column, too.
 
-Source: Paimon's CoreOptions, SchemaManager and file formats; Iceberg's table properties.
+The option `ledger.personal` names the personal columns of a table. Their values are kept outside
+of the lines of the log, where they can be erased. A nested column is personal with its parent.
 
-The values of such columns stand outside of the lines of the log, where they can be erased. A column
-that holds others marks them, too.
+Source: Paimon's CoreOptions, SchemaManager and file formats; Iceberg's table properties.
 """
 
 from __future__ import annotations

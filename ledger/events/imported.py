@@ -1,20 +1,15 @@
 """Iceberg's, Paimon's and Delta's parts of events, for imported tables.
 
-Snapshots, tags, expiry and changes of columns are said by the events that every table has, schemas
-under their own ids and what a rollback took away by those of tables that were born in Iceberg.
+Names and meanings of Iceberg's are those of its REST updates and metadata files; ids, numbers and
+times are the table's own. Snapshots, refs, statistics files, keys and log entries are in an event
+as in a metadata file, in Iceberg's JSON.
 
-Source: Paimon's file layout.
+Snapshots, tags, expiry, columns and layouts of tables imported from Paimon and Delta are in the
+events of all tables; schemas under their own ids and rollbacks are in Iceberg's. What is left is
+how far the source was followed, and Delta's own metadata of a table.
 
-Their snapshots, columns and layouts are said by the events that every table has; what is kept here
-is how far the source was followed, and Delta's own words for the table as a whole.
-
-Source: the Delta transaction protocol.
-
-Names and meanings are those of Iceberg's REST updates and metadata files; ids, numbers and times
-are the table's own. Snapshots, refs, statistics files, keys and log entries stand in an event as
-in a metadata file, in Iceberg's JSON.
-
-Source: the Iceberg table specification and its REST catalog specification.
+Source: the Iceberg table specification and its REST catalog specification; Paimon's file layout;
+the Delta transaction protocol.
 """
 
 from msgspec import UNSET, Struct, UnsetType, field

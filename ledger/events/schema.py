@@ -1,14 +1,12 @@
 """Changes and events of schemas, partition specs and sort orders.
 
-Iceberg has the identifier fields; nobody but the ledger brings a dropped column back.
+SchemaChanges are those of the DLF page and of Paimon; identifier fields are Iceberg's, and only the
+ledger brings a dropped column back. A change that resolves nothing (an option, the comment, the
+primary key) is its own event.
 
 `fieldNames` is a path: one segment a ROW level, and one (`element` or `value`) for each ARRAY or
-MAP on the way.
-
-A change that resolves nothing (an option, the comment, the primary key) is its own event.
-
-`source` is a column's path. Transforms are Iceberg's text: `identity`, `bucket[16]`, `truncate[4]`,
-`year`, `month`, `day`, `hour`, `void`.
+MAP on the way. `source` is a column's path. Transforms are Iceberg's text: `identity`,
+`bucket[16]`, `truncate[4]`, `year`, `month`, `day`, `hour`, `void`.
 """
 
 from typing import Literal

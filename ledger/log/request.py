@@ -2,14 +2,13 @@
 
 A create comes to one of three: this very file stands there, durably (`Committed`); another file
 stands there (`Lost`); nobody could find out in time (`Unknown`). Only silence is unknown. What a
-store refuses for good (`StoreError`: no space, no permission, no such place) is raised at once,
+store rejects for good (`StoreError`: no space, no permission, no such place) is raised at once,
 with its reason: nothing was written.
 
-Nothing is ever guessed: after an unsure answer the file itself is read back, and only where there
-is none the same bytes are sent again, under the same key. Whoever was told `Unknown` asks for his
-commit's id (`find_commit`); `Landings` say which commit is the one that he asked for, by the digest
-of what was asked, which stands in every transaction. What people are told of all this, and
-how they find out, is said here, too.
+Nothing is guessed: after an unsure answer the file itself is read back, and only where there is
+none the same bytes are sent again, under the same key. A caller that got `Unknown` looks its
+commit's id up (`find_commit`); `Landings` say which commit is the one that was requested, by the
+digest of the request, which every transaction holds.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Log events through structlog; spans and metrics through OpenTelemetry's API.
 
-`NOTICES` is the whole list; `ledger/docs/observing.md` shows it to people. What went wrong and
-harmed nothing (`warn`) is told to everybody; what goes its way (`tell`) to those alone who
-configured structlog, so that nobody else pays for it: not even structlog is imported.
+`NOTICES` is the list of log events. What went wrong and harmed nothing (`warn`) is logged for
+everybody; normal operation (`tell`) only where the program configured structlog, so that other
+programs pay nothing: not even structlog is imported. Authors, messages and values are never logged:
+what is erased in the ledger must not survive in logs.
 
-Authors, messages and values are never told. They stand in the log, under the commit's id; what is
-erased there must not live on in the logs of others.
+A program that wants spans and metrics imports `opentelemetry` and sets its providers; one that does
+not pays nothing, and it need not be installed (extra `otel`).
 
-A program that wants them imports `opentelemetry` and sets its providers; one that does not pays
-nothing, and it need not be installed (extra `otel`). `ledger/docs/observing.md` lists the names.
+`ledger/docs/observing.md` lists all names.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
 A ledger's root says where it began, and its catalog where it went since: what names files by whole
 URLs (position deletes, projected files) is right at that place alone. Other ways to the same
-storage are aliases: those that were told, and on this machine those that links make.
+storage are aliases: those that were recorded, and on this machine those that links make.
 
-The only place that says where they lie, and what is kept beside a table's.
+No other module says where the streams of a catalog and of tables are, and what is kept next to a
+table's.
 """
 
 from __future__ import annotations

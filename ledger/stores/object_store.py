@@ -1,13 +1,13 @@
 """Object store: a bucket with conditional creates, through fsspec or obstore.
 
-Before the first write to a bucket two others show whether it refuses: a store that ignores the
-condition answers the second as it answered the first. A race that loses one commit in a thousand
+Before the first write to a bucket two others show whether it honours the condition: a store that
+ignores it answers the second as it answered the first. A race that loses one commit in a thousand
 does not show here; that is what the list in `services` is for.
 
-It is asked for by `storage_options={"client": "obstore"}` and never taken by itself: it finds
-credentials in other places than fsspec does. What it calls the options that fsspec's clients take
-is from the configuration keys of its S3Store and AzureStore; for Azure's connection strings,
-"Configure Azure Storage connection strings".
+Obstore is used only with `storage_options={"client": "obstore"}`: it finds credentials in other
+places than fsspec does. Its names of the options that fsspec's clients take are from the
+configuration keys of its S3Store and AzureStore; for Azure's connection strings, "Configure Azure
+Storage connection strings".
 """
 
 from __future__ import annotations

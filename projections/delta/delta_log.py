@@ -43,6 +43,8 @@ from projections.delta.actions import (
     ENGINE,
     FOLDER,
     HINT,
+    Checkpointed,
+    DeltaPosition,
     Reconciled,
     checkpoint_path,
     commit_millis,
@@ -52,7 +54,6 @@ from projections.delta.actions import (
     version_of,
 )
 from projections.delta.checkpoint import from_parquet, hint_json, is_same, to_parquet
-from projections.delta.position import Checkpointed, DeltaPosition
 from projections.manifest_files.lists import UnlistedFiles
 from projections.outputs import Outputs
 

@@ -12,6 +12,6 @@ DELTA = LazyFormat(
     planned="projections.delta.materialise:planned",
     importer="projections.delta.importing:DELTA",
     import_command="projections.delta.command:register",
-    promoter="projections.delta.promoting:PROMOTE",
+    promoter="projections.delta.importing:PROMOTE",
 )
 """Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""

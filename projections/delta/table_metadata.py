@@ -21,6 +21,7 @@ from ledger.model.schema import Schema
 from ledger.model.types import DataField
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.table import TableState
+from projections.delta.actions import DeltaPosition
 from projections.delta.columns import (
     HeldNames,
     clashes,
@@ -29,7 +30,6 @@ from projections.delta.columns import (
     physical_names,
     renames_or_drops,
 )
-from projections.delta.position import DeltaPosition
 from projections.delta.types import INVARIANTS, Naming, needs, struct_json, type_changes
 
 IN_COMMIT_TIMESTAMP = "inCommitTimestamp"

@@ -12,10 +12,10 @@ ICEBERG = LazyFormat(
     planned="projections.iceberg.planned:planned",
     scan="projections.iceberg.rows:scan",
     importer="projections.iceberg.importing:ICEBERG",
-    promoter="projections.iceberg.promoting:PROMOTE",
+    promoter="projections.iceberg.importing:PROMOTE",
     engine_files="projections.iceberg.engine_files:engine_files",
     import_command="projections.iceberg.command:register",
     engine_manifests="projections.iceberg.engine_files:ICEBERG",
-    publisher="projections.iceberg.distinct_statistics:ICEBERG",
+    publisher="projections.iceberg.statistics_files:ICEBERG",
 )
 """Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""

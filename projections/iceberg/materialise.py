@@ -27,11 +27,11 @@ from ledger.state.table import TableState
 from ledger.table import Table
 from projections.iceberg.position import FOLDER, HINT, RENDERER, IcebergPosition, Names
 from projections.iceberg.project import Projection, Wants, no_other
-from projections.leaving import Leaving
 from projections.manifest_files.container import read_container
 from projections.materialising import (
     Compared,
     Difference,
+    Leaving,
     Materialisation,
     Otherwise,
     Progress,
@@ -41,8 +41,7 @@ from projections.materialising import (
     outputs_of,
     target_state,
 )
-from projections.outputs import MemoryOutputs, Outputs, StoreOutputs
-from projections.position_file import PositionFile
+from projections.outputs import MemoryOutputs, Outputs, PositionFile, StoreOutputs
 
 
 def compared(table: Table, stood: IcebergPosition, at: TableState) -> Compared:

@@ -12,7 +12,7 @@ from attrs import evolve, field, frozen
 
 from ledger.state.iceberg_summary import NO_FILES, FileTotals
 from projections.iceberg.manifest_list import ManifestFile
-from projections.position_file import PositionFile
+from projections.outputs import PositionFile
 
 FOLDER = "metadata"
 """The folder whose files the ledger projects."""
@@ -136,7 +136,7 @@ class IcebergPosition:
         list_check: SHA-256 of the newest snapshot's manifest list; empty without one.
         renderer: Whose files they are.
         garbage: Files that nothing names any more and that are still to be taken away.
-        leaving_since: See `projections.position_file.FilesPosition`.
+        leaving_since: See `projections.outputs.FilesPosition`.
         lines: The branches that are there.
     """
 

@@ -25,11 +25,10 @@ from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 from ledger.table import Table
-from projections.iceberg.branches import Line, Lines
 from projections.iceberg.imported import project_born, render_born
 from projections.iceberg.manifest_writing import Manifests
 from projections.iceberg.position import FOLDER, HINT, IcebergPosition, Names
-from projections.iceberg.snapshots import Adders, Garbage, Snapshots
+from projections.iceberg.snapshots import Adders, Garbage, Line, Lines, Snapshots
 from projections.iceberg.table_facts import FactsFold
 from projections.iceberg.table_file import (
     StatisticsFiles,

@@ -35,7 +35,7 @@ from projections.paimon.manifest_avro import (
     read_manifest,
     read_manifest_list,
 )
-from projections.paimon.manifest_entries import file_change
+from projections.paimon.manifest_writing import file_change
 from projections.paimon.paths import bucket_path, manifest_path
 from projections.paimon.row_values import scalar
 from projections.partition_text import PartitionText

@@ -13,7 +13,7 @@ PAIMON = LazyFormat(
     importer="projections.paimon.importing:PAIMON",
     engine_files="projections.paimon.engine_files:engine_files",
     import_command="projections.paimon.command:register",
-    promoter="projections.paimon.promoting:PROMOTE",
+    promoter="projections.paimon.importing:PROMOTE",
     engine_manifests="projections.paimon.engine_files:PAIMON",
     publisher="projections.paimon.statistics_file:PAIMON",
 )

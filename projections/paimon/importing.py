@@ -1,18 +1,27 @@
 """Import of Paimon tables from their folder, and their promotion.
 
 Paimon writes each schema and snapshot once, so what is new is known by ids, unless its owner rolled
-back, which takes files away whose ids come again. Nobody says when a tag without an end was made,
+back, which takes files away whose ids come again. No file says when a tag without an end was made,
 nor a branch: they come last.
+
+A writer of a Paimon table creates `snapshot-N+1`, once, after it has read `snapshot-N`. A promotion
+creates that file last, with the contents of snapshot N: readers find the same rows in it, and every
+other writer finds its place taken, however often it retries, also one that opened the table before.
+A writer that was faster has committed before the promotion, and its snapshot is imported first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, Final, TypeVar
 
-from attrs import evolve, frozen
+from attrs import define, evolve, frozen
 from msgspec import UNSET
 
+from ledger.decide.format_rules import Arrival
 from ledger.events import TableEvent
 from ledger.events import imported as e
 from ledger.events.imported import PaimonBirth, PaimonBranchUpdated
@@ -32,15 +41,27 @@ from ledger.events.snapshots import (
     TagDeleted,
     TagReplaced,
 )
-from ledger.model.errors import AlreadyExistsError, NotFoundError, UnsupportedError
+from ledger.events.table import TablePromoted
+from ledger.model.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    LedgerError,
+    NotFoundError,
+    StoreError,
+    UnsupportedError,
+)
+from ledger.model.file_change import FileChange
+from ledger.model.messages import excerpt
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag
+from ledger.model.types import type_places
 from ledger.model.types.wire import field_from_wire
-from ledger.state.declared_formats import FORMATS_OPTION
+from ledger.state.declared_formats import FORMATS_OPTION, Rules
 from ledger.state.paimon_origin import PaimonOrigin
 from ledger.state.schema_builder import SchemaBuilder
 from ledger.state.schema_record import schema_record
-from ledger.state.table import Origin
+from ledger.state.table import Origin, TableState
+from ledger.stores.base import is_key
 from ledger.stores.file_access import FileAccess
 from ledger.table import Table
 from projections.importing.deriving import derived
@@ -51,10 +72,260 @@ from projections.importing.importing import (
     has_folder,
     tables_below,
 )
-from projections.importing.trial import ImportedBirth, Planned, Trial
-from projections.paimon.paths import schema_path, snapshot_path, tag_path
-from projections.paimon.snapshot_file import TagFile
-from projections.paimon.sources import Source, open_source
+from projections.importing.promoting import ByFolder, Promoting, adopting, conditional_store
+from projections.importing.trial import (
+    ImportedBirth,
+    Planned,
+    SourceFiles,
+    Trial,
+    place_of_source,
+    plain,
+)
+from projections.paimon.engine_files import engine_files
+from projections.paimon.manifest_avro import read_manifest_list
+from projections.paimon.materialise import project
+from projections.paimon.paths import manifest_path, schema_path, snapshot_path, tag_path
+from projections.paimon.rules import RULES
+from projections.paimon.schema_file import SCHEMA_KEYS, schema_from_json
+from projections.paimon.snapshot_file import (
+    SNAPSHOT_KEYS,
+    TAG_KEYS,
+    TagFile,
+    snapshot_file,
+    snapshot_from_json,
+    tag_from_json,
+)
+
+_T = TypeVar("_T")
+
+FENCE: Final = "lakeledger.table-id"
+"""The property of a snapshot file by which a ledger's table keeps all others out."""
+
+_NOT_CARRIED: Final = {
+    "consumer": "how far consumers have read (consumer/)",
+    "changelog": "changelogs that outlive their snapshots (changelog/)",
+    "service": "the addresses of services (service/)",
+}
+_NAMES: Final = (
+    *("base_manifest_list", "delta_manifest_list", "changelog_manifest_list"),
+    *("index_manifest", "statistics"),
+)
+"""The files that a snapshot calls by name."""
+
+_LONGEST_NAME: Final = 255
+"""In bytes: file systems have none longer."""
+
+_BRANCH_FOLDERS: Final = ("schema", "snapshot", "tag")
+
+
+@define(slots=False)
+class Source:
+    """A table of somebody else.
+
+    Attributes:
+        location: Its folder; without secrets.
+        files: Reads it.
+        unknown: The keys met so far that this version knows nothing of, as `snapshot-5: key`.
+    """
+
+    location: str
+    files: SourceFiles
+    unknown: dict[str, str]
+
+    @cached_property
+    def schema_ids(self) -> tuple[int, ...]:
+        """The ids of its schemas, ascending.
+
+        Raises:
+            NotFoundError: It has none: it is no Paimon table.
+        """
+        found = self._numbers("schema")
+        if not found:
+            raise NotFoundError(f"{self.location} holds no Paimon table: it has no schema/schema-N")
+        return found
+
+    @cached_property
+    def snapshot_ids(self) -> tuple[int, ...]:
+        """The ids of its snapshots, ascending."""
+        return self._snapshot_files[:-1] if self.fence else self._snapshot_files
+
+    @cached_property
+    def _snapshot_files(self) -> tuple[int, ...]:
+        return self._numbers("snapshot")
+
+    @cached_property
+    def fence(self) -> str | None:
+        """The id of the ledger's table that lets nobody commit here any more; None for none.
+
+        Its file is the last one, and says the id of the snapshot before it.
+        """
+        if not self._snapshot_files:
+            return None
+        number = self._snapshot_files[-1]
+        last = self.snapshot(number)
+        return (last.properties or {}).get(FENCE) if last.id == number - 1 else None
+
+    @cached_property
+    def tags(self) -> Mapping[str, TagFile]:
+        """Its tags, by name."""
+        names = (each.removeprefix("tag-") for each in self._names("tag") if each[:4] == "tag-")
+        found = {
+            name: self._file(tag_path(name), tag_from_json, SNAPSHOT_KEYS | TAG_KEYS)
+            for name in names
+        }
+        for name, tag in found.items():
+            self._refuse_names(tag.snapshot, tag_path(name))
+        return found
+
+    def schema(self, schema_id: int) -> Schema:
+        """Return a schema.
+
+        Raises:
+            InvalidInputError: Its file is half written, or something else.
+            NotFoundError: It is gone.
+        """
+        path = schema_path(schema_id)
+        found = self._file(path, schema_from_json, SCHEMA_KEYS)
+        counts = Counter(each.field.id for each in type_places(found.fields) if each.field)
+        repeated = [each for each, count in counts.items() if count > 1]
+        if repeated:
+            # As Paimon does: RowType.currentHighestFieldId calls it a broken schema.
+            raise InvalidInputError(
+                f"{self.location}/{path} gives the field id {repeated[0]} to two columns: every id "
+                "belongs to one; have its owner put it right, then import again"
+            )
+        return found
+
+    def snapshot(self, snapshot_id: int) -> Snapshot:
+        """Return a snapshot; errors as of `schema`."""
+        path = snapshot_path(snapshot_id)
+        found = self._file(path, snapshot_from_json, SNAPSHOT_KEYS)
+        self._refuse_names(found, path)
+        return found
+
+    def branches(self) -> dict[str, dict[str, str]]:
+        """Return the texts of each branch's files, by path below its folder."""
+        names = [each for each in self._names("branch") if each.startswith("branch-")]
+        return {
+            each.removeprefix("branch-"): dict(self._branch(f"branch/{each}")) for each in names
+        }
+
+    def not_carried(self) -> Iterator[str]:
+        """Yield what there is that the ledger does not hold, in words."""
+        yield from (what for folder, what in _NOT_CARRIED.items() if self._names(folder))
+        yield from self.unknown.values()
+
+    def refuse_missing(self) -> None:
+        """Check that what the newest snapshot and the tags read is there.
+
+        Raises:
+            NotFoundError: A manifest list or a manifest is gone.
+        """
+        named: dict[str, Snapshot] = {
+            f"tag {name}": each.snapshot for name, each in self.tags.items()
+        }
+        if self.snapshot_ids:
+            newest = self.snapshot_ids[-1]
+            named[f"snapshot {newest}"] = self.snapshot(newest)
+        there = frozenset(self._names("manifest"))
+        lists: dict[str, str] = {}
+        for who, snapshot in named.items():
+            for each in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
+                if each is not None:
+                    lists.setdefault(each, who)
+        for name, who in lists.items():
+            self._refuse_absent(name, who, there)
+            body = self._read(manifest_path(name))
+            for manifest in read_manifest_list(body, name):
+                self._refuse_absent(manifest.file_name, who, there)
+
+    def _refuse_names(self, snapshot: Snapshot, path: str) -> None:
+        """Check that what a snapshot calls by name could be a file in the folder for that."""
+        for key in _NAMES:
+            name = getattr(snapshot, key)
+            if name is not None and not _is_name(name):
+                raise InvalidInputError(
+                    f"{self.location}/{path}: its {key.replace('_', ' ')} {excerpt(name)} is no "
+                    "name of a file; nothing of it was taken: have it put right there, then ask "
+                    "again"
+                )
+
+    def _refuse_absent(self, name: str, who: str, there: frozenset[str]) -> None:
+        if name not in there:
+            raise NotFoundError(
+                f"{self.location}/{manifest_path(name)}, which {who} reads, is gone; nothing was "
+                "imported"
+            )
+
+    def _branch(self, folder: str) -> Iterator[tuple[str, str]]:
+        for inside in _BRANCH_FOLDERS:
+            for name in self._names(f"{folder}/{inside}"):
+                if name.startswith(f"{inside}-"):
+                    path = f"{inside}/{name}"
+                    yield path, _text(self._read(f"{folder}/{path}"), f"{folder}/{path}")
+
+    def _numbers(self, what: str) -> tuple[int, ...]:
+        ends = (each.removeprefix(f"{what}-") for each in self._names(what))
+        return tuple(sorted(int(each) for each in ends if each.isascii() and each.isdigit()))
+
+    def _names(self, folder: str) -> list[str]:
+        try:
+            return self.files.names(f"{self.location}/{folder}")
+        except FileNotFoundError:
+            return []
+        except NotADirectoryError as error:
+            raise NotFoundError(f"{self.location} is no folder of a Paimon table") from error
+        except OSError as error:
+            raise StoreError(f"{self.location}/{folder} cannot be listed: {error}") from error
+
+    def _read(self, path: str) -> bytes:
+        try:
+            return self.files.read(f"{self.location}/{path}")
+        except FileNotFoundError as error:
+            raise NotFoundError(
+                f"{self.location}/{path} is gone: its owner took it away meanwhile, or somebody "
+                "else did; ask again"
+            ) from error
+        except OSError as error:
+            raise StoreError(f"{self.location}/{path} cannot be read: {error}") from error
+
+    def _file(self, path: str, read: Callable[[bytes], _T], keys: frozenset[str]) -> _T:
+        body = self._read(path)
+        try:
+            # msgspec passes over the text of keys that it does not know.
+            body.decode()
+            found = read(body)
+            content: Any = json.loads(body)
+        except (LedgerError, ValueError, RecursionError) as error:
+            raise InvalidInputError(f"{self.location}/{path}: {error}") from error
+        for key in content.keys() - keys:
+            self.unknown.setdefault(key, f"the key {key} of {path.rpartition('/')[2]}")
+        return found
+
+
+def _is_name(name: str) -> bool:
+    return is_key(name) and "/" not in name and len(name.encode()) <= _LONGEST_NAME
+
+
+def _text(body: bytes, path: str) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{path} is no text: {error}") from error
+
+
+def open_source(source: str, access: FileAccess) -> Source:
+    """Find a table.
+
+    Args:
+        source: Its folder.
+        access: Permission to open files, and the options of their client.
+
+    Raises:
+        InvalidInputError: It names a password or a key.
+    """
+    at = plain(place_of_source(source))
+    return Source(at, SourceFiles(access.below(at)), {})
 
 
 def birth_of(source: Source) -> ImportedBirth:
@@ -399,3 +670,183 @@ def tables(source: str, access: FileAccess) -> list[FoundTable]:
 
 
 PAIMON = Importing(read, tables)
+
+
+_OWNER = "lakeledger.location"
+_OF_ROWS = {
+    "row-tracking.enabled": "its engines give each row an id",
+    "data-evolution.enabled": "its files hold some columns of their rows each",
+}
+_OWN_TABLE = "write its rows into a table of the ledger's own (lakeledger create, then add-files)"
+
+
+class PaimonHandover:
+    """See `projections.importing.promoting.Handover`."""
+
+    def source(self, table: Table) -> str:
+        """Return how the table's source is found."""
+        return table.state.imported_from(PaimonOrigin).source
+
+    def is_here(self, table: Table, source: str, access: FileAccess) -> bool:
+        """Return no: a folder is its source for good.
+
+        Raises:
+            UnsupportedError: Another ledger owns the table.
+        """
+        if open_source(source, access).fence not in {None, table.state.table_id}:
+            raise UnsupportedError(
+                f"{source} is written by a ledger's table already, and by nobody else: commit "
+                "there; what stands here was followed up to then"
+            )
+        return False
+
+    def promotion(self, table: Table, source: str) -> tuple[TableEvent, ...]:
+        """Return what the promotion says: Paimon's engines can write any table of theirs."""
+        del source
+        return (TablePromoted(source=table.state.origin.source),)
+
+    def adoption(self, table: Table) -> tuple[TableEvent, ...]:
+        """Return the snapshot that lists the live files; nothing without a snapshot.
+
+        Raises:
+            UnsupportedError: Only Paimon's engines can write what the table needs.
+            NotFoundError: A manifest is gone.
+        """
+        state = table.state
+        paimon = state.imported_from(PaimonOrigin)
+        source = paimon.source
+        for problem in _table_problems(state):
+            raise UnsupportedError(f"{source} stays its engines': {problem}")
+        files = engine_files(table, state)
+        for problem in _file_problems(state, paimon, files):
+            raise UnsupportedError(f"{source} stays its engines': {problem}")
+        current = paimon.current
+        if current is None:
+            return ()
+        adopted = adopting(
+            files,
+            snapshot_id=current.id + 1,
+            schema_id=state.schema.id,
+            watermark=UNSET if current.watermark is None else current.watermark,
+            named_schema_ids=tuple(sorted({each.schema_id for each in files})),
+        )
+        return (adopted,)
+
+    def hand_over(self, table: Table, source: str, access: FileAccess, now_millis: int) -> bool:
+        """Write the file that keeps others out, if nobody has committed meanwhile.
+
+        Then the source is looked at once more. Where its storage knows no conditional create, or
+        it has no snapshot yet, its owner has to stop its writers, and nothing is written there.
+        """
+        found = open_source(source, access)
+        current = table.state.imported_from(PaimonOrigin).current
+        newest = found.snapshot_ids[-1] if found.snapshot_ids else 0
+        if current is None:
+            return not newest
+        if newest != current.id or not is_same_snapshot(current, found.snapshot(newest)):
+            return False
+        folder = plain(place_of_source(source))
+        store = None if found.fence else conditional_store(folder, access)
+        if store is None:
+            return True
+        # Whoever was first: what stands there comes in now.
+        body = _fence(table, found.snapshot(newest), now_millis)
+        store.create(snapshot_path(newest + 1), body)
+        return False
+
+    def instructions(self, table: Table) -> tuple[str, ...]:
+        """Return what the table's former owner has to do, a sentence each."""
+        paimon, name = table.state.imported_from(PaimonOrigin), table.identifier
+        read = f"let readers read {table.location}: its snapshots are the source's, and go on"
+        keep = (
+            f"keep the files below {paimon.source}, and let no snapshots expire there: older rows "
+            "stay in it"
+        )
+        on = f"after later changes, bring the files up to date: lakeledger project paimon {name}"
+        return (*_of_source(table, paimon), read, keep, on)
+
+
+def _of_source(table: Table, paimon: PaimonOrigin) -> Iterator[str]:
+    """Yield what is to be done at the source, as it is found there now."""
+    stop = f"stop all writers of {paimon.source}: what commits there now is lost here"
+    try:
+        table.file_access.check(paimon.source)
+        found = open_source(paimon.source, table.file_access)
+        fence, later = found.fence, [*found.snapshot_ids]
+    except (LedgerError, OSError):
+        yield stop
+        return
+    last = paimon.source_last_id
+    if fence == table.state.table_id:
+        yield (
+            f"lead its writers to the ledger: {paimon.source} lets nobody commit any more, since "
+            f"its snapshot-{last + 1} says that it is snapshot {last}"
+        )
+    else:
+        yield stop
+    lost = [each for each in later if each > last]
+    if paimon.is_promoted and lost:
+        named = ", ".join(map(str, lost))
+        yield (
+            f"snapshots {named} came to {paimon.source} after the promotion: import it under "
+            "another name and add what they brought"
+        )
+    if paimon.branches:
+        named = ", ".join(sorted(paimon.branches))
+        yield f"stop the writers of its branches {named}, too: they stay here as they were"
+
+
+def _fence(table: Table, newest: Snapshot, now_millis: int) -> bytes:
+    """Return the file that stands where the next snapshot would: the newest one's rows again.
+
+    Whoever reads a source as a stream passes over what was merely compacted.
+    """
+    said = {FENCE: table.state.table_id, _OWNER: table.location}
+    again = evolve(
+        newest,
+        commit_kind="COMPACT",
+        commit_user="lakeledger",
+        time_millis=max(now_millis, newest.time_millis),
+        changelog_manifest_list=None,
+        changelog_manifest_list_size=None,
+        changelog_record_count=None,
+        properties=said,
+    )
+    return snapshot_file(again)
+
+
+def _table_problems(state: TableState) -> Iterator[str]:
+    """Yield why the ledger's own words could not go on with a table, a sentence each."""
+    schema = state.schema
+    if schema.primary_keys:
+        yield (
+            f"it has the primary key {', '.join(schema.primary_keys)}, and only they merge the "
+            "levels that its rows stand in; go on following or serving it, or " + _OWN_TABLE
+        )
+    for option, why in _OF_ROWS.items():
+        if schema.options.get(option, "").lower() == "true":
+            yield f"it has {option}, so that {why}; go on following or serving it, or {_OWN_TABLE}"
+    if state.snapshot is not None and state.snapshot.index_manifest is not None:
+        yield (
+            f"snapshot {state.snapshot.id} reads the index manifest "
+            f"{state.snapshot.index_manifest}, such as of deletion vectors, which the ledger does "
+            "not list; compact the table there until it needs none"
+        )
+
+
+def _file_problems(
+    state: TableState, paimon: PaimonOrigin, files: tuple[FileChange, ...]
+) -> Iterator[str]:
+    """Yield why its files could not be listed by the ledger, a sentence each."""
+    for each in files:
+        if each.schema_id not in paimon.schemas:
+            yield (
+                f"file {each.path} was written with schema {each.schema_id}, which a rollback took "
+                "away there, so that nobody knows its columns; write its rows again"
+            )
+    arrival = Arrival(state, Rules.of(state.schema.options), files, {}, is_back=False)
+    for problem in RULES.file_problems(arrival):
+        yield f"{problem.what}: {problem.rule}; {problem.alternative}"
+
+
+PROMOTE = Promoting(PAIMON, PaimonHandover(), ByFolder(project))

@@ -27,8 +27,8 @@ from projections.materialising import (
     outputs_of,
     target_state,
 )
-from projections.outputs import Outputs, StoreOutputs
-from projections.paimon import position as positions
+from projections.outputs import Outputs, PositionFile, StoreOutputs
+from projections.paimon import project as positions
 from projections.paimon.paths import (
     EARLIEST,
     FOLDERS,
@@ -38,9 +38,7 @@ from projections.paimon.paths import (
     manifest_path,
     set_aside_path,
 )
-from projections.paimon.position import PaimonPosition
-from projections.paimon.project import Projection
-from projections.position_file import PositionFile
+from projections.paimon.project import PaimonPosition, Projection
 
 _HINTS = dict.fromkeys((EARLIEST, LATEST), "snapshot/snapshot-{}")
 

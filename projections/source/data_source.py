@@ -1,10 +1,21 @@
-"""Python data source, as Spark calls it: options, spans, streams."""
+"""Python data source, as Spark calls it: options, spans, streams.
+
+An offset has, by table id, the table's name, its location and the last version that was given; so
+what lies between two offsets is the same whenever it is read again, though a table was renamed or
+dropped meanwhile. Tables that were dropped stay in the feed, so that their last events are in it;
+those that a copy of a ledger left to its original do not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_args
 
+import msgspec
+from attrs import define, evolve, field, frozen
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -22,15 +33,537 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructField, StructType
 
-from projections.source.columns import PARTITION, TYPED, Column, spark_ddl, typed
-from projections.source.options import Asked
-from projections.source.span_reading import Row, Scan, Span, batches, batches_of_arrays
-from projections.source.spans import Bounds, Feed, Offset, Operator, columns_of, spans
+from ledger.history.older import TableLog
+from ledger.log.layout import CHECKPOINT_INTERVAL, SEGMENT_LENGTH
+from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError
+from ledger.model.instant import (
+    Instant,
+    SnapshotInstant,
+    TagInstant,
+    TimestampInstant,
+    VersionInstant,
+    instant_of,
+    iso_moment,
+)
+from ledger.model.messages import meant
+from ledger.model.names import Identifier
+from ledger.state.catalog_builder import PastTable, PastTables
+from ledger.state.table import TableState
+from ledger.stores.wrappers import Trust
+from ledger.table import Table
+from projections.source.columns import PARTITION, TYPED, Column, spark_ddl, typed, typed_column
+from projections.source.span_reading import (
+    End,
+    Root,
+    Row,
+    Scan,
+    Span,
+    TablePlace,
+    batches,
+    batches_of_arrays,
+    begin_task,
+    ranges,
+)
 from projections.source.view import TABLE, ByColumn, ByRow, View, view_of
-from projections.source.worker import begin_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+Starting = Literal["earliest", "latest"]
+Filters = Literal["checked", "pushed"]
+
+VERSIONS_PER_PARTITION = 8 * SEGMENT_LENGTH
+"""How many commits one task reads unless told otherwise: worth a good deal more than its start."""
+
+_OPTIONS = (
+    "path",
+    "table",
+    "view",
+    "version",
+    "timestamp",
+    "snapshot",
+    "tag",
+    "versionsPerPartition",
+    "startingOffsets",
+    "filters",
+    "columns",
+    "storageOptions",
+    "trust",
+)
+_KNOWN = {each.lower(): each for each in _OPTIONS}
+
+
+@frozen
+class Tables:
+    """Which tables: one by its full name, all of a database (`shop.*`), or all (`*`)."""
+
+    pattern: str
+
+    @property
+    def is_one(self) -> bool:
+        """Whether it names a single table."""
+        return not self.pattern.endswith("*")
+
+    def has(self, identifier: Identifier) -> bool:
+        """Return whether a table is among them.
+
+        Example:
+            >>> Tables("shop.*").has(Identifier("shop", "orders"))
+            True
+        """
+        return self.pattern in ("*", f"{identifier.database}.*", str(identifier))
+
+
+@frozen
+class Asked:
+    """What is to be read.
+
+    Attributes:
+        root: Of which ledger.
+        tables: Of which tables.
+        view: Which view of them.
+        instant: Up to when; None for now.
+        versions_per_partition: How many commits one task reads.
+        starting: Where a new stream begins.
+        filters: Whether a query's filters may decide which commits are read.
+        names: Of the columns to give, in this order; None for all.
+    """
+
+    root: Root
+    tables: Tables
+    view: View
+    instant: Instant | None = None
+    versions_per_partition: int = VERSIONS_PER_PARTITION
+    starting: Starting = "earliest"
+    filters: Filters = "checked"
+    names: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Asked:
+        """Return what options ask for; their names are in any case.
+
+        Args:
+            options: `path` (the ledger's root), `table`, and those of the package's docstring.
+
+        Raises:
+            InvalidInputError: One is missing, unknown, or makes no sense.
+            InvalidNameError: `table` is no table's name.
+        """
+        given = {name.lower(): str(value) for name, value in options.items()}
+        unknown = sorted(given.keys() - _KNOWN.keys())
+        if unknown:
+            raise InvalidInputError(
+                f"there is no option {unknown[0]!r}; {meant(unknown[0], _OPTIONS)}"
+            )
+        url = given.get("path", "")
+        if not url:
+            raise InvalidInputError("which ledger? give its root: .load(URL)")
+        if url.startswith("memory:"):
+            raise InvalidInputError(
+                f"{url} lives in one process alone, and Spark reads in others: keep the ledger "
+                "in a folder or a bucket"
+            )
+        tables = _tables(given.get("table", ""))
+        return cls(
+            root=Root(
+                url,
+                _storage_options(given.get("storageoptions", "{}")),
+                _trust(given.get("trust", "all")),
+            ),
+            tables=tables,
+            view=view_of(given.get("view", "events")),
+            instant=_instant(given, tables),
+            versions_per_partition=_length(given),
+            starting=_starting(given.get("startingoffsets", "earliest")),
+            filters=_filters(given.get("filters", "checked")),
+            names=_names(given["columns"]) if "columns" in given else None,
+        )
+
+
+def _tables(pattern: str) -> Tables:
+    if not pattern:
+        raise InvalidInputError(
+            'which table? give .option("table", "DATABASE.TABLE"), "DATABASE.*" or "*"'
+        )
+    if pattern != "*":
+        Identifier.parse(f"{pattern[:-1]}any" if pattern.endswith(".*") else pattern)
+    return Tables(pattern)
+
+
+def _instant(given: Mapping[str, str], tables: Tables) -> Instant | None:
+    instant = instant_of(
+        version=_number(given, "version"),
+        timestamp=_moment(given["timestamp"]) if "timestamp" in given else None,
+        snapshot=_number(given, "snapshot"),
+        tag=given.get("tag"),
+    )
+    if instant is not None and not tables.is_one and not isinstance(instant, TimestampInstant):
+        raise InvalidInputError(
+            f"{instant} means something else in every table; for {tables.pattern} give a timestamp"
+        )
+    return instant
+
+
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidInputError(f"option {name} is {text!r}; give a whole number") from None
+
+
+def _moment(text: str) -> datetime | int:
+    try:
+        return int(text) if text.lstrip("-").isdigit() else iso_moment(text)
+    except ValueError:
+        raise InvalidInputError(
+            f"option timestamp is {text!r}; give Unix milliseconds, or ISO 8601 with a time zone"
+        ) from None
+
+
+def _length(given: Mapping[str, str]) -> int:
+    found = _number(given, "versionsPerPartition")
+    if found is None:
+        return VERSIONS_PER_PARTITION
+    if found < 1:
+        raise InvalidInputError(f"option versionsPerPartition is {found}; give at least 1")
+    # Rounded up, so that every task's fold begins at a checkpoint.
+    return -(-found // CHECKPOINT_INTERVAL) * CHECKPOINT_INTERVAL
+
+
+def _starting(text: str) -> Starting:
+    if text.lower() not in ("earliest", "latest"):
+        raise InvalidInputError(f"option startingOffsets is {text!r}; give earliest or latest")
+    return cast("Starting", text.lower())
+
+
+def _filters(text: str) -> Filters:
+    if text.lower() not in ("checked", "pushed"):
+        raise InvalidInputError(f"option filters is {text!r}; give checked or pushed")
+    return cast("Filters", text.lower())
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(each.strip() for each in text.split(","))
+    if not all(names) or len({*names}) < len(names):
+        raise InvalidInputError(
+            f"option columns is {text!r}; give names of columns, each once, parted by commas"
+        )
+    return names
+
+
+def _trust(text: str) -> Trust:
+    if text.lower() not in get_args(Trust):
+        raise InvalidInputError(f"option trust is {text!r}; give all or log")
+    return cast("Trust", text.lower())
+
+
+def _storage_options(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise InvalidInputError(f"option storageOptions is no JSON object: {error}") from error
+
+
+Operator = Literal["=", ">", ">=", "<", "<="]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+MICROS = 1000
+"""Microseconds in a millisecond."""
+
+
+@frozen
+class Bounds:
+    """The rows that filters let through; both ends of a range are included, None is no end.
+
+    Attributes:
+        versions: First and last version.
+        millis: First and last time of a commit, in Unix milliseconds.
+        identifiers: Names of tables; None for all.
+    """
+
+    versions: tuple[int, int | None] = (0, None)
+    millis: tuple[int | None, int | None] = (None, None)
+    identifiers: frozenset[str] | None = None
+
+    def narrowed(self, column: str, operator: Operator, value: Any) -> Bounds | None:
+        """Return the bounds under one more filter; None when it says nothing about them.
+
+        Example:
+            >>> Bounds().narrowed("version", ">", 6)
+            Bounds(versions=(7, None), millis=(None, None), identifiers=None)
+        """
+        if column == "version" and type(value) is int:
+            first, last = _cut(self.versions, operator, value)
+            return evolve(self, versions=(first or 0, last))
+        if column == "time" and isinstance(value, datetime) and value.tzinfo is not None:
+            return self._in_time(operator, (value - _EPOCH) // _MICROSECOND)
+        if column == "identifier" and operator == "=" and isinstance(value, str):
+            return self.named([value])
+        return None
+
+    def spanning(self, versions: Sequence[int]) -> Bounds:
+        """Return the bounds of the versions from the least to the greatest of some.
+
+        Example:
+            >>> Bounds().spanning([3, 9]).versions, Bounds().spanning([]).versions
+            ((3, 9), (1, 0))
+        """
+        if not versions:
+            return evolve(self, versions=(1, 0))
+        first, last = _cut(_cut(self.versions, ">=", min(versions)), "<=", max(versions))
+        return evolve(self, versions=(first or 0, last))
+
+    def named(self, identifiers: Iterable[str]) -> Bounds:
+        """Return the bounds for some tables only."""
+        wanted = frozenset(identifiers)
+        known = self.identifiers
+        return evolve(self, identifiers=wanted if known is None else known & wanted)
+
+    def _in_time(self, operator: Operator, micros: int) -> Bounds:
+        # Commits have whole milliseconds; a filter may fall between two of them.
+        whole, rest = divmod(micros, MICROS)
+        if not rest:
+            return evolve(self, millis=_cut(self.millis, operator, whole))
+        if operator == "=":
+            return evolve(self, millis=(1, 0))
+        first, last = _cut(self.millis, ">" if operator in (">", ">=") else "<=", whole)
+        return evolve(self, millis=(first, last))
+
+
+def _cut(
+    within: tuple[int | None, int | None], operator: Operator, value: int
+) -> tuple[int | None, int | None]:
+    first, last = within
+    lowest = {"=": value, ">": value + 1, ">=": value}.get(operator)
+    highest = {"=": value, "<": value - 1, "<=": value}.get(operator)
+    if lowest is not None:
+        first = lowest if first is None else max(first, lowest)
+    if highest is not None:
+        last = highest if last is None else min(last, highest)
+    return first, last
+
+
+def columns_of(asked: Asked) -> tuple[Column, ...]:
+    """Return the columns of what is asked; for one table its typed partition values are among them.
+
+    Raises:
+        NotFoundError: The one table, or the instant in it, does not exist.
+        InvalidInputError: A column is asked for by name that there is not.
+    """
+    every = _every_column(asked)
+    if asked.names is None:
+        return every
+    known = {each.name: each for each in every}
+    for name in asked.names:
+        if name not in known:
+            raise InvalidInputError(
+                f"view {asked.view.name} has no column {name!r}; {meant(name, tuple(known))}"
+            )
+    return tuple(known[name] for name in asked.names)
+
+
+def _every_column(asked: Asked) -> tuple[Column, ...]:
+    view = asked.view
+    if not (asked.tables.is_one and view.has_partition):
+        return view.columns
+    table = asked.root.open().table(asked.tables.pattern)
+    state = _end(table, asked.instant)[0]
+    found = typed_column(state.schema, state.specs)
+    return view.columns if found is None else (*view.columns, found)
+
+
+def spans(asked: Asked, bounds: Bounds) -> list[Span]:
+    """Return the spans to read, table by table, in the order of versions.
+
+    Raises:
+        NotFoundError: The one table, or the instant in it, does not exist.
+    """
+    return [
+        each for table in _tables_within(asked, bounds) for each in _spans_of(table, asked, bounds)
+    ]
+
+
+def _tables_within(asked: Asked, bounds: Bounds) -> Iterator[Table]:
+    lake = asked.root.open()
+    if asked.tables.is_one:
+        if bounds.identifiers is None or asked.tables.pattern in bounds.identifiers:
+            yield lake.table(asked.tables.pattern)
+        return
+    for identifier in sorted(lake.state.tables, key=str):
+        wanted = bounds.identifiers is None or str(identifier) in bounds.identifiers
+        if wanted and asked.tables.has(identifier):
+            # Somebody may drop it while we look.
+            with suppress(NotFoundError):
+                yield lake.table(identifier)
+
+
+def _spans_of(table: Table, asked: Asked, bounds: Bounds) -> Iterator[Span]:
+    try:
+        state, end = _end(table, asked.instant)
+    except NotFoundError:
+        if asked.tables.is_one:
+            raise
+        # Of many tables, some begin only after the instant.
+        return
+    place = TablePlace(str(table.identifier), state.table_id, table.path)
+    if not asked.view.is_history:
+        yield Span(asked.root, place, 0 if asked.view.from_start else end.version, end)
+        return
+    first, last = versions_within(table.log, bounds, end.version)
+    for start, stop in ranges(first, last, asked.versions_per_partition):
+        yield Span(asked.root, place, start, end if stop == end.version else End(stop))
+
+
+def _end(table: Table, instant: Instant | None) -> tuple[TableState, End]:
+    """Return the state at an instant and the place in the log that it stands at."""
+    state = _state(table, instant)
+    if not isinstance(instant, SnapshotInstant | TagInstant):
+        return state, End(state.version)
+    # A commit of many writers may hold later snapshots, too.
+    scan = Scan(table.log, state.version, End(state.version))
+    for step in scan.steps():
+        if any(each.snapshot_id == state.last_snapshot_id for each in step.snapshots):
+            return state, End(state.version, step.position + 1)
+    return state, End(state.version)
+
+
+def _state(table: Table, instant: Instant | None) -> TableState:
+    match instant:
+        case None:
+            return table.at().state
+        case VersionInstant(version=version):
+            return table.at(version=version).state
+        case TimestampInstant(timestamp_millis=moment):
+            return table.at(timestamp=moment).state
+        case SnapshotInstant(snapshot_id=snapshot_id):
+            return table.at(snapshot=snapshot_id).state
+        case TagInstant(tag_name=name):
+            return table.at(tag=name).state
+
+
+def versions_within(log: TableLog, bounds: Bounds, newest: int) -> tuple[int, int]:
+    """Return the first and last version within bounds; the last is before the first when none is.
+
+    Times become versions by bisection: commit times grow with the version.
+    """
+    first, last = bounds.versions
+    last = newest if last is None else min(last, newest)
+    since, until = bounds.millis
+    versions = range(newest + 1)
+
+    def millis(version: int) -> int:
+        return log.commit_at(version).time_millis
+
+    if since is not None:
+        first = max(first, bisect_left(versions, since, key=millis))
+    if until is not None:
+        last = min(last, bisect_right(versions, until, key=millis) - 1)
+    return first, last
+
+
+class Stand(TypedDict):
+    """How far a table was read; plain JSON, as Spark keeps it."""
+
+    identifier: str
+    path: str
+    version: int
+
+
+Offset = dict[str, Stand]
+
+
+@define
+class _Read:
+    """How far the stream of a table is read."""
+
+    handle: Table | None = None
+    version: int = -1
+    is_sealed: bool = False
+
+
+@define
+class Feed:
+    """Follows a ledger's tables; one table goes on under whatever name it gets later.
+
+    Attributes:
+        asked: What is to be read.
+    """
+
+    asked: Asked
+    _tables: PastTables = field(factory=PastTables)
+    _read: dict[str, _Read] = field(factory=dict)
+    _next: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        view = self.asked.view
+        if not view.is_history:
+            raise InvalidInputError(
+                f"view {view.name} shows a table at one instant and is no stream; follow one of "
+                "commits, events, columns, snapshots, files, partition_changes"
+            )
+        if self.asked.instant is not None:
+            raise InvalidInputError(
+                f"a stream has no end, but {self.asked.instant} was named; leave it out"
+            )
+
+    def initial(self) -> Offset:
+        """Return where a new stream begins: before everything, or at the heads."""
+        return {} if self.asked.starting == "earliest" else self.latest()
+
+    def latest(self) -> Offset:
+        """Return the heads of all tables that are wanted, in the order of their creation."""
+        self._look()
+        offset: Offset = {}
+        for table in self._tables:
+            if any(self.asked.tables.has(name) for _, name in table.names):
+                read = self._read.setdefault(table.table_id, _Read())
+                self._advance(table, read)
+                if read.version >= 0:
+                    offset[table.table_id] = Stand(
+                        identifier=str(table.identifier), path=table.path, version=read.version
+                    )
+        return offset
+
+    def spans(self, start: Offset, end: Offset) -> list[Span]:
+        """Return what lies after one offset, up to another; each version is in one of them."""
+        return [each for table_id in end for each in self._between(table_id, start, end[table_id])]
+
+    def _between(self, table_id: str, start: Offset, end: Stand) -> Iterator[Span]:
+        begun = start.get(table_id)
+        place = TablePlace(end["identifier"], table_id, end["path"])
+        first = begun["version"] + 1 if begun else 0
+        for low, high in ranges(first, end["version"], self.asked.versions_per_partition):
+            yield Span(self.asked.root, place, low, End(high))
+
+    def _look(self) -> None:
+        """Take in what the catalog's log says since the last look."""
+        lake = self.asked.root.open()
+        for commit in lake.events(self._next):
+            self._tables.learn(commit)
+            self._next = commit.version + 1
+
+    def _advance(self, table: PastTable, read: _Read) -> None:
+        if read.is_sealed:
+            return
+        if read.handle is None:
+            place = TablePlace(str(table.identifier), table.table_id, table.path)
+            read.handle = place.open(self.asked.root)
+        state = read.handle.log.refresh()
+        if state is None:
+            # Created in the catalog; whoever opens the table writes its version 0.
+            return
+        if state.table_id != table.table_id:
+            raise DamagedLogError(
+                f"{read.handle.location} holds the stream of table {state.table_id}, but the "
+                f"catalog says {table.table_id}",
+                read.handle.log.layout.commit(0),
+            )
+        read.version, read.is_sealed = state.version, state.dropped
 
 
 def read(

@@ -1,31 +1,792 @@
-"""Views of a ledger as rows: events, commits, columns, files, snapshots, tags."""
+"""Views of a ledger as rows: events, commits, columns, files, snapshots, tags.
+
+An event is handed on as it stands in the log. Its kind is cut out of that text, of all events of a
+batch at once; its JSON is read only where a column says more of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import accumulate, chain
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, assert_never, get_args
 
-from attrs import frozen
+import msgspec
+from attrs import define, frozen
+from msgspec import Raw, Struct, UnsetType
 
-from ledger.model.errors import InvalidInputError
-from projections.source.columns import PARTITION, Column
-from projections.source.event_rows import (
-    COLUMNS,
-    COMMITS,
-    EVENTS,
-    column_rows,
-    commit_rows,
-    event_arrays,
+from ledger.events import SchemaEvent, TableEvent
+from ledger.events.imported import SnapshotAdded
+from ledger.events.schema import PartitionSpecUpdated, UpdateKeys
+from ledger.events.snapshots import RolledBack, SnapshotEvent
+from ledger.events.table import TableCreated
+from ledger.history.older import TableLog
+from ledger.model.arrow_types import numbers, texts, texts_of
+from ledger.model.errors import InvalidInputError, UnsupportedError
+from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.iceberg_objects import IcebergSnapshot
+from ledger.model.schema import Schema
+from ledger.model.snapshot import Snapshot, Totals
+from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
+from ledger.model.types.text import format_type
+from ledger.state.delta_origin import DeltaOrigin
+from ledger.state.iceberg_origin import (
+    UNKNOWN,
+    IcebergOrigin,
+    iceberg_changes,
+    iceberg_snapshot,
+    iceberg_totals,
 )
-from projections.source.file_rows import (
-    FILES,
-    PARTITION_CHANGES,
-    PARTITIONS,
-    file_rows,
-    partition_change_rows,
-    partition_rows,
+from ledger.state.native_origin import NativeOrigin
+from ledger.state.paimon_origin import PaimonOrigin, paimon_totals
+from ledger.state.snapshots import SnapshotTrail, snapshot_of
+from ledger.state.table import TableState
+from projections.manifest_files.lists import names_lists
+from projections.source.columns import PARTITION, Column, Names, arrow_type, as_text, names_of
+from projections.source.span_reading import (
+    MOST_CHARACTERS,
+    MOST_ROWS,
+    Arrays,
+    Row,
+    Scan,
+    TransactionStep,
 )
-from projections.source.snapshot_rows import SNAPSHOTS, TAGS, snapshot_rows, tag_rows
-from projections.source.span_reading import Arrays, Row, Scan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+PLACE = (
+    Column("version", "bigint", "number of the commit in the table's stream, from 0"),
+    Column("transaction", "int", "position of the transaction in its commit, from 0"),
+    Column("time", "timestamp", "when the commit was made; grows with the version"),
+)
+
+ENVELOPE = (
+    Column("effective_time", "timestamp", "when it took effect; earlier for imported history"),
+    Column("commit_id", "string", "unique key of the transaction"),
+    Column("author", "string", "who"),
+)
+
+COMMITS = (
+    *PLACE,
+    *ENVELOPE,
+    Column("message", "string", "why"),
+    Column("properties", "map<string,string>", "what programs kept with it"),
+    Column("event_count", "int", "how many facts it holds"),
+    Column("parent", "string", "SHA-256 of the commit before; none in version 0", nullable=True),
+)
+
+
+def place(step: TransactionStep[Any]) -> Row:
+    """Return the values of `PLACE`; moments are in microseconds, as Arrow has them."""
+    return step.commit.version, step.position, step.commit.time_millis * 1000
+
+
+def _envelope(step: TransactionStep[Any]) -> Row:
+    transaction = step.transaction
+    return step.effective_millis * 1000, transaction.id, transaction.author
+
+
+def commit_rows(scan: Scan) -> Iterator[Row]:
+    """Yield a row of `COMMITS` for every transaction."""
+    for step in scan.steps():
+        transaction, parent = step.transaction, step.commit.parent
+        yield (
+            *place(step),
+            *_envelope(step),
+            transaction.message,
+            list(transaction.properties.items()),
+            len(transaction.events),
+            None if isinstance(parent, UnsetType) else parent,
+        )
+
+
+EVENTS = (
+    *PLACE,
+    Column("position", "int", "position of the event in its transaction, from 0"),
+    *ENVELOPE,
+    Column("type", "string", "kind of the event, such as addColumn"),
+    Column("field_id", "bigint", "the column that it is about", nullable=True),
+    Column("field_names", "array<string>", "that column's path, as it was asked", nullable=True),
+    Column("snapshot_id", "bigint", "the snapshot that it made or names", nullable=True),
+    Column("event", "string", "the fact, as JSON"),
+)
+
+
+def event_arrays(scan: Scan, wanted: Sequence[Column]) -> Iterator[Arrays]:
+    """Yield some columns of `EVENTS` as Arrow arrays, for so many events at a time."""
+    gathered = _Events(scan.log)
+    for step in scan.unread():
+        gathered.add(step)
+        if gathered.is_full:
+            yield gathered.arrays(wanted)
+            gathered = _Events(scan.log)
+    if gathered.events:
+        yield gathered.arrays(wanted)
+
+
+_OF_STEPS: Final[Mapping[str, Callable[[TransactionStep[Any]], Any]]] = {
+    "version": lambda step: step.commit.version,
+    "transaction": lambda step: step.position,
+    "time": lambda step: step.commit.time_millis * 1000,
+    "effective_time": lambda step: step.effective_millis * 1000,
+    "commit_id": lambda step: step.transaction.id,
+    "author": lambda step: step.transaction.author,
+}
+"""What a column says of a transaction, the same for each of its events."""
+
+
+class _Told(Struct, rename="camel", gc=False):
+    """As much of an event's JSON as has a column of its own."""
+
+    type: str
+    field_id: int | None = None
+    field_names: Any = None
+    snapshot_id: int | None = None
+
+
+_OF_TOLD: Final[Mapping[str, Callable[[_Told], Any]]] = {
+    "field_id": attrgetter("field_id"),
+    "field_names": lambda told: _path(told.field_names),
+    "snapshot_id": attrgetter("snapshot_id"),
+}
+_TOLD: Final = msgspec.json.Decoder(_Told)
+_FRONT: Final = b'{"type":"'
+
+
+class _Events:
+    """Some transactions' events, as `EVENTS` has them.
+
+    Args:
+        log: The table's.
+    """
+
+    def __init__(self, log: TableLog) -> None:
+        self.events: list[Raw] = []
+        self._log = log
+        self._steps: list[TransactionStep[Raw]] = []
+        self._size_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether they are enough for a batch."""
+        return len(self.events) >= MOST_ROWS or self._size_bytes >= MOST_CHARACTERS
+
+    def add(self, step: TransactionStep[Raw]) -> None:
+        """Take in a transaction."""
+        events = step.transaction.events
+        if events:
+            self.events.extend(events)
+            self._steps.append(step)
+            self._size_bytes += sum(map(len, events))
+
+    def arrays(self, wanted: Sequence[Column]) -> Arrays:
+        """Return some columns.
+
+        Raises:
+            DamagedLogError: An event is none.
+            UpgradeRequiredError: One is of a kind that a newer version made.
+        """
+        # Whatever is asked for, an event of an unknown kind is not handed on.
+        _ = self._types
+        return [self._column(each) for each in wanted]
+
+    def _column(self, column: Column) -> pa.Array:
+        import pyarrow as pa
+
+        kind = arrow_type(column)
+        match column.name:
+            case "event":
+                return self._texts
+            case "type":
+                return self._types
+            case "position":
+                places = [*chain.from_iterable(map(range, self._counts))]
+                return numbers(places, kind)
+            case name if name in _OF_STEPS:
+                values = [*map(_OF_STEPS[name], self._steps)]
+                made = texts(values) if column.kind == "string" else numbers(values, kind)
+                return self._repeated(made)
+            case name:
+                said = pa.array([*map(_OF_TOLD[name], self._told)], kind)
+                return said.take(self._places_told)
+
+    @cached_property
+    def _counts(self) -> list[int]:
+        return [len(each.transaction.events) for each in self._steps]
+
+    @cached_property
+    def _texts(self) -> pa.Array:
+        # They are bytes for whoever asks for a buffer.
+        events: Sequence[Any] = self.events
+        found = texts_of(events)
+        # What stands raw in an event may be on several lines; between values they mean nothing.
+        if b"\n" in found.buffers()[2].to_pybytes():
+            return texts_of([bytes(each).replace(b"\n", b" ") for each in events])
+        return found
+
+    @cached_property
+    def _types(self) -> pa.Array:
+        import pyarrow.compute as pc
+
+        kinds = self._log.codec.kinds
+        found = _cut_types(self._texts, max(map(len, kinds)))
+        if found is not None and kinds.issuperset(pc.unique(found).to_pylist()):
+            return found
+        # Another client spelled them, or they are no events that are known here.
+        read = [each.type for each in self._read(self._texts)]
+        if not kinds.issuperset(read):
+            self._explain()
+        return texts(read)
+
+    @cached_property
+    def _is_telling(self) -> pa.Array:
+        """Whether an event is of a kind that says something that has a column of its own."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        return pc.is_in(self._types, value_set=pa.array(_telling(), pa.string()))
+
+    @cached_property
+    def _told(self) -> list[_Told]:
+        """What the telling events say."""
+        return self._read(self._texts.filter(self._is_telling))
+
+    @cached_property
+    def _places_told(self) -> pa.Array:
+        """Of each event which of `_told` is its own; null where it tells nothing."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        counted = pc.cumulative_sum(self._is_telling.cast(pa.int32()))
+        return pc.if_else(self._is_telling, pc.subtract(counted, 1), None)
+
+    def _read(self, events: pa.Array) -> list[_Told]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not len(events):
+            return []
+        whole = pa.ListArray.from_arrays(numbers([0, len(events)], pa.int32()), events)
+        try:
+            return _TOLD.decode_lines(pc.binary_join(whole, "\n")[0].as_buffer())
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            self._explain()
+            raise
+
+    def _explain(self) -> None:
+        """Decode these commits whole, which raises what is wrong with one of them."""
+        first, last = (self._steps[place].commit.version for place in (0, -1))
+        for _ in self._log.commits(first, last):
+            pass
+
+    def _repeated(self, values: pa.Array) -> pa.Array:
+        """Return a value a transaction as a value an event."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        ends = numbers([*accumulate(self._counts)], pa.int32())
+        return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, values))
+
+
+def _cut_types(events: pa.Array, longest: int) -> pa.Array | None:
+    """Return the kinds of events that begin with them, as lakeledger writes them; else None.
+
+    Args:
+        events: Their JSON.
+        longest: How long a kind's name is at most; of a longer one only so much is returned.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    bodies = events.view(pa.binary())
+    if not pc.all(pc.starts_with(bodies, _FRONT)).as_py():
+        return None
+    fronts = pc.binary_slice(bodies, len(_FRONT), len(_FRONT) + longest + 1)
+    return pc.list_element(pc.split_pattern(fronts, b'"', max_splits=1), 0).view(pa.string())
+
+
+@lru_cache(maxsize=1)
+def _telling() -> tuple[str, ...]:
+    """Return the kinds of events that say something that has a column of its own."""
+    names = {each.encode_name for each in msgspec.structs.fields(_Told)}
+    return tuple(
+        each.__struct_config__.tag
+        for each in get_args(TableEvent)
+        if any(field.encode_name in names for field in msgspec.structs.fields(each))
+    )
+
+
+def _path(names: list[Any] | None) -> list[str] | None:
+    """Return a column's path; None for the identifier fields, which are many paths."""
+    return names if names and isinstance(names[0], str) else None
+
+
+COLUMNS = (
+    *PLACE,
+    Column("schema_id", "bigint", "the schema that the transaction made"),
+    Column("position", "int", "where the column stands in the schema, each before its members"),
+    Column("field_id", "int", "the column's id, which no other column ever gets"),
+    Column("parent_id", "int", "id of the named column around it", nullable=True),
+    Column("field_names", "array<string>", "its path; through lists and maps by element, value"),
+    Column("name", "string", "the last part of its path"),
+    Column("type", "string", "its type, as the DLF metadata API writes it"),
+    Column("is_nullable", "boolean", "whether it may hold NULL"),
+    Column("description", "string", "its comment", nullable=True),
+    Column("default_value", "string", "its default, as text", nullable=True),
+    Column("is_partition_key", "boolean", "whether it partitions the table"),
+    Column("is_primary_key", "boolean", "whether it is part of the primary key"),
+)
+
+
+@frozen
+class PlacedColumn:
+    """A column with its path and the id of the named column around it."""
+
+    field: DataField
+    path: tuple[str, ...]
+    parent_id: int | None
+
+
+def column_rows(scan: Scan) -> Iterator[Row]:
+    """Yield the rows of `COLUMNS` for every schema that the span made."""
+    for step, builder in scan.folded():
+        events = step.transaction.events
+        if not step.commit.version or any(isinstance(each, SchemaEvent) for each in events):
+            here = place(step)
+            yield from ((*here, *row) for row in schema_rows(builder.freeze().schema))
+
+
+def schema_rows(schema: Schema) -> Iterator[Row]:
+    """Yield one row for every column of a schema, without the place."""
+    for position, each in enumerate(walk(schema.fields)):
+        field = each.field
+        is_column = len(each.path) == 1
+        yield (
+            schema.id,
+            position,
+            field.id,
+            each.parent_id,
+            each.path,
+            field.name,
+            format_type(field.type),
+            field.type.nullable,
+            field.description,
+            field.default_value,
+            is_column and field.name in schema.partition_keys,
+            is_column and field.name in schema.primary_keys,
+        )
+
+
+def walk(
+    fields: Iterable[DataField], path: tuple[str, ...] = (), parent_id: int | None = None
+) -> Iterator[PlacedColumn]:
+    """Yield every named field, each before those inside it."""
+    for each in fields:
+        inside = (*path, each.name)
+        yield PlacedColumn(each, inside, parent_id)
+        yield from _walk_type(each.type, inside, each.id)
+
+
+def _walk_type(
+    data_type: DataType, path: tuple[str, ...], parent_id: int
+) -> Iterator[PlacedColumn]:
+    match data_type:
+        case RowType(fields=fields):
+            yield from walk(fields, path, parent_id)
+        case ArrayType(element=inner) | MultisetType(element=inner):
+            yield from _walk_type(inner, (*path, "element"), parent_id)
+        case MapType(key=key, value=value):
+            yield from _walk_type(key, (*path, "key"), parent_id)
+            yield from _walk_type(value, (*path, "value"), parent_id)
+        case _:
+            return
+
+
+T = TypeVar("T")
+
+_SNAPSHOT = Column("snapshot_id", "bigint", "the snapshot that it is of")
+_SPEC = Column("spec_id", "int", "the partition spec that the files were written with")
+_CONTENT = Column("content", "string", "data, position-deletes or equality-deletes")
+_NEWEST = Column(
+    "last_file_creation_time",
+    "bigint",
+    "newest of the files that came or went, Unix milliseconds",
+)
+
+FILES = (
+    *PLACE,
+    _SNAPSHOT,
+    Column("kind", "string", "ADD or DELETE"),
+    Column("path", "string", "relative to the table's location, or absolute outside of it"),
+    Column("format", "string", "parquet, orc, avro, or puffin of a deletion vector"),
+    _CONTENT,
+    _SPEC,
+    PARTITION,
+    Column("schema_id", "bigint", "the schema whose names the file uses"),
+    Column("bucket", "int", "Paimon's bucket"),
+    Column("level", "int", "Paimon's level"),
+    Column("record_count", "bigint", "its rows"),
+    Column("file_size_in_bytes", "bigint", "its bytes"),
+    Column("creation_time", "bigint", "Unix milliseconds"),
+    Column("field_ids", "boolean", "whether it carries the table's field ids"),
+    Column("first_row_id", "bigint", "id of its first row", nullable=True),
+    Column("value_counts", "map<int,bigint>", "values by field id", nullable=True),
+    Column("null_value_counts", "map<int,bigint>", "NULLs by field id", nullable=True),
+    Column("lower_bounds", "map<int,string>", "by field id, hex", nullable=True),
+    Column("upper_bounds", "map<int,string>", "by field id, hex", nullable=True),
+    Column("extra_files", "array<string>", "files that belong to it", nullable=True),
+    Column("sort_order_id", "int", "the order that its rows are in", nullable=True),
+    Column("equality_ids", "array<int>", "fields that its deletes compare", nullable=True),
+    Column("referenced_data_file", "string", "the file that it deletes rows of", nullable=True),
+    Column("content_offset", "bigint", "where its deletion vector begins", nullable=True),
+    Column("content_size_in_bytes", "bigint", "how long that is", nullable=True),
+)
+
+PARTITION_CHANGES = (
+    *PLACE,
+    _SNAPSHOT,
+    _SPEC,
+    PARTITION,
+    _CONTENT,
+    Column("delta_record_count", "bigint", "rows that came less rows that went"),
+    Column("delta_file_size_in_bytes", "bigint", "bytes that came less bytes that went"),
+    Column("delta_file_count", "bigint", "files that came less files that went"),
+    _NEWEST,
+)
+
+PARTITIONS = (
+    Column("version", "bigint", "the commit that the table is read at"),
+    _SPEC,
+    PARTITION,
+    _CONTENT,
+    Column("record_count", "bigint", "rows in its live files"),
+    Column("file_size_in_bytes", "bigint", "their bytes"),
+    Column("file_count", "bigint", "how many they are"),
+    _NEWEST,
+)
+
+
+class Key(NamedTuple):
+    """What makes a partition: the spec, its values, and the sort of file."""
+
+    spec_id: int
+    values: tuple[PartitionValue, ...]
+    content: str
+
+
+@define
+class Sums:
+    """Sums over file changes, with their signs; the newest creation time over all of them."""
+
+    record_count: int = 0
+    file_size_in_bytes: int = 0
+    file_count: int = 0
+    last_file_creation_time: int | None = None
+
+    def add(self, change: FileChange) -> None:
+        """Take one more file change in."""
+        sign = 1 if change.kind == "ADD" else -1
+        self.record_count += sign * change.record_count
+        self.file_size_in_bytes += sign * change.file_size_in_bytes
+        self.file_count += sign
+        newest = self.last_file_creation_time
+        if newest is None or change.creation_time > newest:
+            self.last_file_creation_time = change.creation_time
+
+    def row(self) -> Row:
+        """Return them in the order of the views' columns."""
+        return (
+            self.record_count,
+            self.file_size_in_bytes,
+            self.file_count,
+            self.last_file_creation_time,
+        )
+
+
+def file_rows(scan: Scan) -> Iterator[Row]:
+    """Yield a row of `FILES` for every file that came or went."""
+    for step, event, names in _snapshots(scan):
+        here = (*place(step), event.snapshot_id)
+        for each in scan.files(step, event):
+            yield (*here, *_file(each, names))
+
+
+def _file(change: FileChange, names: Names) -> Row:
+    return (
+        change.kind,
+        change.path,
+        change.format,
+        change.content,
+        change.spec_id,
+        as_text(names[change.spec_id], change.partition),
+        change.schema_id,
+        change.bucket,
+        change.level,
+        change.record_count,
+        change.file_size_in_bytes,
+        change.creation_time,
+        change.field_ids,
+        _present(change.first_row_id),
+        _items(change.value_counts),
+        _items(change.null_value_counts),
+        _items(change.lower_bounds),
+        _items(change.upper_bounds),
+        _present(change.extra_files),
+        _present(change.sort_order_id),
+        _present(change.equality_ids),
+        _present(change.referenced_data_file),
+        _present(change.content_offset),
+        _present(change.content_size_in_bytes),
+    )
+
+
+def partition_change_rows(scan: Scan) -> Iterator[Row]:
+    """Yield a row of `PARTITION_CHANGES` for every partition that a snapshot touched."""
+    for step, event, names in _snapshots(scan):
+        found: dict[Key, Sums] = {}
+        _sum_up(found, scan.files(step, event))
+        here = (*place(step), event.snapshot_id)
+        for key, sums in found.items():
+            yield (*here, *_partition(key, names), *sums.row())
+
+
+def partition_rows(scan: Scan) -> Iterator[Row]:
+    """Yield a row of `PARTITIONS` for every partition that has files at the scan's end.
+
+    The scan begins at version 0. Memory grows with the partitions, not with the files.
+    """
+    found: dict[Key, Sums] = {}
+    for step, event, _ in _snapshots(scan):
+        _sum_up(found, scan.files(step, event))
+    state = scan.final()
+    names = names_of(state.specs)
+    for key, sums in found.items():
+        if sums.file_count:
+            yield (state.version, *_partition(key, names), *sums.row())
+
+
+def _sum_up(found: dict[Key, Sums], changes: tuple[FileChange, ...]) -> None:
+    for each in changes:
+        key = Key(each.spec_id, each.partition, each.content)
+        sums = found.get(key)
+        if sums is None:
+            sums = found[key] = Sums()
+        sums.add(each)
+
+
+def _partition(key: Key, names: Names) -> tuple[int, list[Any], str]:
+    return key.spec_id, as_text(names[key.spec_id], key.values), key.content
+
+
+def _snapshots(scan: Scan) -> Iterator[tuple[TransactionStep[TableEvent], SnapshotEvent, Names]]:
+    """Yield every snapshot with the names of the partition fields of the specs up to then."""
+    names: Names | None = None
+    for step, builder in scan.folded():
+        if any(isinstance(each, SnapshotAdded) for each in step.transaction.events):
+            _refuse_engines(scan)
+        if names is None or any(map(_lays_out, step.transaction.events)):
+            names = names_of(builder.freeze().specs)
+        for event in step.snapshots:
+            if not (names_lists(event) and _is_before_promotion(scan, step)):
+                yield step, event, names
+
+
+def _is_before_promotion(scan: Scan, step: TransactionStep[TableEvent]) -> bool:
+    """Whether a snapshot's files come again in the promotion, which lists all live files."""
+    final = scan.final()
+    return final.lists_files and step.commit.version < final.origin.lists_files_since
+
+
+def _refuse_engines(scan: Scan) -> None:
+    """Refuse a table whose files an engine lists; what a promotion listed begins with all."""
+    final = scan.final()
+    if final.is_mirrored or not final.lists_files:
+        raise UnsupportedError(
+            f"the files of this table stand in the manifests of {final.origin.source}: "
+            "they are not in the log. Read the views commits, events, columns, snapshots and "
+            "tags, or Table.at().files"
+        )
+
+
+def _lays_out(event: TableEvent) -> bool:
+    return isinstance(event, TableCreated | UpdateKeys | PartitionSpecUpdated)
+
+
+def _items(mapping: dict[int, T] | UnsetType) -> list[tuple[int, T]] | None:
+    return None if isinstance(mapping, UnsetType) else list(mapping.items())
+
+
+def _present(value: T | UnsetType) -> T | None:
+    return None if isinstance(value, UnsetType) else value
+
+
+SNAPSHOTS = (
+    *PLACE,
+    Column("effective_time", "timestamp", "the snapshot's own time, as the formats show it"),
+    Column(
+        "snapshot_id",
+        "bigint",
+        "1, 2, 3, ... without gaps, or Iceberg's own",
+    ),
+    Column("schema_id", "bigint", "the schema that it was written with; -1: nobody says"),
+    Column("commit_kind", "string", "APPEND, COMPACT, OVERWRITE or ANALYZE"),
+    Column("commit_user", "string", "stable for a stream, fresh for a batch"),
+    Column("commit_identifier", "bigint", "the stream's own number"),
+    Column("target_snapshot_id", "bigint", "what a rollback went back to", nullable=True),
+    Column("delta_record_count", "bigint", "rows that came less rows that went"),
+    Column("delta_file_count", "bigint", "files that came less files that went"),
+    Column("delta_file_size_in_bytes", "bigint", "their bytes"),
+    Column("record_count", "bigint", "rows in the table after it"),
+    Column("file_count", "bigint", "files in the table after it; -1: nobody says"),
+    Column("file_size_in_bytes", "bigint", "their bytes"),
+    Column(
+        "last_file_creation_time",
+        "bigint",
+        "newest of all files that ever came or went, Unix milliseconds",
+        nullable=True,
+    ),
+    Column("watermark", "bigint", "the stream's, where it has one", nullable=True),
+    Column("operation", "string", "what the engine called it", nullable=True),
+    Column("properties", "map<string,string>", "what the engine kept with it", nullable=True),
+)
+
+TAGS = (
+    Column("version", "bigint", "the commit that the table is read at"),
+    Column("tag_name", "string", "the tag's name"),
+    Column("snapshot_id", "bigint", "the snapshot that it names"),
+    Column("create_time", "timestamp", "when it was made or replaced"),
+    Column("time_retained_millis", "bigint", "how long it is kept; none for ever", nullable=True),
+)
+
+
+def snapshot_rows(scan: Scan) -> Iterator[Row]:
+    """Yield a row of `SNAPSHOTS` for every snapshot."""
+    before = scan.before()
+    state = before or scan.final()
+    match state.origin:
+        case IcebergOrigin():
+            yield from _of_icebergs(scan)
+        case PaimonOrigin():
+            yield from _of_paimons(scan, before)
+        case NativeOrigin() | DeltaOrigin():
+            yield from _of_the_ledgers(scan, before)
+        case _:
+            assert_never(state.origin)
+
+
+def _of_the_ledgers(scan: Scan, before: TableState | None) -> Iterator[Row]:
+    trail = SnapshotTrail(None, Totals())
+    if before is not None:
+        trail = SnapshotTrail(before.snapshot, before.totals)
+    for step in scan.steps():
+        for event in step.snapshots:
+            trail.apply(event, event.schema_id, step.effective_millis)
+            snapshot = snapshot_of(event, trail.newest_millis)
+            sums = trail.totals()
+            yield (*place(step), step.effective_millis * 1000, *_row(event, snapshot, sums))
+
+
+def _of_paimons(scan: Scan, before: TableState | None) -> Iterator[Row]:
+    """Yield snapshots as Paimon counts them: ids may come again, and files nobody counts.
+
+    Those that the ledger has made since it owns the table it counts itself.
+    """
+    paimon = None if before is None else before.imported_from(PaimonOrigin)
+    for step, builder in scan.folded():
+        trail = None if builder.lists_elsewhere or paimon is None else paimon.going_on()
+        paimon = builder.freeze().imported_from(PaimonOrigin)
+        for event in step.snapshots:
+            snapshot = snapshot_of(event, step.effective_millis)
+            sums = paimon_totals(snapshot)
+            if trail is not None:
+                trail.apply(event, event.schema_id, step.effective_millis)
+                sums = trail.totals()
+            yield (*place(step), step.effective_millis * 1000, *_row(event, snapshot, sums))
+
+
+def _of_icebergs(scan: Scan) -> Iterator[Row]:
+    """Yield the snapshots that engines made, and the ledger's once it owns the table."""
+    for step, builder in scan.folded():
+        for added in step.transaction.events:
+            if isinstance(added, SnapshotAdded):
+                yield (*place(step), *_of_iceberg(added.snapshot, None))
+        own = tuple(step.snapshots)
+        if own:
+            there = builder.freeze().imported_from(IcebergOrigin).snapshots
+            made = ((_target(event), there[event.snapshot_id]) for event in own)
+            yield from ((*place(step), *_of_iceberg(each, target)) for target, each in made)
+
+
+def _target(event: SnapshotEvent) -> int | None:
+    return event.target_snapshot_id if isinstance(event, RolledBack) else None
+
+
+def _row(event: SnapshotEvent, snapshot: Snapshot, after: Totals) -> Row:
+    properties = snapshot.properties
+    return (
+        snapshot.id,
+        snapshot.schema_id,
+        snapshot.commit_kind,
+        snapshot.commit_user,
+        snapshot.commit_identifier,
+        _target(event),
+        event.delta_record_count,
+        event.delta_file_count,
+        event.delta_file_size_in_bytes,
+        after.record_count,
+        after.file_count,
+        after.file_size_in_bytes,
+        after.last_file_creation_time,
+        snapshot.watermark,
+        snapshot.operation,
+        None if properties is None else list(properties.items()),
+    )
+
+
+def _of_iceberg(added: IcebergSnapshot, target_snapshot_id: int | None) -> Row:
+    """Return what Iceberg says of a snapshot; counts that it leaves out are -1, changes 0."""
+    snapshot, change, after = (
+        iceberg_snapshot(added, UNKNOWN),
+        iceberg_changes(added),
+        iceberg_totals(added),
+    )
+    return (
+        snapshot.time_millis * 1000,
+        snapshot.id,
+        snapshot.schema_id,
+        snapshot.commit_kind,
+        snapshot.commit_user,
+        snapshot.commit_identifier,
+        target_snapshot_id,
+        change.record_count,
+        change.file_count,
+        change.file_size_in_bytes,
+        after.record_count,
+        after.file_count,
+        after.file_size_in_bytes,
+        None,
+        None,
+        snapshot.operation,
+        [*(snapshot.properties or {}).items()],
+    )
+
+
+def tag_rows(scan: Scan) -> Iterator[Row]:
+    """Yield a row of `TAGS` for every tag that there is at the scan's end, by name."""
+    state = scan.final()
+    for name in sorted(state.tags):
+        tag = state.tags[name]
+        yield (
+            state.version,
+            name,
+            tag.snapshot_id,
+            tag.create_time_millis * 1000,
+            tag.time_retained_millis,
+        )
+
 
 TABLE = (
     Column("identifier", "string", "the table's full name"),

@@ -3,6 +3,8 @@
 A data file never changes, so what was read of it is kept, a sketch a file and column; the next
 analysis reads only what came since. The sketches of the files that are live at a snapshot are
 united. Executors read, count and write; nothing of the data comes to the driver.
+
+Sketches over the same bytes can be united, whoever made them: Iceberg's Java hashes these, too.
 """
 
 from __future__ import annotations
@@ -17,18 +19,19 @@ from attrs import field, frozen
 from ledger.decide.table_options import Marked
 from ledger.history.older import schemas_by_id
 from ledger.locations import below
+from ledger.model import types as t
+from ledger.model.arrow_types import FIELD_ID_KEY
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.iceberg_layout import PartitionSpec
 from ledger.model.parquet_limits import bounded_table, opened_stream
-from ledger.model.single_values import decode_value
+from ledger.model.single_values import decode_value, unit_digits
 from ledger.model.types import DataType
 from ledger.model.types.text import format_type
 from ledger.planning.bound_value import value_to_bytes
 from ledger.stores.file_access import FileAccess
 from ledger.table import Table
 from ledger.table_at import TableAt
-from projections.statistics.column_values import WantedColumn, distinct_bytes, is_counted
 from projections.statistics.session import cores_of, spark_session
 from projections.statistics.spark_source import LogSource
 from projections.statistics.tile_rows import folder
@@ -36,6 +39,129 @@ from projections.statistics.tile_rows import folder
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
+
+
+_MICROSECONDS = 6
+_ROWS_AT_ONCE = 65_536
+
+
+@frozen
+class WantedColumn:
+    """A column to read of a file.
+
+    Attributes:
+        field_id: Its id.
+        name: What it is called in the file's schema.
+        type: Its type now, whatever the file has.
+    """
+
+    field_id: int
+    name: str
+    type: t.DataType
+
+
+def is_counted(data_type: t.DataType) -> bool:
+    """Whether a type's values have single-value bytes that are counted."""
+    return type(data_type) in _CASTS or isinstance(data_type, _OTHERS)
+
+
+_OTHERS = (t.DecimalType, t.TimeType, t.TimestampType, t.LocalZonedTimestampType)
+
+
+def distinct_bytes(
+    file: Any, wanted: tuple[WantedColumn, ...], *, field_ids: bool
+) -> Iterator[tuple[int, pa.Array]]:
+    """Yield of each column the different values of some rows at a time; nulls are left out.
+
+    Args:
+        file: A `pyarrow.parquet.ParquetFile`, which may read texts as dictionaries.
+        wanted: The columns.
+        field_ids: Whether the file's columns are found by their ids, or by name.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    places = _places(file.schema_arrow, wanted, field_ids=field_ids)
+    for each, name in places.items():
+        for batch in file.iter_batches(_ROWS_AT_ONCE, columns=[name], use_threads=False):
+            values = pc.drop_null(pc.unique(batch.column(0)))
+            if pa.types.is_dictionary(values.type):
+                values = values.dictionary_decode()
+            if len(values):
+                yield each.field_id, encoded(values, each.type)
+
+
+def _places(
+    schema: pa.Schema, wanted: tuple[WantedColumn, ...], *, field_ids: bool
+) -> Mapping[WantedColumn, str]:
+    """Return which of a file's columns are wanted; one that it lacks holds no values."""
+    if not field_ids:
+        return {each: each.name for each in wanted if each.name in schema.names}
+    by_id = {
+        int(number): each.name
+        for each in schema
+        if (number := (each.metadata or {}).get(FIELD_ID_KEY))
+    }
+    return {each: by_id[each.field_id] for each in wanted if each.field_id in by_id}
+
+
+def encoded(values: pa.Array, data_type: t.DataType) -> pa.Array:
+    """Return values as the bytes of a type, to which a file's own may have to be promoted.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> encoded(pa.array([34], pa.int32()), t.BigIntType())[0].as_py().hex()
+        '2200000000000000'
+        >>> encoded(pa.array(["a"]), t.VarCharType(9)).to_pylist()
+        [b'a']
+    """
+    import pyarrow as pa
+
+    if isinstance(data_type, t.TimeType | t.TimestampType | t.LocalZonedTimestampType):
+        return _fixed(_in_units(values, data_type), "<i8")
+    if isinstance(data_type, t.DecimalType):
+        exact = values.cast(pa.decimal128(data_type.precision, data_type.scale)).to_pylist()
+        numbers = (int(each.scaleb(data_type.scale)) for each in exact)
+        return pa.array([value_to_bytes(each, data_type) for each in numbers], pa.binary())
+    casts, form = _CASTS[type(data_type)]
+    for each in casts:
+        values = values.cast(pa.type_for_alias(each))
+    return _fixed(values, form) if form else values
+
+
+_CASTS: dict[type[t.DataType], tuple[tuple[str, ...], str]] = {
+    **dict.fromkeys((t.CharType, t.VarCharType), (("string", "binary"), "")),
+    **dict.fromkeys((t.BinaryType, t.VarBinaryType), (("binary",), "")),
+    **dict.fromkeys((t.TinyIntType, t.SmallIntType, t.IntType), (("int32",), "<i4")),
+    t.BooleanType: (("bool", "int8"), "<i1"),
+    t.DateType: (("date32", "int32"), "<i4"),
+    t.BigIntType: (("int64",), "<i8"),
+    t.FloatType: (("float32",), "<f4"),
+    t.DoubleType: (("float64",), "<f8"),
+}
+
+
+def _in_units(
+    values: pa.Array, data_type: t.TimeType | t.TimestampType | t.LocalZonedTimestampType
+) -> pa.Array:
+    import pyarrow as pa
+
+    unit = "us" if unit_digits(data_type) <= _MICROSECONDS else "ns"
+    if isinstance(data_type, t.TimeType):
+        # Iceberg's times have microseconds, whatever the column's precision.
+        return values.cast(pa.time64("ns")).cast(pa.time64("us"), safe=False).cast(pa.int64())
+    zone = getattr(values.type, "tz", None)
+    return values.cast(pa.timestamp(unit, zone)).cast(pa.int64())
+
+
+def _fixed(values: pa.Array, form: str) -> pa.Array:
+    import numpy as np
+    import pyarrow as pa
+
+    body = values.to_numpy(zero_copy_only=False).astype(np.dtype(form)).tobytes()
+    width = int(form[-1])
+    plain = pa.Array.from_buffers(pa.binary(width), len(values), [None, pa.py_buffer(body)])
+    return plain.cast(pa.binary())
 
 
 OLDEST_SPARK = (4, 1)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from attrs import frozen
 
 from ledger.model.errors import LedgerError, StoreError
-from projections.source.worker import begin_task
+from projections.source.span_reading import begin_task
 from projections.statistics.entries import Opening
 from projections.statistics.materialise import Share, keep_share, merge_tile
 from projections.statistics.session import cores_of
@@ -89,7 +89,7 @@ class OnSpark:
         """Keep blocks whose manifests are read by whoever has time."""
         from attrs import evolve
 
-        import projections.statistics.spark_reader as reader
+        import projections.statistics.spark_frames as reader
 
         first = table.position.version + 1
         source = evolve(self.source, opening=table.opening)
@@ -172,7 +172,7 @@ def _keep(table: _OpenTable, shares: Sequence[tuple[int, int]], number: int) -> 
 def _keep_rows(table: _OpenTable, first: int, last: int, rows: pa.Table) -> pa.Table:
     import pyarrow.compute as pc
 
-    from projections.statistics.spark_reader import finished
+    from projections.statistics.spark_frames import finished
 
     block = block_of(pc.min(rows["version"]).as_py())
 

@@ -88,16 +88,15 @@ def compute_from(
         MissingDependencyError: As in `compute`.
     """
     session = spark or spark_session()
-    import projections.statistics.spark_reader as reader
-    import projections.statistics.spark_transforms as transforms
+    import projections.statistics.spark_frames as frames
 
-    deltas = reader.deltas(session, source, 0, version)
+    deltas = frames.deltas(session, source, 0, version)
     return Statistics(
         version=version,
         snapshot_id=snapshot_id,
         deltas=deltas,
-        partitions=transforms.partition_statistics(deltas, rendering, at_snapshot=snapshot_id),
-        snapshots=transforms.snapshot_totals(deltas, at_snapshot=snapshot_id),
+        partitions=frames.partition_statistics(deltas, rendering, at_snapshot=snapshot_id),
+        snapshots=frames.snapshot_totals(deltas, at_snapshot=snapshot_id),
     )
 
 

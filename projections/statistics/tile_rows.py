@@ -29,7 +29,7 @@ from ledger.model.snapshot import FAN_OUT, covering, parts
 from ledger.observing.telemetry import warn
 from ledger.state.table import TableState
 from ledger.stores import Store
-from projections.position_file import load_position, save_position
+from projections.outputs import load_position, save_position
 from projections.statistics.definition import KEY_NAMES, MEASURES, PLACE_NAMES, ROWS, arrow_schema
 from projections.statistics.engine_files import MissingFileError
 from projections.statistics.entries import Opening, TableLog, entries, opening_of

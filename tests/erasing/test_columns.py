@@ -31,8 +31,8 @@ from ledger.log.personal_data import FOLDER
 from ledger.relocation.exporting import export
 from ledger.relocation.importing import bring
 from ledger.stores import Durability, LocalStore, Store
-from projections.source.file_rows import file_rows
 from projections.source.span_reading import End, Scan
+from projections.source.view import file_rows
 from projections.statistics import Kept, refresh
 from projections.statistics.query import partitions
 from tests.erasing.column_lives import COLUMNS, ColumnLife, bound, holding_deep

@@ -31,8 +31,8 @@ from ledger.relocation.exporting import export
 from ledger.relocation.importing import bring
 from ledger.state.catalog_builder import CatalogBuilder
 from ledger.stores import Durability, LocalStore, Store
-from projections.source.event_rows import commit_rows
 from projections.source.span_reading import End, Scan
+from projections.source.view import commit_rows
 from tests.erasing.lives import Life, findings, holding, read_all
 from tests.faults import Died, DiesAfter, LosesAnswers
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, no_time, orders

@@ -30,9 +30,7 @@ from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification
 from ledger.model.schema import ViewSchema
 from ledger.stores import LocalStore
-from projections.source.data_source import read
-from projections.source.options import Asked
-from projections.source.spans import Bounds, columns_of, spans
+from projections.source.data_source import Asked, Bounds, columns_of, read, spans
 from projections.source.view import VIEWS
 from projections.statistics.spark_source import LogSource
 

@@ -37,8 +37,7 @@ from ledger.state.records import CatalogStream
 from ledger.state.table import TableState
 from ledger.stores import LocalStore
 from projections.iceberg.materialise import verify
-from projections.source.options import Asked
-from projections.source.spans import Feed
+from projections.source.data_source import Asked, Feed
 from tests.evolution.born import born
 from tests.faults import Died, Mortal
 from tests.lakes import lake_on, memory, orders

@@ -49,8 +49,8 @@ PRELOADED: Final = (
     *("ledger.cli.commands.verify", "ledger.cli.commands.ledgers"),
     *("projections.delta.materialise", "projections.paimon.materialise"),
     *("projections.iceberg.materialise", "projections.statistics.verification"),
-    *("projections.iceberg.promoting", "projections.delta.promoting"),
-    *("projections.paimon.promoting", "projections.dlf"),
+    *("projections.iceberg.importing", "projections.delta.importing"),
+    *("projections.paimon.importing", "projections.dlf"),
     *("pyarrow.parquet", "pyarrow.compute", "pyiceberg.io.pyarrow", "pypaimon", "duckdb"),
 )
 """Imported before the forks: each process would load them again."""

@@ -13,7 +13,7 @@ import pytest
 
 from ledger.model import types as t
 from ledger.model.parquet_limits import opened_stream
-from projections.statistics.column_values import WantedColumn, distinct_bytes
+from projections.statistics.analyze import WantedColumn, distinct_bytes
 from tests.programme.foreign_bombs import CASES, long_texts, written
 
 REPOSITORY = Path(__file__).parents[2]

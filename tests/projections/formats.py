@@ -13,8 +13,7 @@ from ledger import Table
 from ledger.stores import Store
 from projections.delta import materialise as of_delta
 from projections.iceberg import materialise as of_iceberg
-from projections.leaving import Leaving
-from projections.materialising import Difference, Materialisation
+from projections.materialising import Difference, Leaving, Materialisation
 from projections.paimon import materialise as of_paimon
 from tests.faults import Died, DiesAfter, Wrapped
 from tests.lakes import lake_on, memory

@@ -19,8 +19,8 @@ import ledger
 from ledger import Ledger, SnapshotPlan, Table
 from ledger.stores.file_access import FileAccess
 from projections.iceberg.imported_metadata import disagreements, metadata_of
+from projections.iceberg.importing import open_source
 from projections.iceberg.materialise import project, verify
-from projections.iceberg.sources import open_source
 from tests.readers.iceberg_runtime import catalog_of, hadoop_catalog
 from tests.thorough import some
 

@@ -21,8 +21,8 @@ from pyiceberg.table import StaticTable
 from benchmarks import partition_statistics
 from ledger import Ledger, Schema
 from ledger.events.snapshots import RolledBack
-from projections.iceberg import distinct_statistics as publish_distinct
-from projections.iceberg import partition_statistics as publish_iceberg
+from projections.iceberg import statistics_files as publish_distinct
+from projections.iceberg import statistics_files as publish_iceberg
 from projections.iceberg.materialise import project
 from projections.iceberg.position import Names
 from projections.statistics.analyze import analyze

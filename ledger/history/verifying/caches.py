@@ -1,14 +1,14 @@
 """Verification of caches against the log, and segments that are missing.
 
-The small ones, of up to a segment's commits, are made of the commits at hand. A larger one merges
-smaller ones, which were compared before: it has to be made of those that fit, and of the log where
-one does not.
+Small caches, of up to a segment's commits, are compared with what the commits at hand make. A
+larger one merges smaller ones, which were compared before: it has to be made of those that fit, and
+of the log where one does not.
 
-Each says itself how far it goes, and is right as far as that: whoever was killed between two of
-them, or was older than they are, leaves them behind the checkpoints.
+A cache says itself how far it goes, and is right as far as that: a writer that was killed between
+two of them, or is of an older version, leaves them behind the checkpoints.
 
-Readers without field ids are answered by it, so that a wrong one would refuse what is right, or let
-a name mean two things.
+Readers without field ids are answered by the cache of older schemas, so that a wrong one would
+reject what is right, or let a name mean two things.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ledger.model.errors import DamagedLogError
-from projections.delta.actions import commit_path
+from projections.delta.actions import DeltaPosition, commit_path
 from projections.delta.delta_log import DeltaLog
-from projections.delta.position import DeltaPosition
 from projections.outputs import MemoryOutputs
 
 INFO = b'{"commitInfo":{"inCommitTimestamp":1700000000007}}\n{"add":{}}\n'

@@ -17,8 +17,7 @@ from ledger.stores import Store
 from projections.iceberg import position
 from projections.iceberg.materialise import expected
 from projections.iceberg.position import FOLDER, HINT, Names
-from projections.leaving import Leaving
-from projections.materialising import outputs_of
+from projections.materialising import Leaving, outputs_of
 from tests.lakes import lake_on, orders, reader_grace
 from tests.projections.paimon.projecting import step
 

@@ -16,8 +16,8 @@ import ledger
 from ledger import SetOption, Table
 from ledger.events.snapshots import BranchHead, SnapshotCommitted
 from projections.iceberg import manifest_writing as layout
-from projections.iceberg.branches import Lines
 from projections.iceberg.materialise import expected, project, verify
+from projections.iceberg.snapshots import Lines
 from projections.materialising import Difference
 from tests.branch_lives import Life, file, table_with
 from tests.lakes import lake_on, memory, orders

@@ -31,8 +31,7 @@ from ledger.model.types import IntType, MultisetType
 from projections.iceberg.materialise import expected, project, verify
 from projections.iceberg.table_json import read_metadata
 from projections.iceberg.table_metadata import TableMetadata
-from projections.leaving import Leaving
-from projections.materialising import Difference
+from projections.materialising import Difference, Leaving
 from tests.lakes import lake_on, memory, orders
 from tests.projections.iceberg.older_logs import record, record_file
 from tests.projections.iceberg.projecting import (

@@ -17,7 +17,7 @@ from ledger.stores import Store
 from projections.materialising import outputs_of
 from projections.paimon.binary_row import decode_row
 from projections.paimon.manifest_avro import ManifestEntry, read_manifest, read_manifest_list
-from projections.paimon.manifest_entries import file_change
+from projections.paimon.manifest_writing import file_change
 from projections.paimon.paths import FOLDERS, bucket_path, manifest_path
 from projections.paimon.row_values import scalar
 from projections.paimon.snapshot_file import snapshot_from_json, tag_from_json

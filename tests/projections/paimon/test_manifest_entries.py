@@ -24,7 +24,7 @@ from projections.paimon.manifest_avro import (
     read_manifest,
     read_manifest_list,
 )
-from projections.paimon.manifest_entries import (
+from projections.paimon.manifest_writing import (
     file_change,
     manifest_entry,
     manifest_file_meta,

@@ -13,7 +13,7 @@ from ledger.events.snapshots import snapshot_events
 from projections.delta.delta_log import Versions
 from projections.manifest_files.lists import UnlistedFiles
 from projections.materialising import outputs_of
-from projections.paimon import position as positions
+from projections.paimon import project as positions
 from projections.paimon import statistics_file as publish_paimon
 from projections.paimon.materialise import expected, project, rebuild, verify
 from tests.lakes import data_file, lake_on, memory, orders

@@ -7,9 +7,8 @@ import pytest
 from ledger import Identifier, InvalidInputError, InvalidNameError
 from ledger.model.instant import TimestampInstant, VersionInstant
 from projections.source.columns import Column, spark_ddl
-from projections.source.options import Asked, Tables
+from projections.source.data_source import Asked, Bounds, Operator, Tables
 from projections.source.span_reading import ranges
-from projections.source.spans import Bounds, Operator
 
 A_MOMENT = datetime(2024, 1, 1, tzinfo=UTC)
 MILLIS = 1_704_067_200_000

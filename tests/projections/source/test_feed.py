@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from ledger import InvalidInputError
-from projections.source.data_source import read
-from projections.source.options import Asked
-from projections.source.spans import Feed, Offset
+from projections.source.data_source import Asked, Feed, Offset, read
 from tests.projections.source.folders import a_table_of, lake_in, options
 
 

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 from ledger import InvalidInputError, UpgradeRequiredError
 from ledger.table import Table
-from projections.source.data_source import scanned
-from projections.source.options import Asked
+from projections.source.data_source import Asked, columns_of, scanned
 from projections.source.span_reading import End, Scan
-from projections.source.spans import columns_of
 from projections.source.view import VIEWS, view_of
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.projections.source.folders import a_table_of, lake_in

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ledger.stores import LocalStore
-from projections.source.spans import Bounds, spans
+from projections.source.data_source import Bounds, spans
 from tests.log.long_logs import ROOT, long_log
 from tests.projections.source.test_planning import asked
 

@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from ledger import NotFoundError, Schema
-from projections.source.data_source import read
-from projections.source.options import Asked
-from projections.source.spans import Bounds, columns_of, spans
+from projections.source.data_source import Asked, Bounds, columns_of, read, spans
 from tests.lakes import data_file
 from tests.projections.source.folders import a_table_of, lake_in, options
 

@@ -23,9 +23,8 @@ from ledger.events.snapshots import SnapshotCommitted
 from ledger.model.schema import Schema, paths_of
 from ledger.model.types.text import format_type
 from ledger.table import Table
-from projections.source.event_rows import schema_rows, walk
 from projections.source.span_reading import End, Scan, TransactionStep
-from projections.source.view import VIEWS, view_of
+from projections.source.view import VIEWS, schema_rows, view_of, walk
 from tests.histories import random_changes, start_schema
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders
 from tests.projections.source.reading_all import rows_of

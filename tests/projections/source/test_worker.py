@@ -8,7 +8,7 @@ from zipimport import zipimporter
 
 import pytest
 
-from projections.source.worker import begin_task
+from projections.source.span_reading import begin_task
 
 
 def test_an_archive_can_be_imported_from_after_it_was_forgotten(

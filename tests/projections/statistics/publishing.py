@@ -14,7 +14,7 @@ from ledger import (
     Table,
 )
 from ledger.stores import Store
-from projections.iceberg import partition_statistics as publish_iceberg
+from projections.iceberg import statistics_files as publish_iceberg
 from projections.materialising import outputs_of
 from projections.statistics import Kept
 from projections.statistics.publishing import Published

@@ -17,8 +17,7 @@ from ledger.model import types as t
 from ledger.model.single_values import Value
 from ledger.planning.bound_value import value_to_bytes
 from projections.paimon import statistics_file as publish_paimon
-from projections.statistics.analyze import analyze, require_sketches
-from projections.statistics.column_values import encoded
+from projections.statistics.analyze import analyze, encoded, require_sketches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,8 +20,8 @@ from ledger import FileChange, Ledger, Table, UnsupportedError
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.table_at import TableAt
 from projections.dlf.table_views import table_snapshot
-from projections.iceberg import distinct_statistics as publish_distinct
-from projections.iceberg import partition_statistics as publish_iceberg
+from projections.iceberg import statistics_files as publish_distinct
+from projections.iceberg import statistics_files as publish_iceberg
 from projections.iceberg.materialise import verify
 from projections.iceberg.position import Names
 from projections.statistics import Kept

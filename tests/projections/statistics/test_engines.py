@@ -19,7 +19,7 @@ from ledger.stores import LocalStore
 from projections.materialising import Difference
 from projections.statistics import Kept, compute, fold, query, refresh, session, verify
 from projections.statistics import engine as engines
-from projections.statistics import spark_reader as reader
+from projections.statistics import spark_frames as reader
 from projections.statistics.definition import ENTRIES, MEASURES, ROWS, SHOWN, arrow_schema
 from projections.statistics.engine import Engines, new_entries
 from projections.statistics.fold import deltas

@@ -16,7 +16,7 @@ from ledger import DamagedLogError, FileChange, Table, UnsupportedError
 from ledger.locations import is_absolute
 from projections.paimon.materialise import project
 from projections.statistics import Kept, fold, query, rebuild, refresh, verify
-from projections.statistics import spark_reader as reader
+from projections.statistics import spark_frames as reader
 from projections.statistics.engine import LISTS_AS_ENTRIES, new_entries
 from projections.statistics.engine_files import EngineFiles
 from projections.statistics.entries import Opening

@@ -12,7 +12,7 @@ import pytest
 
 from ledger import DamagedLogError, SnapshotPlan, UnsupportedError
 from projections.statistics import Kept, fold, query, rebuild, refresh, verify
-from projections.statistics import spark_reader as reader
+from projections.statistics import spark_frames as reader
 from projections.statistics.spark_executors import OnSpark
 from projections.statistics.spark_source import LogSource
 from tests.projections.statistics.iceberg_writer import COLUMNS, IcebergWriter

@@ -15,7 +15,7 @@ from ledger import FileChange, MissingDependencyError, NotFoundError, Schema, Se
 from ledger.model.iceberg_layout import PartitionField, PartitionSpec
 from ledger.transforms import bucket
 from projections.dlf import Style, render
-from projections.iceberg.partition_statistics import (
+from projections.iceberg.statistics_files import (
     partition_statistics_file,
     partition_statistics_table,
 )

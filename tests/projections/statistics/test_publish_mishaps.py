@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from ledger import Schema, SnapshotPlan, Table, UnsupportedError
-from projections.iceberg import partition_statistics as publish_iceberg
 from projections.iceberg import position
+from projections.iceberg import statistics_files as publish_iceberg
 from projections.materialising import outputs_of
 from projections.paimon import materialise as paimon
 from projections.paimon import statistics_file as publish_paimon

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ledger.model.errors import MissingDependencyError
-from projections.statistics.java import require_java
-from projections.statistics.session import spark_session
+from projections.statistics.session import require_java, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -31,7 +31,7 @@ from ledger.events.table import TablePromoted
 from ledger.model.errors import DamagedLogError, LedgerError, StoreError
 from ledger.stores import LocalStore, MemoryStore, Store
 from ledger.stores.file_access import FileAccess
-from projections.delta import promoting
+from projections.delta import importing as promoting
 from projections.delta.actions import FOLDER, commit_path
 from projections.delta.materialise import DELTA
 from projections.importing.promoting import conditional_store

@@ -12,7 +12,7 @@ from ledger.events.imported import SourceFollowed
 from ledger.state.records import TableStream
 from ledger.stores.file_access import FileAccess
 from projections.iceberg.imported_metadata import disagreements, metadata_of
-from projections.iceberg.sources import open_source
+from projections.iceberg.importing import open_source
 from projections.iceberg.table_metadata import TableMetadata
 from tests.lakes import lake_on, memory
 from tests.projections.importing.what_came import now

@@ -17,8 +17,8 @@ import ledger
 from ledger import Ledger
 from ledger.stores.file_access import FileAccess
 from projections.iceberg.imported_metadata import disagreements, metadata_of
+from projections.iceberg.importing import open_source
 from projections.iceberg.materialise import project, rebuild, verify
-from projections.iceberg.sources import open_source
 from tests.projections.iceberg.importing.writing import appended, created, rows
 from tests.readers.engines import duckdb_rows
 from tests.thorough import some

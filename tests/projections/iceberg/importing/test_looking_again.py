@@ -13,7 +13,7 @@ import pytest
 from ledger.model.errors import LedgerError
 from ledger.model.types import BYTES, BinaryType, DataType
 from ledger.model.types.wire import field_from_wire
-from projections.iceberg import sources
+from projections.iceberg import importing as sources
 from projections.iceberg.imported_metadata import ledger_schema
 from projections.iceberg.table_json import read_after, read_metadata
 from projections.importing.trial import SourceFiles

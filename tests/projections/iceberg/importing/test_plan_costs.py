@@ -5,8 +5,7 @@ import pytest
 from benchmarks.importing import metadata_files
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
-from projections.iceberg.importing import birth_of, planned
-from projections.iceberg.sources import MetadataFile
+from projections.iceberg.importing import MetadataFile, birth_of, planned
 from projections.iceberg.table_json import read_after
 from projections.importing.trial import Trial
 

@@ -34,8 +34,8 @@ from ledger.events.table import TablePromoted
 from ledger.log.request import fresh_id
 from ledger.state.iceberg_summary import RESERVED
 from ledger.stores import LocalStore
+from projections.iceberg import importing as catalogs
 from projections.iceberg import position
-from projections.iceberg import sources as catalogs
 from projections.iceberg.materialise import rebuild, verify
 from projections.iceberg.position import Names
 from tests.faults import Died, DiesAfter

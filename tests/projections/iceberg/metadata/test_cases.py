@@ -11,7 +11,7 @@ import pytest
 from ledger.model.iceberg_layout import PartitionSpec
 from projections.iceberg.expiry import ancestors, snapshot_id_as_of
 from projections.iceberg.metadata_schema import check_features, type_name
-from projections.iceberg.rest_layouts import partition_type
+from projections.iceberg.rest_commit import partition_type
 from projections.iceberg.rest_updates import (
     check_requirements,
     requirement_from_json,

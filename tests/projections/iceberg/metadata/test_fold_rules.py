@@ -13,8 +13,7 @@ from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.iceberg_layout import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.iceberg_objects import MetadataLogEntry, SnapshotLogEntry
 from projections.iceberg.metadata_schema import PlainType
-from projections.iceberg.rest_commit import apply_updates
-from projections.iceberg.rest_layouts import nothing, partition_type
+from projections.iceberg.rest_commit import apply_updates, nothing, partition_type
 from projections.iceberg.rest_updates import StaleBaseError
 from projections.iceberg.table_json import read_metadata, write_metadata
 from projections.iceberg.table_metadata import TableMetadata, check_clocks

@@ -27,7 +27,7 @@ from ledger import (
 from ledger.events.imported import SchemaNamed, TableFactsSet
 from ledger.events.schema import UpdateKeys
 from ledger.state.records import TableStream
-from projections.leaving import Leaving
+from projections.materialising import Leaving
 from projections.paimon import schema_from_json
 from projections.paimon.importing import schema_events
 from projections.paimon.materialise import verify

@@ -27,7 +27,7 @@ from ledger import (
 )
 from ledger.stores import LocalStore, Store
 from projections.importing.promoting import conditional_store
-from projections.paimon import promoting
+from projections.paimon import importing as promoting
 from projections.paimon.materialise import PAIMON
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on
