@@ -58,7 +58,7 @@ def sets(event: TableEvent) -> Iterator[tuple[Cell, Any]]:
 
 def claims(event: TableEvent) -> Iterator[tuple[Cell, Any]]:
     """Yield the cells that must not have been set to another value meanwhile."""
-    return BY_FACT[type(event)].claims(event)
+    return BY_FACT[type(event)].claimed(event)
 
 
 def holder(cell: Cell, schema: Schema) -> int | None:

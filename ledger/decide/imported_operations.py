@@ -151,114 +151,82 @@ def _says_facts(fact: e.TableFactsSet) -> str:
 
 
 ORIGIN_OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        facts=(e.SnapshotAdded,), sets=_snapshot, claims=_snapshot, says=_says_snapshot, alters=True
-    ),
+    Operation(facts=(e.SnapshotAdded,), sets=_snapshot, says=_says_snapshot),
     Operation(
         facts=(e.SnapshotsRemoved,),
         sets=_no_snapshots,
-        claims=_no_snapshots,
         says=lambda it: _says_gone(_many("snapshot", it.snapshot_ids)),
-        alters=True,
     ),
     Operation(
         facts=(e.SchemaReplaced,),
         sets=_columns,
-        claims=_columns,
         says=lambda it: f"replaced the columns by {', '.join(each.name for each in it.fields)}",
-        alters=True,
     ),
     Operation(
         facts=(e.SchemaNamed,),
         sets=_current_schema,
-        claims=_current_schema,
         says=lambda it: f"the columns are schema {it.schema_id}",
-        alters=True,
     ),
     Operation(
         facts=(e.SchemaAdded,),
         sets=_schema,
-        claims=_schema,
         says=lambda it: f"added schema {it.schema.schema_id} beside the current one",
-        alters=True,
     ),
     Operation(
         facts=(e.CurrentSchemaSet,),
         sets=_current_schema,
-        claims=_current_schema,
         says=lambda it: f"schema {it.schema_id} is the current one",
-        alters=True,
     ),
     Operation(
         facts=(e.SchemasRemoved,),
         sets=_no_schemas,
-        claims=_no_schemas,
         says=lambda it: _says_gone(_many("schema", it.schema_ids)),
-        alters=True,
     ),
     Operation(
         facts=(e.LayoutsRemoved,),
         sets=_no_layouts,
-        claims=_no_layouts,
         says=lambda it: _says_gone(
             _many("partition spec", it.spec_ids), _many("sort order", it.order_ids)
         ),
-        alters=True,
     ),
     Operation(
         facts=(e.StatisticsRemoved,),
         sets=_no_statistics,
-        claims=_no_statistics,
         says=lambda it: _says_gone(
             _many("the statistics of snapshot", it.snapshot_ids),
             _many("the partition statistics of snapshot", it.of_partitions),
         ),
-        alters=True,
     ),
     Operation(
         facts=(e.EncryptionKeyAdded,),
         sets=_key,
-        claims=_key,
         says=lambda it: f"added the encryption key {it.encryption_key.key_id}",
-        alters=True,
     ),
     Operation(
         facts=(e.EncryptionKeyRemoved,),
         sets=_no_key,
-        claims=_no_key,
         says=lambda it: f"removed the encryption key {it.key_id}",
-        alters=True,
     ),
     Operation(
         facts=(e.SnapshotLogUpdated,),
         sets=_logged,
-        claims=_logged,
         says=lambda it: _says_log("the log of current snapshots", it),
-        alters=True,
     ),
     Operation(
         facts=(e.MetadataLogUpdated,),
         sets=_logged,
-        claims=_logged,
         says=lambda it: _says_log("the log of metadata files", it),
-        alters=True,
     ),
-    Operation(facts=(e.TableFactsSet,), sets=_facts, claims=_facts, says=_says_facts, alters=True),
+    Operation(facts=(e.TableFactsSet,), sets=_facts, says=_says_facts),
     Operation(
         facts=(e.SourceFollowed,),
         sets=_followed,
-        claims=_followed,
         says=lambda it: f"followed the source up to {it.metadata_file}",
-        alters=True,
     ),
     Operation(
         facts=(DeltaFollowed,),
         sets=_followed_delta,
-        claims=_followed_delta,
         says=lambda it: f"followed the source up to its version {it.delta_version}",
-        alters=True,
     ),
-    Operation(
-        facts=(PaimonBranchUpdated,), sets=_branch, claims=_branch, says=_says_branch, alters=True
-    ),
+    Operation(facts=(PaimonBranchUpdated,), sets=_branch, says=_says_branch),
 )

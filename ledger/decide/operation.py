@@ -44,18 +44,23 @@ class Operation(Struct, frozen=True, kw_only=True):
         facts: The events that it becomes.
         asked: What asks for it; None where it only follows from other changes.
         sets: The cells that a fact sets.
-        claims: The cells that must not have been set to another value meanwhile.
+        claims: The cells that must not have been set to another value meanwhile; None: those that
+            the fact sets.
         says: What a fact did, for people.
-        alters: Whether a fact may change what a table is; not where it is sure to change only what
-            the table holds: snapshots, and what names and describes them.
+        alters: False where a fact is sure to change only what the table holds: snapshots, and what
+            names and describes them.
     """
 
     facts: tuple[type, ...]
     asked: type | None = None
     sets: Cells
-    claims: Cells
+    claims: Cells | None = None
     says: Callable[[Any], str]
-    alters: bool
+    alters: bool = True
+
+    def claimed(self, fact: Any) -> Iterator[tuple[Cell, Any]]:
+        """Yield the cells that must not have been set to another value meanwhile."""
+        return (self.claims or self.sets)(fact)
 
 
 class SchemaOperation(Operation, frozen=True, kw_only=True):
@@ -75,7 +80,6 @@ class SchemaOperation(Operation, frozen=True, kw_only=True):
     decide: Callable[[SchemaDraft, Any], Anchor]
     names: Callable[[Following, Any, Anchor], SchemaChange | None]
     touches: Touches
-    alters: bool = True
     reads: Callable[[Mapping[str, Any], str], SchemaChange]
     always_written: tuple[str, ...] = ()
     lacks: Callable[[Any], str | None] = lambda _: None
@@ -91,7 +95,6 @@ class LayoutOperation(Operation, frozen=True, kw_only=True):
     decide: Callable[
         [LayoutTrail, Any, Schema, Sources, Rules], PartitionSpecUpdated | SortOrderReplaced | None
     ]
-    alters: bool = True
 
 
 @define

@@ -130,7 +130,6 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         touches="nothing",
         decide=decide_add,
         sets=_added,
-        claims=_added,
         says=lambda it: f"added column {_path(it)} {_text(it.data_type)}{_id(it)}",
     ),
     SchemaOperation(
@@ -141,7 +140,6 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         touches="columns",
         decide=column_edits.decide_rename,
         sets=_renamed,
-        claims=_renamed,
         says=lambda it: f"renamed column {_path(it)} to {it.new_name}{_id(it)}",
     ),
     SchemaOperation(
@@ -152,7 +150,6 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         touches="columns",
         decide=column_edits.decide_drop,
         sets=_dropped,
-        claims=_dropped,
         says=lambda it: f"dropped {_column(it)}",
     ),
     SchemaOperation(
@@ -164,7 +161,6 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         touches="nothing",
         decide=decide_undrop,
         sets=_undropped,
-        claims=_undropped,
         says=_says_undrop,
     ),
     SchemaOperation(
@@ -176,7 +172,6 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         touches="columns",
         decide=column_edits.decide_type,
         sets=_retyped,
-        claims=_retyped,
         says=lambda it: f"changed {_column(it)} to {_text(it.new_data_type)}",
     ),
     SchemaOperation(
@@ -187,7 +182,6 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         touches="columns",
         decide=column_edits.decide_nullability,
         sets=_aspect("nullability", "new_nullability"),
-        claims=_aspect("nullability", "new_nullability"),
         says=lambda it: f"{'allowed' if it.new_nullability else 'forbade'} NULL in {_column(it)}",
     ),
     SchemaOperation(
@@ -198,7 +192,6 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         touches="comment",
         decide=column_edits.decide_comment,
         sets=_aspect("comment", "new_comment"),
-        claims=_aspect("comment", "new_comment"),
         says=_says_comment,
     ),
     SchemaOperation(
@@ -209,7 +202,6 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         touches="default",
         decide=column_edits.decide_default,
         sets=_aspect("default", "new_default_value"),
-        claims=_aspect("default", "new_default_value"),
         says=_says_default,
     ),
     SchemaOperation(
@@ -220,7 +212,6 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         touches="columns",
         decide=column_edits.decide_position,
         sets=_moved,
-        claims=_moved,
         says=_says_move,
     ),
     SchemaOperation(
@@ -232,7 +223,6 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         touches="nothing",
         decide=column_edits.decide_identifier_fields,
         sets=_identified,
-        claims=_identified,
         says=lambda it: (
             f"set the identifier fields to {[shown_path(each) for each in it.field_names]}"
         ),
@@ -279,7 +269,6 @@ OPTION_OPERATIONS: tuple[Operation, ...] = (
         touches="nothing",
         decide=option_changes.decide_set_option,
         sets=_set,
-        claims=_set,
         says=lambda it: f"set option {it.key} to {it.value}",
     ),
     SchemaOperation(
@@ -290,7 +279,6 @@ OPTION_OPERATIONS: tuple[Operation, ...] = (
         touches="nothing",
         decide=option_changes.decide_remove_option,
         sets=_removed,
-        claims=_removed,
         says=lambda it: f"removed option {it.key}",
     ),
     SchemaOperation(
@@ -301,7 +289,6 @@ OPTION_OPERATIONS: tuple[Operation, ...] = (
         touches="nothing",
         decide=option_changes.decide_table_comment,
         sets=_commented,
-        claims=_commented,
         says=_sets_table_comment,
     ),
     SchemaOperation(
@@ -312,9 +299,8 @@ OPTION_OPERATIONS: tuple[Operation, ...] = (
         touches="nothing",
         decide=option_changes.decide_drop_primary_key,
         sets=_dropped_key,
-        claims=_dropped_key,
         says=lambda _: "dropped the primary key",
     ),
     # Options that are keys became it; they claim what they mean, by id.
-    Operation(facts=(UpdateKeys,), sets=_keys, claims=no_cells, says=_says_keys, alters=True),
+    Operation(facts=(UpdateKeys,), sets=_keys, claims=no_cells, says=_says_keys),
 )

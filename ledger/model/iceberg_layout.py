@@ -364,3 +364,15 @@ def spec_by_id(specs: SomeSpecs, spec_id: int) -> PartitionSpec:
         known = [each.spec_id for each in specs]
         raise NotFoundError(f"partition spec {spec_id} does not exist; there are: {known}")
     return found
+
+
+def order_by_id(orders: Iterable[SortOrder], order_id: int) -> SortOrder:
+    """Return the sort order of an id among a table's.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    for each in orders:
+        if each.order_id == order_id:
+            return each
+    raise NotFoundError(f"sort order {order_id} does not exist")

@@ -13,8 +13,8 @@ older writers rounded them towards zero, so that they may stand one too high.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -291,44 +291,83 @@ def strict(expression: Expression, columns: Iterable[PartitionColumn]) -> Expres
     )
 
 
+@frozen
+class _Side:
+    """The rules of one side of a projection, inclusive or strict.
+
+    Attributes:
+        unknown: The result where a partition field says nothing.
+        set_ops: The operators that compare with single values.
+        of_results: Makes the predicate of those operators, of the values' results.
+        bounds: The operator that an order becomes, and how far its value moves.
+        too_long: The operator that still says something of a prefix longer than the partition's.
+        raised: The bound that is one higher for values that may stand too high.
+        unmoved: The bound that such values fulfil all the same.
+    """
+
+    unknown: Expression
+    set_ops: tuple[Op, Op]
+    of_results: Callable[[BoundColumn, Iterable[Value]], Expression]
+    bounds: Mapping[Op, tuple[Op, int]]
+    too_long: Op
+    raised: Op
+    unmoved: Op
+
+
+_INCLUSIVE: Final = _Side(
+    unknown=TRUE,
+    set_ops=(Op.EQUAL, Op.IN),
+    of_results=membership,
+    bounds={
+        Op.LESS: (Op.AT_MOST, -1),
+        Op.AT_MOST: (Op.AT_MOST, 0),
+        Op.GREATER: (Op.AT_LEAST, 1),
+        Op.AT_LEAST: (Op.AT_LEAST, 0),
+    },
+    too_long=Op.STARTS_WITH,
+    raised=Op.AT_MOST,
+    unmoved=Op.AT_LEAST,
+)
+_STRICT: Final = _Side(
+    unknown=FALSE,
+    set_ops=(Op.NOT_EQUAL, Op.NOT_IN),
+    of_results=exclusion,
+    bounds={
+        Op.LESS: (Op.LESS, 0),
+        Op.AT_MOST: (Op.LESS, 1),
+        Op.GREATER: (Op.GREATER, 0),
+        Op.AT_LEAST: (Op.GREATER, -1),
+    },
+    too_long=Op.NOT_STARTS_WITH,
+    raised=Op.GREATER,
+    unmoved=Op.LESS,
+)
+
+
 def inclusive_predicate(predicate: Predicate, column: PartitionColumn) -> Expression:
     """Return what a predicate says of one partition field of its column; `TRUE` if nothing."""
-    passed = _passed_through(predicate, column)
-    if passed is not None:
-        return passed
-    match column.transform:
-        case Bucket() if predicate.op in (Op.EQUAL, Op.IN):
-            return membership(column, _results(predicate, column))
-        case Truncate(width=width) if predicate.op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
-            return _prefix(predicate, column, width, too_long=Op.STARTS_WITH) or TRUE
-        case Truncate() | Period():
-            return _repaired(_inclusive_range(predicate, column))
-        case _:
-            return TRUE
+    return _projected(predicate, column, _INCLUSIVE)
 
 
 def strict_predicate(predicate: Predicate, column: PartitionColumn) -> Expression:
     """Return what makes a predicate true of every row of a partition; `FALSE` if nothing."""
-    passed = _passed_through(predicate, column)
-    if passed is not None:
-        return passed
-    match column.transform:
-        case Bucket() if predicate.op in (Op.NOT_EQUAL, Op.NOT_IN):
-            return exclusion(column, _results(predicate, column))
-        case Truncate(width=width) if predicate.op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
-            return _prefix(predicate, column, width, too_long=Op.NOT_STARTS_WITH) or FALSE
-        case Truncate() | Period():
-            return _tightened(_strict_range(predicate, column))
-        case _:
-            return FALSE
+    return _projected(predicate, column, _STRICT)
 
 
-def _passed_through(predicate: Predicate, column: PartitionColumn) -> Expression | None:
+def _projected(predicate: Predicate, column: PartitionColumn, side: _Side) -> Expression:
     is_about_null = predicate.op in (Op.IS_NULL, Op.NOT_NULL)
     keeps_null = isinstance(column.transform, Identity | Bucket | Truncate | Period)
     if isinstance(column.transform, Identity) or (is_about_null and keeps_null):
         return Predicate(predicate.op, column, predicate.values)
-    return None
+    match column.transform:
+        case Bucket() if predicate.op in side.set_ops:
+            return side.of_results(column, _results(predicate, column))
+        case Truncate(width=width) if predicate.op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
+            return _prefix(predicate, column, width, too_long=side.too_long) or side.unknown
+        case Truncate() | Period():
+            return _repaired(_range(predicate, column, side), side)
+        case _:
+            return side.unknown
 
 
 def _results(predicate: Predicate, column: PartitionColumn, step: int = 0) -> list[Value]:
@@ -341,36 +380,14 @@ def _results(predicate: Predicate, column: PartitionColumn, step: int = 0) -> li
     return [each for each in found if each is not None]
 
 
-def _inclusive_range(predicate: Predicate, column: PartitionColumn) -> Expression:
-    match predicate.op:
-        case Op.LESS:
-            return Predicate(Op.AT_MOST, column, tuple(_results(predicate, column, -1)))
-        case Op.AT_MOST:
-            return Predicate(Op.AT_MOST, column, tuple(_results(predicate, column)))
-        case Op.GREATER:
-            return Predicate(Op.AT_LEAST, column, tuple(_results(predicate, column, 1)))
-        case Op.AT_LEAST:
-            return Predicate(Op.AT_LEAST, column, tuple(_results(predicate, column)))
-        case Op.EQUAL | Op.IN:
-            return membership(column, _results(predicate, column))
-        case _:
-            return TRUE
-
-
-def _strict_range(predicate: Predicate, column: PartitionColumn) -> Expression:
-    match predicate.op:
-        case Op.LESS:
-            return Predicate(Op.LESS, column, tuple(_results(predicate, column)))
-        case Op.AT_MOST:
-            return Predicate(Op.LESS, column, tuple(_results(predicate, column, 1)))
-        case Op.GREATER:
-            return Predicate(Op.GREATER, column, tuple(_results(predicate, column)))
-        case Op.AT_LEAST:
-            return Predicate(Op.GREATER, column, tuple(_results(predicate, column, -1)))
-        case Op.NOT_EQUAL | Op.NOT_IN:
-            return exclusion(column, _results(predicate, column))
-        case _:
-            return FALSE
+def _range(predicate: Predicate, column: PartitionColumn, side: _Side) -> Expression:
+    if predicate.op in side.set_ops:
+        return side.of_results(column, _results(predicate, column))
+    bound = side.bounds.get(predicate.op)
+    if bound is None:
+        return side.unknown
+    op, step = bound
+    return Predicate(op, column, tuple(_results(predicate, column, step)))
 
 
 def _prefix(
@@ -402,22 +419,15 @@ def _both(value: int) -> tuple[int, ...]:
     return (value, value + 1) if value < 0 else (value,)
 
 
-def _repaired(projected: Expression) -> Expression:
+def _repaired(projected: Expression, side: _Side) -> Expression:
     if not isinstance(projected, Predicate) or not _may_stand_too_high(projected):
         return projected
-    values = _and_one_higher(projected.values)
-    if projected.op is Op.AT_MOST:
-        return Predicate(Op.AT_MOST, projected.column, (values[-1],))
-    return projected if projected.op is Op.AT_LEAST else membership(projected.column, values)
-
-
-def _tightened(projected: Expression) -> Expression:
-    if not isinstance(projected, Predicate) or not _may_stand_too_high(projected):
+    if projected.op is side.unmoved:
         return projected
     values = _and_one_higher(projected.values)
-    if projected.op is Op.GREATER:
-        return Predicate(Op.GREATER, projected.column, (values[-1],))
-    return projected if projected.op is Op.LESS else exclusion(projected.column, values)
+    if projected.op is side.raised:
+        return Predicate(projected.op, projected.column, (values[-1],))
+    return side.of_results(projected.column, values)
 
 
 @frozen

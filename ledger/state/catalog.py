@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import cached_property
+from typing import TypeVar
 
 from attrs import field, frozen
 
@@ -21,6 +22,9 @@ from ledger.model.schema import ViewSchema
 def by_name(identifier: Identifier) -> tuple[str, str]:
     """Return what names are sorted by: the database first, then the name in it."""
     return identifier.database, identifier.name
+
+
+_EntryT = TypeVar("_EntryT")
 
 
 @frozen
@@ -136,11 +140,7 @@ class CatalogState:
         Raises:
             NotFoundError: The database, or the table in it, does not exist; or it is a view.
         """
-        if identifier in self.tables:
-            return self.tables[identifier]
-        if identifier in self.views:
-            raise NotFoundError(f"{identifier} is a view, not a table; ask for the view")
-        raise self._missing("table", identifier, self.tables)
+        return self._named("table", identifier, self.tables, "view", self.views)
 
     def view(self, identifier: Identifier) -> ViewEntry:
         """Return the view of that name.
@@ -148,11 +148,7 @@ class CatalogState:
         Raises:
             NotFoundError: The database, or the view in it, does not exist; or it is a table.
         """
-        if identifier in self.views:
-            return self.views[identifier]
-        if identifier in self.tables:
-            raise NotFoundError(f"{identifier} is a table, not a view; ask for the table")
-        raise self._missing("view", identifier, self.views)
+        return self._named("view", identifier, self.views, "table", self.tables)
 
     def table_by_id(self, table_id: str) -> TableEntry | None:
         """Return the table with that id under whatever name it has now; None when it is gone."""
@@ -178,12 +174,23 @@ class CatalogState:
         names = [each for each in (*self.tables, *self.views) if each.database == database]
         return sorted(names, key=by_name)
 
-    def _missing(
-        self, kind: str, identifier: Identifier, names: Collection[Identifier]
-    ) -> NotFoundError:
+    def _named(
+        self,
+        kind: str,
+        identifier: Identifier,
+        entries: Mapping[Identifier, _EntryT],
+        other_kind: str,
+        others: Collection[Identifier],
+    ) -> _EntryT:
+        if identifier in entries:
+            return entries[identifier]
+        if identifier in others:
+            raise NotFoundError(
+                f"{identifier} is a {other_kind}, not a {kind}; ask for the {other_kind}"
+            )
         self.database(identifier.database)
-        hint = _near(str(identifier), [str(each) for each in names], f"{kind}s")
-        return NotFoundError(f"{kind} {identifier} does not exist: {hint}")
+        hint = _near(str(identifier), [str(each) for each in entries], f"{kind}s")
+        raise NotFoundError(f"{kind} {identifier} does not exist: {hint}")
 
 
 EMPTY_CATALOG = CatalogState(version=-1, time_millis=0, effective_millis=0)

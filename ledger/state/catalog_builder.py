@@ -359,11 +359,10 @@ class CatalogBuilder:
     def _create_table(self, event: TableCreated) -> None:
         identifier = identifier_of(event.identifier)
         self._check_free(identifier)
-        for other in self._tables.values():
-            if other.table_id == event.table_id:
-                raise _contradiction(
-                    f"table id {event.table_id} is {other.identifier}'s; take a fresh one"
-                )
+        entries = self._tables.values()
+        _refuse_taken_id(
+            "table", event.table_id, ((each.table_id, each.identifier) for each in entries)
+        )
         self._take_path(event.path)
         self._tables[identifier] = TableEntry(
             identifier, event.table_id, event.path, event.is_external, self._audit(), self.version
@@ -372,11 +371,10 @@ class CatalogBuilder:
     def _create_view(self, event: ViewCreated) -> None:
         identifier = identifier_of(event.identifier)
         self._check_free(identifier)
-        for other in self._views.values():
-            if other.view_id == event.view_id:
-                raise _contradiction(
-                    f"view id {event.view_id} is {other.identifier}'s; take a fresh one"
-                )
+        entries = self._views.values()
+        _refuse_taken_id(
+            "view", event.view_id, ((each.view_id, each.identifier) for each in entries)
+        )
         schema = view_from_record(event.schema)
         self._views[identifier] = ViewEntry(identifier, event.view_id, schema, self._audit())
 
@@ -435,6 +433,12 @@ def _not_later(entries: dict[_K, _Entry], latest: int) -> dict[_K, _Entry]:
         )
         for name, each in entries.items()
     }
+
+
+def _refuse_taken_id(kind: str, new_id: str, taken: Iterable[tuple[str, Identifier]]) -> None:
+    for other_id, identifier in taken:
+        if other_id == new_id:
+            raise _contradiction(f"{kind} id {new_id} is {identifier}'s; take a fresh one")
 
 
 def _contradiction(message: str) -> InvalidChangeError:

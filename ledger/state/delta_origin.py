@@ -9,30 +9,20 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from msgspec import Struct, UnsetType, field
+from msgspec import UnsetType, field
 from msgspec.structs import replace
 
 from ledger.events.imported import DeltaBirth, DeltaFollowed
 from ledger.model.errors import InvalidChangeError
-from ledger.state.native_origin import LedgerCounted
+from ledger.state.native_origin import ImportedOrigin, LedgerCounted
 
 _LAST_NAME = re.compile(r"(?:`((?:[^`]|``)*)`|([^.`]*))$")
 
 
-class DeltaOrigin(
-    LedgerCounted,
-    Struct,
-    frozen=True,
-    kw_only=True,
-    omit_defaults=True,
-    rename="camel",
-    tag_field="type",
-    tag="delta",
-):
+class DeltaOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag="delta"):
     """What a table has that was imported from Delta.
 
     Attributes:
-        source: The table that it was imported from.
         table_id: The id of its first metadata.
         delta_version: The newest version of the source that has come in; -1 before the first.
         oldest_version: The one since which all have come in; what was before is one with it.
@@ -47,9 +37,7 @@ class DeltaOrigin(
     """
 
     format_name: ClassVar[str] = "delta"
-    """The format that the table comes from."""
 
-    source: str
     table_id: str
     delta_version: int = -1
     oldest_version: int = 0
@@ -57,19 +45,9 @@ class DeltaOrigin(
     sha256: str = ""
     protocol: str = ""
     metadata: str = ""
-    columns: dict[str, int] = {}
+    columns: dict[str, int] = field(default_factory=dict)
     promoted_in: int = field(default=-1, name="promotedVersion")
     source_schema_id: int = field(default=-1, name="sourceSchemaId")
-
-    @property
-    def is_promoted(self) -> bool:
-        """Whether the table followed its source before the ledger owned it."""
-        return self.promoted_in >= 0
-
-    def import_format(self, table: object) -> str:
-        """Return the format whose import follows the source."""
-        del table
-        return self.format_name
 
     @property
     def names_in_files(self) -> dict[int, str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, Final
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, UnsetType, field
 
 from ledger.events import imported as e
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
@@ -38,6 +38,7 @@ from ledger.model.types import LONG_MAX
 from ledger.model.types.wire import field_from_wire
 from ledger.state.iceberg_summary import FileCounts, FileTotals
 from ledger.state.native_origin import (
+    ImportedOrigin,
     ListedRef,
     ListedSchemas,
     OriginSnapshot,
@@ -58,19 +59,10 @@ ROW_IDS_SINCE: Final = 3
 _KINDS: Final[Mapping[str, CommitKind]] = {"append": "APPEND", "replace": "COMPACT"}
 
 
-class IcebergOrigin(
-    Struct,
-    frozen=True,
-    kw_only=True,
-    omit_defaults=True,
-    rename="camel",
-    tag_field="type",
-    tag="iceberg",
-):
+class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
     """What a table has that was imported from Iceberg; names are those of the metadata file.
 
     Attributes:
-        source: The table that it was imported from.
         location: Iceberg's.
         format_version: Iceberg's.
         table_uuid: None only in old version 1 tables.
@@ -96,7 +88,6 @@ class IcebergOrigin(
     """
 
     format_name: ClassVar[str] = "iceberg"
-    """The format that the table comes from."""
 
     has_ordered_ids: ClassVar[bool] = False
     """See `LedgerCounted`: Iceberg makes snapshot ids up, and schemas may come in any order."""
@@ -107,18 +98,17 @@ class IcebergOrigin(
     has_branches: ClassVar[bool] = False
     """See `LedgerCounted`: its branches are the source's, and the ledger commits to main alone."""
 
-    source: str
     location: str
     format_version: int
     table_uuid: str | None = None
     schemas: dict[int, e.IcebergSchema]
     schema_id: int
-    snapshots: dict[int, IcebergSnapshot] = {}
+    snapshots: dict[int, IcebergSnapshot] = field(default_factory=dict)
     added_in: dict[int, int] = field(default_factory=dict, name="addedVersions")
-    refs: dict[str, SnapshotRef] = {}
+    refs: dict[str, SnapshotRef] = field(default_factory=dict)
     tagged_at: dict[str, int] = field(default_factory=dict, name="tagTimes")
-    statistics: dict[int, StatisticsFile] = {}
-    encryption_keys: dict[str, EncryptionKey] = {}
+    statistics: dict[int, StatisticsFile] = field(default_factory=dict)
+    encryption_keys: dict[str, EncryptionKey] = field(default_factory=dict)
     snapshot_log: tuple[SnapshotLogEntry, ...] = ()
     metadata_log: tuple[MetadataLogEntry, ...] = ()
     last_sequence_number: int = 0
@@ -135,16 +125,6 @@ class IcebergOrigin(
         """The head of `main`."""
         main = self.refs.get(MAIN)
         return None if main is None else self.snapshots[main.snapshot_id]
-
-    @property
-    def is_promoted(self) -> bool:
-        """Whether the table followed its source before the ledger owned it."""
-        return self.promoted_in >= 0
-
-    def import_format(self, table: object) -> str:
-        """Return the format whose import follows the source."""
-        del table
-        return self.format_name
 
     @property
     def manifest_folder(self) -> str:

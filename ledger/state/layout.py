@@ -8,7 +8,7 @@ from typing import Self
 from msgspec import Struct
 
 from ledger.events.schema import PartitionSpecUpdated, SortOrderReplaced
-from ledger.model.errors import ColumnNotFoundError, InvalidChangeError, NotFoundError
+from ledger.model.errors import ColumnNotFoundError, InvalidChangeError
 from ledger.model.file_change import FileChange, PartitionValue, kept_at
 from ledger.model.iceberg_layout import (
     FIRST_PARTITION_FIELD_ID,
@@ -18,6 +18,7 @@ from ledger.model.iceberg_layout import (
     SortField,
     SortOrder,
     check_ledger_fields,
+    order_by_id,
     spec_by_id,
     spec_of_id,
 )
@@ -104,10 +105,7 @@ class LayoutTrail:
     @property
     def sort_order(self) -> SortOrder:
         """The default order."""
-        for each in self.sort_orders:
-            if each.order_id == self.default_order_id:
-                return each
-        raise NotFoundError(f"sort order {self.default_order_id} does not exist")
+        return order_by_id(self.sort_orders, self.default_order_id)
 
     def apply(self, event: PartitionSpecUpdated | SortOrderReplaced) -> None:
         """Fold one fact; see `update_spec` and `replace_order`."""

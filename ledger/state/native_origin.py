@@ -289,6 +289,37 @@ class LedgerCounted:
         return SchemaFacts((), after.id)
 
 
+class _Promotable(Protocol):
+    @property
+    def promoted_in(self) -> int:
+        """The commit by which the ledger became the owner; -1 while others own the table."""
+
+
+class ImportedOrigin(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="type"
+):
+    """The answers of a table that follows a source until the ledger owns it.
+
+    Attributes:
+        source: The table that it was imported from.
+    """
+
+    format_name: ClassVar[str]
+    """The format that the table comes from."""
+
+    source: str
+
+    @property
+    def is_promoted(self: _Promotable) -> bool:
+        """True where the table followed its source before the ledger owned it."""
+        return self.promoted_in >= 0
+
+    def import_format(self, table: object) -> str:
+        """Return the format whose import follows the source."""
+        del table
+        return self.format_name
+
+
 class NativeOrigin(LedgerCounted, Struct, frozen=True):
     """The origin of a table that the ledger created: no source, and no ids but the ledger's."""
 

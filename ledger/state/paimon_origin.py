@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import ClassVar, Final
 
 from attrs import evolve
-from msgspec import Struct, UnsetType, field
+from msgspec import UnsetType, field
 from msgspec.structs import replace
 
 from ledger.events.imported import PaimonBirth, PaimonBranchUpdated
@@ -19,6 +19,7 @@ from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Totals
 from ledger.state.native_origin import (
+    ImportedOrigin,
     LedgerCounted,
     ListedSchemas,
     OriginSnapshot,
@@ -32,20 +33,10 @@ UNKNOWN: Final = -1
 """What a count is that the source does not say."""
 
 
-class PaimonOrigin(
-    LedgerCounted,
-    Struct,
-    frozen=True,
-    kw_only=True,
-    omit_defaults=True,
-    rename="camel",
-    tag_field="type",
-    tag="paimon",
-):
+class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag="paimon"):
     """What a table has that was imported from Paimon.
 
     Attributes:
-        source: The table that it was imported from.
         location: Its folder there.
         schemas: By id.
         snapshots: Those that are not expired, by id.
@@ -59,15 +50,13 @@ class PaimonOrigin(
     """
 
     format_name: ClassVar[str] = "paimon"
-    """The format that the table comes from."""
 
-    source: str
     location: str
     schemas: dict[int, StoredSchema]
-    snapshots: dict[int, Snapshot] = {}
+    snapshots: dict[int, Snapshot] = field(default_factory=dict)
     kept: dict[int, Snapshot] = field(default_factory=dict, name="taggedSnapshots")
     added_in: dict[int, int] = field(default_factory=dict, name="addedVersions")
-    branches: dict[str, dict[str, str]] = {}
+    branches: dict[str, dict[str, str]] = field(default_factory=dict)
     promoted_in: int = field(default=-1, name="promotedVersion")
     source_last_id: int = field(default=0, name="sourceLastSnapshotId")
     sums: Totals = field(default=Totals(), name="totals")
@@ -90,16 +79,6 @@ class PaimonOrigin(
     def every(self) -> Mapping[int, Snapshot]:
         """All snapshots that can be read, by id."""
         return {**self.kept, **self.snapshots}
-
-    @property
-    def is_promoted(self) -> bool:
-        """Whether the table followed its source before the ledger owned it."""
-        return self.promoted_in >= 0
-
-    def import_format(self, table: object) -> str:
-        """Return the format whose import follows the source."""
-        del table
-        return self.format_name
 
     @property
     def manifest_folder(self) -> str:

@@ -17,6 +17,7 @@ from ledger.model.iceberg_layout import (
     PartitionSpec,
     SomeSpecs,
     SortOrder,
+    order_by_id,
     spec_by_id,
 )
 from ledger.model.iceberg_objects import PartitionStatisticsFile, StatisticsFile
@@ -181,10 +182,7 @@ class TableState:
     @property
     def sort_order(self) -> SortOrder:
         """The default sort order."""
-        for each in self.sort_orders:
-            if each.order_id == self.default_order_id:
-                return each
-        raise NotFoundError(f"sort order {self.default_order_id} does not exist")
+        return order_by_id(self.sort_orders, self.default_order_id)
 
     def tag(self, name: str) -> Tag:
         """Return the tag of that name.

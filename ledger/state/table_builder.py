@@ -19,47 +19,26 @@ from ledger.events.imported import (
     CurrentSchemaSet,
     DeltaBirth,
     DeltaFollowed,
-    EncryptionKeyAdded,
-    EncryptionKeyRemoved,
     IcebergBirth,
     IcebergEvent,
     IcebergSchema,
     LayoutsRemoved,
-    MetadataLogUpdated,
     PaimonBirth,
     PaimonBranchUpdated,
-    SchemaAdded,
     SchemaNamed,
     SchemaReplaced,
     SchemasRemoved,
-    SnapshotAdded,
-    SnapshotLogUpdated,
     SnapshotRefRemoved,
     SnapshotRefSet,
     SnapshotsRemoved,
-    SourceFollowed,
     StatisticsRemoved,
     StatisticsSet,
     TableFactsSet,
 )
 from ledger.events.schema import (
-    ColumnAdded,
-    ColumnCommentUpdated,
-    ColumnDefaultValueUpdated,
-    ColumnDropped,
-    ColumnMoved,
-    ColumnNullabilityUpdated,
-    ColumnRenamed,
-    ColumnTypeUpdated,
-    ColumnUndropped,
-    DropPrimaryKey,
-    IdentifierFieldsSet,
     PartitionSpecUpdated,
-    RemoveOption,
     SchemaEvent,
-    SetOption,
     SortOrderReplaced,
-    UpdateComment,
     UpdateKeys,
 )
 from ledger.events.snapshots import (
@@ -334,6 +313,10 @@ class TableBuilder:
     def _matching_rule(  # noqa: C901, PLR0911, PLR0912 - one case a kind
         cls, event: TableEvent
     ) -> _Rule:
+        if isinstance(event, SchemaEvent):
+            return cls._fold_keys if isinstance(event, UpdateKeys) else cls._fold_schema
+        if isinstance(event, IcebergEvent):
+            return cls._iceberg_rule(event)
         match event:
             case SnapshotCommitted() | RolledBack():
                 return cls._fold_snapshot
@@ -353,48 +336,8 @@ class TableBuilder:
                 return cls._create
             case TableDropped() | TablePromoted() | OwnerSet():
                 return cls._change_owner
-            case (
-                ColumnAdded()
-                | SetOption()
-                | ColumnRenamed()
-                | ColumnTypeUpdated()
-                | ColumnDropped()
-                | ColumnCommentUpdated()
-                | ColumnMoved()
-                | ColumnNullabilityUpdated()
-                | ColumnDefaultValueUpdated()
-                | RemoveOption()
-                | UpdateComment()
-                | DropPrimaryKey()
-                | IdentifierFieldsSet()
-            ):
-                return cls._fold_schema
-            case ColumnUndropped():
-                return cls._undrop
             case PartitionSpecUpdated() | SortOrderReplaced():
                 return cls._fold_layout
-            case UpdateKeys():
-                return cls._fold_keys
-            case SchemaReplaced() | SchemaNamed() | CurrentSchemaSet():
-                return cls._replace_schema
-            case (
-                SnapshotAdded()
-                | SnapshotsRemoved()
-                | SchemaAdded()
-                | SchemasRemoved()
-                | LayoutsRemoved()
-                | StatisticsSet()
-                | StatisticsRemoved()
-                | EncryptionKeyAdded()
-                | EncryptionKeyRemoved()
-                | SnapshotLogUpdated()
-                | MetadataLogUpdated()
-                | TableFactsSet()
-                | SourceFollowed()
-            ):
-                return cls._fold_of_source
-            case SnapshotRefSet() | SnapshotRefRemoved():
-                return cls._fold_ref
             case PaimonBranchUpdated():
                 return cls._update_branch
             case DeltaFollowed():
@@ -402,13 +345,17 @@ class TableBuilder:
             case _:
                 assert_never(event)
 
+    @classmethod
+    def _iceberg_rule(cls, event: IcebergEvent) -> _Rule:
+        if isinstance(event, SchemaReplaced | SchemaNamed | CurrentSchemaSet):
+            return cls._replace_schema
+        if isinstance(event, SnapshotRefSet | SnapshotRefRemoved):
+            return cls._fold_ref
+        return cls._fold_of_source
+
     def _fold_schema(self, event: SchemaEvent, _author: str, _moment: int) -> None:
         rule = _SCHEMA_RULES[type(event)] = schema_rule(event)
         rule(self._schema, event)
-        self._changes_schema = True
-
-    def _undrop(self, event: ColumnUndropped, _author: str, _moment: int) -> None:
-        self._schema.undrop(event)
         self._changes_schema = True
 
     def _fold_keys(self, event: UpdateKeys, _author: str, _moment: int) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ledger.model.errors import InvalidInputError, InvalidNameError
@@ -354,3 +355,10 @@ def check_body(key: str, body: bytes) -> None:
         raise InvalidInputError(
             f"the body of {key!r} is empty; a stored body has at least one byte"
         )
+
+
+@contextmanager
+def held(turn: threading.Lock) -> Iterator[None]:
+    """Hold a lock of this process, for stores that have no other."""
+    with turn:
+        yield

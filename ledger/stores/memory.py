@@ -9,10 +9,18 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Final
 
-from ledger.stores.base import Draft, check_body, check_key, check_path, folder_of, folder_prefix
+from ledger.stores.base import (
+    Draft,
+    check_body,
+    check_key,
+    check_path,
+    folder_of,
+    folder_prefix,
+    held,
+)
 from ledger.stores.concurrency import create_one_by_one
 
 
@@ -158,10 +166,4 @@ class MemoryStore:
     def lock(self, key: str) -> AbstractContextManager[None]:
         """See `Store.lock`."""
         folder = (self._base + folder_of(key)).removesuffix("/")
-        return _held(self._memory.folder_locks.setdefault(folder, threading.Lock()))
-
-
-@contextmanager
-def _held(turn: threading.Lock) -> Iterator[None]:
-    with turn:
-        yield
+        return held(self._memory.folder_locks.setdefault(folder, threading.Lock()))

@@ -16,7 +16,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from importlib import import_module
 from typing import Any, Final, Protocol
@@ -31,6 +31,7 @@ from ledger.stores.base import (
     clock_of,
     folder_of,
     folder_prefix,
+    held,
     is_key,
 )
 from ledger.stores.concurrency import do_each
@@ -585,13 +586,7 @@ class ObjectStore:
     def lock(self, key: str) -> AbstractContextManager[None]:
         """See `Store.lock`; takes turns inside this process only."""
         folder = f"{self.url}/{folder_of(key)}"
-        return _held(_turns.setdefault((os.getpid(), folder), threading.Lock()))
-
-
-@contextmanager
-def _held(turn: threading.Lock) -> Iterator[None]:
-    with turn:
-        yield
+        return held(_turns.setdefault((os.getpid(), folder), threading.Lock()))
 
 
 def _body(found: bytes | OSError | None) -> bytes | None:
