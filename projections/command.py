@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from attrs import asdict, frozen
 from cyclopts import App, Parameter
@@ -20,7 +20,7 @@ from ledger.cli.output import Screen
 from ledger.formats import having, part
 from ledger.model.errors import DamagedLogError, NotFoundError
 from ledger.table import Table
-from projections.materialising import Difference, Materialisation, Progress
+from projections.materialising import Difference, Materialisation
 
 _Flag = Parameter(negative="", show_default=False)
 _Follow = Annotated[bool, _Flag, Parameter(help="Go on with every new commit, until interrupted.")]
@@ -30,11 +30,14 @@ _Verify = Annotated[
 _Rebuild = Annotated[bool, _Flag, Parameter(help="Restore files that are lost or changed.")]
 
 
-class OwnFlags(Protocol):
-    """A format's own flags: a frozen attrs class of options that are None unless given."""
+@Parameter(name="*")
+@frozen
+class VersionFlags:
+    """Up to where."""
 
-    def project(self, table: Table, on_progress: Progress) -> int:
-        """Project as the flags say, or up to the newest version; return the version reached."""
+    version: Annotated[int | None, Parameter(help="Up to this commit; the newest if left out.")] = (
+        None
+    )
 
 
 @frozen
@@ -67,17 +70,21 @@ class FormatCommand:
 
     Attributes:
         kept: Its Materialisation.
-        flags: The class of its own flags, annotated with cyclopts' `Parameter(name="*")`.
+        project: Projects a table as the flags say, which it takes by their names, or up to the
+            newest version; returns the version reached.
         files: Its kinds of file, as they stand in the help.
         reader: What reads them in Python.
+        flags: The class of its own flags, annotated with cyclopts' `Parameter(name="*")`: a frozen
+            attrs class of options that are None unless given.
         opens: The file that readers open, below the table's location, with the version reached as
             `{version}`; empty where they open the location itself.
     """
 
     kept: Materialisation[Any]
-    flags: type[OwnFlags]
+    project: Callable[..., int]
     files: str
     reader: PythonReader
+    flags: type[Any] = VersionFlags
     opens: str = ""
 
     def opened(self, location: str, version: int) -> str:
@@ -103,7 +110,8 @@ class FormatCommand:
             rebuild: _Rebuild = False,
             place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
         ) -> None:
-            given = {each: value is not None for each, value in asdict(own).items()}
+            own_flags = asdict(own)
+            given = {each: value is not None for each, value in own_flags.items()}
             asked = given | {"follow": follow, "verify": verify, "rebuild": rebuild}
             if sum(asked.values()) > 1:
                 *others, last = (f"--{each}" for each in asked)
@@ -117,7 +125,7 @@ class FormatCommand:
                 self._rebuild(table, screen)
             else:
                 with screen.progress("projecting") as progress:
-                    reached = own.project(table, progress)
+                    reached = self.project(table, **own_flags, on_progress=progress)
                 self._say_version(table, screen, reached)
 
         command.__annotations__["own"] = self.flags

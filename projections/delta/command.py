@@ -4,35 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from attrs import frozen
 from cyclopts import App, Parameter
 
 from ledger.cli import families
 from ledger.cli.options import LedgerFlags
-from ledger.table import Table
 from projections.command import FormatCommand, PythonReader
 from projections.delta.materialise import DELTA
 from projections.importing.command import AskedImport, DryRun, Follow, Interval, Name, import_asked
-from projections.materialising import Progress
-
-
-@Parameter(name="*")
-@frozen
-class DeltaFlags:
-    """Up to where."""
-
-    version: Annotated[int | None, Parameter(help="Up to this commit; the newest if left out.")] = (
-        None
-    )
-
-    def project(self, table: Table, on_progress: Progress) -> int:
-        """Bring the log up to a version; return the version reached."""
-        return DELTA.project(table, version=self.version, on_progress=on_progress)
-
 
 COMMAND = FormatCommand(
     DELTA,
-    DeltaFlags,
+    DELTA.project,
     "commits, checkpoints",
     PythonReader(
         "deltalake",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -144,35 +145,34 @@ class StatisticsOf:
         found: dict[str, Any] = {"numRecords": file.record_count, "tightBounds": False}
         for key, bounds in (("minValues", file.lower_bounds), ("maxValues", file.upper_bounds)):
             if not isinstance(bounds, UnsetType) and bounds:
-                found[key] = self._bounds(columns, bounds)
+                found[key] = self._nested(columns, partial(_bound_of, bounds))
         nulls = file.null_value_counts
         if not isinstance(nulls, UnsetType) and nulls:
-            found["nullCount"] = self._nulls(columns, nulls)
+            found["nullCount"] = self._nested(columns, partial(_nulls_of, nulls))
         return _ENCODER.encode(found).decode()
 
-    def _bounds(self, fields: Iterable[t.DataField], bounds: Mapping[int, str]) -> dict[str, Any]:
+    def _nested(
+        self, fields: Iterable[t.DataField], fact_of: Callable[[t.DataField], Any]
+    ) -> dict[str, Any]:
+        """Return the facts that columns have, by name, structs inside of structs."""
         found: dict[str, Any] = {}
         for each in fields:
-            if isinstance(each.type, t.RowType):
-                inside = self._bounds(each.type.fields, bounds)
-                if inside:
-                    found[each.name] = inside
-            elif each.id in bounds:
-                value = _bound(bounds[each.id], each.type)
-                if value is not None:
-                    found[each.name] = value
+            fact = (
+                self._nested(each.type.fields, fact_of)
+                if isinstance(each.type, t.RowType)
+                else fact_of(each)
+            )
+            if fact is not None and fact != {}:
+                found[each.name] = fact
         return found
 
-    def _nulls(self, fields: Iterable[t.DataField], nulls: Mapping[int, int]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for each in fields:
-            if isinstance(each.type, t.RowType):
-                inside = self._nulls(each.type.fields, nulls)
-                if inside:
-                    found[each.name] = inside
-            elif each.id in nulls and not each.type.depth:
-                found[each.name] = nulls[each.id]
-        return found
+
+def _bound_of(bounds: Mapping[int, str], column: t.DataField) -> Any:
+    return _bound(bounds[column.id], column.type) if column.id in bounds else None
+
+
+def _nulls_of(nulls: Mapping[int, int], column: t.DataField) -> int | None:
+    return None if column.type.depth else nulls.get(column.id)
 
 
 def _bound(text: str, data_type: t.DataType) -> Any:

@@ -9,11 +9,9 @@ from cyclopts import App, Parameter
 
 from ledger.cli import families
 from ledger.cli.options import LedgerFlags
-from ledger.table import Table
 from projections.command import FormatCommand, PythonReader
 from projections.iceberg.materialise import ICEBERG, project
 from projections.importing.command import AskedImport, DryRun, Follow, Interval, Name, import_asked
-from projections.materialising import Progress
 
 
 @Parameter(name="*")
@@ -29,20 +27,17 @@ class IcebergFlags:
         int | None, Parameter(help="On the way, write every so many commits' metadata files, too.")
     ] = None
 
-    def project(self, table: Table, on_progress: Progress) -> int:
-        """Write one version, or bring the files up to the newest; return the version reached."""
-        return project(table, version=self.version, every=self.every, on_progress=on_progress)
-
 
 COMMAND = FormatCommand(
     ICEBERG,
-    IcebergFlags,
+    project,
     "metadata, manifest lists, manifests",
     PythonReader(
         "pyiceberg",
         "from pyiceberg.table import StaticTable",
         'StaticTable.from_metadata("{opened}").scan().to_arrow()',
     ),
+    IcebergFlags,
     opens="metadata/v{version}.metadata.json",
 )
 

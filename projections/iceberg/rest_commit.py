@@ -12,7 +12,7 @@ the Iceberg table specification, "Partition Transforms"; a day is a date as in J
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, TypeVar, Unpack, assert_never
 
 import msgspec
@@ -159,8 +159,7 @@ def set_current_schema(batch: Batch, schema_id: int) -> None:
     wanted = _meant(schema_id, batch.last_schema_id, "schema")
     if wanted == batch.table.current_schema_id:
         return
-    if wanted not in batch.table.schemas_by_id:
-        raise InvalidInputError(f"the current schema cannot be {wanted}: the table has none such")
+    _check_known(wanted, batch.table.schemas_by_id, "current schema")
     batch.table = evolve(batch.table, current_schema_id=wanted)
 
 
@@ -196,8 +195,7 @@ def set_default_spec(batch: Batch, spec_id: int) -> None:
     wanted = _meant(spec_id, batch.last_spec_id, "partition spec")
     if wanted == batch.table.default_spec_id:
         return
-    if wanted not in batch.table.specs_by_id:
-        raise InvalidInputError(f"the default spec cannot be {wanted}: the table has none such")
+    _check_known(wanted, batch.table.specs_by_id, "default spec")
     batch.table = evolve(batch.table, default_spec_id=wanted)
 
 
@@ -231,10 +229,7 @@ def set_default_sort_order(batch: Batch, order_id: int) -> None:
     wanted = _meant(order_id, batch.last_order_id, "sort order")
     if wanted == batch.table.default_sort_order_id:
         return
-    if wanted not in batch.table.orders_by_id:
-        raise InvalidInputError(
-            f"the default sort order cannot be {wanted}: the table has none such"
-        )
+    _check_known(wanted, batch.table.orders_by_id, "default sort order")
     batch.table = evolve(batch.table, default_sort_order_id=wanted)
 
 
@@ -276,6 +271,11 @@ def _meant(number: int, last_added: int | None, what: str) -> int:
     if last_added is None:
         raise InvalidInputError(f"-1 stands for the {what} added last, and the batch added none")
     return last_added
+
+
+def _check_known(number: int, known: Container[int], role: str) -> None:
+    if number not in known:
+        raise InvalidInputError(f"the {role} cannot be {number}: the table has none such")
 
 
 _TIMESTAMPS = frozenset({"timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"})

@@ -11,31 +11,14 @@ from ledger.cli import families
 from ledger.cli.options import LedgerFlags
 from ledger.decide.format_rules import declared_by
 from ledger.state.table import TableState
-from ledger.table import Table
 from projections.command import FormatCommand, PythonReader
 from projections.importing.command import AskedImport, DryRun, Follow, Interval, Name, import_asked
-from projections.materialising import Progress
 from projections.paimon.materialise import PAIMON as PAIMON_FILES
 from projections.paimon.paths import schema_path
 
-
-@Parameter(name="*")
-@frozen
-class PaimonFlags:
-    """Up to where."""
-
-    version: Annotated[int | None, Parameter(help="Up to this commit; the newest if left out.")] = (
-        None
-    )
-
-    def project(self, table: Table, on_progress: Progress) -> int:
-        """Bring the files up to a version; return the version reached."""
-        return PAIMON_FILES.project(table, version=self.version, on_progress=on_progress)
-
-
 COMMAND = FormatCommand(
     PAIMON_FILES,
-    PaimonFlags,
+    PAIMON_FILES.project,
     "schema, snapshot, tag, manifest",
     PythonReader(
         "pypaimon",

@@ -64,13 +64,16 @@ def _text(value: Any, newline: str) -> str:
 _File = TypeVar("_File", bound=msgspec.Struct)
 
 
-def decoded(obj: Mapping[str, Any] | str | bytes, kind: type[_File], what: str) -> _File:
+def decoded(
+    obj: Mapping[str, Any] | str | bytes, kind: type[_File], what: str, other: str = "one"
+) -> _File:
     """Return a file's content as a struct.
 
     Args:
         obj: The file's bytes or text, or what a JSON decoder made of them.
         kind: The struct; keys that it does not have are ignored.
         what: What the file should be, for the message.
+        other: A sound file of its kind, for the message.
 
     Raises:
         InvalidInputError: It is none; the message names the place.
@@ -81,7 +84,7 @@ def decoded(obj: Mapping[str, Any] | str | bytes, kind: type[_File], what: str) 
         return msgspec.convert(obj, kind)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidInputError(
-            f"not a Paimon {what}: {error}; compare it with another one of the table"
+            f"not a Paimon {what}: {error}; compare it with another {other} of the table"
         ) from error
 
 
@@ -131,7 +134,7 @@ def schema_from_json(obj: Mapping[str, Any] | str | bytes) -> Schema:
         >>> sorted(schema_from_json(old).options.items())
         [('bucket', '1'), ('file.format', 'orc')]
     """
-    file = _decoded(obj)
+    file = decoded(obj, _SchemaFile, "schema file", other="schema-N")
     _check_texts(file)
     return Schema(
         fields=tuple(
@@ -184,14 +187,3 @@ def _check_texts(file: _SchemaFile) -> None:
             raise InvalidInputError(
                 f"not a Paimon schema file: {each!r} holds half a surrogate pair"
             )
-
-
-def _decoded(obj: Mapping[str, Any] | str | bytes) -> _SchemaFile:
-    try:
-        if isinstance(obj, str | bytes):
-            return msgspec.json.decode(obj, type=_SchemaFile)
-        return msgspec.convert(obj, _SchemaFile)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidInputError(
-            f"not a Paimon schema file: {error}; compare it with another schema-N of the table"
-        ) from error

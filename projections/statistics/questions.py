@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
@@ -118,6 +118,11 @@ def every_snapshot(
 def print_view(screen: Screen, title: str, shown: dict[str, Any]) -> None:
     """Print a view as a table."""
     screen.line(title, style="bold")
+    print_partitions(screen, shown.get("partitions", shown.get("statistics", ())))
+
+
+def print_partitions(screen: Screen, partitions: Iterable[dict[str, Any]]) -> None:
+    """Print the sums of partitions, from their JSON, as a table."""
     screen.table(
         ("partition", "rows", "files", "size", "last file"),
         (
@@ -128,7 +133,7 @@ def print_view(screen: Screen, title: str, shown: dict[str, Any]) -> None:
                 signed_size(each["fileSizeInBytes"]),
                 moment(each["lastFileCreationTime"]),
             )
-            for each in shown.get("partitions", shown.get("statistics", ()))
+            for each in partitions
         ),
     )
 

@@ -20,7 +20,7 @@ from projections.materialising import Progress, nobody
 from projections.statistics.engine_listed import EngineListed
 from projections.statistics.materialise import Engine, refresh
 from projections.statistics.query import Counted, Instant, Order, TableTotals, first_by, partitions
-from projections.statistics.questions import Question
+from projections.statistics.questions import Question, print_partitions
 from projections.statistics.tile_rows import Kept
 
 if TYPE_CHECKING:
@@ -134,19 +134,7 @@ def print_report(screen: Screen, title: str, document: dict[str, Any]) -> None:
             f"Snapshot {document['openingSnapshotId']} stands for older ones, too: their manifest "
             "lists expired before they were counted."
         )
-    screen.table(
-        ("partition", "rows", "files", "size", "last file"),
-        (
-            (
-                ", ".join(f"{key}={value}" for key, value in each["spec"].items()),
-                each["recordCount"],
-                each["fileCount"],
-                size(each["fileSizeInBytes"]),
-                moment(each["lastFileCreationTime"]),
-            )
-            for each in document["partitions"]
-        ),
-    )
+    print_partitions(screen, document["partitions"])
 
 
 def print_history(screen: Screen, history: Sequence[dict[str, Any]]) -> None:
