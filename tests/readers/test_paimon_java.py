@@ -16,7 +16,8 @@ from ledger import Ledger
 from ledger.model.types.wire import field_to_json
 from projections.paimon.materialise import PAIMON
 from projections.partition_text import PartitionText
-from tests.projections.paimon.importing.test_promoting import changed, grown, impatient
+from tests.projections.paimon.importing.paimon_source import grown, impatient
+from tests.projections.paimon.importing.test_promoting import changed
 from tests.readers.book import Book, Rows
 from tests.readers.evolutions import EVOLUTIONS
 from tests.readers.java_core import JavaPaimon, text

@@ -12,7 +12,7 @@ from ledger import FileChange, FormatError, RemoveOption, SetOption, Table, Unsu
 from tests.projections.delta.importing import test_promoting as delta
 from tests.projections.iceberg.importing.writing import appended, created
 from tests.projections.paimon.importing import test_promoting as paimon
-from tests.projections.paimon.importing.paimon_source import PaimonSource
+from tests.projections.paimon.importing.paimon_source import PaimonSource, grown
 
 
 def from_iceberg(folder: Path) -> Table:
@@ -29,7 +29,7 @@ def from_delta(folder: Path) -> Table:
 
 
 def from_paimon(folder: Path) -> Table:
-    return paimon.owned(folder, paimon.grown(folder / "warehouse"))
+    return paimon.owned(folder, grown(folder / "warehouse"))
 
 
 @pytest.mark.parametrize(

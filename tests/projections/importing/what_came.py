@@ -13,9 +13,9 @@ def now() -> int:
 
 
 def told(lake: Ledger) -> list[Any]:
-    """Who did what, and when it took effect, but for the table's creation."""
+    """Who did what, why, and when it took effect, but for the table's creation."""
     return [
-        (each.author, each.effective_time_millis, each.events)
+        (each.author, each.message, each.effective_time_millis, each.events)
         for commit in lake.table("a.b").events(1)
         for each in commit.transactions
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -12,21 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from ledger import (
-    AddColumn,
     AlreadyExistsError,
-    InvalidChangeError,
     InvalidInputError,
     Ledger,
     NotFoundError,
-    Schema,
     UnsupportedError,
 )
 from ledger.events.schema import ColumnUndropped
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import inline_files
-from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
-from tests.projections.importing.what_came import now
+from tests.projections.importing.what_came import now, told
 
 ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 NAME = {"name": "name", "type": "string", "nullable": True, "metadata": {}}
@@ -77,14 +72,6 @@ def imported(lake: Ledger, source: str) -> Any:
     return lake.import_table("a.b", source, format_name="delta")
 
 
-def told(lake: Ledger) -> list[Any]:
-    return [
-        (each.author, each.message, each.effective_time_millis, each.events)
-        for commit in lake.table("a.b").events(1)
-        for each in commit.transactions
-    ]
-
-
 def test_each_version_comes_at_its_time_by_its_author_with_its_reason(tmp_path: Path) -> None:
     lake = lake_on(memory(), clock=now)
     source = written(tmp_path / "t")
@@ -107,46 +94,6 @@ def test_each_version_comes_at_its_time_by_its_author_with_its_reason(tmp_path: 
     assert paths == ["/b c", "/d", "/e"]
     assert table.at(timestamp=25).schema.names == ("id", "name")
     assert [each.id for each in table.at().schema.fields] == [1, 2]
-
-
-def test_a_kill_at_any_write_is_ended_by_asking_again_and_nothing_comes_twice(
-    tmp_path: Path,
-) -> None:
-    source = written(tmp_path / "t")
-    whole = lake_on(memory(), clock=now)
-    imported(whole, source)
-    for writes in itertools.count():
-        store = memory()
-        try:
-            imported(lake_on(DiesAfter(store, writes), clock=now), source)
-        except Died:
-            again = lake_on(store, clock=now)
-            imported(again, source)
-            assert told(again) == told(whole)
-            assert imported(again, source).transactions == 0
-        else:
-            break
-    assert writes > len(told(whole))
-
-
-def test_what_came_meanwhile_comes_once(tmp_path: Path) -> None:
-    store = memory()
-    lake, other = lake_on(store, clock=now), lake_on(store, clock=now)
-    source = written(tmp_path / "t")
-    imported(lake, source)
-    write(tmp_path / "t", 4, info(50), add("g"))
-    assert imported(other, source).snapshots == (5,)
-    assert imported(lake, source).transactions == 0
-
-
-def test_it_takes_no_commits_of_its_own(tmp_path: Path) -> None:
-    lake = lake_on(memory(), clock=now)
-    imported(lake, written(tmp_path / "t"))
-    with pytest.raises(InvalidChangeError, match=f"follows {tmp_path}/t, which others own"):
-        lake.table("a.b").alter([AddColumn(("x",), "INT")])
-    lake.create_table("a.own", Schema.of({"id": "INT"}))
-    with pytest.raises(AlreadyExistsError, match="is the ledger's own"):
-        lake.import_table("a.own", str(tmp_path / "t"), format_name="delta")
 
 
 def test_another_table_in_the_same_place_is_told(tmp_path: Path) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +15,8 @@ from pyarrow import parquet
 import ledger
 from ledger import (
     AddColumn,
-    AlreadyExistsError,
     DropColumn,
     FormatError,
-    InvalidInputError,
     Ledger,
     RenameColumn,
     SetOption,
@@ -29,13 +25,11 @@ from ledger import (
 )
 from ledger.events.table import TablePromoted
 from ledger.model.errors import DamagedLogError, LedgerError, StoreError
-from ledger.stores import LocalStore, MemoryStore, Store
+from ledger.stores import LocalStore, MemoryStore
 from ledger.stores.file_access import FileAccess
-from projections.delta import importing as promoting
 from projections.delta.actions import FOLDER, commit_path
 from projections.delta.materialise import DELTA
 from projections.importing.promoting import conditional_store
-from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
 from tests.projections.delta.importing.test_following import (
     ID,
@@ -45,7 +39,6 @@ from tests.projections.delta.importing.test_following import (
     metadata,
     remove,
     write,
-    written,
 )
 from tests.projections.delta.importing.writing import READERS, Life, deltalake
 from tests.projections.importing.what_came import now
@@ -167,28 +160,6 @@ def test_whoever_writes_at_the_source_is_refused_and_may_read(tmp_path: Path) ->
     assert DeltaTable(place).history(1)[0]["operationParameters"]["owner"] == table.location
 
 
-def test_who_commits_meanwhile_is_taken_in_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = source(tmp_path / "t")
-    lake = ledger.open(str(tmp_path / "lake"))
-    lake.import_table("a.b", place, format_name="delta")
-    found, left = conditional_store, [1, 2]
-
-    def raced(*asked: Any) -> Store | None:
-        if left:
-            left.pop()
-            write_deltalake(place, ROWS, mode="append")
-        return found(*asked)
-
-    monkeypatch.setattr(promoting, "conditional_store", raced)
-    planned = lake.plan_promotion("a.b")
-    assert (planned.version, planned.is_new, len(left)) == (None, True, 2)
-    done = lake.promote("a.b")
-    assert (done.transactions, done.files) == (3, 3)
-    assert len(read(lake.table("a.b"))[1]) == 6
-
-
 def test_the_older_way_to_ask_for_a_plan_says_the_same_and_that_it_goes(tmp_path: Path) -> None:
     lake = ledger.open(str(tmp_path / "lake"))
     lake.import_table("a.b", source(tmp_path / "t"), format_name="delta")
@@ -199,110 +170,6 @@ def test_the_older_way_to_ask_for_a_plan_says_the_same_and_that_it_goes(tmp_path
     assert [each.filename for each in told] == [__file__]
     assert planned == lake.plan_promotion("a.b")
     assert lake.table("a.b").state.is_mirrored
-
-
-def test_a_source_that_never_stands_still_stays_its_owners(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = source(tmp_path / "t")
-    lake = ledger.open(str(tmp_path / "lake"))
-    lake.import_table("a.b", place, format_name="delta")
-    found = conditional_store
-
-    def raced(*asked: Any) -> Store | None:
-        write_deltalake(place, ROWS, mode="append")
-        return found(*asked)
-
-    monkeypatch.setattr(promoting, "conditional_store", raced)
-    with pytest.raises(InvalidInputError, match="stop its writers"):
-        lake.promote("a.b")
-    assert lake.table("a.b").state.is_mirrored
-    assert lake.table("a.b").state.origin.source == place
-    write_deltalake(place, ROWS, mode="append")
-
-
-def facts(lake: Ledger) -> list[str]:
-    table = lake.table("a.b")
-    return [
-        type(each).__name__
-        for commit in table.events()
-        for transaction in commit.transactions
-        for each in transaction.events
-    ]
-
-
-def test_a_kill_at_any_write_is_ended_by_asking_again(tmp_path: Path) -> None:
-    for writes in itertools.count():
-        place = written(tmp_path / f"{writes}")
-        store = memory()
-        lake_on(store, clock=now).import_table("a.b", place, format_name="delta")
-        try:
-            lake_on(DiesAfter(store, writes), clock=now).promote("a.b", source=place)
-        except Died:
-            again = lake_on(store, clock=now)
-            assert again.table("a.b").state.origin.source == place
-            again.promote("a.b", source=place)
-            said = facts(again)
-            assert said.count("TablePromoted") == 1
-            assert said.count("DeltaFollowed") == 5
-            assert not again.promote("a.b", source=place).is_new
-            assert facts(again) == said
-            assert is_sound(again.table("a.b"))
-        else:
-            break
-    assert writes > 3
-
-
-def test_a_kill_before_or_after_the_sources_last_version_is_ended_by_asking_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = conditional_store
-    for writes in (0, 1):
-        place = written(tmp_path / f"{writes}")
-        lake = lake_on(memory(), clock=now)
-        lake.import_table("a.b", place, format_name="delta")
-
-        def dying(*asked: Any, left: int = writes) -> Store | None:
-            store = found(*asked)
-            return None if store is None else DiesAfter(store, left)
-
-        monkeypatch.setattr(promoting, "conditional_store", dying)
-        with suppress(Died):
-            lake.promote("a.b", source=place)
-        monkeypatch.undo()
-        lake.promote("a.b", source=place)
-        assert facts(lake).count("DeltaFollowed") == 5
-        assert len(list((tmp_path / f"{writes}/_delta_log").iterdir())) == 5
-
-
-def test_where_nobody_can_be_kept_out_the_owner_is_told_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = source(tmp_path / "t")
-    monkeypatch.setattr(promoting, "conditional_store", lambda *_: None)
-    lake = ledger.open(str(tmp_path / "lake"))
-    lake.import_table("a.b", place, format_name="delta")
-    done = lake.promote("a.b")
-    assert done.instructions[0].startswith(f"stop all writers of {place}")
-    write_deltalake(place, ROWS, mode="append")
-    assert len(read(lake.table("a.b"))[1]) == 2
-
-
-def test_it_is_promoted_once_and_by_one(tmp_path: Path) -> None:
-    place = source(tmp_path / "t")
-    lake, other = ledger.open(str(tmp_path / "lake")), ledger.open(str(tmp_path / "other"))
-    for each in (lake, other):
-        each.import_table("a.b", place, format_name="delta")
-    done = lake.promote("a.b")
-    assert (done.is_new, done.transactions, done.catalog) == (True, 1, "")
-    assert not lake.promote("a.b").is_new
-    with pytest.raises(AlreadyExistsError, match="was promoted: the ledger owns it"):
-        lake.import_table("a.b", place, format_name="delta")
-    with pytest.raises(UnsupportedError, match="is written by a ledger's table already"):
-        other.promote("a.b")
-    assert other.table("a.b").state.is_mirrored
-    assert other.table("a.b").state.origin.source == place
-    assert facts(lake).count("TablePromoted") == 1
 
 
 def test_log_instants_blame_and_plans_go_on(tmp_path: Path) -> None:

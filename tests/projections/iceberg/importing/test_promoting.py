@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,9 @@ import pyarrow as pa
 import pytest
 from attrs import evolve
 from pyarrow import parquet
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.table import StaticTable
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.utils.config import Config
 
 import ledger
 from ledger import (
@@ -23,8 +21,6 @@ from ledger import (
     AlreadyExistsError,
     FormatError,
     InvalidChangeError,
-    InvalidInputError,
-    Ledger,
     NotFoundError,
     RenameColumn,
     Table,
@@ -33,15 +29,16 @@ from ledger.cli import main
 from ledger.events.table import TablePromoted
 from ledger.log.request import fresh_id
 from ledger.state.iceberg_summary import RESERVED
-from ledger.stores import LocalStore
-from projections.iceberg import importing as catalogs
 from projections.iceberg import position
 from projections.iceberg.materialise import rebuild, verify
 from projections.iceberg.position import Names
-from tests.faults import Died, DiesAfter
-from tests.lakes import lake_on
-from tests.projections.iceberg.importing.writing import COLUMNS, appended, created, rows
-from tests.projections.importing.what_came import now
+from tests.projections.iceberg.importing.writing import (
+    COLUMNS,
+    appended,
+    created,
+    rows,
+    sql_catalog,
+)
 from tests.readers.engines import duckdb_rows
 
 Rows = list[dict[str, Any]]
@@ -49,17 +46,7 @@ Rows = list[dict[str, Any]]
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
-    pytest.importorskip("sqlalchemy", reason="PyIceberg's catalog in a file needs it")
-    for key, value in {
-        "TYPE": "sql",
-        "URI": f"sqlite:///{tmp_path}/catalog.db",
-        "WAREHOUSE": f"file://{tmp_path}/warehouse",
-    }.items():
-        monkeypatch.setenv(f"PYICEBERG_CATALOG__HERE__{key}", value)
-    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
-    catalog = load_catalog("here")
-    catalog.create_namespace("s")
-    return catalog
+    return sql_catalog(tmp_path, monkeypatch)
 
 
 def own_file(table: Table, file: str, /, *ids: int, **columns: list[Any]) -> str:
@@ -347,63 +334,6 @@ def events_of(table: Table) -> Iterator[Any]:
             yield from each.events
 
 
-def test_it_is_never_imported_again_and_says_so(tmp_path: Path) -> None:
-    theirs = created(tmp_path / "t")
-    appended(theirs, 1, name=["a"])
-    lake = ledger.open(tmp_path / "lake")
-    lake.import_table("a.b", theirs.metadata_location)
-    lake.promote("a.b")
-    with pytest.raises(AlreadyExistsError, match="was promoted: the ledger owns it"):
-        lake.import_table("a.b", theirs.metadata_location)
-    lake.create_table("a.own", {"id": "INT"})
-    with pytest.raises(InvalidInputError, match="has no source to promote"):
-        lake.promote("a.own")
-    with pytest.raises(NotFoundError):
-        lake.promote("a.none")
-
-
-def test_an_engine_that_commits_in_between_is_taken_in_first(
-    here: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    theirs = here.create_table("s.t", COLUMNS)
-    appended(theirs, 1, name=["a"])
-    lake = ledger.open(tmp_path / "lake")
-    lake.import_table("a.b", "here:s.t")
-    swap, left = catalogs.swap_pointer, [2, 3]
-
-    def raced(*asked: str) -> bool:
-        if left:
-            appended(here.load_table("s.t"), left.pop(), name=["x"])
-        return swap(*asked)
-
-    monkeypatch.setattr(catalogs, "swap_pointer", raced)
-    done = lake.promote("a.b")
-    assert done.transactions == 2
-    assert [each["id"] for each in rows(here.load_table("s.t"))] == [1, 2, 3]
-    assert rows(here.load_table("s.t")) == by_ledger(lake.table("a.b"))
-
-
-def test_a_source_that_never_stands_still_stays_its_owners(
-    here: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    theirs = here.create_table("s.t", COLUMNS)
-    appended(theirs, 1, name=["a"])
-    lake = ledger.open(tmp_path / "lake")
-    lake.import_table("a.b", "here:s.t")
-    swap = catalogs.swap_pointer
-
-    def raced(*asked: str) -> bool:
-        appended(here.load_table("s.t"), 9, name=["x"])
-        return swap(*asked)
-
-    monkeypatch.setattr(catalogs, "swap_pointer", raced)
-    with pytest.raises(InvalidInputError, match="stop its writers"):
-        lake.promote("a.b")
-    assert lake.table("a.b").state.is_mirrored
-    assert lake.table("a.b").state.origin.source == "here:s.t"
-    monkeypatch.undo()
-
-
 def test_a_pointer_to_an_older_renderers_files_is_led_on(
     here: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -426,76 +356,6 @@ def test_a_pointer_to_an_older_renderers_files_is_led_on(
     newest = here.load_table("s.t")
     assert newest.metadata_location == f"{table.location}/{Names(table_id).metadata(version)}"
     assert rows(newest) == by_ledger(table)
-
-
-def facts(lake: Ledger) -> list[str]:
-    """What the log says, but for ids that are made up."""
-    return [type(each).__name__ for each in events_of(lake.table("a.b"))]
-
-
-def killed(make: Callable[[Path], str], tmp_path: Path) -> Iterator[tuple[Path, str, Ledger]]:
-    """Promotions that died at each of their writes, and were asked again."""
-    for writes in itertools.count():
-        place = tmp_path / f"{writes}"
-        place.mkdir()
-        source = make(place)
-        store = LocalStore(place / "lake")
-        lake_on(store, clock=now).import_table("a.b", source)
-        try:
-            lake_on(DiesAfter(store, writes), clock=now).promote("a.b")
-        except Died:
-            again = lake_on(store, clock=now)
-            again.promote("a.b")
-            yield place, source, again
-        else:
-            assert writes > 3
-            return
-
-
-def test_a_kill_at_any_write_is_ended_by_asking_again(tmp_path: Path) -> None:
-    def make(place: Path) -> str:
-        theirs = created(place / "t")
-        appended(theirs, 1, name=["a"])
-        return theirs.metadata_location
-
-    for _, _, lake in killed(make, tmp_path):
-        said = facts(lake)
-        assert said.count("TablePromoted") == said.count("SnapshotCommitted") == 1
-        assert by_pyiceberg(lake.table("a.b")) == [{"id": 1, "name": "a"}]
-        assert not lake.promote("a.b").is_new
-        assert facts(lake) == said
-
-
-def test_a_kill_leaves_a_catalog_at_the_old_files_or_the_new_ones_of_equal_rows(
-    here: Catalog, tmp_path: Path
-) -> None:
-    names = itertools.count()
-
-    def make(place: Path) -> str:
-        del place
-        name = f"s.t{next(names)}"
-        appended(here.create_table(name, COLUMNS), 1, name=["a"])
-        return f"here:{name}"
-
-    for _, source, lake in killed(make, tmp_path):
-        table = lake.table("a.b")
-        theirs = here.load_table(source.removeprefix("here:"))
-        assert theirs.metadata_location.startswith(f"{table.location}/metadata/")
-        assert rows(theirs) == by_ledger(table) == [{"id": 1, "name": "a"}]
-        assert facts(lake).count("TablePromoted") == 1
-
-
-def test_two_who_promote_at_once_promote_once(tmp_path: Path) -> None:
-    theirs = created(tmp_path / "t")
-    appended(theirs, 1, name=["a"])
-    lake = ledger.open(tmp_path / "lake")
-    lake.import_table("a.b", theirs.metadata_location)
-    other = ledger.open(tmp_path / "lake")
-    held = other.table("a.b")
-    lake.promote("a.b")
-    assert not other.promote("a.b").is_new
-    held.create_tag("v1")
-    assert facts(lake).count("TablePromoted") == 1
 
 
 def test_an_empty_table_is_promoted_too(tmp_path: Path) -> None:

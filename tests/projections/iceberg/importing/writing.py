@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
+from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.io import load_file_io
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
@@ -17,6 +19,7 @@ from pyiceberg.table.metadata import new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
 from pyiceberg.types import LongType, NestedField, StringType
+from pyiceberg.utils.config import Config
 
 from ledger.log.request import fresh_id
 
@@ -95,3 +98,18 @@ def rows(table: Table, snapshot_id: int | None = None) -> list[dict[str, Any]]:
     """All rows at a snapshot, in an order of their own."""
     found = table.scan(snapshot_id=snapshot_id).to_arrow().to_pylist()
     return sorted(found, key=str)
+
+
+def sql_catalog(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
+    """Return a catalog named `here` that PyIceberg's own configuration knows, with a namespace."""
+    pytest.importorskip("sqlalchemy", reason="PyIceberg's catalog in a file needs it")
+    for key, value in {
+        "TYPE": "sql",
+        "URI": f"sqlite:///{folder}/catalog.db",
+        "WAREHOUSE": f"file://{folder}/warehouse",
+    }.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__HERE__{key}", value)
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+    catalog = load_catalog("here")
+    catalog.create_namespace("s")
+    return catalog

@@ -139,3 +139,20 @@ def rows(table: Any, **options: str) -> list[str]:
     builder = at.new_read_builder()
     found = builder.new_read().to_arrow(builder.new_scan().plan().splits())
     return sorted(map(str, found.to_pylist()))
+
+
+def grown(folder: Path) -> PaimonSource:
+    """Return a table of three snapshots and two schemas, with a tag."""
+    source = PaimonSource(folder)
+    source.append()
+    source.add("c1")
+    source.append(3)
+    source.table.create_tag("t1", snapshot_id=1)
+    source.append()
+    return source
+
+
+def impatient(source: PaimonSource) -> PaimonSource:
+    """Return the source, whose writers give up soon."""
+    source.alter(SchemaChange.set_option("commit.max-retries", "1"))
+    return source

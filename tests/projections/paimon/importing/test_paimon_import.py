@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import shutil
 from datetime import UTC, datetime
@@ -14,9 +13,7 @@ from attrs import evolve
 
 import ledger
 from ledger import (
-    AddColumn,
     AlreadyExistsError,
-    InvalidChangeError,
     InvalidInputError,
     Ledger,
     LedgerError,
@@ -31,9 +28,8 @@ from projections.materialising import Leaving
 from projections.paimon import schema_from_json
 from projections.paimon.importing import schema_events
 from projections.paimon.materialise import verify
-from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
-from tests.projections.importing.what_came import now, told
+from tests.projections.importing.what_came import now
 from tests.projections.paimon.importing.paimon_source import PaimonSource, rows
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.thorough import some
@@ -191,40 +187,12 @@ def test_a_rollback_at_the_source_is_history_here(tmp_path: Path) -> None:
     assert older.uuid != table.state.snapshot.uuid
 
 
-def test_a_kill_at_any_write_is_ended_by_asking_again_and_nothing_comes_twice(
-    tmp_path: Path,
-) -> None:
-    source = PaimonSource(tmp_path / "theirs", keyed=True)
-    for _ in source.life(3, 8):
-        pass
-    source.table.create_tag("last")
-    whole = lake_on(memory(), clock=now)
-    taken(whole, source.folder)
-    wanted = told(whole)
-    for writes in itertools.count():
-        store = memory()
-        try:
-            taken(lake_on(DiesAfter(store, writes), clock=now), source.folder)
-        except Died:
-            again = lake_on(store, clock=now)
-            taken(again, source.folder)
-            assert told(again) == wanted
-            assert taken(again, source.folder).transactions == 0
-        else:
-            break
-    assert writes > len(wanted)
-
-
-def test_it_takes_no_commits_of_its_own_and_says_whose_it_is(tmp_path: Path) -> None:
+def test_a_mirrored_table_is_not_projected_to_other_formats(tmp_path: Path) -> None:
     source = PaimonSource(tmp_path / "theirs")
     source.append()
     lake = lake_on(memory(), clock=now)
     taken(lake, source.folder)
     table = lake.table("a.b")
-    with pytest.raises(InvalidChangeError, match=r"others own.*import paimon"):
-        table.alter([AddColumn(("x",), "INT")])
-    with pytest.raises(NotFoundError, match="allowed_locations"):
-        _ = table.at().files
     for each in ("iceberg", "delta"):
         with pytest.raises(LedgerError, match=f"{each.title()} table: .* read it by paimon"):
             table.project(each)

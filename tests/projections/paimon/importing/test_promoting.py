@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,6 @@ from pyarrow import parquet
 import ledger
 from ledger import (
     AddColumn,
-    AlreadyExistsError,
-    InvalidInputError,
     Ledger,
     NotFoundError,
     RenameColumn,
@@ -25,33 +21,11 @@ from ledger import (
     Table,
     UnsupportedError,
 )
-from ledger.stores import LocalStore, Store
-from projections.importing.promoting import conditional_store
-from projections.paimon import importing as promoting
+from projections.paimon import promoting
 from projections.paimon.materialise import PAIMON
-from tests.faults import Died, DiesAfter
-from tests.lakes import lake_on
-from tests.projections.importing.what_came import now
-from tests.projections.paimon.importing.paimon_source import PaimonSource, rows
-from tests.pypaimon_or_skip import CatalogFactory, SchemaChange
+from tests.projections.paimon.importing.paimon_source import PaimonSource, grown, impatient, rows
+from tests.pypaimon_or_skip import CatalogFactory
 from tests.thorough import some
-
-
-def impatient(source: PaimonSource) -> PaimonSource:
-    """The source, whose writers give up soon."""
-    source.alter(SchemaChange.set_option("commit.max-retries", "1"))
-    return source
-
-
-def grown(folder: Path) -> PaimonSource:
-    """A table of three snapshots and two schemas, with a tag."""
-    source = PaimonSource(folder)
-    source.append()
-    source.add("c1")
-    source.append(3)
-    source.table.create_tag("t1", snapshot_id=1)
-    source.append()
-    return source
 
 
 def followed(tmp_path: Path, source: PaimonSource) -> Ledger:
@@ -209,115 +183,13 @@ def test_whoever_commits_at_the_source_is_refused_and_may_read(tmp_path: Path) -
     assert (fence["id"], fence["properties"]["lakeledger.location"]) == (3, table.location)
 
 
-def test_who_commits_meanwhile_is_taken_in_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = grown(tmp_path / "wh")
-    lake = followed(tmp_path, source)
-    found, left = conditional_store, [1, 2]
-
-    def raced(*asked: Any) -> Store | None:
-        if left:
-            left.pop()
-            source.append()
-        return found(*asked)
-
-    monkeypatch.setattr(promoting, "conditional_store", raced)
-    planned = lake.plan_promotion("a.b")
-    assert (planned.version, planned.is_new, len(left)) == (None, True, 2)
-    done = lake.promote("a.b")
-    assert (done.transactions, done.files) == (2, 10)
-    assert read(lake.table("a.b")) == rows(source.table)
-
-
-def test_a_source_that_never_stands_still_stays_its_owners(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = grown(tmp_path / "wh")
-    lake = followed(tmp_path, source)
-    found = conditional_store
-
-    def raced(*asked: Any) -> Store | None:
-        source.append()
-        return found(*asked)
-
-    monkeypatch.setattr(promoting, "conditional_store", raced)
-    with pytest.raises(InvalidInputError, match="stop its writers"):
-        lake.promote("a.b")
-    assert lake.table("a.b").state.is_mirrored
-    assert lake.table("a.b").state.origin.source == str(source.folder)
-    source.append()
-
-
-def facts(lake: Ledger) -> list[str]:
-    return [
-        type(each).__name__
-        for commit in lake.table("a.b").events()
-        for transaction in commit.transactions
-        for each in transaction.events
-    ]
-
-
-@pytest.mark.parametrize("first", some(range(5), 1))
-def test_a_kill_at_any_write_is_ended_by_asking_again(tmp_path: Path, first: int) -> None:
-    for writes in itertools.count(first, 5):
-        source = PaimonSource(tmp_path / f"{writes}")
-        source.append()
-        store = LocalStore(str(tmp_path / f"lake-{writes}"))
-        lake = lake_on(store, clock=now)
-        lake.import_table("a.b", str(source.folder), format_name="paimon")
-        source.append()
-        try:
-            lake_on(DiesAfter(store, writes), clock=now).promote("a.b")
-        except Died:
-            again = lake_on(store, clock=now)
-            assert again.table("a.b").state.origin.source == str(source.folder)
-            again.promote("a.b")
-            said = facts(again)
-            assert said.count("TablePromoted") == 1
-            assert said.count("SnapshotCommitted") == 3
-            assert not again.promote("a.b").is_new
-            assert facts(again) == said
-            assert is_sound(again.table("a.b"))
-        else:
-            break
-    assert writes > 10
-
-
-def test_a_kill_before_or_after_the_sources_last_file_is_ended_by_asking_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = conditional_store
-    for writes in (0, 1):
-        source = grown(tmp_path / f"{writes}")
-        lake = lake_on(LocalStore(str(tmp_path / f"lake-{writes}")), clock=now)
-        lake.import_table("a.b", str(source.folder), format_name="paimon")
-
-        def dying(*asked: Any, left: int = writes) -> Store | None:
-            store = found(*asked)
-            return None if store is None else DiesAfter(store, left)
-
-        monkeypatch.setattr(promoting, "conditional_store", dying)
-        with suppress(Died):
-            lake.promote("a.b")
-        monkeypatch.undo()
-        # A mirror that goes on meanwhile takes it for nothing new.
-        if lake.table("a.b").state.is_mirrored:
-            done = lake.import_table("a.b", str(source.folder), format_name="paimon")
-            assert done.transactions == 0
-        lake.promote("a.b")
-        assert facts(lake).count("SnapshotCommitted") == 4
-        assert source.snapshots == [1, 2, 3, 4]
-
-
 def test_where_nobody_can_be_kept_out_the_owner_is_told_what_came_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = grown(tmp_path / "wh")
     monkeypatch.setattr(promoting, "conditional_store", lambda *_: None)
     lake = followed(tmp_path, source)
-    done = lake.promote("a.b")
-    assert done.instructions[0].startswith(f"stop all writers of {source.folder}")
+    lake.promote("a.b")
     source.append()
     again = lake.promote("a.b").instructions
     assert again[1].startswith(f"snapshots 4 came to {source.folder} after the promotion")
@@ -335,28 +207,6 @@ def test_a_table_without_snapshots_is_owned_by_instruction(tmp_path: Path) -> No
     assert ids(read(table)) == [7]
     assert table.state.last_snapshot_id == 1
     assert is_sound(table)
-
-
-def test_it_is_promoted_once_and_by_one(tmp_path: Path) -> None:
-    source = grown(tmp_path / "wh")
-    lake, other = ledger.open(str(tmp_path / "lake")), ledger.open(str(tmp_path / "other"))
-    for each in (lake, other):
-        each.import_table("a.b", str(source.folder), format_name="paimon")
-    done = lake.promote("a.b")
-    assert (done.is_new, done.transactions, done.catalog) == (True, 0, "")
-    again = lake.promote("a.b")
-    assert (again.is_new, again.transactions, again.files) == (False, 0, 0)
-    with pytest.raises(AlreadyExistsError, match="was promoted: the ledger owns it"):
-        lake.import_table("a.b", str(source.folder), format_name="paimon")
-    for asked in (other.plan_promotion, other.promote):
-        with pytest.raises(UnsupportedError, match="is written by a ledger's table already"):
-            asked("a.b")
-    assert other.table("a.b").state.is_mirrored
-    assert other.table("a.b").state.origin.source == str(source.folder)
-    third = ledger.open(str(tmp_path / "third"))
-    third.import_table("a.b", str(source.folder), format_name="paimon")
-    assert read(third.table("a.b")) == rows(source.table)
-    assert facts(lake).count("TablePromoted") == 1
 
 
 def test_log_instants_blame_and_plans_go_on(tmp_path: Path) -> None:

@@ -1,0 +1,236 @@
+"""A promotion, whatever the format: it takes all commits, happens once, and survives kills."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ledger
+from ledger import AlreadyExistsError, InvalidInputError, Ledger, NotFoundError, UnsupportedError
+from ledger.stores import LocalStore
+from projections.materialising import Difference
+from tests.faults import Died, DiesAfter
+from tests.lakes import lake_on
+from tests.projections.importing.sources import Call, Source, maker
+from tests.projections.importing.what_came import now
+
+Make = Callable[[Path], Source]
+FOLDERS = ["delta", "paimon"]
+"""The formats whose writers are kept out by a file in the source's folder."""
+
+
+@pytest.fixture(params=["delta", "iceberg", "paimon"])
+def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Make tables of others in folders."""
+    return maker(request.param, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def source(make: Make, tmp_path: Path) -> Source:
+    return make(tmp_path / "theirs")
+
+
+def following(folder: Path, source: Source) -> Ledger:
+    """Return a ledger that has imported the source."""
+    lake = ledger.open(str(folder))
+    lake.import_table("a.b", source.place, format_name=source.format.name)
+    return lake
+
+
+def facts(lake: Ledger) -> list[str]:
+    return [
+        type(each).__name__
+        for commit in lake.table("a.b").events()
+        for transaction in commit.transactions
+        for each in transaction.events
+    ]
+
+
+def test_what_is_committed_meanwhile_is_imported_first(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = following(tmp_path / "lake", source)
+    left = [1, 2]
+
+    def racing(pass_gate: Call) -> Call:
+        def raced(*asked: Any) -> Any:
+            if left:
+                left.pop()
+                source.commit()
+            return pass_gate(*asked)
+
+        return raced
+
+    source.gate.replace(monkeypatch, racing)
+    planned = lake.plan_promotion("a.b")
+    assert (planned.version, planned.is_new, len(left)) == (None, True, 2)
+    done = lake.promote("a.b")
+    table = lake.table("a.b")
+    assert done.transactions == TAKEN[source.format.name]
+    assert done.files == len(table.at().files) == FILES[source.format.name]
+    assert source.rows_of(table) == source.rows()
+
+
+TAKEN = {"delta": 3, "iceberg": 2, "paimon": 2}
+"""Two commits; the one that keeps the writers of a Delta table out is imported, too."""
+FILES = {"delta": 3, "iceberg": 3, "paimon": 10}
+
+
+def test_a_source_that_is_always_committed_to_keeps_its_owner(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = following(tmp_path / "lake", source)
+
+    def racing(pass_gate: Call) -> Call:
+        def raced(*asked: Any) -> Any:
+            source.commit()
+            return pass_gate(*asked)
+
+        return raced
+
+    source.gate.replace(monkeypatch, racing)
+    with pytest.raises(InvalidInputError, match="stop its writers"):
+        lake.promote("a.b")
+    assert lake.table("a.b").state.is_mirrored
+    assert lake.table("a.b").state.origin.source == source.place
+    source.commit()
+
+
+def test_a_table_is_promoted_once(source: Source, tmp_path: Path) -> None:
+    lake = following(tmp_path / "lake", source)
+    beside = ledger.open(str(tmp_path / "lake"))
+    held = beside.table("a.b")
+    done = lake.promote("a.b")
+    taken = int(source.format.name == "delta")
+    assert (done.is_new, done.transactions, done.catalog) == (True, taken, source.catalog)
+    for each in (lake, beside):
+        again = each.promote("a.b")
+        assert (again.is_new, again.transactions, again.files) == (False, 0, 0)
+    held.create_tag("v1")
+    with pytest.raises(AlreadyExistsError, match="was promoted: the ledger owns it"):
+        lake.import_table("a.b", source.place, format_name=source.format.name)
+    assert facts(lake).count("TablePromoted") == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "call"),
+    [("delta", "promote"), ("paimon", "plan_promotion"), ("paimon", "promote")],
+    indirect=["make"],
+)
+def test_a_table_is_promoted_by_one_ledger_and_read_by_others(
+    source: Source, call: str, tmp_path: Path
+) -> None:
+    lake, other = (following(tmp_path / each, source) for each in ("lake", "other"))
+    rows = source.rows()
+    lake.promote("a.b")
+    with pytest.raises(UnsupportedError, match="is written by a ledger's table already"):
+        getattr(other, call)("a.b")
+    assert other.table("a.b").state.is_mirrored
+    assert other.table("a.b").state.origin.source == source.place
+    third = following(tmp_path / "third", source)
+    assert source.rows_of(third.table("a.b")) == source.rows() == rows
+
+
+def test_a_table_without_a_source_is_not_promoted(tmp_path: Path) -> None:
+    lake = ledger.open(tmp_path / "lake")
+    lake.create_database("a")
+    lake.create_table("a.own", {"id": "INT"})
+    with pytest.raises(InvalidInputError, match="has no source to promote"):
+        lake.promote("a.own")
+    with pytest.raises(NotFoundError):
+        lake.promote("a.none")
+
+
+KILLS = [
+    *((each, 0, 1, 3) for each in ("delta", "iceberg", "iceberg in a folder")),
+    ("paimon", 0, 5, 10),
+    *(pytest.param("paimon", first, 5, 10, marks=pytest.mark.long) for first in range(1, 5)),
+]
+"""Kinds of sources, and the writes to die before: the first, the distance of the others, and a
+number that a promotion exceeds."""
+
+
+RECORDED = {
+    "delta": ("DeltaFollowed", 5),
+    "iceberg": ("SnapshotCommitted", 1),
+    "paimon": ("SnapshotCommitted", 5),
+}
+"""How many events of a kind the log of a promoted table holds, one commit after its import."""
+
+
+@pytest.mark.parametrize(("make", "first", "stride", "fewest"), KILLS, indirect=["make"])
+def test_a_kill_at_any_write_is_ended_by_asking_again(
+    make: Make, first: int, stride: int, fewest: int, tmp_path: Path
+) -> None:
+    def mirrored(name: str) -> tuple[Source, LocalStore]:
+        source = make(tmp_path / name)
+        store = LocalStore(tmp_path / name / "lake")
+        lake = lake_on(store, clock=now)
+        lake.import_table("a.b", source.place, format_name=source.format.name)
+        source.commit()
+        return source, store
+
+    source, store = mirrored("whole")
+    whole = lake_on(store, clock=now)
+    whole.promote("a.b", source=source.place)
+    wanted = facts(whole)
+    kind, count = RECORDED[source.format.name]
+    assert (wanted.count("TablePromoted"), wanted.count(kind)) == (1, count)
+    for writes in itertools.count(first, stride):
+        source, store = mirrored(str(writes))
+        origin = lake_on(store, clock=now).table("a.b").state.origin.source
+        try:
+            lake_on(DiesAfter(store, writes), clock=now).promote("a.b", source=source.place)
+        except Died:
+            again = lake_on(store, clock=now)
+            assert again.table("a.b").state.origin.source == origin
+            again.promote("a.b", source=source.place)
+            assert facts(again) == wanted
+            assert not again.promote("a.b", source=source.place).is_new
+            assert facts(again) == wanted
+            table = again.table("a.b")
+            assert source.rows_of(table) == source.rows()
+            assert source.is_closed_by(table)
+            assert source.format.verify(table) == Difference()
+        else:
+            break
+    assert writes > fewest
+
+
+@pytest.mark.parametrize("writes", [0, 1], ids=["before", "after"])
+def test_a_kill_before_or_after_the_source_is_closed_is_ended_by_asking_again(
+    make: Make, writes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = make(tmp_path / "whole")
+    promoted = following(tmp_path / "promoted", whole)
+    promoted.promote("a.b")
+
+    source = make(tmp_path / "theirs")
+    lake = following(tmp_path / "lake", source)
+    with monkeypatch.context() as dying:
+        source.gate.replace(dying, lambda pass_gate: source.gate.dying(pass_gate, writes))
+        with suppress(Died):
+            lake.promote("a.b")
+    lake.promote("a.b")
+    assert facts(lake) == facts(promoted)
+    assert source.commits() == whole.commits()
+    assert source.rows_of(lake.table("a.b")) == source.rows()
+    assert source.is_closed_by(lake.table("a.b"))
+
+
+@pytest.mark.parametrize("make", FOLDERS, indirect=True)
+def test_where_nobody_can_be_kept_out_the_owner_is_instructed_to(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source.gate.replace(monkeypatch, lambda _: lambda *_: None)
+    lake = following(tmp_path / "lake", source)
+    rows = source.rows()
+    done = lake.promote("a.b")
+    assert done.instructions[0].startswith(f"stop all writers of {source.place}")
+    source.commit()
+    assert source.rows_of(lake.table("a.b")) == rows
