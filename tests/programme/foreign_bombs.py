@@ -7,14 +7,17 @@ the error, its message, by how much the process grew in MiB, and its CPU seconds
 
 from __future__ import annotations
 
+import bz2
 import hashlib
 import io
 import json
+import lzma
 import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,11 +59,13 @@ class Bomb:
         build: Writes it into a folder.
         read: Reads it from there.
         name: What the error's message has to name.
+        most_mib: By how much the process that reads it may grow.
     """
 
     build: Callable[[Path], object]
     read: Callable[[Path], object]
     name: str
+    most_mib: int = 512
 
 
 # Parquet
@@ -204,10 +209,18 @@ def footer_of_many_groups() -> bytes:
     )
 
 
+def footer_that_lies() -> bytes:
+    """Return a Parquet file whose footer claims two gigabytes."""
+    return b"PAR1" + b"\0" * 100 + b"\xff\xff\xff\x7f" + b"PAR1"
+
+
 def data_file(make: Callable[[], bytes]) -> Bomb:
     """Return a data file that is registered."""
     return Bomb(
-        lambda folder: (folder / "bomb.parquet").write_bytes(make()), registered, "bomb.parquet"
+        lambda folder: (folder / "bomb.parquet").write_bytes(make()),
+        registered,
+        "bomb.parquet",
+        most_mib=256,
     )
 
 
@@ -373,6 +386,21 @@ def record(*fields: tuple[str, Any]) -> dict[str, Any]:
     return {"type": "record", "name": "manifest_file", "fields": listed}
 
 
+def zeros_in_zstandard() -> bytes:
+    """Return 288 megabytes of zeros, packed."""
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as packer:
+        for _ in range(288):
+            packer.write(b"\0" * (1 << 20))
+    return bytes(sink.getvalue())
+
+
+def text_of_mib(mib: int) -> bytes:
+    """Return a text that is so many megabytes long."""
+    size = mib << 20
+    return number(size << 1) + b"\0" * size
+
+
 TEXT: Final = record(("manifest_path", "string"))
 PAIRS: Final = record(
     ("manifest_path", "string"),
@@ -381,6 +409,17 @@ PAIRS: Final = record(
 
 AVROS: Final[dict[str, Callable[[], bytes]]] = {
     "zeros": lambda: avro(TEXT, iter([(1, packed(b"\0" * (1 << 20), 800))]), "deflate"),
+    "zeros_in_bzip2": lambda: avro(
+        TEXT, iter([(1, bz2.compress(b"\0" * (32 << 20)) * 9)]), "bzip2"
+    ),
+    "zeros_in_xz": lambda: avro(
+        TEXT, iter([(1, lzma.compress(b"\0" * (32 << 20), preset=1) * 9)]), "xz"
+    ),
+    "zeros_in_zstandard": lambda: avro(TEXT, iter([(1, zeros_in_zstandard())]), "zstandard"),
+    "promise_in_snappy": lambda: avro(
+        TEXT, iter([(1, b"\xff\xff\xff\xff\x0f" + b"\0" * 20)]), "snappy"
+    ),
+    "many_blocks": lambda: avro(TEXT, repeat((1, packed(text_of_mib(8))), 100), "deflate"),
     "many_records": lambda: avro(TEXT, iter([(MANY, packed(b"\0" * MANY))]), "deflate"),
     "long_text": lambda: avro(TEXT, iter([(1, number(1 << 62) + b"a")])),
     "endless_count": lambda: avro(TEXT, iter([(1 << 60, b"\0")])),
@@ -402,6 +441,32 @@ AVROS: Final[dict[str, Callable[[], bytes]]] = {
 }
 
 
+def write_iceberg_metadata(folder: Path, snapshots: list[dict[str, Any]], **more: Any) -> None:
+    """Write the metadata file of an Iceberg table with a column `a`, at its last snapshot."""
+    last = snapshots[-1]
+    column = {"id": 1, "name": "a", "type": "int", "required": False}
+    metadata = {
+        "format-version": 2,
+        "table-uuid": "7d6c1f9e-0000-4000-8000-000000000001",
+        "location": str(folder),
+        "last-sequence-number": last["sequence-number"],
+        "last-updated-ms": last["timestamp-ms"],
+        "last-column-id": 1,
+        "current-schema-id": 0,
+        "schemas": [{"type": "struct", "schema-id": 0, "fields": [column]}],
+        "default-spec-id": 0,
+        "partition-specs": [{"spec-id": 0, "fields": []}],
+        "last-partition-id": 999,
+        "default-sort-order-id": 0,
+        "sort-orders": [{"order-id": 0, "fields": []}],
+        "current-snapshot-id": last["snapshot-id"],
+        "snapshots": snapshots,
+        "refs": {"main": {"snapshot-id": last["snapshot-id"], "type": "branch"}},
+        **more,
+    }
+    (folder / "metadata" / "v1.metadata.json").write_text(json.dumps(metadata))
+
+
 def manifest_list(make: Callable[[], bytes]) -> Bomb:
     """Return an Iceberg table whose branch names a manifest list."""
 
@@ -416,28 +481,9 @@ def manifest_list(make: Callable[[], bytes]) -> Bomb:
             "summary": {"operation": "append"},
             "schema-id": 0,
         }
-        column = {"id": 1, "name": "a", "type": "int", "required": False}
-        metadata = {
-            "format-version": 2,
-            "table-uuid": "7d6c1f9e-0000-4000-8000-000000000001",
-            "location": str(folder),
-            "last-sequence-number": 1,
-            "last-updated-ms": 1_700_000_000_000,
-            "last-column-id": 1,
-            "current-schema-id": 0,
-            "schemas": [{"type": "struct", "schema-id": 0, "fields": [column]}],
-            "default-spec-id": 0,
-            "partition-specs": [{"spec-id": 0, "fields": []}],
-            "last-partition-id": 999,
-            "default-sort-order-id": 0,
-            "sort-orders": [{"order-id": 0, "fields": []}],
-            "current-snapshot-id": 1,
-            "snapshots": [snapshot],
-            "refs": {"main": {"snapshot-id": 1, "type": "branch"}},
-        }
-        (folder / "metadata" / "v1.metadata.json").write_text(json.dumps(metadata))
+        write_iceberg_metadata(folder, [snapshot])
 
-    return Bomb(build, imported("iceberg"), "bomb.avro")
+    return Bomb(build, imported("iceberg"), "bomb.avro", most_mib=256)
 
 
 def paimon(schema: str) -> Bomb:
@@ -487,6 +533,7 @@ CASES: Final[dict[str, Bomb]] = {
     "delta_long_number": delta_log(json.dumps(_ADD)[:-1] + f',"size":{"9" * 1_000_000}}}'),
     "delta_statistics_number": statistics('{"numRecords":' + "9" * 1_000_000 + "}"),
     "data_file_deep_schema": data_file(deep_footer),
+    "data_file_lying_footer": data_file(footer_that_lies),
     "data_file_many_groups": data_file(footer_of_many_groups),
     "changes_nulls": list_of_changes(nothing_but_nulls, listed_files),
     "changes_one_path": list_of_changes(one_path, listed_files),

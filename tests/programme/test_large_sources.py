@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import subprocess
 import sys
 import time
@@ -16,7 +15,14 @@ import pyarrow as pa
 import pytest
 
 import ledger
-from tests.programme.foreign_bombs import adds, checkpoint_table, peak_mib, record, written
+from tests.programme.foreign_bombs import (
+    adds,
+    checkpoint_table,
+    peak_mib,
+    record,
+    write_iceberg_metadata,
+    written,
+)
 
 REPOSITORY = Path(__file__).parents[2]
 NAMESPACE = UUID("7d6c1f9e-0000-4000-8000-000000000001")
@@ -81,47 +87,28 @@ def iceberg_table(folder: Path, files: int, snapshots: int) -> None:
     out = io.BytesIO()
     fastavro.writer(out, listed, [dict(zip(names, each, strict=True)) for each in manifests])
     (folder / "metadata" / "snap.avro").write_bytes(out.getvalue())
-    column = {"id": 1, "name": "a", "type": "int", "required": False}
     total = files // snapshots
-    metadata = {
-        "format-version": 2,
-        "table-uuid": str(NAMESPACE),
-        "location": str(folder),
-        "last-sequence-number": snapshots,
-        "last-updated-ms": 1_700_000_000_000 + snapshots,
-        "last-column-id": 1,
-        "current-schema-id": 0,
-        "schemas": [{"type": "struct", "schema-id": 0, "fields": [column]}],
-        "default-spec-id": 0,
-        "partition-specs": [{"spec-id": 0, "fields": []}],
-        "last-partition-id": 999,
-        "default-sort-order-id": 0,
-        "sort-orders": [{"order-id": 0, "fields": []}],
-        "current-snapshot-id": snapshots,
-        "refs": {"main": {"snapshot-id": snapshots, "type": "branch"}},
-        "snapshots": [
-            {
-                "snapshot-id": each,
-                **({"parent-snapshot-id": each - 1} if each > 1 else {}),
-                "sequence-number": each,
-                "timestamp-ms": 1_700_000_000_000 + each,
-                "manifest-list": str(folder / "metadata" / "snap.avro"),
-                "summary": {
-                    "operation": "append",
-                    "added-data-files": str(total),
-                    "total-data-files": str(total * each),
-                    "total-records": str(9 * total * each),
-                },
-                "schema-id": 0,
-            }
-            for each in range(1, snapshots + 1)
-        ],
-        "snapshot-log": [
-            {"snapshot-id": each, "timestamp-ms": 1_700_000_000_000 + each}
-            for each in range(1, snapshots + 1)
-        ],
-    }
-    (folder / "metadata" / "v1.metadata.json").write_text(json.dumps(metadata))
+    listed_snapshots = [
+        {
+            "snapshot-id": each,
+            **({"parent-snapshot-id": each - 1} if each > 1 else {}),
+            "sequence-number": each,
+            "timestamp-ms": 1_700_000_000_000 + each,
+            "manifest-list": str(folder / "metadata" / "snap.avro"),
+            "summary": {
+                "operation": "append",
+                "added-data-files": str(total),
+                "total-data-files": str(total * each),
+                "total-records": str(9 * total * each),
+            },
+            "schema-id": 0,
+        }
+        for each in range(1, snapshots + 1)
+    ]
+    log = [
+        {"snapshot-id": n, "timestamp-ms": 1_700_000_000_000 + n} for n in range(1, snapshots + 1)
+    ]
+    write_iceberg_metadata(folder, listed_snapshots, **{"snapshot-log": log})
 
 
 def imported(folder: Path, format_name: str) -> None:

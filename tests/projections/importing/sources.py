@@ -25,7 +25,7 @@ from projections.delta import promoting as delta_promoting
 from projections.iceberg import sources as iceberg_sources
 from projections.paimon import promoting as paimon_promoting
 from tests.faults import Died, DiesAfter
-from tests.projections.delta.importing.writing import READERS
+from tests.projections.delta.importing.writing import read_by_all
 from tests.projections.formats import DELTA, ICEBERG, PAIMON, Format
 from tests.projections.iceberg.importing import writing as iceberg
 from tests.projections.paimon.importing.paimon_source import PaimonSource, grown, rows
@@ -137,10 +137,7 @@ class OfDelta:
 
     def rows(self) -> list[str]:
         """Return what all readers of the newest version find."""
-        version = DeltaTable(self.place).version()
-        first, *others = (reader(self.place, version) for reader in READERS)
-        assert all(each == first for each in others)
-        names, found = first
+        names, found = read_by_all(self.place)
         return sorted(str(dict(zip(names, each, strict=True))) for each in found)
 
     def rows_of(self, table: Table) -> list[str]:

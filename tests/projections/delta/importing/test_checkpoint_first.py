@@ -1,4 +1,4 @@
-"""An imported Delta log that begins with a checkpoint: history, projection, promotion, changes."""
+"""An imported Delta log, from a checkpoint on or whole: history, projection, promotion, changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from attrs import frozen
-from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UnsetType
@@ -32,13 +31,11 @@ from tests.projections.delta.importing.test_following import (
     written,
 )
 from tests.projections.delta.importing.test_promoting import own_file
-from tests.projections.delta.importing.writing import READERS, Life
+from tests.projections.delta.importing.writing import READERS, Life, Read, read_by_all
 from tests.projections.delta.projecting import Left, is_consistent
 from tests.projections.importing.what_came import now
 from tests.readers.test_delta_readers import folder_of
 from tests.thorough import examples, some
-
-Read = tuple[list[str], list[tuple[Any, ...]]]
 
 
 @frozen
@@ -46,7 +43,8 @@ class Case:
     """A source's history, and how it gets to the ledger.
 
     Attributes:
-        form: Writes the checkpoint that the log begins with.
+        form: Writes the checkpoint that the log begins with; None leaves the log whole.
+        seed: Of the source's rows and steps.
         keeps_commit: Whether the commit file of that version is left.
         interval: The option `delta.checkpointInterval`.
         key: The partition column; None for none.
@@ -59,7 +57,8 @@ class Case:
         others: Other formats that are declared after the promotion.
     """
 
-    form: Form
+    form: Form | None
+    seed: int = 1
     keeps_commit: bool = True
     interval: int = 1
     key: str | None = None
@@ -72,6 +71,7 @@ class Case:
 
 
 ACTIONS: dict[str, Callable[[Life], object]] = {
+    "step": lambda life: life.step(),
     "append": lambda life: life.write("append"),
     "overwrite": lambda life: life.write("overwrite"),
     "delete": lambda life: life.table.delete("id = 7"),
@@ -80,7 +80,7 @@ ACTIONS: dict[str, Callable[[Life], object]] = {
     "properties": lambda life: life.table.alter.set_table_properties({"delta.appendOnly": "false"}),
 }
 
-_COMMITS = st.lists(st.sampled_from(sorted(ACTIONS)), max_size=4).map(tuple)
+_COMMITS = st.lists(st.sampled_from(sorted(ACTIONS.keys() - {"step"})), max_size=4).map(tuple)
 
 CASES = st.builds(
     Case,
@@ -103,17 +103,14 @@ def newest(table: Table) -> Read:
     found = DELTA.verify(table)
     assert found.is_empty
     assert not found.foreign
-    folder = folder_of(table)
-    first, *others = (reader(folder, DeltaTable(folder).version()) for reader in READERS)
-    assert all(each == first for each in others)
-    return first
+    return read_by_all(folder_of(table))
 
 
 @contextmanager
 def promoted(case: Case) -> Iterator[tuple[Table, dict[int, Read]]]:
     """Give a table that was promoted, and what each version read as that the source had left."""
     with TemporaryDirectory() as folder:
-        life = Life(Path(folder) / "t", 1, case.key)
+        life = Life(Path(folder) / "t", case.seed, case.key)
         life.table.alter.set_table_properties({"delta.checkpointInterval": str(case.interval)})
         with ledger.open(f"{folder}/lake") as lake:
             for number, each in enumerate(case.earlier):
@@ -127,13 +124,14 @@ def promoted(case: Case) -> Iterator[tuple[Table, dict[int, Read]]]:
                 version: READERS[0](life.folder, version)
                 for version in range(first, life.version + 1)
             }
-            lose_beginning(
-                Path(life.folder),
-                first,
-                case.form,
-                txns=case.txns,
-                keeps_commit=case.keeps_commit,
-            )
+            if case.form is not None:
+                lose_beginning(
+                    Path(life.folder),
+                    first,
+                    case.form,
+                    txns=case.txns,
+                    keeps_commit=case.keeps_commit,
+                )
             imported(lake, life, case)
             lake.promote("a.b")
             yield lake.table("a.b"), before
@@ -191,7 +189,12 @@ def assert_goes_on(case: Case) -> None:
 def test_a_promoted_log_goes_on_from_each_form_of_checkpoint(
     form: Form, *, keeps_commit: bool
 ) -> None:
-    assert_goes_on(Case(form, keeps_commit))
+    assert_goes_on(Case(form, keeps_commit=keeps_commit))
+
+
+@pytest.mark.parametrize("key", [None, "text", "day"])
+def test_a_whole_promoted_log_goes_on_in_its_partitions_and_types(key: str | None) -> None:
+    assert_goes_on(Case(None, seed=13, interval=4, key=key, earlier=(), later=("step",) * 5))
 
 
 @pytest.mark.parametrize("is_projected", [True, False])

@@ -40,14 +40,13 @@ from tests.projections.delta.importing.test_following import (
     remove,
     write,
 )
-from tests.projections.delta.importing.writing import READERS, Life, deltalake
+from tests.projections.delta.importing.writing import READERS, Read, deltalake, read_by_all
 from tests.projections.importing.what_came import now
 from tests.projections.paimon.importing.paimon_source import rows as paimon_rows
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.engines import duckdb_rows
 from tests.readers.test_delta_readers import folder_of
 
-Read = tuple[list[str], list[tuple[Any, ...]]]
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "name": ["a", "b"]})
 
 
@@ -77,11 +76,7 @@ def own_file(table: Table, file: str, ids: list[int], /, **columns: list[Any]) -
 def read(table: Table, version: int | None = None) -> Read:
     """What all readers make of a version of the projected log, the newest if None."""
     DELTA.project(table)
-    folder = folder_of(table)
-    at = DeltaTable(folder).version() if version is None else version
-    first, *others = (reader(folder, at) for reader in READERS)
-    assert all(each == first for each in others)
-    return first
+    return read_by_all(folder_of(table), version)
 
 
 def is_sound(table: Table) -> bool:
@@ -129,23 +124,6 @@ def test_rows_are_equal_before_and_after_for_every_reader_at_every_version(tmp_p
         str(dict(zip(names, each, strict=True))) for each in rows
     )
     assert sorted(table.at(snapshot=2).to_arrow()["id"].to_pylist()) == [1, 1, 2, 2]
-
-
-@pytest.mark.parametrize("key", [None, "text", "day"])
-def test_a_table_goes_on_in_its_partitions_and_types(tmp_path: Path, key: str | None) -> None:
-    life = Life(tmp_path / "t", 8, key)
-    for _ in range(5):
-        life.step()
-    table = owned(tmp_path, life.folder)
-    names, rows = READERS[0](life.folder, life.version)
-    assert read(table) == (names, rows)
-    gone = table.at().files[0]
-    table.delete_files(gone.path)
-    left = read(table)
-    assert len(left[1]) == len(rows) - gone.record_count
-    table.rollback(snapshot=table.state.last_snapshot_id - 1)
-    assert read(table) == (names, rows)
-    assert is_sound(table)
 
 
 def test_whoever_writes_at_the_source_is_refused_and_may_read(tmp_path: Path) -> None:

@@ -15,8 +15,18 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from tests.readers.test_delta_readers import delta_rs_query, duckdb
 
+Read = tuple[list[str], list[tuple[Any, ...]]]
 READERS = (delta_rs_query, duckdb)
 """Those that read files which lie outside of their table."""
+
+
+def read_by_all(folder: str, version: int | None = None) -> Read:
+    """Return what every reader finds in a version, the newest if None."""
+    at = DeltaTable(folder).version() if version is None else version
+    first, *others = (reader(folder, at) for reader in READERS)
+    assert all(each == first for each in others)
+    return first
+
 
 KEYS: dict[str, pa.DataType] = {
     "text": pa.string(),
@@ -155,4 +165,14 @@ def authors(folder: Path) -> list[str]:
     return found
 
 
-__all__ = ["KEYS", "READERS", "Life", "authors", "clean", "deltalake", "values"]
+__all__ = [
+    "KEYS",
+    "READERS",
+    "Life",
+    "Read",
+    "authors",
+    "clean",
+    "deltalake",
+    "read_by_all",
+    "values",
+]
