@@ -13,8 +13,8 @@ from types import MemberDescriptorType
 from typing import Any
 
 import ledger
-from ledger.events.commit import Record
-from ledger.model.errors import LedgerError
+from ledger import LedgerError
+from ledger.events.base import Record
 
 PAGE = Path(__file__).parents[1] / "ledger" / "docs" / "api.md"
 

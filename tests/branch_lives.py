@@ -8,8 +8,7 @@ from contextlib import suppress
 import pytest
 
 import ledger
-from ledger import FileChange, InvalidChangeError, NotFoundError, Table
-from ledger.table_branch import TableBranch
+from ledger import FileChange, InvalidChangeError, NotFoundError, Table, TableBranch
 from tests.lakes import lake_on, memory
 
 Files = dict[str, int]

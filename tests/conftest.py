@@ -140,7 +140,7 @@ def _loaded_command(request: pytest.FixtureRequest) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One local Spark for the whole run; LAKELEDGER_CLASS_ARCHIVE names a file to start faster."""
-    from projections.statistics.session import spark_session
+    from projections.statistics import spark_session
 
     archive = os.environ.get("LAKELEDGER_CLASS_ARCHIVE")
     session = spark_session(class_archive=Path(archive) if archive else None)

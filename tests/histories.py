@@ -5,14 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-from ledger.decide.schema_batch import evolve
-from ledger.events.schema import (
+from ledger import (
     AddColumn,
+    DataField,
     DropColumn,
+    InvalidInputError,
     Move,
-    MoveType,
     RemoveOption,
     RenameColumn,
+    Schema,
     SchemaChange,
     SetOption,
     UpdateColumnComment,
@@ -21,11 +22,11 @@ from ledger.events.schema import (
     UpdateColumnPosition,
     UpdateColumnType,
     UpdateComment,
+    evolve,
 )
-from ledger.model.errors import InvalidInputError
-from ledger.model.schema import Schema
-from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
-from ledger.model.types.wire import TypeJson, type_from_json, type_to_wire
+from ledger.events import MoveType
+from ledger.model import TypeJson, type_from_json, type_to_wire
+from ledger.model.types import ArrayType, DataType, MapType, RowType
 
 Path = tuple[str, ...]
 

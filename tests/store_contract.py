@@ -13,8 +13,8 @@ from typing import ClassVar
 
 import pytest
 
-from ledger.log.request import now_millis
-from ledger.model.errors import InvalidInputError, InvalidNameError
+from ledger import InvalidInputError, InvalidNameError
+from ledger.log import now_millis
 from ledger.stores import Store
 from ledger.stores.base import Draft
 

@@ -9,8 +9,17 @@ from typing import Any
 
 import pytest
 
-from ledger import AddColumn, FileChange, Schema, SetOption, SnapshotPlan, Table, UndropColumn
-from ledger.model.errors import InvalidInputError, LedgerError
+from ledger import (
+    AddColumn,
+    FileChange,
+    InvalidInputError,
+    LedgerError,
+    Schema,
+    SetOption,
+    SnapshotPlan,
+    Table,
+    UndropColumn,
+)
 from ledger.model.messages import excerpt
 from tests.lakes import lake_on, memory
 

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -278,6 +279,14 @@ def test_the_children_of_a_package_have_no_import_cycle(package: str) -> None:
         tuple(TopologicalSorter(children_graph(package)).static_order())
     except CycleError as error:
         pytest.fail(f"an import cycle in {package}: {' <- '.join(error.args[1])}")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_exports_every_name_that_it_lists(package: str) -> None:
+    found = import_module(package)
+    listed = getattr(found, "__all__", ())
+    assert [each for each in listed if not hasattr(found, each)] == []
+    assert len(listed) == len(set(listed))
 
 
 def test_no_circle_is_imported() -> None:

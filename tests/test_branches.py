@@ -22,24 +22,22 @@ from ledger import (
     Table,
     UnsupportedError,
 )
-from ledger.events import TableEvent
-from ledger.events.commit import Transaction
-from ledger.events.imported import BranchBase, SnapshotRefRemoved, SnapshotRefSet
-from ledger.events.snapshots import (
+from ledger.events import (
+    BranchBase,
     BranchCommitted,
     BranchHead,
     SnapshotCommitted,
+    SnapshotRefRemoved,
+    SnapshotRefSet,
     SnapshotsExpired,
+    TableEvent,
     TagCreated,
 )
-from ledger.history.verifying.subject import Finding, Subject
-from ledger.history.verifying.verify import Verification
-from ledger.log.layout import CHECKPOINT_INTERVAL
-from ledger.log.time_travel import head_state
-from ledger.model.iceberg_objects import SnapshotRef
+from ledger.history.verifying import Finding, Subject, Verification
+from ledger.log import CHECKPOINT_INTERVAL, Transaction, head_state
+from ledger.model import SnapshotRef
 from ledger.model.snapshot import BRANCH_IDS
-from ledger.state.records import TableStream
-from ledger.state.table import TableState
+from ledger.state import TableState, TableStream
 from ledger.stores import LocalStore
 from tests.branch_lives import file, lived, shown, table_with
 from tests.lakes import lake_on

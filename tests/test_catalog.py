@@ -17,10 +17,10 @@ from ledger import (
     Schema,
     SetOption,
     TableDroppedError,
+    UpdateComment,
     ViewSchema,
 )
-from ledger.events.catalog import AddDialect
-from ledger.events.schema import UpdateComment
+from ledger.events import AddDialect
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory, orders
 

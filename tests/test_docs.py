@@ -16,11 +16,9 @@ import pytest
 from attrs import frozen
 
 import ledger
-from ledger import transforms
+from ledger import TableAt, TableBranch, transforms
 from ledger.cli.options import find_profile, profile_names
 from ledger.locations import FileNames, Place
-from ledger.table_at import TableAt
-from ledger.table_branch import TableBranch
 from ledger.updates import ReplaceOrder, UpdateSpec
 from projections.iceberg.planned import LIMITS
 from tests import api_page

@@ -30,7 +30,7 @@ from benchmarks.lives import (
 from ledger import AddPartitionField, SetOption, Table, UpdatePartitionSpec
 from ledger.decide import rule_rows as rows
 from ledger.decide import schema_rules as whole
-from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.log import CHECKPOINT_INTERVAL
 from tests.lakes import data_file, memory, orders
 from tests.log.long_logs import store_of
 

@@ -18,10 +18,9 @@ from fsspec.registry import known_implementations
 from pyarrow import parquet
 
 import ledger
-from ledger import FileChange, Schema
+from ledger import FileChange, InvalidInputError, LedgerError, Schema, UnsupportedError
 from ledger.cli import main
 from ledger.locations import family_of
-from ledger.model.errors import InvalidInputError, LedgerError, UnsupportedError
 from ledger.stores.file_access import SCHEMES, FileAccess, open_location
 from tests.test_architecture import SOURCES, module_of
 

@@ -15,7 +15,14 @@ from msgspec.structs import replace
 from pyarrow import parquet
 
 import ledger
-from ledger import FileChange, Schema, Table
+from ledger import (
+    CommitConflictError,
+    FileChange,
+    InvalidChangeError,
+    InvalidInputError,
+    Schema,
+    Table,
+)
 from ledger.cli import exits, main
 from ledger.decide.snapshots import check_file_path, check_later_facts
 from ledger.locations import (
@@ -27,7 +34,6 @@ from ledger.locations import (
     is_absolute,
     place_of,
 )
-from ledger.model.errors import CommitConflictError, InvalidChangeError, InvalidInputError
 from ledger.opening.context import TableSetting
 from ledger.stores import LocalStore
 from ledger.stores.services import SERVICES, service_of

@@ -11,16 +11,19 @@ from pathlib import Path
 import pytest
 
 import ledger
-from ledger import FileChange, Ledger, Schema, SetOption
-from ledger.cli import main
-from ledger.model.errors import (
+from ledger import (
     DamagedLogError,
+    FileChange,
     InvalidChangeError,
     InvalidInputError,
+    Ledger,
     NotFoundError,
+    Schema,
+    SetOption,
     StoreError,
     UnsupportedError,
 )
+from ledger.cli import main
 from ledger.opening.context import TableSetting
 from ledger.stores import open_store
 from tests.faults import Died, DiesAfter

@@ -6,18 +6,20 @@ import pytest
 
 from ledger import (
     AddColumn,
+    AddPartitionField,
     ColumnNotFoundError,
     DropColumn,
+    FormatError,
     InvalidInputError,
     RenameColumn,
     Schema,
+    SchemaChange,
     SetOption,
     Table,
     UpdateColumnType,
+    UpdatePartitionSpec,
 )
-from ledger.events import SchemaChange, SpecChange
-from ledger.events.schema import AddPartitionField, UpdatePartitionSpec
-from ledger.model.errors import FormatError
+from ledger.events import SpecChange
 from ledger.plan import ChangePlan, Verdict
 from projections.delta.materialise import verify
 from tests.lakes import data_file, lake_on, memory, orders

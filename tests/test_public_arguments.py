@@ -12,9 +12,8 @@ from typing import Any, cast, get_args
 import pytest
 
 import ledger
-from ledger import FileChange, LedgerError, Schema, transforms
-from ledger.events import SchemaChange, SpecChange
-from ledger.events.schema import SpecUpdate
+from ledger import FileChange, LedgerError, Schema, SchemaChange, transforms
+from ledger.events import SpecChange, SpecUpdate
 from ledger.model.messages import excerpt
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import ledger
 from ledger import Ledger, Schema, Table
-from ledger.model.types.text import format_type
+from ledger.model import format_type
 from tests.lakes import lake_on, memory
 
 HISTORY = json.loads((Path(ledger.__file__).parent / "docs/rubygems.json").read_text())

@@ -13,7 +13,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 import ledger
 from ledger import AddColumn, FileChange, InvalidInputError, Table
-from ledger.model.types.text import format_type
+from ledger.model import format_type
 from tests.lakes import lake_on, memory
 
 

@@ -9,6 +9,7 @@ from ledger import (
     ColumnExistsError,
     CommitConflictError,
     DropColumn,
+    FormatError,
     InvalidChangeError,
     InvalidInputError,
     RenameColumn,
@@ -16,9 +17,7 @@ from ledger import (
     Table,
     UpdateColumnType,
 )
-from ledger.model.errors import FormatError
-from ledger.model.types.sql import read_type
-from ledger.model.types.text import format_type
+from ledger.model import format_type, read_type
 from tests.lakes import lake_on, memory
 
 COLUMNS = {"a": "INT", "b": "STRING"}

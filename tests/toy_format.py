@@ -8,13 +8,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from attrs import define, field
 from msgspec import UnsetType
 
-from ledger.decide.format_rules import Arrival, Batch, Birth, FileForm, History, Refusal
-from ledger.events.snapshots import SnapshotCommitted
-from ledger.model.file_change import FileChange
-from ledger.model.schema import Schema
-from ledger.state.table import TableState
-from ledger.table import Table
-from ledger.table_at import TableAt
+from ledger import FileChange, Schema, Table, TableAt
+from ledger.decide import Batch, Refusal
+from ledger.decide.format_rules import Arrival, Birth, FileForm, History
+from ledger.events import SnapshotCommitted
+from ledger.state import TableState
 from projections.statistics import Kept
 from projections.statistics.engine_files import (
     Asked,

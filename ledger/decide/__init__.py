@@ -1,1 +1,142 @@
 """Decisions: requested changes, checked against a state, become events. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ledger.model import exporter
+
+if TYPE_CHECKING:
+    from ledger.decide.catalog import CatalogIntent
+    from ledger.decide.catalog_requests import (
+        AliasLedger,
+        AlterDatabase,
+        AlterView,
+        CatalogRequest,
+        CopyLedger,
+        CreateDatabase,
+        CreateTable,
+        CreateView,
+        DropDatabase,
+        DropTable,
+        DropView,
+        MoveLedger,
+        RenameTable,
+        RenameView,
+    )
+    from ledger.decide.change_json import as_table_change
+    from ledger.decide.changes import (
+        AllowIncompatibleChanges,
+        CommitSnapshot,
+        CreateTag,
+        DeleteTag,
+        ExpireSnapshots,
+        FastForward,
+        OtherChange,
+        ReplaceTag,
+        Rollback,
+        SetBranch,
+        SetPartitionStatistics,
+        TableChange,
+    )
+    from ledger.decide.clock import CorrectClock
+    from ledger.decide.conflicts import RecentlyTouched
+    from ledger.decide.format_rules import Batch, Refusal
+    from ledger.decide.operation import StateOperation
+    from ledger.decide.operations import OPERATIONS, in_words
+    from ledger.decide.schema_batch import Decision, decide_schema
+    from ledger.decide.schema_update import SchemaUpdate
+    from ledger.decide.table import TableIntent
+    from ledger.decide.table_creation import create_schema, with_policy
+
+__all__ = [
+    "OPERATIONS",
+    "AliasLedger",
+    "AllowIncompatibleChanges",
+    "AlterDatabase",
+    "AlterView",
+    "Batch",
+    "CatalogIntent",
+    "CatalogRequest",
+    "CommitSnapshot",
+    "CopyLedger",
+    "CorrectClock",
+    "CreateDatabase",
+    "CreateTable",
+    "CreateTag",
+    "CreateView",
+    "Decision",
+    "DeleteTag",
+    "DropDatabase",
+    "DropTable",
+    "DropView",
+    "ExpireSnapshots",
+    "FastForward",
+    "MoveLedger",
+    "OtherChange",
+    "RecentlyTouched",
+    "Refusal",
+    "RenameTable",
+    "RenameView",
+    "ReplaceTag",
+    "Rollback",
+    "SchemaUpdate",
+    "SetBranch",
+    "SetPartitionStatistics",
+    "StateOperation",
+    "TableChange",
+    "TableIntent",
+    "as_table_change",
+    "create_schema",
+    "decide_schema",
+    "in_words",
+    "with_policy",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = exporter(
+        __name__,
+        {
+            "ledger.decide.catalog": ("CatalogIntent",),
+            "ledger.decide.catalog_requests": (
+                "AliasLedger",
+                "AlterDatabase",
+                "AlterView",
+                "CatalogRequest",
+                "CopyLedger",
+                "CreateDatabase",
+                "CreateTable",
+                "CreateView",
+                "DropDatabase",
+                "DropTable",
+                "DropView",
+                "MoveLedger",
+                "RenameTable",
+                "RenameView",
+            ),
+            "ledger.decide.change_json": ("as_table_change",),
+            "ledger.decide.changes": (
+                "AllowIncompatibleChanges",
+                "CommitSnapshot",
+                "CreateTag",
+                "DeleteTag",
+                "ExpireSnapshots",
+                "FastForward",
+                "OtherChange",
+                "ReplaceTag",
+                "Rollback",
+                "SetBranch",
+                "SetPartitionStatistics",
+                "TableChange",
+            ),
+            "ledger.decide.clock": ("CorrectClock",),
+            "ledger.decide.conflicts": ("RecentlyTouched",),
+            "ledger.decide.format_rules": ("Batch", "Refusal"),
+            "ledger.decide.operation": ("StateOperation",),
+            "ledger.decide.operations": ("OPERATIONS", "in_words"),
+            "ledger.decide.schema_batch": ("Decision", "decide_schema"),
+            "ledger.decide.schema_update": ("SchemaUpdate",),
+            "ledger.decide.table": ("TableIntent",),
+            "ledger.decide.table_creation": ("create_schema", "with_policy"),
+        },
+    )

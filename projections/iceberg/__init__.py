@@ -5,12 +5,73 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Unpack
 
+from ledger.model import exporter
+
 if TYPE_CHECKING:
     from ledger.log.request import Appended, CommitOptions
     from ledger.state.table import TableState
     from ledger.table import Table
+    from projections.iceberg.expiry import (
+        Retention,
+        expiring,
+        remove_ref,
+        rollback_to,
+        set_current_snapshot,
+    )
+    from projections.iceberg.imported_metadata import metadata_of
+    from projections.iceberg.materialise import (
+        ICEBERG,
+        IcebergFiles,
+        advance,
+        expected,
+        rebuild,
+        verify,
+    )
+    from projections.iceberg.partition_statistics import partition_statistics_table
+    from projections.iceberg.position import Names
+    from projections.iceberg.rest_commit import apply_updates
+    from projections.iceberg.rest_updates import (
+        StaleBaseError,
+        check_requirements,
+        requirement_from_json,
+        requirement_to_json,
+        requirements_of,
+        table_update_from_json,
+    )
+    from projections.iceberg.sources import open_source
+    from projections.iceberg.table_json import read_after, read_metadata, write_metadata
+    from projections.iceberg.table_metadata import TableMetadata
 
-__all__ = ["commit_updates", "expire_snapshots"]
+__all__ = [
+    "ICEBERG",
+    "IcebergFiles",
+    "Names",
+    "Retention",
+    "StaleBaseError",
+    "TableMetadata",
+    "advance",
+    "apply_updates",
+    "check_requirements",
+    "commit_updates",
+    "expected",
+    "expire_snapshots",
+    "expiring",
+    "metadata_of",
+    "open_source",
+    "partition_statistics_table",
+    "read_after",
+    "read_metadata",
+    "rebuild",
+    "remove_ref",
+    "requirement_from_json",
+    "requirement_to_json",
+    "requirements_of",
+    "rollback_to",
+    "set_current_snapshot",
+    "table_update_from_json",
+    "verify",
+    "write_metadata",
+]
 
 
 def commit_updates(
@@ -67,4 +128,42 @@ def expire_snapshots(
 
     return rest_commit.expire_snapshots(
         table, Retention(older_than_ms, retain_last), now_ms, **options
+    )
+
+
+if not TYPE_CHECKING:
+    __getattr__ = exporter(
+        __name__,
+        {
+            "projections.iceberg.expiry": (
+                "Retention",
+                "expiring",
+                "remove_ref",
+                "rollback_to",
+                "set_current_snapshot",
+            ),
+            "projections.iceberg.imported_metadata": ("metadata_of",),
+            "projections.iceberg.materialise": (
+                "ICEBERG",
+                "IcebergFiles",
+                "advance",
+                "expected",
+                "rebuild",
+                "verify",
+            ),
+            "projections.iceberg.partition_statistics": ("partition_statistics_table",),
+            "projections.iceberg.position": ("Names",),
+            "projections.iceberg.rest_commit": ("apply_updates",),
+            "projections.iceberg.rest_updates": (
+                "StaleBaseError",
+                "check_requirements",
+                "requirement_from_json",
+                "requirement_to_json",
+                "requirements_of",
+                "table_update_from_json",
+            ),
+            "projections.iceberg.sources": ("open_source",),
+            "projections.iceberg.table_json": ("read_after", "read_metadata", "write_metadata"),
+            "projections.iceberg.table_metadata": ("TableMetadata",),
+        },
     )

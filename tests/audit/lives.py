@@ -22,8 +22,7 @@ from ledger import (
 )
 from ledger.audit.migration import tried
 from ledger.events import SpecChange
-from ledger.state.columns import PastColumns
-from ledger.state.table import TableState
+from ledger.state import PastColumns, TableState
 from tests.histories import paths, random_change, start_schema
 from tests.lakes import lake_on, memory, orders
 

@@ -13,10 +13,10 @@ from attrs import frozen
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ledger import InvalidInputError, Schema
-from ledger.events.schema import ColumnAdded, ColumnMoved, ColumnUndropped, Move
-from ledger.model.types import DataField, type_places
-from ledger.state.schema_builder import SchemaBuilder
+from ledger import DataField, InvalidInputError, Move, Schema
+from ledger.events import ColumnAdded, ColumnMoved, ColumnUndropped
+from ledger.model.types import type_places
+from ledger.state import SchemaBuilder
 
 Path = tuple[str, ...]
 

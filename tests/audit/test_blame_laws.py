@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ledger import (
     AddColumn,
     ColumnNotFoundError,
+    DataField,
     DropColumn,
     InvalidInputError,
     RemoveOption,
@@ -24,14 +25,12 @@ from ledger import (
 )
 from ledger.audit.blame import blame_column, blame_columns, blame_settings, flat
 from ledger.audit.column_history import AskedLives, Lives
-from ledger.events import SchemaEvent, TableEvent
-from ledger.events.schema import ColumnAdded, ColumnUndropped
-from ledger.log.codec import Codec
-from ledger.model.schema import paths_of as paths_of_schema
-from ledger.model.types import ArrayType, DataField, IntType, RowType, walk_fields, walk_ids
-from ledger.model.types.wire import type_from_wire, type_to_wire
-from ledger.state.schema_builder import SchemaBuilder
-from ledger.state.table_builder import TableBuilder
+from ledger.events import ColumnAdded, ColumnUndropped, SchemaEvent, TableEvent
+from ledger.log import Codec
+from ledger.model import paths_of as paths_of_schema
+from ledger.model import type_from_wire, type_to_wire
+from ledger.model.types import ArrayType, IntType, RowType, walk_fields, walk_ids
+from ledger.state import SchemaBuilder, TableBuilder
 from tests.audit.lives import random_changes
 from tests.audit.removal import ContradictionError, Step, paths_of, without
 from tests.histories import start_schema

@@ -28,16 +28,15 @@ from pyiceberg.types import (
 )
 
 import ledger
-from ledger import Table
+from ledger import DataField, Table
 from ledger.audit.blame import blame_columns, flat
 from ledger.audit.column_history import AskedLives, lives_of
 from ledger.audit.entries import WantedEntries, entries
 from ledger.audit.migration import Migration, migrate, tried
 from ledger.audit.undo import reverted, undone
-from ledger.decide.change_json import as_table_change
-from ledger.model.types import DataField, walk_fields
-from ledger.state.columns import PastColumns
-from ledger.state.table import TableState
+from ledger.decide import as_table_change
+from ledger.model.types import walk_fields
+from ledger.state import PastColumns, TableState
 from tests.audit.lives import past_of
 from tests.projections.iceberg.importing.writing import created
 

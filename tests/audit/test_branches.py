@@ -11,7 +11,7 @@ import pytest
 import ledger
 from ledger import RenameColumn, Table
 from ledger.relocation.replaying import Step
-from ledger.state.records import TableStream
+from ledger.state import TableStream
 from tests.branch_lives import file, lived, table_with
 
 OWN, OTHER = 1_000_000_000_001, 2_000_000_000_001

@@ -11,11 +11,11 @@ from ledger import (
     InvalidChangeError,
     RemoveOption,
     RenameColumn,
+    SchemaChange,
     SetOption,
     Table,
     UpdateColumnComment,
 )
-from ledger.events import SchemaChange
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
 
 

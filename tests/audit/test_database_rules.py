@@ -14,6 +14,7 @@ import ledger
 from ledger import (
     AddColumn,
     DamagedLogError,
+    DataField,
     FormatError,
     InvalidChangeError,
     Ledger,
@@ -24,11 +25,11 @@ from ledger import (
     Table,
     UpdateColumnComment,
 )
-from ledger.log.stream_log import StreamLog
-from ledger.model.types import DataField, RowType
-from ledger.model.types.text import parse_type
+from ledger.log import StreamLog
+from ledger.model import parse_type
+from ledger.model.types import RowType
 from ledger.opening.context import Houses
-from ledger.state.records import CatalogStream
+from ledger.state import CatalogStream
 from ledger.stores import Store
 from tests.faults import Wrapped
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking

@@ -25,10 +25,9 @@ from ledger import (
 )
 from ledger.audit.difference import TableDiff
 from ledger.audit.migration import Migration, migrate, tried
-from ledger.decide.change_json import as_table_change
-from ledger.model.types.wire import type_from_json, type_to_wire
-from ledger.state.columns import PastColumns
-from ledger.state.table import TableState
+from ledger.decide import as_table_change
+from ledger.model import type_from_json, type_to_wire
+from ledger.state import PastColumns, TableState
 from tests.audit.lives import first_state, past_of, random_life
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.thorough import examples

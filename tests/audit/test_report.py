@@ -20,9 +20,8 @@ from ledger.audit.report import (
     curves_of,
     table_page,
 )
-from ledger.events import TableEvent
-from ledger.events.commit import Commit
-from ledger.events.schema import ColumnAdded
+from ledger.events import ColumnAdded, TableEvent
+from ledger.log import Commit
 from tests.evolution.folds import commit
 from tests.lakes import data_file, lake_on, memory, orders
 

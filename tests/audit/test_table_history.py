@@ -13,7 +13,7 @@ from ledger import (
     SetOption,
     UpdateColumnComment,
 )
-from ledger.decide.operations import in_words
+from ledger.decide import in_words
 from tests.lakes import data_file, lake_on, memory, orders
 
 COLUMNS = {"id": "BIGINT NOT NULL", "day": "DATE", "amount": "INT"}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ledger import AddColumn, DropColumn, InvalidInputError, RenameColumn, UpdateColumnComment
 from ledger.audit.migration import migrate, tried
 from ledger.audit.undo import reverted, undone
-from ledger.state.table import TableState
+from ledger.state import TableState
 from tests.audit.lives import first_state, past_of, random_life
 from tests.histories import paths
 from tests.lakes import data_file, lake_on, memory, orders

@@ -16,7 +16,7 @@ import ledger
 from ledger import FileChange, Ledger, Schema, SetOption, ViewSchema
 from ledger.cli import exits
 from ledger.cli.commands import NAMES
-from ledger.log.request import now_millis
+from ledger.log import now_millis
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from ledger.cli.changes import CHANGE_OPTIONS, changes_of
-from ledger.cli.exits import UsageError
-from ledger.events.schema import (
+from ledger import (
     AddColumn,
     DropColumn,
+    InvalidChangeError,
+    InvalidInputError,
+    InvalidTypeError,
     Move,
     RemoveOption,
     RenameColumn,
@@ -23,7 +24,8 @@ from ledger.events.schema import (
     UpdateColumnType,
     UpdateComment,
 )
-from ledger.model.errors import InvalidChangeError, InvalidInputError, InvalidTypeError
+from ledger.cli.changes import CHANGE_OPTIONS, changes_of
+from ledger.cli.exits import UsageError
 
 CASES: list[tuple[str, str, list[SchemaChange]]] = [
     ("--add", "a.b INT", [AddColumn(("a", "b"), "INT")]),

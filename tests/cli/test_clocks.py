@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ledger import Table
+from ledger import SetOption, Table
 from ledger import open as open_ledger
 from ledger.cli import exits
-from ledger.events.schema import SetOption
-from ledger.log.request import now_millis
+from ledger.log import now_millis
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run

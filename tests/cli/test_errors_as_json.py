@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ledger import SetOption
 from ledger.cli import exits
-from ledger.events.schema import SetOption
 from ledger.model import errors
 from tests.cli.test_mistakes import MISTAKES
 

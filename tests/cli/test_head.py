@@ -11,7 +11,7 @@ import pytest
 
 import ledger
 from ledger import Ledger, RenameColumn, Schema
-from ledger.model.types.sql import read_type
+from ledger.model import read_type
 from tests.cli.conftest import Ran, Run
 from tests.readers.lakehouse import add_rows
 from tests.readers.typed_rows import COLUMNS, row_of

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 import ledger
-from ledger import DropColumn, InvalidChangeError
-from ledger.cli.changes import changes_of
-from ledger.events.schema import (
+from ledger import (
     AddPartitionField,
+    DropColumn,
+    InvalidChangeError,
     ReplaceSortOrder,
     SortColumn,
     UpdatePartitionSpec,
 )
+from ledger.cli.changes import changes_of
 from tests.cli.conftest import Run
 
 SPEC = (

@@ -8,8 +8,8 @@ import pytest
 
 from ledger import FileChange, SetOption, Table
 from ledger import open as open_ledger
-from ledger.files.change_lists import store_changes
-from ledger.log.request import now_millis
+from ledger.files import store_changes
+from ledger.log import now_millis
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run

@@ -4,9 +4,21 @@ from typing import Any, get_args
 
 import pytest
 
+from ledger import SortColumn
 from ledger.cli.phrases import phrases
-from ledger.decide.operations import in_words
-from ledger.events import CatalogEvent, TableEvent
+from ledger.decide import in_words
+from ledger.events import (
+    CatalogEvent,
+    ClockCorrected,
+    FormatRulesRaised,
+    LedgerCopied,
+    LedgerMoved,
+    OwnerSet,
+    PaimonBranchUpdated,
+    PartitionStatisticsSet,
+    PlaceAliased,
+    TableEvent,
+)
 from ledger.events import catalog as c
 from ledger.events import imported as i
 from ledger.events import schema as e
@@ -14,14 +26,8 @@ from ledger.events import schema as p
 from ledger.events import schema as s
 from ledger.events import snapshots as n
 from ledger.events import table as t
-from ledger.events.catalog import LedgerCopied, LedgerMoved, PlaceAliased
-from ledger.events.commit import Transaction
-from ledger.events.imported import PaimonBranchUpdated
-from ledger.events.schema import SortColumn
-from ledger.events.snapshots import PartitionStatisticsSet
-from ledger.events.table import ClockCorrected, FormatRulesRaised, OwnerSet
-from ledger.model.iceberg_layout import PartitionField
-from ledger.model.iceberg_objects import BlobMetadata, PartitionStatisticsFile, StatisticsFile
+from ledger.log import Transaction
+from ledger.model import BlobMetadata, PartitionField, PartitionStatisticsFile, StatisticsFile
 from tests.evolution.born import DELTA_LIFE, PROMOTED_LIFE, commits, snapshot
 
 A = t.TableName("shop", "a")

@@ -12,7 +12,7 @@ import pytest
 
 from ledger import FileChange, MissingDependencyError, Table
 from ledger import open as open_ledger
-from projections.paimon.materialise import expected, verify
+from projections.paimon import expected, verify
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run

@@ -8,7 +8,7 @@ import pytest
 
 from ledger import FileChange, Table
 from ledger import open as open_ledger
-from projections.iceberg.materialise import expected, verify
+from projections.iceberg import expected, verify
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run

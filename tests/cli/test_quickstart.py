@@ -13,12 +13,10 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
+from ledger import MissingDependencyError, Table, TableAt
 from ledger import open as open_ledger
 from ledger.cli.quickstart import IDENTIFIER, Story, tell
 from ledger.cli.quickstart.steps import by_day, sample
-from ledger.model.errors import MissingDependencyError
-from ledger.table import Table
-from ledger.table_at import TableAt
 from projections.statistics.command import busiest
 from tests.pypaimon_or_skip import needs_pypaimon
 

@@ -8,7 +8,7 @@ import pytest
 
 from ledger import FileChange, Table
 from ledger import open as open_ledger
-from ledger.log.request import now_millis
+from ledger.log import now_millis
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run

@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledger import InvalidTypeError
 from ledger.cli.changes import key_and_value, leading_path, path_and_value, read_column, whole_path
 from ledger.cli.exits import UsageError
 from ledger.cli.options import read_instant
-from ledger.model.errors import InvalidTypeError
+from ledger.model import format_type, read_type
 from ledger.model.messages import visible
 from ledger.model.names import shown_path
-from ledger.model.types.sql import read_type
-from ledger.model.types.text import format_type
 
 NAMES = st.text(min_size=1, max_size=8)
 

@@ -11,9 +11,9 @@ import pytest
 from ledger import SetOption, Table
 from ledger import open as open_ledger
 from ledger.cli.commands.verify import differences
-from ledger.history.verifying.subject import Finding
-from ledger.log.codec import digest
-from ledger.state.records import FOLD_VERSION
+from ledger.history.verifying import Finding
+from ledger.log import digest
+from ledger.state import FOLD_VERSION
 from tests.lakes import data_file
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from typing import Any
 import ledger
 from ledger import Ledger, LedgerError, SetOption, Table
 from ledger.cli.commands.verify import differences
-from ledger.history.verifying.subject import Finding, Subject
+from ledger.history.verifying import Finding, Subject, Verification
 from ledger.history.verifying.surroundings import Births, lost_values
-from ledger.history.verifying.verify import Verification
-from ledger.log.request import CommitOptions
+from ledger.log import CommitOptions
 from ledger.stores import Store
 from tests.histories import random_changes
 from tests.lakes import data_file, lake_on

@@ -21,15 +21,14 @@ from ledger import (
     Schema,
     SetOption,
 )
-from ledger.events.catalog import CatalogEvent
-from ledger.events.commit import Outside, Transaction
+from ledger.events import CatalogEvent
+from ledger.events.commit import Outside
 from ledger.history.garbage import KEPT_MILLIS, orphaned_values, remove
+from ledger.log import Request, StreamLog, Transaction
 from ledger.log.personal_data import FOLDER
-from ledger.log.request import Request
-from ledger.log.stream_log import StreamLog
 from ledger.relocation.exporting import export
 from ledger.relocation.importing import bring
-from ledger.state.catalog_builder import CatalogBuilder
+from ledger.state import CatalogBuilder
 from ledger.stores import Durability, LocalStore, Store
 from projections.source.span_reading import End, Scan
 from projections.source.view import commit_rows

@@ -25,12 +25,10 @@ from ledger import (
     UpdateColumnType,
 )
 from ledger.history.value_matcher import ValueMatcher, cast, spellings, text_of, values_of
+from ledger.model import Value, can_alter, can_promote, parse_type
 from ledger.model import types as t
 from ledger.model.arrow_types import element_id
-from ledger.model.single_values import Value
-from ledger.model.types.casts import can_alter, can_promote
-from ledger.model.types.text import parse_type
-from ledger.planning.bound_value import value_to_bytes
+from ledger.planning import value_to_bytes
 from tests.lakes import lake_on, memory
 from tests.thorough import examples
 

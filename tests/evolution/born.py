@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledger.events import TableEvent
-from ledger.events import imported as e
-from ledger.events.commit import Commit, Transaction
-from ledger.events.imported import DeltaBirth, DeltaFollowed, PaimonBirth, PaimonBranchUpdated
-from ledger.events.schema import (
+from ledger import SetOption, SortColumn
+from ledger.events import (
     ColumnAdded,
+    DeltaFollowed,
+    PaimonBranchUpdated,
     PartitionSpecUpdated,
-    SetOption,
-    SortColumn,
-    SortOrderReplaced,
-)
-from ledger.events.snapshots import (
     PartitionStatisticsSet,
     RolledBack,
+    SchemaRecord,
     SnapshotCommitted,
     SnapshotsExpired,
+    SortOrderReplaced,
+    TableCreated,
+    TableEvent,
+    TablePromoted,
     TagCreated,
     TagDeleted,
     TagReplaced,
 )
-from ledger.events.table import SchemaRecord, TableCreated, TablePromoted
+from ledger.events import iceberg as e
+from ledger.events.imported import DeltaBirth, PaimonBirth
+from ledger.log import Commit, Transaction
+from ledger.model import FieldObject, PartitionField, SortField
 from ledger.model import iceberg_objects as s
-from ledger.model.iceberg_layout import PartitionField, SortField
-from ledger.model.types.wire import FieldObject
-from ledger.state.table_builder import TableBuilder
+from ledger.state import TableBuilder
 from tests.evolution import folds
 from tests.evolution.folds import NAME
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.decide.catalog import CatalogIntent, CatalogRequest, CreateDatabase, CreateTable
-from ledger.events.catalog import CatalogEvent
-from ledger.events.commit import Commit, Transaction
-from ledger.events.table import SchemaRecord
-from ledger.model.errors import CommitConflictError, LedgerError
-from ledger.model.names import Identifier
-from ledger.model.schema import ViewSchema
-from ledger.state.catalog import CatalogState
-from ledger.state.catalog_builder import CatalogBuilder
+from ledger import CommitConflictError, Identifier, LedgerError, ViewSchema
+from ledger.decide import CatalogIntent, CatalogRequest, CreateDatabase, CreateTable
+from ledger.events import CatalogEvent, SchemaRecord
+from ledger.log import Commit, Transaction
+from ledger.state import CatalogBuilder, CatalogState
 
 SCHEMA = SchemaRecord(fields=(), highest_field_id=-1)
 ORDERS = Identifier("shop", "orders")

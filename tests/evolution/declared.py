@@ -11,13 +11,14 @@ from ledger import (
     AddColumn,
     DataField,
     FileChange,
+    FormatError,
     Ledger,
     RenameColumn,
     Schema,
+    SchemaChange,
     Table,
 )
-from ledger.events import SchemaChange, SpecChange
-from ledger.model.errors import FormatError
+from ledger.events import SpecChange
 from ledger.model.types import DataType, RowType
 from tests.lakes import data_file, lake_on, memory
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledger.events import TableEvent
-from ledger.events.commit import Commit, Transaction
-from ledger.events.schema import PartitionSpecUpdated, SortOrderReplaced
-from ledger.events.snapshots import SnapshotCommitted
-from ledger.events.table import SchemaRecord, TableCreated, TableName
-from ledger.model.iceberg_layout import PartitionField, SortField
-from ledger.model.types.wire import FieldObject
-from ledger.state.table_builder import TableBuilder
+from ledger.events import (
+    PartitionSpecUpdated,
+    SchemaRecord,
+    SnapshotCommitted,
+    SortOrderReplaced,
+    TableCreated,
+    TableEvent,
+    TableName,
+)
+from ledger.log import Commit, Transaction
+from ledger.model import FieldObject, PartitionField, SortField
+from ledger.state import TableBuilder
 
 NAME = TableName("db", "t")
 

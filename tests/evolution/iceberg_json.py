@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ledger.model.errors import InvalidTypeError
-from ledger.model.schema import Schema
-from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
-from ledger.model.types.text import parse_type
+from ledger import DataField, InvalidTypeError, Schema
+from ledger.model import parse_type
+from ledger.model.types import ArrayType, DataType, MapType, RowType
 
 _PRIMITIVES = {
     "boolean": "BOOLEAN",
@@ -152,6 +151,6 @@ def _primitive_json(data_type: DataType) -> str:
 
 
 def _text(data_type: DataType) -> str:
-    from ledger.model.types.text import format_type
+    from ledger.model import format_type
 
     return format_type(data_type.with_nullability(nullable=True))

@@ -10,9 +10,9 @@ from typing import Any
 
 from attrs import define, field
 
-from ledger.model.schema import Schema
-from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
-from ledger.model.types.casts import can_promote
+from ledger import DataField, Schema
+from ledger.model import can_promote
+from ledger.model.types import ArrayType, DataType, MapType, RowType
 
 Leaf = tuple[Any, ...]
 

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.events.imported import MetadataLogUpdated
-from ledger.events.schema import SetOption
-from ledger.events.snapshots import TagDeleted
-from ledger.model.iceberg_objects import MetadataLogEntry
-from ledger.model.snapshot import Totals
-from ledger.state.delta_origin import DeltaOrigin
-from ledger.state.iceberg_origin import (
-    IcebergOrigin,
-    iceberg_changes,
-    iceberg_snapshot,
-    iceberg_totals,
-)
-from ledger.state.paimon_origin import PaimonOrigin
+from ledger import SetOption
+from ledger.events import MetadataLogUpdated, TagDeleted
+from ledger.model import MetadataLogEntry, Totals
+from ledger.state import DeltaOrigin, IcebergOrigin, PaimonOrigin
+from ledger.state.iceberg_origin import iceberg_changes, iceberg_snapshot, iceberg_totals
 from tests.evolution.born import (
     FIRST,
     ID,

@@ -9,15 +9,18 @@ from typing import Any, get_args
 
 import pytest
 
-from ledger.events import TableEvent
-from ledger.events import imported as e
+from ledger import DamagedLogError, InvalidChangeError, UpgradeRequiredError
+from ledger.events import (
+    DeltaFollowed,
+    IcebergEvent,
+    PaimonBranchUpdated,
+    TableEvent,
+    TablePromoted,
+)
+from ledger.events import iceberg as e
 from ledger.events import snapshots as n
-from ledger.events.imported import DeltaFollowed, IcebergEvent, PaimonBranchUpdated
-from ledger.events.table import TablePromoted
-from ledger.log.codec import Codec, encode
-from ledger.model.errors import DamagedLogError, InvalidChangeError, UpgradeRequiredError
-from ledger.state.records import TableStream
-from ledger.state.table_builder import TableBuilder
+from ledger.log import Codec, encode
+from ledger.state import TableBuilder, TableStream
 from tests.evolution import folds
 from tests.evolution.born import DAY, FIRST, LIVES, SECOND, born, commit, commits, ref, snapshot
 

@@ -14,10 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ledger
-from ledger import AddColumn, DropColumn, FileChange, InvalidInputError, LedgerError, Schema, Table
-from ledger.decide import bounds
-from ledger.decide.bounds import COUNTS_BY_FIELD, FACTS, NUMBERS, TEXT_FACTS, Bound
-from ledger.decide.changes import (
+from ledger import (
+    AddColumn,
+    DataField,
+    DropColumn,
+    FileChange,
+    InvalidChangeError,
+    InvalidInputError,
+    LedgerError,
+    Schema,
+    SnapshotPlan,
+    Table,
+    ViewSchema,
+)
+from ledger.decide import (
     CommitSnapshot,
     CorrectClock,
     CreateTag,
@@ -28,18 +38,15 @@ from ledger.decide.changes import (
     Rollback,
     SetBranch,
     SetPartitionStatistics,
+    bounds,
+    create_schema,
 )
-from ledger.decide.table_creation import create_schema
-from ledger.events.snapshots import CommittedFacts, SnapshotCommitted, SnapshotFacts
-from ledger.files.snapshot_plan import SnapshotPlan
+from ledger.decide.bounds import COUNTS_BY_FIELD, FACTS, NUMBERS, TEXT_FACTS, Bound
+from ledger.events import CommittedFacts, SnapshotCommitted, SnapshotFacts
+from ledger.model import BlobMetadata, StatisticsFile, parse_type, type_to_wire
 from ledger.model.arrow_types import element_id, key_id
-from ledger.model.errors import InvalidChangeError
-from ledger.model.iceberg_objects import BlobMetadata, StatisticsFile
-from ledger.model.schema import ViewSchema
-from ledger.model.types import STRING, ArrayType, DataField, DataType, MapType, RowType, walk_ids
-from ledger.model.types.text import parse_type
-from ledger.model.types.wire import type_to_wire
-from ledger.state.records import TableStream
+from ledger.model.types import STRING, ArrayType, DataType, MapType, RowType, walk_ids
+from ledger.state import TableStream
 from tests.thorough import examples
 
 INT = parse_type("INT")

@@ -10,6 +10,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from ledger import FileChange, InvalidInputError
 from ledger.decide.bounds import (
     BUCKET,
     IN_LOGS,
@@ -24,12 +25,9 @@ from ledger.decide.bounds import (
     Bound,
 )
 from ledger.decide.recorded_values import check_said, number_problems
-from ledger.events import CatalogEvent, TableEvent
-from ledger.events.commit import Transaction
-from ledger.events.snapshots import SnapshotsExpired
-from ledger.model.errors import InvalidInputError
-from ledger.model.file_change import FileChange
-from ledger.model.iceberg_layout import PartitionField, SortField
+from ledger.events import CatalogEvent, SnapshotsExpired, TableEvent
+from ledger.log import Transaction
+from ledger.model import PartitionField, SortField
 
 
 def parts(annotation: Any) -> Iterator[Any]:

@@ -8,14 +8,27 @@ from attrs import evolve
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from ledger import (
+    Identifier,
+    InvalidChangeError,
+    NotFoundError,
+    RemoveOption,
+    SetOption,
+    UpdateComment,
+)
 from ledger.decide.catalog_facts import first_commit
-from ledger.events.catalog import (
+from ledger.events import (
     AddDialect,
     CatalogEvent,
     DatabaseAltered,
     DatabaseCreated,
     DatabaseDropped,
     DropDialect,
+    SchemaRecord,
+    TableCreated,
+    TableDropped,
+    TableName,
+    TableRenamed,
     UpdateDialect,
     ViewAltered,
     ViewCreated,
@@ -23,16 +36,17 @@ from ledger.events.catalog import (
     ViewRecord,
     ViewRenamed,
 )
-from ledger.events.commit import Commit, Transaction
-from ledger.events.schema import RemoveOption, SetOption, UpdateComment
-from ledger.events.table import SchemaRecord, TableCreated, TableDropped, TableName, TableRenamed
-from ledger.model.errors import InvalidChangeError, NotFoundError
-from ledger.model.names import Identifier
-from ledger.model.types.wire import FieldObject
-from ledger.state.catalog import Audit, CatalogState, TableEntry
-from ledger.state.catalog_builder import CatalogBuilder
-from ledger.state.records import CatalogStream
-from ledger.state.stream import Builder, Stream
+from ledger.log import Commit, Transaction
+from ledger.model import FieldObject
+from ledger.state import (
+    Audit,
+    Builder,
+    CatalogBuilder,
+    CatalogState,
+    CatalogStream,
+    Stream,
+    TableEntry,
+)
 
 if TYPE_CHECKING:
     from _collections_abc import dict_values

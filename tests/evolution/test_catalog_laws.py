@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.decide.catalog import (
+from ledger import (
+    DataField,
+    Identifier,
+    LedgerError,
+    RemoveOption,
+    SetOption,
+    UpdateComment,
+    ViewSchema,
+)
+from ledger.decide import (
     AlterDatabase,
     AlterView,
     CatalogIntent,
@@ -22,17 +31,17 @@ from ledger.decide.catalog import (
     RenameTable,
     RenameView,
 )
-from ledger.events.catalog import AddDialect, CatalogEvent, DropDialect, UpdateDialect, ViewChange
-from ledger.events.commit import Commit, Transaction
-from ledger.events.schema import RemoveOption, SetOption, UpdateComment
-from ledger.events.table import SchemaRecord
-from ledger.model.errors import LedgerError
-from ledger.model.names import Identifier
-from ledger.model.schema import ViewSchema
-from ledger.model.types import DataField, IntType
-from ledger.state.catalog import CatalogState
-from ledger.state.catalog_builder import CatalogBuilder
-from ledger.state.records import CatalogStream
+from ledger.events import (
+    AddDialect,
+    CatalogEvent,
+    DropDialect,
+    SchemaRecord,
+    UpdateDialect,
+    ViewChange,
+)
+from ledger.log import Commit, Transaction
+from ledger.model.types import IntType
+from ledger.state import CatalogBuilder, CatalogState, CatalogStream
 
 Commits: TypeAlias = list[Commit[CatalogEvent]]
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from ledger.decide.catalog import (
+from ledger import CommitConflictError, Identifier, RemoveOption, SetOption, UpdateComment
+from ledger.decide import (
     AlterDatabase,
     AlterView,
     CatalogIntent,
@@ -20,23 +21,22 @@ from ledger.decide.catalog import (
     RenameTable,
     RenameView,
 )
-from ledger.events.catalog import (
+from ledger.events import (
     AddDialect,
     CatalogEvent,
     DatabaseAltered,
     DatabaseCreated,
     DatabaseDropped,
     DropDialect,
+    TableCreated,
+    TableDropped,
+    TableRenamed,
     UpdateDialect,
     ViewAltered,
     ViewChange,
     ViewDropped,
 )
-from ledger.events.schema import RemoveOption, SetOption, UpdateComment
-from ledger.events.table import TableCreated, TableDropped, TableRenamed
-from ledger.model.errors import CommitConflictError
-from ledger.model.names import Identifier
-from ledger.state.catalog import EMPTY_CATALOG
+from ledger.state import EMPTY_CATALOG
 from tests.evolution.catalogs import (
     ORDERS,
     RECENT,

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.decide.catalog import (
+from ledger import (
+    AlreadyExistsError,
+    Identifier,
+    InvalidChangeError,
+    InvalidInputError,
+    InvalidNameError,
+    NotFoundError,
+    RemoveOption,
+    SetOption,
+    TableDroppedError,
+    UpdateComment,
+)
+from ledger.decide import (
     AlterDatabase,
     AlterView,
     CatalogRequest,
@@ -16,23 +28,7 @@ from ledger.decide.catalog import (
     RenameTable,
     RenameView,
 )
-from ledger.events.catalog import (
-    AddDialect,
-    DatabaseDropped,
-    DropDialect,
-    UpdateDialect,
-    ViewAltered,
-)
-from ledger.events.schema import RemoveOption, SetOption, UpdateComment
-from ledger.model.errors import (
-    AlreadyExistsError,
-    InvalidChangeError,
-    InvalidInputError,
-    InvalidNameError,
-    NotFoundError,
-    TableDroppedError,
-)
-from ledger.model.names import Identifier
+from ledger.events import AddDialect, DatabaseDropped, DropDialect, UpdateDialect, ViewAltered
 from tests.evolution.catalogs import (
     ORDERS,
     RECENT,

@@ -8,26 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.decide.change_json import (
-    schema_change_from_json,
-    schema_change_to_json,
-    schema_from_json,
-    well_formed,
-)
-from ledger.events.schema import (
+from ledger import (
     AddColumn,
+    InvalidChangeError,
     Move,
     RenameColumn,
     ReplaceSortOrder,
     SchemaChange,
     SetOption,
+    UnsupportedError,
     UpdateColumnNullability,
     UpdateColumnPosition,
     UpdateComment,
     UpdatePartitionSpec,
+    schema_change_from_json,
+    schema_change_to_json,
+    schema_from_json,
 )
-from ledger.model.errors import InvalidChangeError, UnsupportedError
-from ledger.model.types.text import parse_type
+from ledger.decide.change_json import well_formed
+from ledger.model import parse_type
 from tests.histories import random_change, start_schema
 
 

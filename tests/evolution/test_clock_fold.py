@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.events import CatalogEvent, TableEvent
-from ledger.events.catalog import DatabaseCreated
-from ledger.events.commit import Commit, Transaction
-from ledger.events.table import ClockCorrected
-from ledger.model.errors import InvalidChangeError
-from ledger.state.catalog_builder import CatalogBuilder
-from ledger.state.records import CatalogStream
-from ledger.state.table_builder import TableBuilder
+from ledger import InvalidChangeError
+from ledger.events import CatalogEvent, ClockCorrected, DatabaseCreated, TableEvent
+from ledger.log import Commit, Transaction
+from ledger.state import CatalogBuilder, CatalogStream, TableBuilder
 from tests.evolution.born import LIVES
 from tests.evolution.folds import grown
 

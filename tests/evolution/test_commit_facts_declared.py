@@ -8,13 +8,12 @@ import pytest
 from attrs import frozen
 
 from ledger import FileChange, FormatError, Schema
-from ledger.decide.format_rules import Batch, BoundNames, Reach, problems
+from ledger.decide import Batch
+from ledger.decide.format_checks import problems
+from ledger.decide.format_rules import BoundNames, Reach
 from ledger.formats import INSTALLED
-from ledger.state.columns import PastColumns
-from ledger.state.declared_formats import Rules
-from ledger.state.layout import LayoutTrail
-from ledger.state.table import TableState
-from projections.iceberg.materialise import project
+from ledger.state import LayoutTrail, PastColumns, Rules, TableState
+from projections.iceberg import ICEBERG
 from tests.evolution.test_commit_facts import BOTH, PAIMON, file, table_of
 
 
@@ -66,7 +65,7 @@ def test_no_tag_has_the_name_of_the_branch_that_every_table_has() -> None:
     with pytest.raises(FormatError, match="^tag main: tags and branches share their names"):
         table.create_tag("main")
     table.create_tag("Main")
-    project(table)
+    ICEBERG.project(table)
     # Under Paimon it would be one file with the next on some stores.
     table.delete_tag("Main")
 
@@ -77,4 +76,4 @@ def test_no_tag_has_the_name_of_the_branch_that_every_table_has() -> None:
     assert [each.message[:9] for each in table.plan([BOTH]).refusals] == ["tag main:"]
     table.delete_tag("main")
     table.alter([BOTH])
-    project(table)
+    ICEBERG.project(table)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from ledger import Ledger, Schema
-from ledger.events.schema import AddPartitionField, SortColumn
-from ledger.model.errors import ColumnNotFoundError, FormatError, InvalidInputError
-from ledger.model.iceberg_layout import PartitionField, SortField, SortOrder
-from ledger.model.types.sql import read_type
+from ledger import (
+    AddPartitionField,
+    ColumnNotFoundError,
+    FormatError,
+    InvalidInputError,
+    Ledger,
+    Schema,
+    SortColumn,
+)
+from ledger.model import PartitionField, SortField, SortOrder, read_type
 from ledger.transforms import bucket, day
 from tests.lakes import lake_on, memory
 

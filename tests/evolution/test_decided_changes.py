@@ -9,30 +9,26 @@ from ledger import (
     AddColumn,
     CommitConflictError,
     DropColumn,
+    DropPrimaryKey,
     FormatError,
     InvalidChangeError,
     RemoveOption,
+    RemovePartitionField,
     RenameColumn,
     Schema,
     SchemaChange,
     SetOption,
     UndropColumn,
     UpdateColumnType,
+    UpdatePartitionSpec,
     evolve,
 )
+from ledger.decide import decide_schema, with_policy
 from ledger.decide.column_draft import Directive, listing
-from ledger.decide.schema_batch import decide_schema
-from ledger.decide.table_creation import with_policy
-from ledger.events.schema import (
-    ColumnDropped,
-    DropPrimaryKey,
-    RemovePartitionField,
-    UpdatePartitionSpec,
-)
+from ledger.events import ColumnDropped
+from ledger.model import TypeObject, read_type, type_to_wire
 from ledger.model.types import walk_ids
-from ledger.model.types.sql import read_type
-from ledger.model.types.wire import TypeObject, type_to_wire
-from ledger.state.declared_formats import Rules
+from ledger.state import Rules
 from ledger.transforms import bucket
 from tests.lakes import lake_on, memory, orders
 

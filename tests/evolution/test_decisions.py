@@ -6,18 +6,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from ledger.decide.schema_batch import decide_schema, evolve
-from ledger.events.schema import (
+from ledger import (
     AddColumn,
-    ColumnAdded,
-    ColumnDropped,
-    ColumnNullabilityUpdated,
-    ColumnRenamed,
+    DataField,
     DropColumn,
     DropPrimaryKey,
+    InvalidChangeError,
     Move,
     RemoveOption,
     RenameColumn,
+    Schema,
     SchemaChange,
     SetOption,
     UpdateColumnComment,
@@ -25,13 +23,17 @@ from ledger.events.schema import (
     UpdateColumnNullability,
     UpdateColumnPosition,
     UpdateColumnType,
+    evolve,
+)
+from ledger.decide import decide_schema
+from ledger.events import (
+    ColumnAdded,
+    ColumnDropped,
+    ColumnNullabilityUpdated,
+    ColumnRenamed,
     UpdateKeys,
 )
-from ledger.model.errors import InvalidChangeError
-from ledger.model.schema import Schema
-from ledger.model.types import DataField
-from ledger.model.types.text import parse_type
-from ledger.model.types.wire import TypeObject, type_from_json
+from ledger.model import TypeObject, parse_type, type_from_json
 
 ROW = type_from_json(
     {"type": "ROW", "fields": [{"name": "x", "type": "INT"}, {"name": "y", "type": "INT"}]}

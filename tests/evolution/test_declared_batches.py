@@ -15,9 +15,9 @@ from ledger import (
     SetOption,
     UpdateColumnType,
 )
+from ledger.model import type_to_wire
 from ledger.model.types import IntType, MultisetType
-from ledger.model.types.wire import type_to_wire
-from ledger.state.declared_formats import Rules
+from ledger.state import Rules
 from tests.lakes import lake_on, memory, orders
 from tests.thorough import examples
 

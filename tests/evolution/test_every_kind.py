@@ -13,15 +13,11 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ledger.decide.operations import in_words
-from ledger.events import CatalogEvent, TableEvent
-from ledger.events.commit import Commit, Transaction
-from ledger.events.snapshots import ChangesReference, ListingEvent
-from ledger.files.change_lists import event_files
-from ledger.log.codec import Codec, encode
-from ledger.log.layout import Layout
-from ledger.model.errors import DamagedLogError, UpgradeRequiredError
-from ledger.model.file_change import FileChange
+from ledger import DamagedLogError, FileChange, UpgradeRequiredError
+from ledger.decide import in_words
+from ledger.events import CatalogEvent, ChangesReference, ListingEvent, TableEvent
+from ledger.files import event_files
+from ledger.log import Codec, Commit, Layout, Transaction, encode
 from tests.cli.test_phrases import CASES
 from tests.evolution.born import LIVES
 from tests.evolution.test_born_laws import changed, drop, exchange, more, places

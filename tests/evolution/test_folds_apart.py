@@ -10,11 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ledger
-from ledger import AddColumn, DropColumn, InvalidInputError, NotFoundError, RenameColumn, Schema
+from ledger import (
+    AddColumn,
+    DataField,
+    DropColumn,
+    InvalidInputError,
+    NotFoundError,
+    RenameColumn,
+    Schema,
+)
+from ledger.model import type_to_wire
 from ledger.model.schema import indexed
-from ledger.model.types import ArrayType, DataField, DataType, IntType, MapType, RowType
-from ledger.model.types.wire import type_to_wire
-from ledger.state.records import TableStream
+from ledger.model.types import ArrayType, DataType, IntType, MapType, RowType
+from ledger.state import TableStream
 from tests.thorough import examples
 
 INT = IntType()

@@ -6,21 +6,23 @@ from collections.abc import Sequence
 
 import pytest
 
-from ledger.decide.schema_batch import Decision, decide_schema, evolve
-from ledger.events.schema import (
+from ledger import (
     AddColumn,
+    ColumnExistsError,
+    ColumnNotFoundError,
     DropColumn,
     Move,
     RenameColumn,
+    Schema,
     SchemaChange,
     SetOption,
     UpdateColumnComment,
     UpdateColumnPosition,
     UpdateColumnType,
+    evolve,
 )
-from ledger.model.errors import ColumnExistsError, ColumnNotFoundError
-from ledger.model.schema import Schema
-from ledger.model.types.wire import type_from_json
+from ledger.decide import Decision, decide_schema
+from ledger.model import type_from_json
 
 ROW = type_from_json({"type": "ROW", "fields": [{"name": "x", "type": "INT"}]})
 BASE = Schema.of({"a": "INT", "b": "INT", "v": ROW})

@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.events import TableEvent
-from ledger.events.commit import Transaction
-from ledger.events.schema import RemoveOption, SetOption, UpdateComment, UpdateKeys
-from ledger.events.snapshots import SnapshotCommitted
-from ledger.events.table import SchemaRecord, TableCreated, TableName
-from ledger.model.types.wire import FieldObject
-from ledger.state.table import TableState
-from ledger.state.table_builder import TableBuilder
+from ledger import RemoveOption, SetOption, UpdateComment
+from ledger.events import (
+    SchemaRecord,
+    SnapshotCommitted,
+    TableCreated,
+    TableEvent,
+    TableName,
+    UpdateKeys,
+)
+from ledger.log import Transaction
+from ledger.model import FieldObject
+from ledger.state import TableBuilder, TableState
 
 DAY = FieldObject(id=0, name="day", type="DATE")
 CREATED = TableCreated(

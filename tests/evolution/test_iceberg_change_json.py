@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
-from ledger.decide.change_json import schema_change_from_json, schema_change_to_json
-from ledger.events.schema import AddColumn, SchemaChange, SetIdentifierFields
-from ledger.model.errors import InvalidChangeError, UnsupportedError
+from ledger import (
+    AddColumn,
+    InvalidChangeError,
+    SchemaChange,
+    SetIdentifierFields,
+    UnsupportedError,
+    schema_change_from_json,
+    schema_change_to_json,
+)
 
 WITH_DEFAULT = AddColumn(("s", "x"), "INT", default_value="7")
 IDENTIFIED = SetIdentifierFields((("id",), ("s", "x")))

@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any
 
 from benchmarks.iceberg_fold import folded
-from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state import IcebergOrigin
 
 
 def steps(snapshots: int) -> int:

@@ -12,10 +12,15 @@ from typing import Any
 
 import pytest
 
-from ledger import Table
-from ledger.events.schema import AddPartitionField, SortColumn
-from ledger.model.errors import ColumnNotFoundError, FormatError, InvalidChangeError
-from ledger.state.table import TableState
+from ledger import (
+    AddPartitionField,
+    ColumnNotFoundError,
+    FormatError,
+    InvalidChangeError,
+    SortColumn,
+    Table,
+)
+from ledger.state import TableState
 from ledger.transforms import Term
 from ledger.updates import ReplaceOrder, UpdateSpec
 from tests.evolution.iceberg_json import schema_of, type_of

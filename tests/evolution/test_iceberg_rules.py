@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from ledger.decide.schema_batch import decide_schema
-from ledger.decide.table_creation import create_schema, with_policy
-from ledger.events.schema import (
+from ledger import (
     AddColumn,
+    DataField,
     DropColumn,
     DropPrimaryKey,
+    FormatError,
+    InvalidChangeError,
+    InvalidTypeError,
     RenameColumn,
+    Schema,
     SchemaChange,
     SetIdentifierFields,
     SetOption,
@@ -19,12 +22,10 @@ from ledger.events.schema import (
     UpdateColumnNullability,
     UpdateColumnType,
 )
-from ledger.model.errors import FormatError, InvalidChangeError, InvalidTypeError
-from ledger.model.schema import Schema
-from ledger.model.types import ArrayType, DataField, walk_ids
-from ledger.model.types.sql import read_type
-from ledger.model.types.wire import type_to_wire
-from ledger.state.declared_formats import PAIMON_RULES, Rules
+from ledger.decide import create_schema, decide_schema, with_policy
+from ledger.model import read_type, type_to_wire
+from ledger.model.types import ArrayType, walk_ids
+from ledger.state import PAIMON_RULES, Rules
 
 ICEBERG = Rules(frozenset({"iceberg"}))
 INCOMPATIBLE = Rules(frozenset({"iceberg"}), allow_incompatible=True)

@@ -8,14 +8,10 @@ from typing import Any
 
 import pytest
 
-from ledger import Table
-from ledger.decide.schema_batch import decide_schema
-from ledger.decide.schema_update import SchemaUpdate
-from ledger.decide.table_creation import create_schema, with_policy
-from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, InvalidInputError
-from ledger.model.schema import Schema
+from ledger import ColumnExistsError, ColumnNotFoundError, InvalidInputError, Schema, Table
+from ledger.decide import SchemaUpdate, create_schema, decide_schema, with_policy
 from ledger.model.types import DataType
-from ledger.state.declared_formats import Rules
+from ledger.state import Rules
 from ledger.updates import UpdateSchema
 from tests.evolution.iceberg_json import json_of, schema_of, text_of, type_of
 from tests.lakes import lake_on, memory

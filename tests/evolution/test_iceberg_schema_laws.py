@@ -9,14 +9,10 @@ from attrs import frozen
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ledger.decide.schema_batch import decide_schema
-from ledger.decide.schema_update import SchemaUpdate
-from ledger.decide.table_creation import with_policy
-from ledger.model.errors import InvalidInputError
-from ledger.model.schema import Schema, paths_of
-from ledger.model.types.sql import read_type
-from ledger.state.declared_formats import Rules
-from ledger.state.schema_builder import SchemaBuilder
+from ledger import InvalidInputError, Schema
+from ledger.decide import SchemaUpdate, decide_schema, with_policy
+from ledger.model import paths_of, read_type
+from ledger.state import Rules, SchemaBuilder
 from tests.evolution.iceberg_json import json_of
 from tests.evolution.iceberg_model import Leaf, Model, RefusedError, leaves
 from tests.thorough import examples

@@ -5,10 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from ledger import AddColumn, InvalidChangeError, InvalidInputError
-from ledger.decide.change_json import as_table_change, table_change_from_json
-from ledger.events.schema import PartitionSpecUpdated, ReplaceSortOrder, UpdatePartitionSpec
-from ledger.model.iceberg_layout import PartitionField
+from ledger import (
+    AddColumn,
+    InvalidChangeError,
+    InvalidInputError,
+    ReplaceSortOrder,
+    UpdatePartitionSpec,
+)
+from ledger.decide import as_table_change
+from ledger.decide.change_json import table_change_from_json
+from ledger.events import PartitionSpecUpdated
+from ledger.model import PartitionField
 from tests.evolution.folds import grown
 
 ADD = {"type": "addPartitionField", "source": ["ts"], "transform": "day"}

@@ -10,12 +10,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ledger import InvalidInputError, RenameColumn, Schema, Table
-from ledger.decide.table import LayoutIntent
-from ledger.model.iceberg_layout import PartitionSpec
-from ledger.state.declared_formats import Rules
-from ledger.state.layout import LayoutTrail
-from ledger.state.records import TableStream
-from ledger.state.table_builder import TableBuilder
+from ledger.decide.table_decision import LayoutIntent
+from ledger.model import PartitionSpec
+from ledger.state import LayoutTrail, Rules, TableBuilder, TableStream
 from ledger.transforms import Term, bucket, day, hour, identity, truncate, void
 from ledger.updates import ReplaceOrder, UpdateSpec
 from tests.lakes import data_file, lake_on, memory

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ledger
-from ledger.decide.table_creation import create_schema
+from ledger.decide import create_schema
 from projections.paimon import schema_from_json, schema_to_json
 
 Json = Any

@@ -8,17 +8,21 @@ from typing import get_args
 
 import pytest
 
-from ledger import InvalidInputError, Schema
-from ledger.decide.catalog import DECIDED, CatalogRequest
+from ledger import InvalidInputError, Schema, SchemaChange, evolve
+from ledger.decide import (
+    OPERATIONS,
+    AllowIncompatibleChanges,
+    CatalogRequest,
+    CorrectClock,
+    OtherChange,
+    StateOperation,
+    TableChange,
+)
+from ledger.decide.catalog import DECIDED
 from ledger.decide.catalog_facts import CATALOG_FACTS
-from ledger.decide.changes import AllowIncompatibleChanges, CorrectClock, OtherChange, TableChange
-from ledger.decide.operation import LayoutOperation, SchemaOperation, StateOperation
-from ledger.decide.operations import BY_ASKED, BY_FACT, OPERATIONS, operation
-from ledger.decide.schema_batch import evolve
-from ledger.events import CatalogEvent, TableEvent
-from ledger.events.catalog import ViewChange
-from ledger.events.schema import SchemaChange, SpecChange
-from ledger.events.table import ClockCorrected
+from ledger.decide.operation import LayoutOperation, SchemaOperation
+from ledger.decide.operations import BY_ASKED, BY_FACT, operation
+from ledger.events import CatalogEvent, ClockCorrected, SpecChange, TableEvent, ViewChange
 from tests.lakes import lake_on, memory, orders
 
 ROOM = Path(__file__).parents[2] / "ledger/evolution"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ledger import InvalidChangeError, Schema
 from ledger.decide.schema_rules import validate
-from ledger.model.errors import InvalidChangeError
-from ledger.model.schema import Schema
 from ledger.model.types import (
     STRING,
     ArrayType,

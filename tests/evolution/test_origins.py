@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
-from ledger.model.errors import InvalidInputError, NotFoundError, UnsupportedError
+from ledger import InvalidInputError, NotFoundError, UnsupportedError
 from ledger.model.snapshot import BRANCH_IDS
-from ledger.state.delta_origin import DeltaOrigin
-from ledger.state.iceberg_origin import IcebergOrigin
-from ledger.state.native_origin import NativeOrigin
-from ledger.state.paimon_origin import PaimonOrigin
-from ledger.state.records import TableStream
-from ledger.state.table import TableState
+from ledger.state import (
+    DeltaOrigin,
+    IcebergOrigin,
+    NativeOrigin,
+    PaimonOrigin,
+    TableState,
+    TableStream,
+)
 from tests.evolution import folds
 from tests.evolution.born import FIRST, OWN, SECOND, born
 

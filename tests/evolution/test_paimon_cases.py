@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from ledger.decide.change_json import (
+from ledger import (
+    InvalidChangeError,
+    Schema,
+    evolve,
     schema_change_from_json,
     schema_change_to_json,
     schema_from_json,
 )
-from ledger.decide.schema_batch import evolve
-from ledger.decide.table_creation import create_schema
-from ledger.model.errors import InvalidChangeError
-from ledger.model.schema import Schema
-from ledger.model.types.wire import field_from_json
+from ledger.decide import create_schema
+from ledger.model import field_from_json
 
 DATA = Path(__file__).parents[1] / "data" / "paimon"
 CASES: list[dict[str, Any]] = json.loads((DATA / "schema_changes.json").read_text())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import ledger
-from ledger.decide.table_creation import create_schema
+from ledger.decide import create_schema
 from projections.paimon import schema_from_json, schema_to_json
 
 ARGUMENT, STATE, UNSUPPORTED, RUNTIME = (

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ledger import InvalidChangeError, InvalidInputError, NotFoundError, Table
-from ledger.events.commit import Commit, Transaction
-from ledger.events.imported import StatisticsSet
-from ledger.events.snapshots import PartitionStatisticsSet
-from ledger.log.codec import encode
-from ledger.model.errors import CommitConflictError
-from ledger.model.iceberg_objects import BlobMetadata, PartitionStatisticsFile, StatisticsFile
-from ledger.state.records import TableStream
-from ledger.state.table_builder import TableBuilder
+from ledger import CommitConflictError, InvalidChangeError, InvalidInputError, NotFoundError, Table
+from ledger.events import PartitionStatisticsSet, StatisticsSet
+from ledger.log import Commit, Transaction, encode
+from ledger.model import BlobMetadata, PartitionStatisticsFile, StatisticsFile
+from ledger.state import TableBuilder, TableStream
 from ledger.stores import Store
 from tests.lakes import data_file, lake_on, memory, orders
 

@@ -8,20 +8,18 @@ import pytest
 from attrs import evolve
 from msgspec.structs import replace
 
-from ledger.events import TableEvent
-from ledger.events import snapshots as n
-from ledger.events.imported import (
+from ledger import InvalidChangeError
+from ledger.events import (
     DeltaFollowed,
-    IcebergBirth,
     PaimonBranchUpdated,
     SchemaNamed,
     SnapshotsRemoved,
+    TableEvent,
+    TablePromoted,
 )
-from ledger.events.table import TablePromoted
-from ledger.model.errors import InvalidChangeError
-from ledger.state.delta_origin import DeltaOrigin
-from ledger.state.iceberg_origin import IcebergOrigin
-from ledger.state.table_builder import TableBuilder
+from ledger.events import snapshots as n
+from ledger.events.iceberg import IcebergBirth
+from ledger.state import DeltaOrigin, IcebergOrigin, TableBuilder
 from tests.evolution import folds
 from tests.evolution.born import CREATED, FIRST, OWN, PROMOTED, born, commit, own
 

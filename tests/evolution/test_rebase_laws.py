@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ledger import (
     AddColumn,
     CommitConflictError,
+    DataField,
     DropColumn,
     InvalidInputError,
     LedgerError,
@@ -25,13 +26,12 @@ from ledger import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.decide.schema_batch import Decision, decide_schema
+from ledger.decide import Decision, decide_schema
 from ledger.decide.table_options import COLUMN_OPTIONS, ColumnNames, option_text
+from ledger.model import parse_type, type_to_wire
 from ledger.model import types as t
-from ledger.model.types import ArrayType, DataField, DataType, RowType, walk_fields
-from ledger.model.types.text import parse_type
-from ledger.model.types.wire import type_to_wire
-from ledger.state.declared_formats import Rules
+from ledger.model.types import ArrayType, DataType, RowType, walk_fields
+from ledger.state import Rules
 from tests.lakes import lake_on, memory, orders
 from tests.thorough import examples
 

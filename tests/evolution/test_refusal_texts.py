@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from ledger.decide.schema_batch import decide_schema
-from ledger.events.schema import (
+from ledger import (
     AddColumn,
     DropColumn,
     DropPrimaryKey,
+    InvalidChangeError,
     Move,
     RemoveOption,
     RenameColumn,
+    Schema,
     SchemaChange,
     SetOption,
     UpdateColumnComment,
@@ -22,12 +23,10 @@ from ledger.events.schema import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.model.errors import InvalidChangeError
-from ledger.model.schema import Schema
+from ledger.decide import decide_schema
+from ledger.model import TypeObject, parse_type, type_from_json
 from ledger.model.types import ArrayType
-from ledger.model.types.text import parse_type
-from ledger.model.types.wire import TypeObject, type_from_json
-from ledger.state.declared_formats import Rules
+from ledger.state import Rules
 
 ROW = type_from_json({"type": "ROW", "fields": [{"name": "x", "type": "INT"}]})
 PLAIN = Schema.of({"a": "INT", "s": "STRING", "v": ROW, "arr": ArrayType(parse_type("INT"))})

@@ -2,23 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.events.schema import (
+from ledger import DataField, InvalidChangeError, Move, Schema
+from ledger.events import (
     ColumnAdded,
     ColumnCommentUpdated,
     ColumnDropped,
     ColumnMoved,
     ColumnRenamed,
     ColumnTypeUpdated,
-    Move,
     SchemaEvent,
     UpdateKeys,
 )
-from ledger.model.errors import InvalidChangeError
-from ledger.model.schema import Schema
-from ledger.model.types import ArrayType, DataField, RowType
-from ledger.model.types.text import parse_type
-from ledger.model.types.wire import FieldObject, TypeObject
-from ledger.state.schema_builder import SchemaBuilder
+from ledger.model import FieldObject, TypeObject, parse_type
+from ledger.model.types import ArrayType, RowType
+from ledger.state import SchemaBuilder
 
 ROW = RowType((DataField(0, "x", parse_type("INT")), DataField(1, "y", parse_type("INT"))))
 

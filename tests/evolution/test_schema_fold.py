@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.events.schema import (
+from ledger import DataField, DropPrimaryKey, InvalidChangeError, Move, Schema
+from ledger.events import (
     ColumnAdded,
     ColumnCommentUpdated,
     ColumnDefaultValueUpdated,
@@ -13,18 +14,13 @@ from ledger.events.schema import (
     ColumnNullabilityUpdated,
     ColumnRenamed,
     ColumnTypeUpdated,
-    DropPrimaryKey,
     IdentifierFieldsSet,
-    Move,
     SchemaEvent,
     UpdateKeys,
 )
-from ledger.model.errors import InvalidChangeError
-from ledger.model.schema import Schema
-from ledger.model.types import ArrayType, DataField, DataType, RowType
-from ledger.model.types.text import format_type, parse_type
-from ledger.model.types.wire import FieldObject, TypeObject
-from ledger.state.schema_builder import SchemaBuilder
+from ledger.model import FieldObject, TypeObject, format_type, parse_type
+from ledger.model.types import ArrayType, DataType, RowType
+from ledger.state import SchemaBuilder
 
 ROW = RowType((DataField(0, "x", parse_type("INT")), DataField(1, "y", parse_type("INT"))))
 

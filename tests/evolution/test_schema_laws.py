@@ -6,19 +6,21 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.decide.schema_batch import decide_schema, evolve
-from ledger.events.schema import (
+from ledger import (
     AddColumn,
+    DataField,
     DropColumn,
     RenameColumn,
+    Schema,
     SchemaChange,
-    SchemaEvent,
     UpdateColumnPosition,
     UpdateColumnType,
+    evolve,
 )
-from ledger.model.schema import Schema
-from ledger.model.types import DataField, walk_fields
-from ledger.state.schema_builder import SchemaBuilder
+from ledger.decide import decide_schema
+from ledger.events import SchemaEvent
+from ledger.model.types import walk_fields
+from ledger.state import SchemaBuilder
 from tests.histories import random_changes, start_schema
 
 seeds = st.integers(0, 2**32 - 1)

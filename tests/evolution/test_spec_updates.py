@@ -9,20 +9,17 @@ from msgspec.structs import replace
 
 from ledger import (
     ColumnNotFoundError,
+    FormatError,
     InvalidChangeError,
     InvalidInputError,
+    RemovePartitionField,
     RenameColumn,
     Schema,
     SetOption,
     Table,
-)
-from ledger.events.schema import (
-    PartitionSpecUpdated,
-    RemovePartitionField,
-    SortOrderReplaced,
     UpdatePartitionSpec,
 )
-from ledger.model.errors import FormatError
+from ledger.events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.transforms import bucket, day, hour, identity, month, truncate, void, year
 from tests.lakes import data_file, lake_on, memory
 

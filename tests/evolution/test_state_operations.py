@@ -7,18 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import fields
 
+from ledger import InvalidInputError, LedgerError, Schema
+from ledger.decide import OPERATIONS, RecentlyTouched, StateOperation, TableIntent
 from ledger.decide.changes import MetBranch
-from ledger.decide.conflicts import RecentlyTouched
-from ledger.decide.operation import StateOperation
-from ledger.decide.operations import OPERATIONS
-from ledger.decide.table import TableIntent
-from ledger.files.live import LiveFiles
+from ledger.files import LiveFiles
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
-from ledger.model.errors import InvalidInputError, LedgerError
-from ledger.model.iceberg_objects import StatisticsFile
-from ledger.model.schema import Schema
-from ledger.model.snapshot import Totals
+from ledger.model import StatisticsFile, Totals
 from tests.evolution.born import born
 from tests.lakes import lake_on, memory, orders
 

@@ -8,10 +8,10 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ledger.decide.changes import CommitSnapshot, Rollback
-from ledger.model.file_change import FileChange
+from ledger import FileChange
+from ledger.decide import CommitSnapshot, Rollback
 from ledger.model.iceberg_objects import MAIN
-from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state import IcebergOrigin
 from ledger.state.iceberg_summary import RESERVED, TOTALS, FileTotals
 from tests.evolution.born import born
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.events import TableEvent
-from ledger.events.schema import ColumnDropped, SetOption
-from ledger.events.snapshots import SnapshotsExpired, TagCreated, TagDeleted, TagReplaced
-from ledger.events.table import SchemaRecord, TableCreated, TableDropped
-from ledger.model.errors import InvalidChangeError, TableDroppedError
+from ledger import InvalidChangeError, SetOption, TableDroppedError
+from ledger.events import (
+    ColumnDropped,
+    SchemaRecord,
+    SnapshotsExpired,
+    TableCreated,
+    TableDropped,
+    TableEvent,
+    TagCreated,
+    TagDeleted,
+    TagReplaced,
+)
 from tests.evolution.folds import NAME, commit, grown, order, snapshot, spec
 
 CONTRADICTIONS: dict[str, tuple[tuple[TableEvent, ...], TableEvent, str]] = {

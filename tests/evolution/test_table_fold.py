@@ -6,12 +6,10 @@ from typing import Any
 
 from msgspec import UNSET
 
-from ledger.events.schema import SetOption
-from ledger.events.snapshots import RolledBack
-from ledger.events.table import SchemaRecord, TableCreated
-from ledger.model.snapshot import Totals
-from ledger.model.types.wire import FieldObject
-from ledger.state.table_builder import TableBuilder
+from ledger import SetOption
+from ledger.events import RolledBack, SchemaRecord, TableCreated
+from ledger.model import FieldObject, Totals
+from ledger.state import TableBuilder
 from tests.evolution.folds import NAME, commit, grown, order, snapshot, spec
 
 FACTS: dict[str, Any] = {

@@ -8,9 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from ledger import InvalidInputError, NotFoundError, Table
-from ledger.log.codec import encode
-from ledger.state.records import TableStream
-from ledger.state.table_builder import TableBuilder
+from ledger.log import encode
+from ledger.state import TableBuilder, TableStream
 from tests.histories import random_changes, start_schema
 from tests.lakes import data_file, lake_on, memory
 

@@ -13,12 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from ledger import RenameColumn
-from ledger.model.errors import DamagedLogError, InvalidTypeError
-from ledger.model.snapshot import Tag
+from ledger import DamagedLogError, InvalidTypeError, RenameColumn
+from ledger.model import Tag
+from ledger.state import TableState, TableStream
 from ledger.state import records as table_record
-from ledger.state.records import TableStream
-from ledger.state.table import TableState
 from tests.lakes import lake_on, memory, orders
 
 STREAM = TableStream()

@@ -10,23 +10,23 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ledger import FileChange, Schema
-from ledger.decide.conflicts import Cell, FileWish, RecentlyTouched, Touched, sets
-from ledger.events import TableEvent
-from ledger.events.commit import Commit, Transaction
-from ledger.events.schema import ColumnRenamed, RemoveOption, SetOption, UpdateComment
-from ledger.events.snapshots import (
+from ledger import FileChange, RemoveOption, Schema, SetOption, UpdateComment
+from ledger.decide import RecentlyTouched
+from ledger.decide.conflicts import Cell, FileWish, Touched, sets
+from ledger.events import (
     BranchCommitted,
+    ColumnRenamed,
     ListingEvent,
     RolledBack,
     SnapshotCommitted,
+    TableEvent,
     TagDeleted,
 )
-from ledger.model.file_change import inline_files, placeholder
-from ledger.model.iceberg_layout import PartitionField, PartitionSpec
+from ledger.log import Commit, Transaction
+from ledger.model import PartitionField, PartitionSpec, inline_files
+from ledger.model.file_change import placeholder
 from ledger.model.snapshot import BRANCH_IDS, branch_number
-from ledger.state.layout import PartitionFilter
-from ledger.state.table import TableState
+from ledger.state import PartitionFilter, TableState
 
 NAMES = st.sampled_from(["a", "b", "c"])
 NUMBERS = st.integers(0, 3)

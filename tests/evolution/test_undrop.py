@@ -13,6 +13,7 @@ from ledger import (
     ColumnExistsError,
     ColumnNotFoundError,
     CommitConflictError,
+    DataField,
     DropColumn,
     FileChange,
     FormatError,
@@ -30,8 +31,8 @@ from ledger import (
     UpdateColumnType,
     evolve,
 )
-from ledger.model.types import DataField, DataType, RowType, walk_fields
-from ledger.model.types.text import parse_type
+from ledger.model import parse_type
+from ledger.model.types import DataType, RowType, walk_fields
 from ledger.stores import Store
 from tests.histories import paths, random_change, start_schema
 from tests.lakes import lake_on, memory, orders

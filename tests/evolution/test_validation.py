@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.decide.table_creation import create_schema
-from ledger.model.errors import InvalidChangeError
-from ledger.model.schema import Schema
-from ledger.model.types.wire import type_from_json
+from ledger import InvalidChangeError, Schema
+from ledger.decide import create_schema
+from ledger.model import type_from_json
 
 ARRAY = type_from_json({"type": "ARRAY", "element": "INT"})
 ROW = type_from_json({"type": "ROW", "fields": [{"name": "x", "type": "INT"}]})

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 from msgspec import inspect as i
 
-from ledger.model.file_change import FileChange
+from ledger import FileChange
 
 GIVEN: Final[Mapping[str, Any]] = {
     "dataType": "INT",

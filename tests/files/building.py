@@ -10,22 +10,15 @@ import pyarrow as pa
 from attrs import frozen
 from pyarrow import parquet
 
-from ledger.decide.changes import CommitSnapshot
+from ledger import FileChange, Schema
+from ledger.decide import CommitSnapshot
 from ledger.decide.snapshots import decide_snapshot
-from ledger.events import TableEvent
-from ledger.events.commit import Commit
-from ledger.events.table import SchemaRecord, TableCreated, TableName
-from ledger.files.change_lists import INLINE_LIMIT, store_changes
-from ledger.files.live import LiveFiles
+from ledger.events import SchemaRecord, TableCreated, TableEvent, TableName
+from ledger.files import LiveFiles, store_changes
+from ledger.files.change_lists import INLINE_LIMIT
 from ledger.formats import INSTALLED
-from ledger.log.append import Appender
-from ledger.log.request import Request
-from ledger.log.stream_log import StreamLog
-from ledger.model.file_change import FileChange
-from ledger.model.schema import Schema
-from ledger.state.layout import identity_spec
-from ledger.state.records import TableStream
-from ledger.state.table import TableState
+from ledger.log import Appender, Commit, Request, StreamLog
+from ledger.state import TableState, TableStream, identity_spec
 from ledger.stores import Store, open_store
 
 _numbers = count()

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.files.bounds import ColumnFacts, Extreme, lower_bound, upper_bound
+from ledger.files import ColumnFacts, lower_bound, upper_bound
+from ledger.files.bounds import Extreme
+from ledger.model import parse_type
 from ledger.model import types as t
-from ledger.model.types.text import parse_type
 
 
 def bounds_of(value: Extreme, found: str, wanted: str | None = None) -> tuple[bytes, bytes]:

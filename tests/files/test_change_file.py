@@ -10,11 +10,11 @@ from msgspec import UNSET
 from msgspec.structs import replace
 from pyarrow import parquet
 
-from ledger.events.snapshots import ChangesReference
-from ledger.files.change_lists import load_changes, read_changes, store_changes, write_changes
-from ledger.log.layout import Layout
-from ledger.model.errors import DamagedLogError, UpgradeRequiredError
-from ledger.model.file_change import FileChange
+from ledger import DamagedLogError, FileChange, UpgradeRequiredError
+from ledger.events import ChangesReference
+from ledger.files import load_changes, store_changes, write_changes
+from ledger.files.change_lists import read_changes
+from ledger.log import Layout
 from ledger.stores import open_store
 from tests.files.building import add, delete
 

@@ -11,11 +11,9 @@ import pyarrow as pa
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
-from ledger.files.bounds import ColumnFacts, FooterColumn
-from ledger.files.footers import read_footer, read_footers
+from ledger import InvalidInputError, NotFoundError, Schema
+from ledger.files import ColumnFacts, FooterColumn, read_footer, read_footers
 from ledger.model import types as t
-from ledger.model.errors import InvalidInputError, NotFoundError
-from ledger.model.schema import Schema
 from tests.files.building import written
 
 LOCAL = LocalFileSystem()

@@ -9,22 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
+from ledger import InvalidChangeError, Schema, UnsupportedError
+from ledger.files import value_of
 from ledger.files.partition_values import (
     escape,
     partition_path,
     partition_values,
     path_keys,
     unescape,
-    value_of,
 )
+from ledger.model import PartitionField, PartitionSpec, decode_value, parse_type, transform_of
+from ledger.model import partition_path as iceberg_path
 from ledger.model import types as t
-from ledger.model.errors import InvalidChangeError, UnsupportedError
-from ledger.model.iceberg_layout import PartitionField, PartitionSpec
-from ledger.model.schema import Schema
-from ledger.model.single_values import decode_value
-from ledger.model.transforms import partition_path as iceberg_path
-from ledger.model.transforms import transform_of
-from ledger.model.types.text import parse_type
 
 CASES = json.loads((Path(__file__).parents[1] / "data/paimon/partition_paths.json").read_text())
 

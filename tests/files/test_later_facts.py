@@ -23,9 +23,9 @@ from ledger import (
 )
 from ledger.cli import exits, main
 from ledger.model.types import STRING, ArrayType, DataType
-from ledger.state.records import TableStream
+from ledger.state import TableStream
 from ledger.stores import Durability, LocalStore, Store
-from projections.iceberg.statistics_files import partition_statistics_table
+from projections.iceberg import partition_statistics_table
 from projections.statistics import Kept, query
 from tests.history.ledgers import Place
 from tests.history.test_contradictions import forge, snapshot

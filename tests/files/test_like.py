@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings, strategies
 from pyarrow import parquet
 
-from ledger import InvalidInputError
-from ledger.files.parquet_schema import schema_of_files
+from ledger import InvalidInputError, schema_of_files
 from ledger.files.partition_values import escape
-from ledger.model.types.text import format_type
+from ledger.model import format_type
 from tests.lakes import lake_on, memory
 from tests.thorough import examples
 

@@ -5,13 +5,12 @@ import random
 import pytest
 import structlog
 
-from ledger.events.snapshots import SnapshotCommitted
+from ledger import DamagedLogError, FileChange
+from ledger.events import SnapshotCommitted
+from ledger.files import LiveFiles, Net, Placed, file_key
 from ledger.files.change_lists import parquet_of, parsed
-from ledger.files.live import LiveFiles, file_key
-from ledger.files.runs import Net, Placed, check_of, table_of, that_stayed
-from ledger.log.time_travel import at_version
-from ledger.model.errors import DamagedLogError
-from ledger.model.file_change import FileChange
+from ledger.files.runs import check_of, table_of, that_stayed
+from ledger.log import at_version
 from tests.files.building import Table, add, delete
 
 RUN = "t/_ledger/caches/1/files/00000000000000000000-00000000000000000100.parquet"

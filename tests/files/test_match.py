@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from ledger.files.bounds import FooterColumn
+from ledger import InvalidChangeError, Schema
+from ledger.files import FooterColumn
 from ledger.files.register import pairs, schema_id_of
+from ledger.model import parse_type
 from ledger.model import types as t
-from ledger.model.errors import InvalidChangeError
-from ledger.model.schema import Schema
-from ledger.model.types.text import parse_type
 
 
 def column(

@@ -11,17 +11,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import ledger
-from ledger import FileChange, Schema, Table
-from ledger.decide.changes import CommitSnapshot
-from ledger.decide.conflicts import FileWish, RecentlyTouched
-from ledger.decide.table import TableIntent
+from ledger import CommitConflictError, FileChange, Schema, Table
+from ledger.decide import CommitSnapshot, RecentlyTouched, TableIntent
+from ledger.decide.conflicts import FileWish
 from ledger.events import TableEvent
-from ledger.events.commit import Commit, Transaction
 from ledger.files.live import NamedInLog
 from ledger.formats import INSTALLED
-from ledger.log.request import Request
-from ledger.model.errors import CommitConflictError
-from ledger.state.layout import PartitionFilter
+from ledger.log import Commit, Request, Transaction
+from ledger.state import PartitionFilter
 
 NAMES = ["a", "b", "d/a", "day=1/b"]
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from ledger.files.partition_values import transformed_value_of, typed_value, value_of
-from ledger.model.transforms import transform_of
-from ledger.model.types.text import parse_type
+from ledger.files import value_of
+from ledger.files.partition_values import transformed_value_of, typed_value
+from ledger.model import parse_type, transform_of
 
 MOMENT = "TIMESTAMP(6)"
 

@@ -10,12 +10,16 @@ import pyarrow as pa
 import pytest
 from attrs import evolve
 
-from ledger.files.register import data_files
+from ledger import (
+    DataField,
+    FileChange,
+    InvalidChangeError,
+    InvalidInputError,
+    NotFoundError,
+    Schema,
+)
+from ledger.files import data_files
 from ledger.model import types as t
-from ledger.model.errors import InvalidChangeError, InvalidInputError, NotFoundError
-from ledger.model.file_change import FileChange
-from ledger.model.schema import Schema
-from ledger.model.types import DataField
 from tests.files.building import state_of, written
 
 FLIGHTS = Schema.of({"id": "BIGINT", "carrier": "STRING", "day": "DATE"}, partition_keys=["day"])

@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import FileChange, InvalidChangeError, Schema, Table
-from ledger.files.bounds import ColumnFacts
+from ledger.files import ColumnFacts
 from ledger.files.partition_values import Unsaid, single_result
+from ledger.model import decode_value, transform_of
 from ledger.model import types as t
-from ledger.model.single_values import decode_value
-from ledger.model.transforms import transform_of
 from ledger.transforms import Term, bucket, day, hour, identity, month, truncate, year
 from tests.files.building import written
 from tests.lakes import lake_on, memory

@@ -22,16 +22,15 @@ from pyiceberg.table import StaticTable
 from structlog.testing import capture_logs
 
 import ledger
-from ledger import InvalidChangeError, Ledger, Schema, SetOption, Table
+from ledger import InvalidChangeError, Ledger, Schema, SetOption, StoreError, Table
 from ledger.following import files as followed
 from ledger.following.files import Follower, advance, wait
 from ledger.log import commit_queue as worker
-from ledger.model.errors import StoreError
 from ledger.stores import LocalStore, Store
-from projections.delta.materialise import DELTA
-from projections.iceberg.materialise import ICEBERG
+from projections.delta import DELTA
+from projections.iceberg import ICEBERG
 from projections.materialising import Difference, Materialisation, files_of, target_state
-from projections.paimon.materialise import PAIMON
+from projections.paimon import PAIMON
 from tests.faults import Died, Mortal, Wrapped
 from tests.lakes import data_file, lake_on
 from tests.readers.lakehouse import folder_of

@@ -16,10 +16,8 @@ from pyarrow import parquet
 from pyiceberg.table import StaticTable
 
 import ledger
-from ledger import AddColumn, Ledger, RenameColumn, SetOption, Table
-from ledger.model.arrow_types import from_arrow_type
-from ledger.model.errors import LedgerError
-from ledger.model.types.wire import type_to_wire
+from ledger import AddColumn, Ledger, LedgerError, RenameColumn, SetOption, Table
+from ledger.model import from_arrow_type, type_to_wire
 from tests.foreign.model import KINDS, Model, Row, value_of
 from tests.foreign.sources import Source
 from tests.pypaimon_or_skip import CatalogFactory

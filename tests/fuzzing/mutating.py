@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Final
 
-from ledger.log.codec import digest
+from ledger.log import digest
 from tests.fuzzing.cases import LOCATION, Case, seed_files
 
 _NUMBERS: Final = (

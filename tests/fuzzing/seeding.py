@@ -18,8 +18,7 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.transforms import IdentityTransform
 
 import ledger
-from ledger import AddColumn, FileChange, RenameColumn, Schema, ViewSchema
-from ledger.decide.change_json import schema_from_json
+from ledger import AddColumn, FileChange, RenameColumn, Schema, ViewSchema, schema_from_json
 from ledger.relocation.exporting import export
 from ledger.stores import MemoryStore
 from tests.fuzzing.cases import LOCATION, SEEDS, source_folder

@@ -9,8 +9,8 @@ from typing import Any
 from attrs import frozen
 
 from ledger import Ledger, SetOption, Table
-from ledger.history.verifying.subject import Expected, Finding, Subject
-from ledger.history.verifying.verify import Verification, repair, unmet
+from ledger.history.verifying import Expected, Finding, Subject, Verification, repair
+from ledger.history.verifying.verify import unmet
 from ledger.stores import Durability, LocalStore, Store
 from tests.lakes import data_file, lake_on, orders, ticking
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from ledger import Identifier, Ledger, Schema, Table
-from ledger.history.verifying.subject import Finding, Subject
+from ledger.history.verifying import Finding, Subject, Verification
 from ledger.history.verifying.surroundings import Births, NamedBirth, disagreements
-from ledger.history.verifying.verify import Verification
 from ledger.stores import Durability, LocalStore
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, orders

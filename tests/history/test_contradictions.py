@@ -11,7 +11,7 @@ import pytest
 
 from ledger import DamagedLogError, SetOption
 from ledger.events import TableEvent
-from ledger.log.codec import Codec, digest, encode
+from ledger.log import Codec, digest, encode
 from tests.history.ledgers import Place
 from tests.lakes import START_MILLIS, data_file, orders, ticking
 

@@ -10,16 +10,14 @@ from typing import Any
 
 import pytest
 
-from ledger import SetOption
+from ledger import DamagedLogError, LedgerError, SetOption
 from ledger.events import TableEvent
+from ledger.history.verifying import Expected, Finding, Subject, Verification
 from ledger.history.verifying import spans as span
 from ledger.history.verifying.commits import Chain
-from ledger.history.verifying.subject import CommitColumns, Expected, Finding, Listed, Subject
-from ledger.history.verifying.verify import Verification
-from ledger.log.codec import Codec, digest, encode
-from ledger.log.stream_log import StreamLog
-from ledger.model.errors import DamagedLogError, LedgerError
-from ledger.state.records import TableStream
+from ledger.history.verifying.subject import CommitColumns, Listed
+from ledger.log import Codec, StreamLog, digest, encode
+from ledger.state import TableStream
 from ledger.stores import MemoryStore
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.thorough import some

@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from ledger.history.verifying.subject import Finding, Subject
+from ledger.history.verifying import Finding, Subject, Verification
 from ledger.history.verifying.surroundings import given_back
-from ledger.history.verifying.verify import Verification
-from ledger.log.segments import read_segment, write_segment
-from ledger.log.stream_log import StreamLog
-from ledger.state.records import TableStream
+from ledger.log import StreamLog, read_segment, write_segment
+from ledger.state import TableStream
 from ledger.stores import Store
 from tests.faults import Died, Mortal
 from tests.lakes import memory, no_time

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ledger import FileChange, SetOption, StoreError, Table
-from ledger.files.change_lists import store_changes
+from ledger import DamagedLogError, FileChange, SetOption, StoreError, Table
+from ledger.files import store_changes
 from ledger.history.garbage import (
     KEPT_MILLIS,
     Orphan,
@@ -20,9 +20,9 @@ from ledger.history.garbage import (
     orphaned_drafts,
     remove,
 )
-from ledger.history.verifying.subject import Subject, references
+from ledger.history.verifying import Subject
+from ledger.history.verifying.subject import references
 from ledger.history.verifying.surroundings import Births
-from ledger.model.errors import DamagedLogError
 from ledger.stores import Durability, LocalStore, Store
 from tests.faults import Died, DiesAfter, RacesBefore, Wrapped
 from tests.history.ledgers import LONG, contents, files_in

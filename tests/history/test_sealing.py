@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger import SetOption
-from ledger.history.verifying.caches import unsealed
-from ledger.history.verifying.subject import Subject
-from ledger.log.codec import digest
+from ledger.history.verifying import Subject
+from ledger.history.verifying.sealing import unsealed
+from ledger.log import digest, is_same_segment, read_segment, write_segment
 from ledger.log.replay import START
-from ledger.log.segments import is_same_segment, read_segment, write_segment
 from tests.history.ledgers import Place, contents, files_in, flip
 from tests.history.test_verify import ON_ONE_FOLDER
 from tests.lakes import memory

@@ -15,14 +15,12 @@ from hypothesis import strategies as st
 
 from ledger import InvalidInputError, SetOption, Table
 from ledger.files.runs import NO_ROWS, check_of
+from ledger.history.verifying import Expected, Finding, Subject, Verification, repair
 from ledger.history.verifying.caches import Caches, filter_findings
-from ledger.history.verifying.subject import Expected, Finding, Subject
-from ledger.history.verifying.verify import MOST_DAMAGES, Verification, repair
-from ledger.log.codec import digest
-from ledger.log.key_index import KeyFilter
-from ledger.log.layout import Layout, cut_of
-from ledger.log.request import now_millis
-from ledger.state.records import FOLD_VERSION
+from ledger.history.verifying.verify import MOST_DAMAGES
+from ledger.log import KeyFilter, Layout, digest, now_millis
+from ledger.log.layout import cut_of
+from ledger.state import FOLD_VERSION
 from ledger.stores import Durability, LocalStore
 from tests.history.ledgers import Place, contents, files_in, flip
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking

@@ -12,10 +12,9 @@ import msgspec
 import pytest
 
 from ledger import SetOption
+from ledger.history.verifying import Expected, Finding, Subject, Verification
 from ledger.history.verifying.spans import Workers
-from ledger.history.verifying.subject import Expected, Finding, Subject
-from ledger.history.verifying.verify import Verification
-from ledger.state.records import FOLD_VERSION
+from ledger.state import FOLD_VERSION
 from tests.history.ledgers import Place, flip
 from tests.lakes import data_file, orders, ticking
 

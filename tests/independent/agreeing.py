@@ -12,8 +12,8 @@ import msgspec
 
 from ledger import Ledger
 from ledger.events import CatalogEvent, TableEvent
-from ledger.log.codec import Codec
-from ledger.state.records import CatalogStream, TableStream
+from ledger.log import Codec
+from ledger.state import CatalogStream, TableStream
 from tests.independent.elsewhere import born
 from tests.independent.replayer import LATER, Catalog, Table, commits
 from tests.independent.states import state_bytes, state_hash

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ledger import AddColumn, FileChange, Ledger
+from ledger import AddColumn, FileChange, InvalidChangeError, Ledger
 from ledger.events import TableEvent
-from ledger.log.codec import Codec
-from ledger.model.errors import InvalidChangeError
-from ledger.state.table_builder import TableBuilder
+from ledger.log import Codec
+from ledger.state import TableBuilder
 from ledger.stores import LocalStore
 from tests.independent.agreeing import agrees, compared
 from tests.independent.elsewhere import born

@@ -13,10 +13,9 @@ import pytest
 
 import ledger
 from ledger import FileChange, Ledger, LedgerError, SetIdentifierFields, SetOption, Table
-from ledger.events.catalog import AddDialect
-from ledger.model.iceberg_objects import BlobMetadata
+from ledger.events import AddDialect
+from ledger.model import BlobMetadata, type_from_json
 from ledger.model.types import ArrayType, MapType, RowType, VarCharType
-from ledger.model.types.wire import type_from_json
 from ledger.stores import LocalStore
 from tests.files.test_later_facts import data, table_on, vector
 from tests.files.test_later_facts import lived as lived_with_deletes

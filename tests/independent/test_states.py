@@ -14,28 +14,36 @@ import pytest
 
 import ledger
 from ledger import SetOption
-from ledger.events import CatalogEvent, TableEvent
-from ledger.events import catalog as c
-from ledger.events import snapshots as n
-from ledger.events.commit import Commit, Transaction
-from ledger.events.imported import BranchBase, SnapshotRefRemoved, SnapshotRefSet, StatisticsSet
-from ledger.events.schema import ColumnAdded, ColumnDropped, ColumnUndropped
-from ledger.events.table import (
+from ledger.events import (
+    BranchBase,
+    CatalogEvent,
     ClockCorrected,
+    ColumnAdded,
+    ColumnDropped,
+    ColumnUndropped,
     FormatRulesRaised,
     SchemaRecord,
+    SnapshotRefRemoved,
+    SnapshotRefSet,
+    StatisticsSet,
     TableCreated,
+    TableEvent,
     TableName,
 )
-from ledger.log.codec import encode
-from ledger.model.iceberg_objects import SnapshotRef, StatisticsFile
-from ledger.model.instant import ClockCorrection
-from ledger.model.snapshot import Branch, Snapshot, Tag, Totals
-from ledger.model.types.wire import FieldObject
-from ledger.state.delta_origin import DeltaOrigin
-from ledger.state.iceberg_origin import IcebergOrigin
-from ledger.state.paimon_origin import PaimonOrigin
-from ledger.state.records import CatalogStream, TableStream
+from ledger.events import catalog as c
+from ledger.events import snapshots as n
+from ledger.log import Commit, Transaction, encode
+from ledger.model import (
+    Branch,
+    ClockCorrection,
+    FieldObject,
+    Snapshot,
+    SnapshotRef,
+    StatisticsFile,
+    Tag,
+    Totals,
+)
+from ledger.state import CatalogStream, DeltaOrigin, IcebergOrigin, PaimonOrigin, TableStream
 from ledger.state.records import _CatalogRecord as CatalogRecord
 from ledger.state.records import _State as TableRecord
 from ledger.stores import LocalStore

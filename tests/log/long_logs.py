@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from benchmarks.history import Author, commit_of
 from ledger import Table
-from ledger.log.codec import digest, encode
+from ledger.log import digest, encode
 from ledger.log.segments import segment_of, stretches
 from ledger.stores import MemoryStore, Store
 from tests.faults import Wrapped

@@ -21,7 +21,7 @@ from ledger import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.decide.table import TableIntent
+from ledger.decide import TableIntent
 from ledger.stores import Store
 from tests.faults import DeliversTwice, LosesAnswers, LosesRequests
 from tests.lakes import data_file, lake_on, memory, no_time, orders

@@ -17,9 +17,9 @@ from ledger import (
     InvalidInputError,
     Schema,
     SetOption,
+    SnapshotPlan,
     UpdateComment,
 )
-from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.stores import Store
 from tests.faults import DeliversTwice, LosesAnswers, RacesBefore, Wrapped
 from tests.lakes import data_file, lake_on, memory, no_time, orders

@@ -7,10 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ledger.log.checkpoints import Checkpoints, Head
-from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
-from ledger.state.records import FOLD_VERSION, TableStream
-from ledger.state.table import TableState
+from ledger.log import CHECKPOINT_INTERVAL, Checkpoints, Head, Layout
+from ledger.state import FOLD_VERSION, TableState, TableStream
 from ledger.stores import MemoryStore
 from tests.evolution.folds import grown
 from tests.lakes import memory

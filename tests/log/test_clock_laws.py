@@ -12,10 +12,8 @@ from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger import NotFoundError, SetOption, Table
-from ledger.model.errors import InvalidChangeError, InvalidInputError
-from ledger.state.records import TableStream
-from ledger.state.table import TableState
+from ledger import InvalidChangeError, InvalidInputError, NotFoundError, SetOption, Table
+from ledger.state import TableState, TableStream
 from tests.lakes import START_MILLIS, lake_on, memory, no_time, orders
 from tests.thorough import examples
 

@@ -12,8 +12,8 @@ import pytest
 
 import ledger
 from ledger import SetOption
+from ledger.log import CHECKPOINT_INTERVAL
 from ledger.log.commit_queue import EXIT_WAITS_S
-from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.stores import MemoryStore
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders

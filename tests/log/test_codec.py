@@ -4,16 +4,28 @@ import hashlib
 
 import pytest
 
-from ledger.events import CatalogEvent, TableEvent
-from ledger.events.catalog import LedgerCopied, LedgerMoved, PlaceAliased, ValuesErased
-from ledger.events.commit import Commit, Outside, Transaction
-from ledger.events.imported import BranchBase, SnapshotRefRemoved, SnapshotRefSet
-from ledger.events.schema import ColumnAdded, ColumnRenamed, ColumnUndropped, Move
-from ledger.events.snapshots import BranchCommitted, BranchHead, SnapshotCommitted
-from ledger.events.table import ClockCorrected
-from ledger.log.codec import Codec, digest, encode
-from ledger.model.errors import DamagedLogError, UnsupportedError, UpgradeRequiredError
-from ledger.model.iceberg_objects import SnapshotRef
+from ledger import DamagedLogError, Move, UnsupportedError, UpgradeRequiredError
+from ledger.events import (
+    BranchBase,
+    BranchCommitted,
+    BranchHead,
+    CatalogEvent,
+    ClockCorrected,
+    ColumnAdded,
+    ColumnRenamed,
+    ColumnUndropped,
+    LedgerCopied,
+    LedgerMoved,
+    PlaceAliased,
+    SnapshotCommitted,
+    SnapshotRefRemoved,
+    SnapshotRefSet,
+    TableEvent,
+    ValuesErased,
+)
+from ledger.events.commit import Outside
+from ledger.log import Codec, Commit, Transaction, digest, encode
+from ledger.model import SnapshotRef
 
 CODEC: Codec[TableEvent] = Codec(TableEvent)
 

@@ -9,6 +9,7 @@ import pytest
 from ledger import (
     AddColumn,
     CommitConflictError,
+    DataField,
     DropPrimaryKey,
     Move,
     RemoveOption,
@@ -25,8 +26,8 @@ from ledger import (
     UpdateColumnType,
     UpdateComment,
 )
-from ledger.model.types import DataField, DataType, RowType
-from ledger.model.types.text import parse_type
+from ledger.model import parse_type
+from ledger.model.types import DataType, RowType
 from tests.lakes import lake_on, memory, orders
 
 PAIMON = {"ledger.formats": "paimon", "alter-column-null-to-not-null.disabled": "false"}

@@ -8,8 +8,7 @@ import pytest
 from attrs import define
 from msgspec import UNSET
 
-from ledger import CommitConflictError, InvalidInputError, SetOption, Table
-from ledger.model.errors import InvalidChangeError
+from ledger import CommitConflictError, InvalidChangeError, InvalidInputError, SetOption, Table
 from ledger.stores import Store
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders
 

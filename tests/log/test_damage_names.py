@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ledger import DamagedLogError, NotFoundError, SetOption, Table
-from ledger.log.replay import Position
+from ledger.log import Position
 from ledger.stores import MemoryStore
 from tests.lakes import lake_on, memory, orders
 

@@ -8,9 +8,8 @@ from itertools import islice
 
 import pytest
 
-from ledger import Ledger, SetOption
-from ledger.model.errors import DamagedLogError
-from ledger.state.records import FOLD_VERSION
+from ledger import DamagedLogError, Ledger, SetOption
+from ledger.state import FOLD_VERSION
 from ledger.stores import Store
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders

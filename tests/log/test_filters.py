@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger import DamagedLogError, FileChange, InvalidChangeError, SetOption, Table
-from ledger.files.live import file_key
-from ledger.log.key_index import KeyFilter, joined, layers, tiles
+from ledger.files import file_key
+from ledger.log import KeyFilter
+from ledger.log.key_index import joined, layers, tiles
 from ledger.stores import MemoryStore
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders

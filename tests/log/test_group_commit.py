@@ -24,11 +24,11 @@ from ledger import (
     UpdateColumnType,
 )
 from ledger.decide.schema_rules import validate
-from ledger.state.declared_formats import Rules
+from ledger.state import Rules
 from ledger.stores import MemoryStore, Store
 from projections.iceberg import materialise as iceberg
-from projections.iceberg.table_json import read_metadata
-from projections.paimon.materialise import project, verify
+from projections.iceberg import read_metadata
+from projections.paimon import PAIMON, verify
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, no_time
 
@@ -259,7 +259,7 @@ def test_paimons_files_list_every_snapshot_of_one_commit() -> None:
     )
     table = reopened(crowd.table)
 
-    project(table)
+    PAIMON.project(table)
 
     assert verify(table).is_empty
     store = table.log.store

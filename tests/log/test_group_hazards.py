@@ -12,17 +12,17 @@ from ledger import (
     DropColumn,
     SetOption,
     Table,
+    TableDroppedError,
     UpdateColumnComment,
 )
-from ledger.decide.conflicts import RecentlyTouched
-from ledger.decide.table import TableIntent
+from ledger.decide import RecentlyTouched, TableIntent
 from ledger.events import TableEvent
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
-from ledger.log.commit_queue import PendingCommit, twin
-from ledger.log.request import Request, fate
-from ledger.model.errors import TableDroppedError
-from ledger.state.table import TableState
+from ledger.log import PendingCommit, Request
+from ledger.log.commit_queue import twin
+from ledger.log.outcome import fate
+from ledger.state import TableState
 from ledger.stores import Store
 from tests.faults import Wrapped
 from tests.lakes import lake_on

@@ -7,13 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from ledger import CommitConflictError, InvalidInputError, SetOption, Table
-from ledger.decide.changes import CommitSnapshot, TableChange
-from ledger.decide.table import TableIntent
-from ledger.events.catalog import DatabaseCreated
+from ledger.decide import CommitSnapshot, TableChange, TableIntent
+from ledger.events import DatabaseCreated
+from ledger.log import Appended, Request
 from ledger.log.append import MOST_BYTES, OpenCommit
 from ledger.log.clock import Moment
 from ledger.log.codec import encode_transaction
-from ledger.log.request import Appended, Request
 from tests.lakes import START_MILLIS, lake_on, memory, ticking
 from tests.log.test_group_commit import Crowd, adds, appends, reopened
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from ledger import FileChange, SetOption, Table
-from ledger.log.codec import encode
+from ledger.log import encode
 from ledger.stores import Store
 from tests.lakes import lake_on
 from tests.log.test_group_commit import Crowd, Gate, adds

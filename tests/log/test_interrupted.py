@@ -28,7 +28,7 @@ from ledger import (
     SetOption,
     Table,
 )
-from ledger.state.table_builder import TableBuilder
+from ledger.state import TableBuilder
 from tests.lakes import lake_on, memory, orders
 
 

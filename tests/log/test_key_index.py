@@ -9,10 +9,10 @@ from structlog.testing import capture_logs
 
 from ledger import Table, UpdateComment
 from ledger.events import TableEvent
-from ledger.events.commit import Commit, Transaction
-from ledger.files.live import file_key
-from ledger.log.key_index import KeyIndex, Lookup, Tail, hashed, tiles
-from ledger.log.layout import CHECKPOINT_INTERVAL, cut_of
+from ledger.files import file_key
+from ledger.log import CHECKPOINT_INTERVAL, Commit, KeyIndex, Transaction
+from ledger.log.key_index import Lookup, Tail, hashed, tiles
+from ledger.log.layout import cut_of
 from ledger.log.replay import Reader
 from ledger.stores import MemoryStore
 from tests.faults import Wrapped

@@ -8,7 +8,8 @@ import random
 import pytest
 
 from ledger import CommitUnknownError, DamagedLogError, StoreError
-from ledger.log.request import (
+from ledger.log import Request
+from ledger.log.outcome import (
     Committed,
     LogFile,
     Lost,

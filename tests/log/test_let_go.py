@@ -13,9 +13,8 @@ import pytest
 
 import ledger
 from ledger import AddColumn, FileChange, Ledger, LedgerError, Schema, SetOption, Table
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
-from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.history.verifying import Subject, Verification
+from ledger.log import CHECKPOINT_INTERVAL
 
 pytestmark = pytest.mark.own_keeper
 

@@ -19,21 +19,13 @@ from ledger import (
     UpdatePartitionSpec,
 )
 from ledger.decide import layout as operations
-from ledger.events.schema import PartitionSpecUpdated
+from ledger.events import PartitionSpecUpdated
+from ledger.log import Checkpoints, Head
 from ledger.log import key_index as lookup
-from ledger.log.checkpoints import Checkpoints, Head
+from ledger.model import PartitionField, PartitionSpec, SortOrder, Tag
 from ledger.model import iceberg_layout as layout
-from ledger.model.iceberg_layout import (
-    PartitionField,
-    PartitionSpec,
-    SomeSpecs,
-    SortOrder,
-    Specs,
-    spec_of_id,
-)
-from ledger.model.snapshot import Tag
-from ledger.state.layout import LayoutTrail
-from ledger.state.records import TableStream
+from ledger.model.iceberg_layout import SomeSpecs, Specs, spec_of_id
+from ledger.state import LayoutTrail, TableStream
 from ledger.stores import local as posix
 from tests.lakes import data_file, lake_on, memory, orders
 

@@ -24,10 +24,9 @@ from ledger import (
     SetOption,
     Table,
 )
-from ledger.decide.table import TableIntent
-from ledger.log.commit_queue import PendingCommit
-from ledger.log.request import Request
-from ledger.state.table import TableState
+from ledger.decide import TableIntent
+from ledger.log import PendingCommit, Request
+from ledger.state import TableState
 from ledger.stores import Store
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders

@@ -7,6 +7,7 @@ import pytest
 from ledger import (
     AddColumn,
     CommitConflictError,
+    DataField,
     DropColumn,
     Move,
     RenameColumn,
@@ -18,9 +19,8 @@ from ledger import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.model.types import DataField, RowType
-from ledger.model.types.text import parse_type
-from ledger.model.types.wire import type_to_wire
+from ledger.model import parse_type, type_to_wire
+from ledger.model.types import RowType
 from tests.lakes import data_file, lake_on, memory, orders
 
 INT = parse_type("INT")

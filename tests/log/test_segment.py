@@ -12,15 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from ledger.log.codec import digest
-from ledger.log.segments import (
-    MOST_BYTES,
-    is_same_segment,
-    read_segment,
-    segment_of,
-    stretches,
-    write_segment,
-)
+from ledger.log import digest, is_same_segment, read_segment, write_segment
+from ledger.log.segments import MOST_BYTES, segment_of, stretches
 from tests.log.long_logs import ROOT, long_log
 from tests.thorough import examples
 

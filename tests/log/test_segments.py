@@ -18,11 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import DamagedLogError, SetOption
-from ledger.log.checkpoints import Head
-from ledger.log.codec import digest
-from ledger.log.layout import CHECKPOINT_INTERVAL
-from ledger.log.replay import START, Position
-from ledger.log.segments import read_segment, write_segment
+from ledger.log import CHECKPOINT_INTERVAL, Head, Position, digest, read_segment, write_segment
+from ledger.log.replay import START
 from ledger.stores import LocalStore, MemoryStore, Store
 from tests.faults import Died, DiesAfter, RacesBefore, Wrapped
 from tests.lakes import lake_on, memory, ticking

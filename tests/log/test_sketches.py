@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from ledger import UpgradeRequiredError
+from ledger import DamagedLogError, UpgradeRequiredError
 from ledger.audit.entries import Entry
-from ledger.log.codec import Codec
-from ledger.model.errors import DamagedLogError
-from ledger.state.records import TableStream
+from ledger.log import Codec
+from ledger.state import TableStream
 from ledger.stores import MemoryStore
 from tests.log.long_logs import ROOT, long_log, store_of, table_on
 

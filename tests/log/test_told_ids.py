@@ -30,7 +30,7 @@ from ledger import (
     UpdateColumnComment,
     UpdateComment,
 )
-from ledger.model.iceberg_objects import BlobMetadata
+from ledger.model import BlobMetadata
 from ledger.stores import Store
 from tests.evolution.born import CREATED, LIFE
 from tests.faults import Wrapped

@@ -16,12 +16,8 @@ from ledger import (
     Table,
 )
 from ledger.events import TableEvent
-from ledger.events.commit import Commit
-from ledger.log.checkpoints import Checkpoints
-from ledger.log.time_travel import at_version
-from ledger.state.records import TableStream
-from ledger.state.table import TableState
-from ledger.state.table_builder import TableBuilder
+from ledger.log import Checkpoints, Commit, at_version
+from ledger.state import TableBuilder, TableState, TableStream
 from tests.evolution.test_table_laws import random_table
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
 

@@ -24,11 +24,10 @@ from ledger import (
     Table,
     TableAt,
     TableBranch,
+    ViewSchema,
 )
 from ledger.cli import exits, main
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
-from ledger.model.schema import ViewSchema
+from ledger.history.verifying import Subject, Verification
 from ledger.stores import LocalStore
 from projections.source.data_source import Asked, Bounds, columns_of, read, spans
 from projections.source.view import VIEWS

@@ -10,17 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from ledger import InvalidTypeError, UnsupportedError
+from ledger.model import from_arrow_type, parse_type
 from ledger.model import types as t
-from ledger.model.arrow_types import (
-    FIELD_ID_KEY,
-    fields_from_arrow,
-    fields_to_arrow,
-    from_arrow_type,
-    to_arrow_type,
-)
-from ledger.model.errors import InvalidTypeError, UnsupportedError
+from ledger.model.arrow_types import FIELD_ID_KEY, fields_from_arrow, fields_to_arrow, to_arrow_type
 from ledger.model.types import assign_field_ids
-from ledger.model.types.text import parse_type
 
 # What Arrow holds without loss.
 exact_types = st.one_of(

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.files.change_lists import from_table, to_table
+from ledger import FileChange
+from ledger.files import to_table
+from ledger.files.change_lists import from_table
 from ledger.model.arrow_types import flags, numbers, texts, texts_of
-from ledger.model.file_change import FileChange
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 LONGS = st.integers(-(2**63), 2**63 - 1)

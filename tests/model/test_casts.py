@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.model import types as t
-from ledger.model.types.casts import (
+from ledger.model import (
     can_alter,
     can_promote,
     default_value_fits,
     executable_cast,
     explicit_cast,
     implicit_cast,
+    parse_type,
+    type_from_json,
 )
-from ledger.model.types.text import parse_type
-from ledger.model.types.wire import type_from_json
+from ledger.model import types as t
 
 CASES = json.loads(
     (Path(__file__).parent.parent / "data" / "paimon" / "types.json").read_text("utf-8")

@@ -9,18 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ledger
-from ledger import AddColumn, Schema
+from ledger import AddColumn, DataField, Schema
+from ledger.model import type_to_wire
 from ledger.model.schema import indexed, shared
-from ledger.model.types import (
-    ArrayType,
-    DataField,
-    DataType,
-    IntType,
-    MapType,
-    VarCharType,
-    walk_ids,
-)
-from ledger.model.types.wire import type_to_wire
+from ledger.model.types import ArrayType, DataType, IntType, MapType, VarCharType, walk_ids
 
 TYPES: tuple[DataType, ...] = (IntType(), IntType(nullable=False), ArrayType(IntType()))
 

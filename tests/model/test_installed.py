@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger.model.errors import MissingDependencyError
+from ledger import MissingDependencyError
 from ledger.model.plugins import Offer, load, load_all, look_anew, names, offers
 
 Package = Callable[[str, str], None]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.model.errors import InvalidInputError
+from ledger import InvalidInputError
 from ledger.model.instant import iso_moment, millis
 
 DAYS = ["2013-01-31", "20130131", "2013-W05-4", "2013W054", "2013-W05", "2013W05"]

@@ -5,7 +5,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger.decide.format_rules import Batch, once
+from ledger.decide import Batch
+from ledger.model.lazy_values import once
 
 
 class Meeting(Struct, frozen=True, dict=True):

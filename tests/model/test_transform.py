@@ -10,21 +10,23 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ledger.files.partition_values import value_of as path_value
-from ledger.model import types as t
-from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.iceberg_layout import PartitionField, PartitionSpec
-from ledger.model.iceberg_types import value_from_json, value_to_json
-from ledger.model.schema import Schema
-from ledger.model.single_values import calendar_day, day_number, decode_value, encode_value
-from ledger.model.transforms import (
-    bucket_hash,
-    human_text,
+from ledger import InvalidInputError, Schema, UnsupportedError
+from ledger.files import value_of as path_value
+from ledger.model import (
+    PartitionField,
+    PartitionSpec,
+    decode_value,
+    encode_value,
+    format_type,
+    parse_type,
     partition_path,
-    partition_type,
     transform_of,
+    value_from_json,
 )
-from ledger.model.types.text import format_type, parse_type
+from ledger.model import types as t
+from ledger.model.iceberg_types import value_to_json
+from ledger.model.single_values import calendar_day, day_number
+from ledger.model.transforms import bucket_hash, human_text, partition_type
 from tests.planning.iceberg_cases import (
     NAMES,
     as_case,

@@ -11,22 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.model import types as t
-from ledger.model.errors import InvalidTypeError
-from ledger.model.types import assign_field_ids, walk_fields
-from ledger.model.types.text import format_type, parse_type
-from ledger.model.types.wire import (
+from ledger import InvalidTypeError
+from ledger.model import (
     FieldObject,
     TypeObject,
     field_from_json,
     field_from_wire,
     field_to_json,
     field_to_wire,
+    format_type,
+    parse_type,
     type_from_json,
     type_from_wire,
     type_to_json,
     type_to_wire,
 )
+from ledger.model import types as t
+from ledger.model.types import assign_field_ids, walk_fields
 
 CASES = json.loads(
     (Path(__file__).parent.parent / "data" / "paimon" / "types.json").read_text("utf-8")

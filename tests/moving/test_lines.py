@@ -14,18 +14,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger import Ledger, LedgerError, Schema, SetOption
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
-from ledger.model.errors import (
+from ledger import (
     AlreadyExistsError,
     DamagedLogError,
+    Identifier,
     InvalidInputError,
+    Ledger,
+    LedgerError,
     NotFoundError,
+    Schema,
+    SetOption,
     UnsupportedError,
     UpgradeRequiredError,
 )
-from ledger.model.names import Identifier
+from ledger.history.verifying import Subject, Verification
 from ledger.opening.context import TableSetting
 from ledger.relocation.exporting import export, read
 from ledger.relocation.importing import Brought, bring

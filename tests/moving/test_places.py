@@ -15,29 +15,27 @@ from msgspec.structs import replace
 import ledger
 from ledger import (
     AddColumn,
+    CommitConflictError,
     FileChange,
+    Identifier,
     InvalidChangeError,
+    Ledger,
     Schema,
     SetOption,
     Table,
 )
-from ledger.decide.catalog import AliasLedger, CatalogIntent, CopyLedger, MoveLedger
-from ledger.events.catalog import LedgerMoved
-from ledger.events.commit import Commit, Transaction
-from ledger.history.verifying.subject import Subject
+from ledger.decide import AliasLedger, CatalogIntent, CopyLedger, MoveLedger
+from ledger.events import LedgerMoved
+from ledger.history.verifying import Subject, Verification
 from ledger.history.verifying.surroundings import Births
-from ledger.history.verifying.verify import Verification
-from ledger.ledger import Ledger
-from ledger.model.errors import CommitConflictError
-from ledger.model.names import Identifier
+from ledger.log import Commit, Transaction
 from ledger.opening.context import TableSetting
 from ledger.relocation.moving import ties_of
-from ledger.state.catalog import EMPTY_CATALOG
-from ledger.state.records import CatalogStream
-from ledger.state.table import TableState
+from ledger.state import EMPTY_CATALOG, CatalogStream, TableState
 from ledger.stores import LocalStore
-from projections.iceberg.materialise import verify
-from projections.source.data_source import Asked, Feed
+from projections.iceberg import verify
+from projections.source.options import Asked
+from projections.source.spans import Feed
 from tests.evolution.born import born
 from tests.faults import Died, Mortal
 from tests.lakes import lake_on, memory, orders

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ledger import SetOption, Table
 from ledger.files import live as live_tables
 from ledger.locations import is_absolute
-from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.log import CHECKPOINT_INTERVAL
 from ledger.relocation import moving as ties
 from ledger.relocation.moving import ties_of
 from tests.lakes import data_file, lake_on, memory, orders

@@ -19,10 +19,10 @@ import structlog
 from structlog.testing import capture_logs
 
 from ledger import AddColumn, InvalidChangeError, SetOption
-from ledger.log import append
-from ledger.log.commit_queue import PendingCommit
-from ledger.log.request import Appended, Lost, Request
-from ledger.observing.telemetry import METRICS, NOTICES, SPANS
+from ledger.log import Appended, PendingCommit, Request, append
+from ledger.log.outcome import Lost
+from ledger.observing.events import NOTICES
+from ledger.observing.tracing import METRICS, SPANS
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.observing.happenings import race, unknown
 

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from ledger import Schema
+from ledger.model import PartitionSpec, SortOrder, Value, encode_value
 from ledger.model import types as t
-from ledger.model.iceberg_layout import PartitionSpec, SortOrder
-from ledger.model.schema import Schema
-from ledger.model.single_values import Value, encode_value, parse_text
+from ledger.model.single_values import parse_text
 
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "data" / "iceberg" / "planning_cases.json").read_text()

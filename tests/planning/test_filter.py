@@ -16,22 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ledger import ColumnNotFoundError, InvalidInputError, Schema
 from ledger.model import types as t
-from ledger.model.errors import ColumnNotFoundError, InvalidInputError
 from ledger.model.messages import excerpt
-from ledger.model.schema import Schema
-from ledger.planning.bound_value import holds_for
-from ledger.planning.expression import (
-    FALSE,
-    TRUE,
-    And,
-    Expression,
-    Not,
-    Or,
-    decided,
-    text_of,
-)
-from ledger.planning.filter import parse_filter
+from ledger.planning import FALSE, TRUE, And, Expression, Not, Or, holds_for, parse_filter, text_of
+from ledger.planning.expression import decided
 from tests.thorough import examples
 
 INFO = t.RowType(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ledger
-from ledger.planning.expression import BoundColumn, Op, Predicate
+from ledger.planning import BoundColumn, Op, Predicate
 from tests.thorough import examples
 
 NUMBERS = st.integers(-50, 50)

@@ -8,14 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.files.bounds import ColumnFacts, lower_bound, upper_bound
+from ledger import FileChange, UnsupportedError
+from ledger.files import ColumnFacts, lower_bound, upper_bound
+from ledger.model import Value, value_from_json
 from ledger.model import types as t
-from ledger.model.errors import UnsupportedError
-from ledger.model.file_change import FileChange
-from ledger.model.iceberg_types import value_from_json
-from ledger.model.single_values import Value, unit_digits
-from ledger.planning.bound_value import holds_for, value_from_bytes, value_to_bytes
-from ledger.planning.expression import BoundColumn, Expression, Op, Predicate, decided, without_not
+from ledger.model.single_values import unit_digits
+from ledger.planning import (
+    BoundColumn,
+    Expression,
+    Op,
+    Predicate,
+    holds_for,
+    value_to_bytes,
+    without_not,
+)
+from ledger.planning.bound_value import value_from_bytes
+from ledger.planning.expression import decided
 from ledger.planning.spec_plan import ColumnMetrics, holds_in, metrics_of
 from tests.planning.iceberg_cases import cases, type_of
 from tests.planning.test_projection import filters

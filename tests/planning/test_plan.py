@@ -7,18 +7,21 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.files.bounds import ColumnFacts, lower_bound, upper_bound
+from ledger import FileChange, InvalidInputError, Schema
+from ledger.files import ColumnFacts, lower_bound, upper_bound
+from ledger.model import PartitionField, PartitionSpec, Value, encode_value, transform_of
 from ledger.model import types as t
-from ledger.model.errors import InvalidInputError
-from ledger.model.file_change import FileChange
-from ledger.model.iceberg_layout import PartitionField, PartitionSpec
-from ledger.model.schema import Schema
-from ledger.model.single_values import Value, encode_value
-from ledger.model.transforms import transform_of
-from ledger.planning.bound_value import holds_for
-from ledger.planning.expression import TRUE, Verdict, decided, text_of
-from ledger.planning.filter import parse_filter
-from ledger.planning.plan import FilePlan, SpecCounts, plan_files
+from ledger.planning import (
+    TRUE,
+    FilePlan,
+    SpecCounts,
+    Verdict,
+    holds_for,
+    parse_filter,
+    plan_files,
+    text_of,
+)
+from ledger.planning.expression import decided
 from tests.thorough import examples
 
 SCHEMA = Schema.of({"id": "BIGINT", "ts": "TIMESTAMP(6)", "category": "STRING"})

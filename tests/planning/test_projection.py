@@ -9,15 +9,11 @@ from attrs import evolve
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from ledger import InvalidInputError, Schema
+from ledger.model import PartitionField, PartitionSpec, Value, transform_of
 from ledger.model import types as t
-from ledger.model.errors import InvalidInputError
-from ledger.model.iceberg_layout import PartitionField, PartitionSpec
-from ledger.model.schema import Schema
-from ledger.model.single_values import Value
-from ledger.model.transforms import Transform, transform_of
-from ledger.planning.bound_value import holds_for
-from ledger.planning.expression import (
-    UNARY,
+from ledger.model.transforms import Transform
+from ledger.planning import (
     Always,
     And,
     BoundColumn,
@@ -26,10 +22,11 @@ from ledger.planning.expression import (
     Op,
     Or,
     Predicate,
-    decided,
+    holds_for,
     text_of,
     without_not,
 )
+from ledger.planning.expression import UNARY, decided
 from ledger.planning.filter import predicate_on
 from ledger.planning.spec_plan import PartitionColumn, inclusive, partition_columns, strict
 from ledger.state.layout import recorded_spec

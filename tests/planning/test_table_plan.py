@@ -12,22 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ledger.events import TableEvent
-from ledger.events.commit import Commit
-from ledger.events.table import SchemaRecord, TableCreated, TableName
-from ledger.files.change_lists import to_table
-from ledger.files.live import change_tables, live_tables
-from ledger.files.runs import Net, Placed
-from ledger.log.append import Appender
-from ledger.log.request import Request
-from ledger.log.time_travel import at_version, head_state
+from ledger import FileChange
+from ledger.events import SchemaRecord, TableCreated, TableEvent, TableName
+from ledger.files import Net, Placed, to_table
+from ledger.files.live_tables import change_tables, live_tables
+from ledger.log import Appender, Commit, Request, at_version, head_state
+from ledger.model import PartitionField, PartitionSpec, field_to_wire
 from ledger.model import types as t
-from ledger.model.file_change import FileChange
-from ledger.model.iceberg_layout import PartitionField, PartitionSpec
-from ledger.model.types.wire import field_to_wire
+from ledger.planning import FilePlan, plan_files
 from ledger.planning.filter import column_named
-from ledger.planning.plan import FilePlan, TableFilter, plan, plan_files, plan_tables, value_of
-from ledger.state.table import TableState
+from ledger.planning.plan import TableFilter, plan, plan_tables, value_of
+from ledger.state import TableState
 from ledger.stores import open_store
 from tests.files.building import Table
 from tests.planning.test_plan import SCHEMA, SPECS, bounded, file

@@ -10,11 +10,9 @@ from typing import Any
 from attrs import field, frozen
 
 from ledger import Identifier, Ledger, NotFoundError, ViewSchema
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
-from ledger.log.codec import Codec
-from ledger.state.catalog import TableEntry
-from ledger.state.records import CatalogStream
+from ledger.history.verifying import Subject, Verification
+from ledger.log import Codec
+from ledger.state import CatalogStream, TableEntry
 from tests.lakes import lake_on, memory, ticking
 from tests.programme.catalog_workload import (
     DATABASES,

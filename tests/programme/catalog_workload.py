@@ -28,9 +28,8 @@ from ledger import (
     UpgradeRequiredError,
     ViewSchema,
 )
-from ledger.log.request import CommitOptions
-from ledger.state.catalog import EMPTY_CATALOG, CatalogState
-from ledger.state.records import CatalogStream
+from ledger.log import CommitOptions
+from ledger.state import EMPTY_CATALOG, CatalogState, CatalogStream
 from tests.faults import Died
 from tests.programme.records import Attempt, History, Sighting
 from tests.programme.scheduler import Scheduler, Task

@@ -15,35 +15,40 @@ from attrs import frozen
 from hypothesis import strategies as st
 
 from ledger import Identifier, schema_change_from_json, schema_from_json
-from ledger.events.snapshots import ChangesReference
-from ledger.files.change_lists import load_changes, write_changes
-from ledger.files.footers import read_footer
+from ledger.events import ChangesReference
+from ledger.files import load_changes, read_footer, write_changes
 from ledger.files.partition_values import path_keys
 from ledger.files.runs import Runs
-from ledger.log.checkpoints import Checkpoints
-from ledger.log.codec import Codec
-from ledger.log.key_index import KeyFilter, KeyIndex
-from ledger.log.layout import Layout
-from ledger.log.segments import Segments, is_same_segment, write_segment
+from ledger.log import (
+    Checkpoints,
+    Codec,
+    KeyFilter,
+    KeyIndex,
+    Layout,
+    Segments,
+    is_same_segment,
+    write_segment,
+)
+from ledger.model import parse_type, read_type, transform_of, type_from_json
 from ledger.model.names import whole_path
-from ledger.model.transforms import transform_of
-from ledger.model.types.sql import read_type
-from ledger.model.types.text import parse_type
-from ledger.model.types.wire import type_from_json
 from ledger.sql.statement import parse, spark_type
-from ledger.state.records import FOLD_VERSION, CatalogStream, TableStream
+from ledger.state import FOLD_VERSION, CatalogStream, TableStream
 from ledger.stores import MemoryStore, open_store
-from projections.dlf.objects import GetTableResponse
-from projections.dlf.reading import read
+from projections.dlf import GetTableResponse, read
+from projections.iceberg import read_metadata, requirement_from_json, table_update_from_json
 from projections.iceberg.metadata_schema import primitive_type
-from projections.iceberg.rest_updates import requirement_from_json, table_update_from_json
 from projections.iceberg.schema_json import schema_from_json as iceberg_schema
-from projections.iceberg.table_json import read_metadata
 from projections.manifest_files.container import read_container
-from projections.paimon.manifest_avro import read_index_manifest, read_manifest, read_manifest_list
-from projections.paimon.schema_file import schema_from_json as paimon_schema
-from projections.paimon.snapshot_file import consumer_from_json, snapshot_from_json, tag_from_json
-from projections.paimon.statistics_file import statistics_from_json
+from projections.paimon import (
+    consumer_from_json,
+    read_index_manifest,
+    read_manifest,
+    read_manifest_list,
+    snapshot_from_json,
+    statistics_from_json,
+    tag_from_json,
+)
+from projections.paimon import schema_from_json as paimon_schema
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.programme.mutations import documents, files, texts
 

@@ -30,7 +30,7 @@ from pyarrow import parquet
 import ledger
 from ledger.cli import main as main_of_cli
 from ledger.events.commit import FORMAT
-from ledger.files.change_lists import to_table
+from ledger.files import to_table
 from ledger.files.live import named_files
 from ledger.relocation.importing import bring
 
@@ -278,7 +278,7 @@ def list_of_changes(make: Callable[[], pa.Table], read: Callable[[Path], object]
         newest.chmod(0o644)
         newest.write_text(text)
 
-    return Bomb(build, read, "changes/")
+    return Bomb(build, read, "changes/", most_mib=256)
 
 
 def listed_files(folder: Path) -> object:

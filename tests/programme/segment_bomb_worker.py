@@ -16,8 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from ledger.log.layout import Layout
-from ledger.log.segments import Segments, is_same_segment, write_segment
+from ledger.log import Layout, Segments, is_same_segment, write_segment
 from ledger.stores import MemoryStore
 
 LIMIT_BYTES: Final = 6 << 30

@@ -12,11 +12,9 @@ from typing import Any
 from attrs import frozen
 
 from ledger import Identifier, SetOption, Table
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
-from ledger.log.codec import Codec
-from ledger.state.records import TableStream
-from ledger.state.table import TableState
+from ledger.history.verifying import Subject, Verification
+from ledger.log import Codec
+from ledger.state import TableState, TableStream
 from tests.lakes import lake_on, memory, orders
 from tests.programme.checker import Log, check_log, check_sightings, read_log
 from tests.programme.cooperative import cooperative

@@ -34,11 +34,10 @@ from ledger import (
     UpgradeRequiredError,
 )
 from ledger.history.garbage import KEPT_MILLIS, orphaned_changes, orphaned_drafts, remove
-from ledger.history.verifying.caches import unsealed
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
-from ledger.log.request import CommitOptions, now_millis
-from projections.statistics.materialise import refresh
+from ledger.history.verifying import Subject, Verification
+from ledger.history.verifying.sealing import unsealed
+from ledger.log import CommitOptions, now_millis
+from projections.statistics import refresh
 from tests.lakes import data_file
 from tests.programme.clients import Client, hurry, resign
 from tests.programme.records import Attempt, Sighting

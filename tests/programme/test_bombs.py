@@ -9,8 +9,7 @@ import fastavro
 import pytest
 
 from ledger import Identifier, LedgerError, TooLargeError
-from ledger.model.types.sql import read_type
-from ledger.model.types.text import parse_type
+from ledger.model import parse_type, read_type
 from ledger.sql.statement import asked_of
 from projections.manifest_files.container import read_container
 from tests.programme.foreign_bombs import AVROS

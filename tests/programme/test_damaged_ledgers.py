@@ -17,17 +17,16 @@ import pytest
 
 from ledger import Ledger, LedgerError, Schema, SetOption, Table, ViewSchema
 from ledger.cli.commands.verify import differences
-from ledger.history.verifying.subject import Subject
+from ledger.history.verifying import Subject, Verification
 from ledger.history.verifying.surroundings import Births, disagreements
-from ledger.history.verifying.verify import Verification
+from ledger.model import read_type
 from ledger.model.types import DataType
-from ledger.model.types.sql import read_type
-from ledger.state.records import FOLD_VERSION
+from ledger.state import FOLD_VERSION
 from ledger.stores import MemoryStore
 from projections.iceberg.materialise import project as project_iceberg
 from projections.paimon.materialise import project as project_paimon
 from projections.source.view import VIEWS
-from projections.statistics.materialise import refresh
+from projections.statistics import refresh
 from tests.lakes import data_file, lake_on, memory
 from tests.log.long_logs import store_of
 from tests.programme.mutations import DEEP, HOSTILE_VALUES

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger import Schema
-from ledger.ledger import Ledger
+from ledger import Ledger, Schema
 from ledger.opening.context import TableSetting
 from ledger.stores import LocalStore
 from tests.faults import Died, DiesAfter

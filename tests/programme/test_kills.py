@@ -17,10 +17,8 @@ from typing import Any
 
 import pytest
 
-from ledger import Identifier, SetOption, Table
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
-from ledger.model.errors import NotFoundError
+from ledger import Identifier, NotFoundError, SetOption, Table
+from ledger.history.verifying import Subject, Verification
 from ledger.stores import Durability, LocalStore
 from tests.lakes import lake_on, ticking
 from tests.programme.checker import places_of, read_log

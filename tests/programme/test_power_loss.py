@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from ledger import Identifier, Ledger, SetOption, Table
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
+from ledger.history.verifying import Subject, Verification
 from ledger.stores import Durability, LocalStore, MemoryStore
 from tests.faults import Died
 from tests.lakes import data_file, lake_on, memory, orders, ticking

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 import ledger
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
+from ledger.history.verifying import Subject, Verification
 from ledger.stores import LocalStore
 from projections.iceberg import materialise as iceberg
 from projections.paimon import materialise as paimon

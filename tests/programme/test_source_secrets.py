@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import ledger
+from ledger import LedgerError
 from ledger.model.credentials import carries_credentials, credentials_in, shown
-from ledger.model.errors import LedgerError
 from tests.programme.test_secrets import SECRET, told_by
 from tests.test_foreign_urls import added, delta, iceberg, with_log
 

@@ -27,10 +27,10 @@ from ledger import (
     UpdateComment,
     UpgradeRequiredError,
 )
-from ledger.log.request import CommitOptions, Patience
+from ledger.log import CommitOptions
+from ledger.log.outcome import Patience
 from ledger.opening.context import TableSetting
-from ledger.state.records import TableStream
-from ledger.state.table import TableState
+from ledger.state import TableState, TableStream
 from tests.faults import Died
 from tests.lakes import START_MILLIS
 from tests.programme.records import Attempt, History, Sighting

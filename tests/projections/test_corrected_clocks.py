@@ -7,8 +7,7 @@ import json
 import pytest
 from attrs import define
 
-from ledger import Schema, Table
-from ledger.model.errors import StoreError
+from ledger import Schema, StoreError, Table
 from ledger.stores import Store
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders
 from tests.projections.delta import projecting as delta_projecting

@@ -14,17 +14,17 @@ from ledger import (
     AddColumn,
     DropColumn,
     InvalidInputError,
+    RemovePartitionField,
     Schema,
     SetOption,
     UpdateColumnType,
+    UpdatePartitionSpec,
 )
-from ledger.decide.conflicts import RecentlyTouched
-from ledger.decide.table import TableIntent
-from ledger.events import TableEvent
-from ledger.events.commit import Commit, Transaction
-from ledger.events.schema import ColumnTypeUpdated, RemovePartitionField, UpdatePartitionSpec
+from ledger.decide import RecentlyTouched, TableIntent
+from ledger.events import ColumnTypeUpdated, TableEvent
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
+from ledger.log import Commit, Transaction
 from ledger.model.iceberg_types import iceberg_type
 from ledger.model.types import (
     STRING,
@@ -37,7 +37,7 @@ from ledger.model.types import (
     VectorType,
     type_places,
 )
-from ledger.state.table_builder import TableBuilder
+from ledger.state import TableBuilder
 from tests.evolution.declared import (
     BOTH,
     REUSED,

@@ -7,29 +7,29 @@ from attrs import evolve
 
 from ledger import (
     AddColumn,
+    AddPartitionField,
+    DataField,
     DropColumn,
     FileChange,
-    Schema,
-    SetOption,
-    UpdateColumnNullability,
-    UpdateColumnType,
-)
-from ledger.decide.format_rules import Batch, Birth, birth_problems, problems
-from ledger.events.schema import (
-    AddPartitionField,
+    FormatError,
     RemoveOption,
     RemovePartitionField,
     ReplaceSortOrder,
+    Schema,
+    SetOption,
     SortColumn,
+    UpdateColumnNullability,
+    UpdateColumnType,
     UpdatePartitionSpec,
 )
+from ledger.decide import Batch
+from ledger.decide.format_checks import birth_problems, problems
+from ledger.decide.format_rules import Birth
 from ledger.formats import INSTALLED
-from ledger.model.errors import FormatError
-from ledger.model.iceberg_layout import SortOrder
+from ledger.model import SortOrder, type_to_wire
 from ledger.model.types import (
     STRING,
     ArrayType,
-    DataField,
     DataType,
     DateType,
     GeometryType,
@@ -44,9 +44,7 @@ from ledger.model.types import (
     VariantType,
     VectorType,
 )
-from ledger.model.types.wire import type_to_wire
-from ledger.state.declared_formats import Rules
-from ledger.state.layout import LayoutTrail, identity_spec
+from ledger.state import LayoutTrail, Rules, identity_spec
 from tests.evolution.declared import (
     BOTH,
     Change,

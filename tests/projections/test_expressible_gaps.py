@@ -11,8 +11,11 @@ from msgspec.structs import replace
 
 from ledger import (
     AddColumn,
+    DataField,
     DropColumn,
+    DropPrimaryKey,
     FileChange,
+    FormatError,
     InvalidChangeError,
     InvalidInputError,
     RenameColumn,
@@ -21,12 +24,9 @@ from ledger import (
     Table,
     UpdateColumnType,
 )
-from ledger.decide.format_rules import Batch
-from ledger.events.schema import DropPrimaryKey
-from ledger.model.errors import FormatError
-from ledger.model.types import DataField, IntType
-from ledger.state.declared_formats import Rules
-from ledger.state.layout import LayoutTrail
+from ledger.decide import Batch
+from ledger.model.types import IntType
+from ledger.state import LayoutTrail, Rules
 from ledger.transforms import day
 from ledger.updates import UpdateSchema
 from tests.lakes import data_file, lake_on, memory

@@ -19,23 +19,22 @@ from ledger import (
     InvalidChangeError,
     Ledger,
     MissingDependencyError,
+    RemoveOption,
     Schema,
     SetOption,
     SnapshotPlan,
     Table,
     UnsupportedError,
+    UpdateComment,
     formats,
 )
 from ledger.cli import main
 from ledger.decide.format_rules import FileForm
-from ledger.events import TableEvent
-from ledger.events.commit import Commit, Transaction
-from ledger.events.schema import RemoveOption, UpdateComment
-from ledger.events.table import FormatRulesRaised
-from ledger.model.iceberg_objects import BlobMetadata
+from ledger.events import FormatRulesRaised, TableEvent
+from ledger.log import Commit, Transaction
+from ledger.model import BlobMetadata
 from ledger.model.plugins import Offer
-from ledger.state.records import TableStream
-from ledger.state.table_builder import TableBuilder
+from ledger.state import TableBuilder, TableStream
 from ledger.stores import LocalStore
 from projections.statistics import Kept
 from projections.statistics.engine_files import EngineFiles

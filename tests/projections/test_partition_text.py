@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.model.errors import InvalidInputError
-from ledger.model.schema import Schema
+from ledger import InvalidInputError, Schema
 from projections.partition_text import PartitionText, partition_path
 
 VECTORS: list[dict[str, Any]] = json.loads(

@@ -9,9 +9,8 @@ import pytest
 from attrs import evolve
 from msgspec.structs import replace
 
-from ledger import Schema, SetOption, Table
+from ledger import Schema, SetOption, Table, UnsupportedError
 from ledger.following.files import advance
-from ledger.model.errors import UnsupportedError
 from ledger.stores import MemoryStore, Store
 from projections import materialising
 from tests.faults import Died, DiesAfter, Wrapped

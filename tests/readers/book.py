@@ -15,7 +15,7 @@ from attrs import define, field, frozen
 from pyarrow import parquet
 
 from ledger import SchemaChange, Table
-from projections.paimon.materialise import project
+from projections.paimon import PAIMON
 
 Rows = list[dict[str, Any]]
 
@@ -132,7 +132,7 @@ class Book:
 
     def _follow(self) -> None:
         if self.follows:
-            project(self.table)
+            PAIMON.project(self.table)
 
     @property
     def last(self) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 import ledger
 from ledger import AddColumn, Ledger, RenameColumn, Schema
-from projections.paimon.materialise import project
+from projections.paimon import PAIMON
 from tests.readers.book import Book, DataFile
 from tests.readers.evolutions import EVOLUTIONS, Evolution
 from tests.readers.iceberg_runtime import hadoop_catalog
@@ -64,7 +64,7 @@ def _evolved(lake: Ledger, evolution: Evolution, name: str, *, has_ids: bool) ->
         book.alter(step.changes, step.lens)
         book.add()
     assert {each.field_ids for each in book.table.at().files} == {has_ids}
-    project(book.table)
+    PAIMON.project(book.table)
     return book
 
 
@@ -87,7 +87,7 @@ def _partitioned(lake: Ledger, layout: Layout) -> Book:
         book.add(folder, partition)
         # Where Paimon itself would look for it, unless it names the partition otherwise.
         book.add(f"{folder}/bucket-0", partition)
-    project(book.table)
+    PAIMON.project(book.table)
     return book
 
 
@@ -123,7 +123,7 @@ def _lived(lake: Ledger, name: str, *, follows: bool) -> Book:
     book.untag("passing")
     book.rollback_to_tag("kept")
     _in_day(book, "2013-01-02")
-    project(book.table)
+    PAIMON.project(book.table)
     return book
 
 
@@ -147,5 +147,5 @@ def long(lake: Ledger) -> Book:
             book.rollback(70)
         else:
             book.add()
-    project(book.table)
+    PAIMON.project(book.table)
     return book

@@ -23,6 +23,7 @@ from ledger import (
     AddColumn,
     DataField,
     DropColumn,
+    FileChange,
     InvalidInputError,
     Ledger,
     RenameColumn,
@@ -30,12 +31,10 @@ from ledger import (
     Table,
     UpdateColumnType,
 )
-from ledger.files.register import data_files
+from ledger.files import data_files
 from ledger.history.older import schemas, schemas_by_id
+from ledger.model import PartitionSpec, encode_value
 from ledger.model import types as t
-from ledger.model.file_change import FileChange
-from ledger.model.iceberg_layout import PartitionSpec
-from ledger.model.single_values import encode_value
 
 Row = tuple[Any, ...]
 

@@ -22,7 +22,7 @@ from ledger import (
     UpdateColumnType,
     UpdateComment,
 )
-from ledger.model.types.wire import type_from_json
+from ledger.model import type_from_json
 
 # What Iceberg cannot say is none of these readers' business.
 _PAIMON = {"ledger.formats": "paimon"}

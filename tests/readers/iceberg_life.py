@@ -26,7 +26,7 @@ from ledger import (
     UpdateColumnType,
     UpdatePartitionSpec,
 )
-from ledger.model.snapshot import CommitKind
+from ledger.model import CommitKind
 from projections.iceberg.materialise import project
 from tests.readers.book import Book
 from tests.readers.logical_columns import (

@@ -10,8 +10,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from ledger.model.types.sql import read_type
-from ledger.model.types.wire import type_to_wire
+from ledger.model import read_type, type_to_wire
 
 WIDER = {"INT": "BIGINT", "FLOAT": "DOUBLE", "DECIMAL(6, 2)": "DECIMAL(12, 2)"}
 NAMES = ("a", "b", "c", "d")

@@ -23,13 +23,13 @@ from ledger import (
     RenameColumn,
     Schema,
     SchemaChange,
+    SnapshotPlan,
     Table,
     UndropColumn,
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.files.snapshot_plan import SnapshotPlan
-from ledger.model.schema import paths_of
+from ledger.model import paths_of
 from tests.readers.lakehouse import Rows, folder_of, write_rows
 from tests.readers.logical_columns import (
     ATOMS,

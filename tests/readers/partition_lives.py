@@ -8,9 +8,9 @@ from attrs import frozen
 from msgspec.structs import replace
 
 from ledger import FileChange, Ledger, Schema, Table
-from ledger.events.snapshots import RolledBack, SnapshotCommitted, SnapshotsExpired
+from ledger.events import RolledBack, SnapshotCommitted, SnapshotsExpired
 from ledger.stores import open_store
-from projections.dlf.objects import Partition
+from projections.dlf import Partition
 from projections.statistics import Kept, query, refresh
 from tests.lakes import lake_on, no_time
 from tests.projections.statistics.lives import Life

@@ -17,7 +17,7 @@ import pytest
 
 import ledger
 from ledger import RenameColumn, Table, UpdateColumnType
-from projections.delta.materialise import DELTA
+from projections.delta import DELTA
 from tests.projections.delta.projecting import Left
 from tests.readers.delta_life import PARTITIONS, Life, Row, plain
 from tests.readers.engines import duckdb_connection

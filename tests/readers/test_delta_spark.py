@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ledger import UpdateColumnType
-from projections.delta.actions import is_checkpoint
-from projections.delta.materialise import DELTA
+from projections.delta import DELTA, is_checkpoint
 from tests.projections.delta.projecting import Left
 from tests.readers.delta_life import Row, plain
 from tests.readers.delta_runtime import delta_session

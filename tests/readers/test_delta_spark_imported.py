@@ -11,7 +11,7 @@ import pytest
 
 import ledger
 from ledger import RenameColumn, Table, UnsupportedError
-from projections.delta.materialise import DELTA
+from projections.delta import DELTA
 from tests.readers.delta_runtime import delta_session
 from tests.readers.test_delta_readers import delta_rs_query, duckdb, folder_of
 from tests.readers.test_delta_spark import read_by

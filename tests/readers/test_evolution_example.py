@@ -11,8 +11,7 @@ import pytest
 
 import ledger
 from ledger import Ledger, Schema, Table
-from ledger.planning.expression import TRUE
-from ledger.planning.plan import SpecCounts
+from ledger.planning import TRUE, SpecCounts
 from ledger.transforms import day, month
 from tests.readers.lakehouse import Rows, add_rows, by_id, duck_rows, folder_of
 

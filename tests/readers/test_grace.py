@@ -12,10 +12,11 @@ import pytest
 
 from ledger import InvalidChangeError, Ledger, RemoveOption, Schema, SetOption, Table
 from ledger.stores import LocalStore
-from projections.delta.materialise import DELTA
-from projections.iceberg.materialise import ICEBERG
-from projections.materialising import Leaving, Materialisation
-from projections.paimon.materialise import PAIMON
+from projections.delta import DELTA
+from projections.iceberg import ICEBERG
+from projections.leaving import Leaving
+from projections.materialising import Materialisation
+from projections.paimon import PAIMON
 from tests.faults import Died, Mortal
 from tests.lakes import START_MILLIS, lake_on, memory
 from tests.pypaimon_or_skip import CatalogFactory

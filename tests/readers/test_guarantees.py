@@ -26,8 +26,8 @@ from ledger import (
     SetOption,
     Table,
 )
-from ledger.model.types.sql import read_type
-from projections.iceberg.position import Names
+from ledger.model import read_type
+from projections.iceberg import Names
 from tests.readers.iceberg_runtime import catalog_of
 from tests.readers.lakehouse import Rows, add_rows, by_id
 from tests.readers.logical_columns import ordered

@@ -18,9 +18,8 @@ from attrs import define
 import ledger
 from ledger import Ledger, SnapshotPlan, Table
 from ledger.stores.file_access import FileAccess
-from projections.iceberg.imported_metadata import disagreements, metadata_of
-from projections.iceberg.importing import open_source
-from projections.iceberg.materialise import project, verify
+from projections.iceberg import ICEBERG, metadata_of, open_source, verify
+from projections.iceberg.imported_metadata import disagreements
 from tests.readers.iceberg_runtime import catalog_of, hadoop_catalog
 from tests.thorough import some
 
@@ -182,7 +181,7 @@ def test_a_life_by_java_is_told_and_read_as_java_does(theirs: Theirs, tmp_path: 
         assert disagreements(metadata_of(lake.table("a.b").state), wanted) == []
     ours = lake.table("a.b")
     with hadoop_catalog(theirs.spark, lake.url.removeprefix("file://")):
-        version = project(ours)
+        version = ICEBERG.project(ours)
         folder = Path(ours.location.removeprefix("file://")) / "metadata"
         body = (folder / f"v{version}.metadata.json").read_bytes()
         assert said(theirs.again(body)) == said(theirs.again(theirs.newest.read_bytes()))
@@ -266,7 +265,7 @@ def test_what_sparks_procedures_do_to_snapshots_and_manifests_reads_as_there(
         for promoted in (False, True):
             if promoted:
                 lake.promote("a.b")
-            project(ours)
+            ICEBERG.project(ours)
             for each, expected in wanted.items():
                 assert rows(theirs.spark, name, f" VERSION AS OF {each}") == expected
             assert rows(theirs.spark, name) == wanted[theirs.current()]

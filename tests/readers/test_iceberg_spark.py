@@ -11,8 +11,8 @@ from pyspark.errors import AnalysisException
 
 import ledger
 from ledger import Ledger, Schema
+from projections.iceberg import Names
 from projections.iceberg.planned import LIMITS
-from projections.iceberg.position import Names
 from tests.readers.book import Book
 from tests.readers.iceberg_life import CASES, Case, life
 from tests.readers.iceberg_runtime import catalog_of

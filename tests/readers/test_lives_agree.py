@@ -23,11 +23,10 @@ from ledger import (
     Schema,
     SetOption,
     Table,
+    TableAt,
     UpdateColumnType,
 )
-from ledger.table_at import TableAt
-from projections.iceberg.materialise import verify
-from projections.iceberg.position import Names
+from projections.iceberg import Names, verify
 from tests.readers.engines import HAS_CHDB, chdb_rows, duckdb_rows
 from tests.readers.lakehouse import Rows, add_rows, by_id, folder_of
 

@@ -15,11 +15,10 @@ import pytest
 from attrs import define, field
 
 import ledger
-from ledger import FileChange, SetOption, Table
-from ledger.events import TableEvent
-from ledger.events.snapshots import SnapshotCommitted
-from ledger.files.change_lists import event_files
-from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger import DataField, FileChange, SetOption, Table
+from ledger.events import SnapshotCommitted, TableEvent
+from ledger.files import event_files
+from ledger.model.types import ArrayType, DataType, MapType, RowType
 from tests.readers.iceberg_life import LOSING, LongLife
 from tests.readers.test_long_history_reader import Reader
 

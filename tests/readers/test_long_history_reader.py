@@ -18,11 +18,10 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.types import StructType
 
-from ledger.model.types import DataField
-from ledger.state.table import TableState
-from ledger.state.table_builder import TableBuilder
+from ledger import DataField
+from ledger.state import TableBuilder, TableState
+from projections.iceberg import Names
 from projections.iceberg.materialise import project
-from projections.iceberg.position import Names
 from tests.readers.iceberg_life import LongLife
 from tests.readers.lakehouse import by_id
 from tests.readers.logical_columns import ordered

@@ -22,11 +22,10 @@ from ledger import (
     Table,
     UnsupportedError,
 )
-from projections.delta.materialise import DELTA
-from projections.iceberg import position
-from projections.iceberg.materialise import ICEBERG, expected, project, rebuild, verify
+from projections.delta import DELTA
+from projections.iceberg import ICEBERG, expected, position, rebuild, verify
 from projections.materialising import Materialisation
-from projections.paimon.materialise import PAIMON
+from projections.paimon import PAIMON
 from tests.projections.iceberg.projecting import Left
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.lakehouse import add_rows, folder_of
@@ -85,7 +84,7 @@ def test_rows_are_right_wherever_a_ledger_is_found(
         table.alter([AddColumn(("n",), "INT")])
     ledger.open(str(tmp_path / "there")).record_move()
     table.alter([AddColumn(("n",), "INT")])
-    assert project(table) == table.state.version
+    assert ICEBERG.project(table) == table.state.version
     assert Left.by(table).newest(table) == expected(table)
     assert verify(table).is_empty
     assert by_pyiceberg(table) == ids(table) == [1, 2, 3, 4]
@@ -112,7 +111,7 @@ def test_a_copy_that_is_killed_while_it_is_rendered_anew_gets_there(tmp_path: Pa
         # Some of the new files stand in the places of old ones, and the position knows of none.
         for path in sorted(wanted)[:kept]:
             (folder_of(table) / path).write_bytes(wanted[path])
-        project(table)
+        ICEBERG.project(table)
         assert Left.by(table).newest(table) == wanted
         assert by_pyiceberg(table) == [1, 2, 3, 4]
 
@@ -128,7 +127,7 @@ def test_a_file_that_somebody_put_into_a_copy_is_not_taken_for_the_ledgers_own(
     ledger.open(str(tmp_path / "there")).record_move()
     table.alter([AddColumn(("n",), "INT")])
     with pytest.raises(ledger.StoreError, match=r"v3\.metadata\.json"):
-        project(table)
+        ICEBERG.project(table)
     assert theirs.read_bytes() == b"{}"
 
 
@@ -151,7 +150,7 @@ def test_position_deletes_of_another_place_are_told_and_not_passed_over(tmp_path
         shutil.copytree(tmp_path / "here", there)
         copy = table_at(there)
         if is_projected:
-            project(copy)
+            ICEBERG.project(copy)
         with pytest.raises(UnsupportedError, match="here/shop.db/t/data/1.parquet.*there"):
             ids(copy)
         assert ids(copy, snapshot=2) == [1, 2, 3, 4]

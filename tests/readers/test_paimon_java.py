@@ -13,8 +13,8 @@ from attrs import evolve
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # ships none
 
 from ledger import Ledger
-from ledger.model.types.wire import field_to_json
-from projections.paimon.materialise import PAIMON
+from ledger.model import field_to_json
+from projections.paimon import PAIMON
 from projections.partition_text import PartitionText
 from tests.projections.paimon.importing.paimon_source import grown, impatient
 from tests.projections.paimon.importing.test_promoting import changed

@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 import ledger
 from ledger import Schema
-from projections.paimon.materialise import PAIMON
+from projections.paimon import PAIMON
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.lakehouse import folder_of
 

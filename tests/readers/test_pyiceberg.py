@@ -14,17 +14,19 @@ from pyiceberg import expressions
 from pyiceberg.table import StaticTable
 
 import ledger
-from ledger import FileChange, Ledger, Schema, Table
-from ledger.events.schema import (
+from ledger import (
     AddPartitionField,
+    FileChange,
+    Ledger,
     RemovePartitionField,
     ReplaceSortOrder,
+    Schema,
     SortColumn,
+    Table,
     UpdatePartitionSpec,
 )
-from ledger.state.table import TableState
-from projections.iceberg.materialise import project
-from projections.iceberg.position import Names
+from ledger.state import TableState
+from projections.iceberg import ICEBERG, Names
 from tests.readers.book import Book, Rows
 from tests.readers.iceberg_life import CASES, life
 from tests.readers.partitions import LAYOUTS
@@ -150,7 +152,7 @@ def test_partition_values_of_every_type_are_found(partitioned: dict[str, Book]) 
         if layout.legacy:
             continue
         book = partitioned[name]
-        project(book.table)
+        ICEBERG.project(book.table)
         newest = _opened(book, book.table.state.version)
         assert _rows(newest.scan()) == book.expected()
         rows = book.expected()
@@ -184,7 +186,7 @@ def test_a_table_whose_layout_evolved_prunes_files_of_every_spec(shop: Ledger) -
     _add(table, 4, moment, "none", None)
     table.alter([ReplaceSortOrder((SortColumn(("name",)),))])
     table.delete_files(["4.parquet"])
-    project(table)
+    ICEBERG.project(table)
 
     path = f"{table.location}/{Names(table.state.table_id).metadata(table.state.version)}"
     newest = StaticTable.from_metadata(path)

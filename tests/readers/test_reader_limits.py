@@ -20,27 +20,24 @@ from pyiceberg.table import StaticTable
 import ledger
 from ledger import (
     AddColumn,
+    AddPartitionField,
     DropColumn,
     FormatError,
     Ledger,
+    RemovePartitionField,
     RenameColumn,
     Schema,
     SchemaChange,
     SetOption,
     Table,
     UpdateColumnType,
-)
-from ledger.cli import main
-from ledger.events.schema import (
-    AddPartitionField,
-    RemovePartitionField,
-    SpecChange,
     UpdatePartitionSpec,
 )
-from ledger.model.types.sql import read_type
-from ledger.model.types.wire import type_to_wire
+from ledger.cli import main
+from ledger.events import SpecChange
+from ledger.model import read_type, type_to_wire
+from projections.iceberg import Names
 from projections.iceberg.planned import LIMITS
-from projections.iceberg.position import Names
 from tests.readers.engines import HAS_CHDB, chdb_rows, duckdb_rows
 from tests.readers.lakehouse import add_rows, folder_of
 

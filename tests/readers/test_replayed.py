@@ -26,7 +26,7 @@ from ledger import (
     Table,
 )
 from ledger.relocation.replaying import Step
-from ledger.state.records import TableStream
+from ledger.state import TableStream
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.engines import duckdb_connection
 from tests.readers.lakehouse import add_rows

@@ -30,8 +30,7 @@ from ledger import (
     UnsupportedError,
     UpdateColumnType,
 )
-from projections.iceberg.materialise import project
-from projections.iceberg.position import Names
+from projections.iceberg import ICEBERG, Names
 from projections.iceberg.rows import scan
 from tests.readers.lakehouse import Rows, add_rows, by_id, folder_of
 from tests.readers.typed_rows import mixed_table, row_of
@@ -328,13 +327,13 @@ def test_a_ledger_that_stands_elsewhere_gives_the_same_rows(
 
 def test_iceberg_files_that_named_another_place_are_made_for_this_one(tmp_path: Path) -> None:
     table = with_rows(tmp_path / "one")
-    project(table)
+    ICEBERG.project(table)
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     ledger.open(str(tmp_path / "two")).record_move()
     there = ledger.open(str(tmp_path / "two")).table("shop.orders")
     # What was projected before goes on at another place, beside lists that name the old one.
     there.alter([SetOption("k", "v")])
-    project(there)
+    ICEBERG.project(there)
 
     assert there.at().to_arrow()["id"].to_pylist() == [1, 2, 3]
 

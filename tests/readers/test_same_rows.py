@@ -20,7 +20,7 @@ from ledger import (
     SchemaChange,
     UpdateColumnType,
 )
-from projections.iceberg.position import Names
+from projections.iceberg import Names
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.lakehouse import Rows, add_rows, by_id
 from tests.readers.logical_columns import ordered

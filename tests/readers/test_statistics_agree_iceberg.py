@@ -20,11 +20,11 @@ from pyiceberg.table import StaticTable
 
 from benchmarks import partition_statistics
 from ledger import Ledger, Schema
-from ledger.events.snapshots import RolledBack
-from projections.iceberg import statistics_files as publish_distinct
-from projections.iceberg import statistics_files as publish_iceberg
+from ledger.events import RolledBack
+from projections.iceberg import Names
+from projections.iceberg import distinct_statistics as publish_distinct
+from projections.iceberg import partition_statistics as publish_iceberg
 from projections.iceberg.materialise import project
-from projections.iceberg.position import Names
 from projections.statistics.analyze import analyze
 from tests.readers.iceberg_runtime import catalog_of
 from tests.readers.partition_lives import Course, Lived, a_lake, lived

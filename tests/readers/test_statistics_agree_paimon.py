@@ -14,8 +14,8 @@ import duckdb
 import pytest
 
 from ledger import Ledger, Schema, Table
+from projections.paimon import PAIMON
 from projections.paimon import statistics_file as publish_paimon
-from projections.paimon.materialise import project
 from projections.statistics.analyze import analyze
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.java_core import JavaPaimon
@@ -37,7 +37,7 @@ Figures = tuple[int, int, int]
 def lives(lake: Ledger) -> dict[Course, Lived]:
     found = {each: lived(lake, each) for each in COURSES}
     for each in found.values():
-        project(each.table)
+        PAIMON.project(each.table)
     return found
 
 

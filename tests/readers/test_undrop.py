@@ -10,8 +10,8 @@ from pyiceberg.table import StaticTable
 
 import ledger
 from ledger import AddColumn, DropColumn, Ledger, RenameColumn, Schema, Table, UndropColumn
-from ledger.model.types.sql import read_type
-from projections.iceberg.position import Names
+from ledger.model import read_type
+from projections.iceberg import Names
 from tests.readers.engines import duckdb_connection
 from tests.readers.lakehouse import Rows, add_rows, by_id
 

@@ -11,7 +11,7 @@ from ledger import (
     Schema,
     Table,
 )
-from ledger.model.types.sql import read_type
+from ledger.model import read_type
 from ledger.transforms import bucket, day, truncate
 from tests.readers.lakehouse import add_rows
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from ledger import InvalidInputError
-from ledger.decide.changes import CreateTag, DeleteTag, ReplaceTag
-from ledger.events.schema import (
+from ledger import (
     AddColumn,
     AddPartitionField,
     DropColumn,
+    InvalidInputError,
     Move,
     RemoveOption,
     RemovePartitionField,
@@ -29,8 +28,8 @@ from ledger.events.schema import (
     UpdateColumnType,
     UpdateComment,
 )
-from ledger.model.types.text import format_type
-from ledger.model.types.wire import type_to_wire
+from ledger.decide import CreateTag, DeleteTag, ReplaceTag
+from ledger.model import format_type, type_to_wire
 from ledger.sql.parser import DropIdentifierFields, IfColumn, IfTag, RemoveTerm, SpecClause
 from ledger.sql.statement import AlterTable, RenameStatement, parse, spark_type
 

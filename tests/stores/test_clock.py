@@ -13,13 +13,12 @@ import pytest
 from attrs import evolve
 
 import ledger
+from ledger import StoreError
 from ledger.cli import exits, main
-from ledger.log.clock import millis_ahead
-from ledger.log.request import Patience, now_millis
-from ledger.model.errors import StoreError
-from ledger.stores import MemoryStore, ObjectStore, object_store, open_store
-from ledger.stores.base import Clock, clock_of
-from ledger.stores.local import LocalStore
+from ledger.log import millis_ahead, now_millis
+from ledger.log.outcome import Patience
+from ledger.stores import LocalStore, MemoryStore, ObjectStore, object_store, open_store
+from ledger.stores.clock import Clock, clock_of
 from ledger.stores.services import root_of, service_of
 from tests.lakes import lake_on, no_time
 from tests.stores.servers.buckets import S3Server, Server, root

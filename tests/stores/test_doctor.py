@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from ledger import StoreError
 from ledger.cli import exits, main
 from ledger.cli.commands import ledgers
-from ledger.model.errors import StoreError
 from ledger.stores import MemoryStore
 from ledger.stores.factory import examine
 from tests.faults import DeliversTwice, LosesAnswers, Wrapped

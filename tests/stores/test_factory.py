@@ -6,12 +6,7 @@ from pathlib import Path
 import pytest
 
 import ledger
-from ledger.model.errors import (
-    InvalidInputError,
-    InvalidNameError,
-    MissingDependencyError,
-    StoreError,
-)
+from ledger import InvalidInputError, InvalidNameError, MissingDependencyError, StoreError
 from ledger.stores import LocalStore, MemoryStore, client_options, open_store
 from ledger.stores.services import ALWAYS, SERVICES, Service, root_of, service_of
 

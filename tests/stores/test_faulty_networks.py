@@ -20,8 +20,7 @@ import pytest
 from attrs import evolve
 
 import ledger
-from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.verify import Verification
+from ledger.history.verifying import Subject, Verification
 from ledger.stores import open_store
 from tests.lakes import orders
 from tests.programme.checker import check_log, check_sightings, read_log

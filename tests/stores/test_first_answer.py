@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import ledger
-from ledger.model.errors import NotFoundError, StoreError
+from ledger import NotFoundError, StoreError
 from ledger.stores.services import first_answer
 
 KEY = "c2VjcmV0LWtleS1vZi1ub2JvZHk="

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.model.errors import InvalidNameError
+from ledger import InvalidNameError
 from ledger.stores.base import folder_of, is_key
 
 near_misses = st.lists(st.sampled_from(["/", ".", "..", "a", "\\", "\0", "\n", ".tmp-", ".lock"]))

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger import SetOption
-from ledger.model.errors import StoreError
+from ledger import SetOption, StoreError
 from ledger.stores import Durability, LocalStore, Store
 from tests.lakes import lake_on, no_time, orders
 from tests.store_contract import StoreContract

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ledger.model.errors import InvalidNameError
+from ledger import InvalidNameError
 from ledger.stores import MemoryStore, Store
 from ledger.stores.memory import _memories
 from tests.store_contract import StoreContract

@@ -17,8 +17,7 @@ import pytest
 from attrs import evolve
 
 import ledger
-from ledger import AddColumn, FileChange, RenameColumn, Schema
-from ledger.model.errors import InvalidNameError
+from ledger import AddColumn, FileChange, InvalidNameError, RenameColumn, Schema
 from ledger.stores import open_store
 from tests.stores.servers.buckets import BUCKET, S3Server, Server, rclone, root
 from tests.stores.servers.proxy import losing_proxy

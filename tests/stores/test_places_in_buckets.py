@@ -13,7 +13,7 @@ import ledger
 from ledger import AddColumn, FileChange, InvalidChangeError, Ledger, Schema, SetOption, Table
 from ledger.opening.context import TableSetting
 from ledger.stores import Store, open_store
-from projections.iceberg.materialise import ICEBERG
+from projections.iceberg import ICEBERG
 from tests.faults import Wrapped
 from tests.stores.servers.buckets import S3Server, root
 

@@ -7,7 +7,7 @@ import pytest
 from attrs import evolve
 
 import ledger
-from ledger.model.errors import StoreError
+from ledger import StoreError
 from ledger.stores import ObjectStore, open_store
 from ledger.stores.object_store import PROBE
 from tests.stores.servers.buckets import BUCKET, S3Server, Server, root

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ledger.model.errors import StoreError
+from ledger import StoreError
 from ledger.stores.services import fsspec_options
 
 ALWAYS = {"use_listings_cache": False, "version_aware": False}

@@ -7,10 +7,8 @@ import itertools
 import pytest
 
 import ledger
-from ledger import Schema, Table
-from ledger.files.footers import read_footers
-from ledger.files.register import data_files
-from ledger.model.errors import AlreadyExistsError, LedgerError, NotFoundError, StoreError
+from ledger import AlreadyExistsError, LedgerError, NotFoundError, Schema, StoreError, Table
+from ledger.files import data_files, read_footers
 from ledger.stores.object_errors import Answer, answer_of, reading
 from tests.stores.servers.buckets import BUCKET, S3Server, root
 

@@ -8,19 +8,10 @@ from typing import Any
 
 from attrs import frozen
 
-from ledger import InvalidInputError, NotFoundError, Schema, Table
-from ledger.model.errors import AlreadyExistsError
+from ledger import AlreadyExistsError, InvalidInputError, NotFoundError, Schema, Table
 from ledger.stores import Store
-from projections.delta.actions import (
-    FOLDER,
-    HINT,
-    Reconciled,
-    checkpoint_path,
-    commit_path,
-    is_checkpoint,
-    version_of,
-)
-from projections.delta.checkpoint import from_parquet
+from projections.delta import Reconciled, checkpoint_path, commit_path, from_parquet, is_checkpoint
+from projections.delta.actions import FOLDER, HINT, version_of
 from projections.materialising import outputs_of
 from tests.lakes import lake_on, orders, reader_grace
 from tests.projections.paimon.projecting import new_files, step

@@ -16,10 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import FileChange, Schema
-from projections.delta import checkpoint
-from projections.delta.actions import HINT, Add, Reconciled, Remove, Txn, checkpoint_path
-from projections.delta.checkpoint import from_parquet, to_parquet
-from projections.delta.materialise import project
+from projections.delta import DELTA, Reconciled, checkpoint, checkpoint_path, from_parquet
+from projections.delta.actions import HINT, Add, Remove, Txn
+from projections.delta.checkpoint import to_parquet
 from projections.materialising import outputs_of
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
@@ -139,14 +138,14 @@ def test_the_hint_stays_at_the_newest_checkpoint_whatever_the_log_begins_with(be
     table = orders(lake_on(memory()), Schema.of({"id": "BIGINT"}, options=options))
     for number in range(22):
         table.append([FileChange(path=f"{number}.parquet", record_count=1, file_size_in_bytes=9)])
-    project(table)
+    DELTA.project(table)
     outputs = outputs_of(table)
     hint = outputs.read(HINT)
     assert hint is not None
     assert json.loads(hint)["version"] == 20
 
     table.expire_snapshots(before=before)
-    project(table)
+    DELTA.project(table)
 
     assert outputs.read(HINT) == hint
     assert outputs.read(checkpoint_path(before)) is not None
@@ -167,9 +166,9 @@ def test_an_expiry_reads_no_more_commits_than_lie_between_two_checkpoints() -> N
         file = FileChange(path=f"{number}.parquet", record_count=1, file_size_in_bytes=1)
         table.append([file])
         if number % 50 == 49:
-            project(table)
+            DELTA.project(table)
     for oldest in (105, 155):
         table.expire_snapshots(before=oldest)
         store.read_commits = 0
-        project(table)
+        DELTA.project(table)
         assert store.read_commits <= 12

@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from ledger import FileChange, RenameColumn, Schema, SetOption
+from ledger import FileChange, InvalidInputError, RenameColumn, Schema, SetOption
+from ledger.model import format_type, parse_type, read_type
 from ledger.model import types as t
-from ledger.model.errors import InvalidInputError
 from ledger.model.single_values import WHOLE_BITS
 from ledger.model.types import walk_fields
-from ledger.model.types.sql import read_type
-from ledger.model.types.text import format_type, parse_type
 from projections.delta.columns import CalledInFiles, columns_of, members_of
 from projections.delta.values import StatisticsOf, partition_value
 from tests.lakes import lake_on, memory

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.model.errors import DamagedLogError
-from projections.delta.actions import DeltaPosition, commit_path
+from ledger import DamagedLogError
+from projections.delta import commit_path
 from projections.delta.delta_log import DeltaLog
 from projections.outputs import MemoryOutputs
 

@@ -14,13 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.events.catalog import ViewChange
-from ledger.events.schema import Move, SchemaChange
-from ledger.model.errors import InvalidInputError, LedgerError
-from ledger.model.names import Identifier
-from ledger.model.schema import Schema, ViewSchema
-from ledger.model.snapshot import Snapshot
-from ledger.model.types import DataField, DataType
+from ledger import (
+    DataField,
+    Identifier,
+    InvalidInputError,
+    LedgerError,
+    Move,
+    Schema,
+    SchemaChange,
+    ViewSchema,
+)
+from ledger.events import ViewChange
+from ledger.model import Snapshot
+from ledger.model.types import DataType
 from projections.dlf import ApiInstant, GetTableResponse, Style, read, render
 from projections.dlf.keys import VIEWS
 from projections.dlf.objects import FunctionChange, FunctionDefinition, RenameRequest

@@ -7,15 +7,22 @@ from typing import Any
 
 import pytest
 
-from ledger.events.catalog import ViewChange
-from ledger.events.schema import AddColumn, DropColumn, Move, SchemaChange, SetOption
-from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.instant import SnapshotInstant, TagInstant
-from ledger.model.names import Identifier
-from ledger.model.schema import Schema, ViewSchema
-from ledger.model.snapshot import Snapshot
-from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
-from ledger.model.types.text import parse_type
+from ledger import (
+    AddColumn,
+    DataField,
+    DropColumn,
+    Identifier,
+    InvalidInputError,
+    Move,
+    Schema,
+    SchemaChange,
+    SetOption,
+    UnsupportedError,
+    ViewSchema,
+)
+from ledger.events import ViewChange
+from ledger.model import Snapshot, SnapshotInstant, TagInstant, parse_type
+from ledger.model.types import ArrayType, DataType, MapType, MultisetType, RowType
 from projections.dlf import (
     ApiInstant,
     GetTableResponse,

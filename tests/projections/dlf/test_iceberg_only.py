@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.events.schema import AddColumn, SchemaChange, SetIdentifierFields
-from ledger.model.errors import UnsupportedError
+from ledger import AddColumn, SchemaChange, SetIdentifierFields, UnsupportedError
 from projections.dlf import Style, render
 
 

@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger import FileChange
-from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.instant import SnapshotInstant, TagInstant, VersionInstant
-from ledger.model.names import Identifier
-from ledger.model.schema import Schema, ViewSchema
-from ledger.model.snapshot import Snapshot, Totals
-from ledger.model.types import DataField
-from ledger.state.catalog import Audit, ViewEntry
-from ledger.state.layout import identity_spec
-from ledger.state.table import TableState
+from ledger import (
+    DataField,
+    FileChange,
+    Identifier,
+    InvalidInputError,
+    Schema,
+    UnsupportedError,
+    ViewSchema,
+)
+from ledger.model import Snapshot, SnapshotInstant, TagInstant, Totals, VersionInstant
+from ledger.state import Audit, TableState, ViewEntry, identity_spec
 from projections.dlf import (
     GetTableResponse,
     GetViewResponse,
@@ -29,7 +30,7 @@ from projections.dlf import (
     render,
     table_snapshot,
 )
-from projections.paimon.materialise import project
+from projections.paimon import PAIMON
 from tests.lakes import lake_on, memory
 
 JAVA: dict[str, Any] = {
@@ -145,7 +146,7 @@ def test_the_lists_have_the_names_that_paimons_files_have() -> None:
     table.append([FileChange(path="a.parquet", record_count=1, file_size_in_bytes=9)])
     view = table_snapshot(table.state)
     assert view is not None
-    project(table)
+    PAIMON.project(table)
     body = table.log.store.read(f"{table.path}/snapshot/snapshot-1")
     written = json.loads(body or b"")
     assert view.snapshot.base_manifest_list == written["baseManifestList"]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ledger.model.instant import SnapshotInstant
-from ledger.model.names import Identifier
-from projections.dlf import Style, read, render
+from ledger import Identifier
+from ledger.model import SnapshotInstant
+from projections.dlf import GetTableResponse, Style, read, render
 from projections.dlf.keys import VIEWS
 from projections.dlf.objects import (
     AlterDatabaseRequest,
@@ -25,7 +25,6 @@ from projections.dlf.objects import (
     CreateTagRequest,
     ErrorResponse,
     GetDatabaseResponse,
-    GetTableResponse,
     GetTableSnapshotResponse,
     GetTableTokenResponse,
     GetTagResponse,

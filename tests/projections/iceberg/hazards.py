@@ -6,27 +6,25 @@ import random
 from collections.abc import Callable, Iterator
 
 from ledger import (
+    AddPartitionField,
+    AlreadyExistsError,
     CommitConflictError,
     FileChange,
     InvalidInputError,
     NotFoundError,
-    Schema,
-    SetOption,
-    SnapshotPlan,
-    Table,
-)
-from ledger.events.schema import (
-    AddPartitionField,
     RemovePartitionField,
     RenamePartitionField,
     ReplaceSortOrder,
+    Schema,
+    SetOption,
+    SnapshotPlan,
     SortColumn,
+    Table,
     UpdatePartitionSpec,
 )
-from ledger.model.errors import AlreadyExistsError
-from ledger.model.file_change import PartitionValue
-from ledger.model.transforms import field_types, transform_of
-from ledger.state.table import TableState
+from ledger.model import PartitionValue, transform_of
+from ledger.model.transforms import field_types
+from ledger.state import TableState
 from tests.histories import random_changes
 from tests.log.test_group_commit import Crowd
 

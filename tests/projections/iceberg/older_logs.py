@@ -8,12 +8,11 @@ from attrs import evolve
 from msgspec.structs import replace
 
 from ledger import FileChange, Table
-from ledger.decide.changes import CommitSnapshot, TableChange
-from ledger.decide.format_rules import FormatRules, Refusal
-from ledger.decide.table import TableIntent
+from ledger.decide import CommitSnapshot, Refusal, TableChange, TableIntent
+from ledger.decide.format_rules import FormatRules
 from ledger.formats import INSTALLED
-from ledger.log.request import Request
-from ledger.state.table import TableState
+from ledger.log import Request
+from ledger.state import TableState
 from tests.toy_format import Indifferent
 
 

@@ -11,13 +11,12 @@ from typing import Any
 import fastavro
 from attrs import frozen
 
-from ledger import InvalidInputError, NotFoundError, Schema, SetOption, Table
-from ledger.model.errors import AlreadyExistsError
+from ledger import AlreadyExistsError, InvalidInputError, NotFoundError, Schema, SetOption, Table
 from ledger.stores import Store
-from projections.iceberg import position
-from projections.iceberg.materialise import expected
-from projections.iceberg.position import FOLDER, HINT, Names
-from projections.materialising import Leaving, outputs_of
+from projections.iceberg import Names, expected, position
+from projections.iceberg.position import FOLDER, HINT
+from projections.leaving import Leaving
+from projections.materialising import outputs_of
 from tests.lakes import lake_on, orders, reader_grace
 from tests.projections.paimon.projecting import step
 

@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from ledger import (
     AddColumn,
+    CommitConflictError,
     DropColumn,
+    FormatError,
     RenameColumn,
     Schema,
     SetOption,
     Table,
 )
-from ledger.model.errors import CommitConflictError, FormatError
 from ledger.model.types import IntType
 from tests.evolution.declared import (
     REUSED,

@@ -13,12 +13,10 @@ import pytest
 from attrs import define, field
 from msgspec.structs import replace
 
-from ledger import AddColumn, DropColumn, RenameColumn, SchemaChange, Table
+from ledger import AddColumn, DropColumn, FormatError, RenameColumn, SchemaChange, Table
 from ledger.history.past import kept_names
-from ledger.history.verifying.subject import Finding, Subject
-from ledger.history.verifying.verify import Verification, repair
-from ledger.log.codec import digest
-from ledger.model.errors import FormatError
+from ledger.history.verifying import Finding, Subject, Verification, repair
+from ledger.log import digest
 from ledger.stores import Store
 from tests.evolution.declared import table_of, unnamed
 from tests.faults import Wrapped

@@ -14,10 +14,10 @@ from pyiceberg.table import StaticTable
 
 import ledger
 from ledger import SetOption, Table
-from ledger.events.snapshots import BranchHead, SnapshotCommitted
+from ledger.events import BranchHead, SnapshotCommitted
+from projections.iceberg import ICEBERG, expected, verify
 from projections.iceberg import manifest_writing as layout
-from projections.iceberg.materialise import expected, project, verify
-from projections.iceberg.snapshots import Lines
+from projections.iceberg.branches import Lines
 from projections.materialising import Difference
 from tests.branch_lives import Life, file, table_with
 from tests.lakes import lake_on, memory, orders
@@ -39,8 +39,8 @@ def projected(seed: int) -> Table:
     for _ in range(40):
         life.step()
         if rng.random() < 0.2:
-            project(life.table)
-    project(life.table)
+            ICEBERG.project(life.table)
+    ICEBERG.project(life.table)
     return life.table
 
 
@@ -84,11 +84,11 @@ def test_what_a_projector_went_on_with_is_what_it_makes_at_once(seed: int) -> No
 
 def test_a_branch_that_begins_before_the_run_goes_on_from_what_that_snapshot_listed() -> None:
     table = table_with(*(f"{number}.parquet" for number in range(9)))
-    project(table)
+    ICEBERG.project(table)
     table.branch("old").create(snapshot=5, min_snapshots_to_keep=7, max_snapshot_age_millis=8)
     table.branch("old").delete_files("2.parquet")
     table.expire_snapshots(before=9)
-    project(table)
+    ICEBERG.project(table)
     assert verify(table) == NOTHING
     metadata = Left.by(table).metadata(table.state.version, table)
     assert metadata["refs"]["old"] == {
@@ -98,7 +98,7 @@ def test_a_branch_that_begins_before_the_run_goes_on_from_what_that_snapshot_lis
         "max-snapshot-age-ms": 8,
     }
     table.branch("old").delete()
-    project(table)
+    ICEBERG.project(table)
     assert verify(table) == NOTHING
     snapshots = Left.by(table).metadata(table.state.version, table)["snapshots"]
     assert [each["snapshot-id"] for each in snapshots] == [9]
@@ -107,18 +107,18 @@ def test_a_branch_that_begins_before_the_run_goes_on_from_what_that_snapshot_lis
 def test_a_branch_without_an_age_never_goes_by_that_of_the_tables_tags() -> None:
     table = table_with("a.parquet")
     table.create_branch("kept")
-    project(table)
+    ICEBERG.project(table)
     refs = Left.by(table).metadata(table.state.version, table)["refs"]
     assert "max-ref-age-ms" not in refs["kept"]
     table.alter([SetOption("history.expire.max-ref-age-ms", "5")])
-    project(table)
+    ICEBERG.project(table)
     refs = Left.by(table).metadata(table.state.version, table)["refs"]
     assert refs["kept"]["max-ref-age-ms"] == 2**63 - 1
 
 
 def test_main_is_listed_as_if_there_were_no_branch() -> None:
     def keys(of: Table) -> list[Any]:
-        project(of)
+        ICEBERG.project(of)
         metadata = Left.by(of).metadata(of.state.version, of)
         main = [each for each in metadata["snapshots"] if each["snapshot-id"] < 100]
         return [(e["snapshot-id"], e.get("parent-snapshot-id"), e["summary"]) for e in main]
@@ -153,7 +153,7 @@ def test_pyiceberg_reads_the_rows_of_every_ref(tmp_path: Path, version: int) -> 
     table.add_files(rows_of(tmp_path, "b.parquet", 3))
     table.create_tag("v1", snapshot=1)
 
-    project(table)
+    ICEBERG.project(table)
     name = metadata_names(table, table.state.version)[0]
     read = StaticTable.from_metadata(f"{table.location}/{name}")
     found = {}

@@ -10,8 +10,7 @@ import pytest
 
 from ledger import AddColumn, FileChange, Schema, Table
 from ledger.stores import Store
-from projections.iceberg.materialise import project
-from projections.iceberg.position import Names
+from projections.iceberg import ICEBERG, Names
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
 from tests.projections.formats import Saved
@@ -75,7 +74,7 @@ def file(path: str) -> FileChange:
 
 def _removed_and_back(table: Table, last: int) -> None:
     table.delete_files([f"{last - 2}-0"])
-    project(table)
+    ICEBERG.project(table)
     table.rollback(snapshot=last)
 
 
@@ -104,7 +103,7 @@ def _aged(snapshots: int, version: str) -> tuple[Store, Saved]:
     table = orders(lake, Schema.of({"id": "INT"}, options=options))
     for number in range(snapshots):
         table.append([file(f"{number}-0"), file(f"{number}-1")])
-    project(table)
+    ICEBERG.project(table)
     return store, Saved(store)
 
 
@@ -118,7 +117,7 @@ def _costs(kind: str, snapshots: int, version: str) -> Counted:
     behind = lake_on(counted).table("shop.orders")
     assert behind.state.version == table.state.version
     counted.requests = counted.written = counted.read_bytes = 0
-    project(behind)
+    ICEBERG.project(behind)
     return counted
 
 
@@ -141,7 +140,7 @@ def test_metadata_is_as_long_as_what_did_not_expire_however_long_the_history() -
         for number in range(table.state.last_snapshot_id, last):
             table.append([file(f"{number}")])
             table.expire_snapshots(before=max(1, number - 8))
-            project(table)
+            ICEBERG.project(table)
         return len(store.read(Names(table.state.table_id).metadata(table.state.version)) or b"")
 
     lengths = [grown_to(last) for last in (30, 80)]

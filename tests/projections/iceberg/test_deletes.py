@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ledger import FileChange, SnapshotPlan, Table
-from projections.iceberg.materialise import project, verify
+from projections.iceberg import ICEBERG, verify
 from tests.files.test_later_facts import by_value, data, lived, table_on, vector
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg.projecting import DELETED, Left
@@ -145,7 +145,7 @@ def test_at_every_point_of_a_life_manifests_hold_exactly_the_live_files(seed: in
     for _ in range(4):
         lived(table, rng, 12)
         table.rollback(snapshot=rng.randrange(1, table.state.last_snapshot_id + 1))
-        project(table)
+        ICEBERG.project(table)
         _, live, metadata = newest(table)
         said = sorted(map(facts, live), key=key)
         assert said == sorted((wanted(table, each) for each in table.at().files), key=key)

@@ -16,9 +16,8 @@ from ledger import (
     Schema,
     Table,
 )
+from projections.iceberg import ICEBERG, IcebergFiles, advance, expected, read_metadata, verify
 from projections.iceberg import manifest_writing as layout
-from projections.iceberg.materialise import IcebergFiles, advance, expected, project, verify
-from projections.iceberg.table_json import read_metadata
 from projections.materialising import Materialisation
 from tests.lakes import orders
 from tests.projections.iceberg.hazards import COLUMNS, hard_life, try_step
@@ -52,7 +51,7 @@ def test_a_hard_life_in_steps_ends_where_one_run_ends_and_java_reads_every_versi
     rng = random.Random(seed)
     for version in sorted(rng.sample(range(table.state.version), 4)):
         advance(table, version=version)
-    project(table)
+    ICEBERG.project(table)
     assert_found_alike(table)
 
     every = Materialisation(IcebergFiles(lambda _: True)).expected(table)
@@ -69,7 +68,7 @@ def test_a_hard_life_in_steps_ends_where_one_run_ends_and_java_reads_every_versi
 @pytest.mark.parametrize("seed", SEEDS)
 def test_totals_and_manifests_are_those_of_the_live_files_whatever_their_spec(seed: int) -> None:
     table = hard_life(seed + 10)
-    project(table)
+    ICEBERG.project(table)
     left = Left.by(table)
 
     for snapshot in left.metadata(table.state.version, table)["snapshots"]:
@@ -99,7 +98,7 @@ def test_pyiceberg_finds_the_live_files_of_every_snapshot_in_a_folder_of_a_stran
     rng = random.Random(seed)
     for _ in range(30):
         try_step(table, rng)
-    project(table)
+    ICEBERG.project(table)
     name = metadata_names(table, table.state.version)[0]
     read = StaticTable.from_metadata(f"{table.location}/{name}")
 

@@ -10,28 +10,26 @@ from msgspec.structs import replace
 
 from ledger import (
     AddColumn,
+    AddPartitionField,
     DropColumn,
     FileChange,
+    RemovePartitionField,
     RenameColumn,
+    ReplaceSortOrder,
     Schema,
     SetOption,
     SnapshotPlan,
-    Table,
-    UpdateColumnDefaultValue,
-)
-from ledger.events.schema import (
-    AddPartitionField,
-    RemovePartitionField,
-    ReplaceSortOrder,
     SortColumn,
+    Table,
+    UnsupportedError,
+    UpdateColumnDefaultValue,
     UpdatePartitionSpec,
 )
-from ledger.model.errors import UnsupportedError
 from ledger.model.types import IntType, MultisetType
-from projections.iceberg.materialise import expected, project, verify
-from projections.iceberg.table_json import read_metadata
-from projections.iceberg.table_metadata import TableMetadata
-from projections.materialising import Difference, Leaving
+from projections.iceberg import TableMetadata, expected, read_metadata, verify
+from projections.iceberg.materialise import project
+from projections.leaving import Leaving
+from projections.materialising import Difference
 from tests.lakes import lake_on, memory, orders
 from tests.projections.iceberg.older_logs import record, record_file
 from tests.projections.iceberg.projecting import (

@@ -15,9 +15,9 @@ from ledger import (
     Table,
     UnsupportedError,
 )
-from projections.iceberg import position
-from projections.iceberg.materialise import expected, project, rebuild, verify
-from projections.iceberg.position import HINT, Names
+from projections.iceberg import Names, expected, position, rebuild, verify
+from projections.iceberg.materialise import project
+from projections.iceberg.position import HINT
 from tests.lakes import lake_on, memory, orders
 from tests.projections.formats import ICEBERG
 from tests.projections.iceberg.older_logs import record_file

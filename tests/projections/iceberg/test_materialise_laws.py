@@ -8,12 +8,12 @@ from collections import Counter
 import pytest
 
 from ledger import SetOption, Table
-from ledger.events.snapshots import RolledBack, SnapshotCommitted
-from ledger.files.change_lists import event_files
+from ledger.events import RolledBack, SnapshotCommitted
+from ledger.files import event_files
+from projections.iceberg import IcebergFiles, advance, read_metadata, verify
 from projections.iceberg import manifest_avro as avro
 from projections.iceberg import manifest_writing as layout
-from projections.iceberg.materialise import IcebergFiles, advance, project, verify
-from projections.iceberg.table_json import read_metadata
+from projections.iceberg.materialise import project
 from projections.materialising import Difference, Materialisation
 from tests.lakes import memory
 from tests.projections.formats import ICEBERG

@@ -11,9 +11,9 @@ import fastavro
 import pytest
 
 from ledger import FileChange, Schema, SetOption, Table
+from projections.iceberg import ICEBERG, expected
 from projections.iceberg import manifest_avro as avro
 from projections.iceberg import manifest_writing as layout
-from projections.iceberg.materialise import expected, project
 from projections.manifest_files.container import WrittenBlock
 from tests.lakes import lake_on, memory, orders, reader_grace
 from tests.projections.iceberg.projecting import DELETED, Left, records
@@ -39,7 +39,7 @@ def filled(version: str, files: int = 60, **more: str) -> Table:
     for number in range(12):
         table.append([file(f"early-{number}")])
     table.append([file(f"file-{number}") for number in range(files)])
-    project(table)
+    ICEBERG.project(table)
     return table
 
 
@@ -81,10 +81,10 @@ def test_what_stays_keeps_its_age_and_its_row_ids(version: str) -> None:
         gone = rng.sample(sorted(there), rng.choice([1, 1, 2, 5]))
         if number == 9:
             table.append([file("late")])
-            project(table)
+            ICEBERG.project(table)
             there["late"] = newest(table)["late"]
         table.delete_files(gone)
-        project(table)
+        ICEBERG.project(table)
         for each in gone:
             del there[each]
         assert newest(table) == there
@@ -98,7 +98,7 @@ def test_the_oldest_files_go_first() -> None:
     there = newest(table)
     for path in [f"early-{number}" for number in range(12)]:
         table.delete_files([path])
-        project(table)
+        ICEBERG.project(table)
         del there[path]
         assert newest(table) == there
 
@@ -109,7 +109,7 @@ def test_a_name_that_begins_like_another_is_not_taken_for_it(name: str) -> None:
     there = newest(table)
     for each in (name, "file-12"):
         table.delete_files([each])
-        project(table)
+        ICEBERG.project(table)
         del there[each]
     assert newest(table) == there
 
@@ -118,14 +118,14 @@ def test_a_name_that_begins_like_another_is_not_taken_for_it(name: str) -> None:
 def test_a_new_format_version_between_two_removals_changes_nothing_that_stays(last: str) -> None:
     table = filled("1" if last == "2" else "2")
     table.delete_files(["file-3"])
-    project(table)
+    ICEBERG.project(table)
     before = newest(table)
 
     table.alter([SetOption("format-version", last)])
     table.delete_files(["file-4"])
     table.append([file("late")])
     table.delete_files(["file-5", "early-2"])
-    project(table)
+    ICEBERG.project(table)
 
     after = newest(table)
     assert before.keys() - after.keys() == {"file-4", "file-5", "early-2"}
@@ -140,7 +140,7 @@ def test_a_new_format_version_between_two_removals_changes_nothing_that_stays(la
 def test_a_removal_reads_the_blocks_that_hold_what_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     table = filled("2", files=400)
     table.delete_files(["file-200"])
-    project(table)
+    ICEBERG.project(table)
     read: list[int] = []
     every = WrittenBlock.records
 
@@ -150,7 +150,7 @@ def test_a_removal_reads_the_blocks_that_hold_what_goes(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(WrittenBlock, "records", noted)
     table.delete_files(["file-7"])
-    project(table)
+    ICEBERG.project(table)
 
     assert 0 < sum(read) < 8
 

@@ -9,9 +9,9 @@ import pytest
 
 import ledger
 from ledger import DamagedLogError, FileChange, NotFoundError, Table
-from projections.iceberg import position
-from projections.iceberg.materialise import advance, expected, project, projected, rebuild, verify
-from projections.iceberg.position import RENDERER, Names
+from projections.iceberg import Names, advance, expected, position, rebuild, verify
+from projections.iceberg.materialise import project, projected
+from projections.iceberg.position import RENDERER
 from projections.materialising import outputs_of
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory

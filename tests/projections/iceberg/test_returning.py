@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ledger import FileChange, Schema, SetOption, Table
-from projections.iceberg.materialise import expected, project
+from projections.iceberg import ICEBERG, expected
 from tests.lakes import lake_on, memory, orders
 from tests.projections.iceberg.projecting import DELETED, EXISTING, Left, metadata_names
 from tests.thorough import some
@@ -81,11 +81,11 @@ def test_a_returning_file_that_goes_again_is_found_in_its_manifest() -> None:
     table = table_of("2")
     table.append([file("a"), file("b")])
     table.delete_files(["a"])
-    project(table)
+    ICEBERG.project(table)
     table.rollback(snapshot=1)
-    project(table)
+    ICEBERG.project(table)
     table.delete_files(["a"])
-    project(table)
+    ICEBERG.project(table)
 
     assert entries(table)["a"]["status"] == DELETED
     assert Left.by(table).newest(table) == expected(table)
@@ -101,11 +101,11 @@ def test_steps_and_one_run_agree_on_what_comes_back(seed: int) -> None:
     for number in range(50):
         _step(table, rng, number)
         if rng.random() < 0.4:
-            project(table)
+            ICEBERG.project(table)
             assert Left.by(table).newest(table) == expected(table)
         if rng.random() < 0.2:
             _assert_origins_are_kept(table, ids, added)
-    project(table)
+    ICEBERG.project(table)
     assert Left.by(table).newest(table) == expected(table)
 
 
@@ -157,9 +157,9 @@ def test_row_ids_outlive_expiry_where_a_tag_holds_the_snapshot() -> None:
     table.delete_files(["a"])
     table.append([file("c")])
     table.expire_snapshots(before=3)
-    project(table)
+    ICEBERG.project(table)
     table.rollback(tag="kept")
-    project(table)
+    ICEBERG.project(table)
 
     found = entries(table)
     assert [found[each]["row_id"] for each in "ab"] == [first[each]["row_id"] for each in "ab"]
@@ -177,10 +177,10 @@ def test_a_row_keeps_its_id_where_its_file_went_in_a_manifest_that_is_still_list
     first = entries(table)
     assert first["a"]["row_id"] is not None
     table.delete_files(["a"])
-    project(table)
+    ICEBERG.project(table)
     # Rows had no ids in that snapshot, and its files have those that they were given since.
     table.rollback(snapshot=1)
-    project(table)
+    ICEBERG.project(table)
 
     assert entries(table)["a"]["row_id"] == first["a"]["row_id"]
     assert Left.by(table).newest(table) == expected(table)
@@ -196,7 +196,7 @@ def of_a_file_that_went_twice(*, is_often: bool) -> Table:
     # In a manifest that stays as it is from here on.
     table.delete_files(["a"])
     if is_often:
-        project(table)
+        ICEBERG.project(table)
     table.append([file("d")])
     table.expire_snapshots(before=5)
     # Nobody can read what it went in, so that its rows are new ones.
@@ -204,9 +204,9 @@ def of_a_file_that_went_twice(*, is_often: bool) -> Table:
     table.append([file("e")])
     table.delete_files(["a"])
     if is_often:
-        project(table)
+        ICEBERG.project(table)
     table.rollback(tag="kept")
-    project(table)
+    ICEBERG.project(table)
     return table
 
 

@@ -6,8 +6,8 @@ from attrs import evolve
 
 from ledger import Table
 from ledger.opening.context import TableSetting
+from projections.iceberg import Names
 from projections.iceberg import position as positions
-from projections.iceberg.position import Names
 from projections.iceberg.rows import _stands
 from projections.materialising import outputs_of
 from tests.lakes import data_file, lake_on, memory, orders

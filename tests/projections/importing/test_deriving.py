@@ -9,15 +9,12 @@ from typing import cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger import Schema
-from ledger.decide.schema_batch import evolve
-from ledger.events.imported import SchemaReplaced
-from ledger.events.schema import ColumnUndropped, SchemaChange
-from ledger.model.names import Identifier
-from ledger.model.types import ArrayType, DataField, IntType, RowType
-from ledger.model.types.wire import field_from_wire, field_to_wire
+from ledger import DataField, Identifier, Schema, SchemaChange, evolve
+from ledger.events import ColumnUndropped, SchemaReplaced
+from ledger.model import field_from_wire, field_to_wire
+from ledger.model.types import ArrayType, IntType, RowType
 from ledger.sql.statement import asked_of
-from ledger.state.schema_builder import SchemaBuilder
+from ledger.state import SchemaBuilder
 from projections.importing.deriving import derived
 from tests.histories import random_changes, start_schema
 from tests.thorough import examples

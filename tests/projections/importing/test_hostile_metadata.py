@@ -18,9 +18,15 @@ import pytest
 from attrs import frozen
 
 import ledger
-from ledger import AddColumn, FileChange, InvalidInputError, LedgerError, SetOption
+from ledger import (
+    AddColumn,
+    FileChange,
+    InvalidInputError,
+    LedgerError,
+    SetOption,
+    schema_from_json,
+)
 from ledger.cli import main
-from ledger.decide.change_json import schema_from_json
 from ledger.state.declared_formats import FORMATS_OPTION
 from tests.thorough import some
 

@@ -26,9 +26,8 @@ from ledger import (
     UndropColumn,
     UpdateColumnType,
 )
-from ledger.model.types.sql import read_type
-from ledger.model.types.wire import TypeJson, type_to_wire
-from projections.delta.materialise import DELTA
+from ledger.model import TypeJson, read_type, type_to_wire
+from projections.delta import DELTA
 from tests.projections.delta.importing.test_following import ID, add, info, metadata, write
 from tests.projections.delta.importing.writing import READERS
 from tests.projections.iceberg.importing.writing import created

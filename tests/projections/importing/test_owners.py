@@ -12,22 +12,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger import AddColumn, FileChange, Ledger, Schema, SetOption, Table
-from ledger.events import TableEvent
-from ledger.events.table import ServingProtocol
-from ledger.log.codec import Codec
-from ledger.model.errors import (
+from ledger import (
+    AddColumn,
     AlreadyExistsError,
     CommitConflictError,
+    FileChange,
     InvalidChangeError,
     InvalidInputError,
+    Ledger,
     LedgerError,
+    Schema,
+    SetOption,
+    Table,
     UnsupportedError,
     UpgradeRequiredError,
 )
-from ledger.state.owner import Owner
-from ledger.state.records import TableStream
-from ledger.state.table_builder import TableBuilder
+from ledger.events import ServingProtocol, TableEvent
+from ledger.log import Codec
+from ledger.state import Owner, TableBuilder, TableStream
 from ledger.stores import LocalStore
 from tests.lakes import lake_on, memory
 from tests.projections.delta.importing.test_following import written

@@ -9,10 +9,9 @@ from msgspec.structs import replace
 
 import ledger
 from ledger import InvalidInputError, SetOption
-from ledger.events.imported import DeltaBirth, DeltaFollowed
-from ledger.events.snapshots import SnapshotsExpired
-from ledger.events.table import SchemaRecord
-from ledger.model.types.wire import FieldObject
+from ledger.events import DeltaFollowed, SchemaRecord, SnapshotsExpired
+from ledger.events.imported import DeltaBirth
+from ledger.model import FieldObject
 from projections.importing.trial import Trial
 from tests.lakes import lake_on, memory, orders
 

@@ -9,18 +9,24 @@ from functools import lru_cache, partial
 from attrs import evolve, frozen
 from msgspec.structs import replace
 
-from ledger import FileChange, InvalidInputError, NotFoundError, Schema, Table
-from ledger.model.errors import AlreadyExistsError
-from ledger.model.snapshot import Snapshot
-from ledger.state.table import TableState
+from ledger import AlreadyExistsError, FileChange, InvalidInputError, NotFoundError, Schema, Table
+from ledger.model import Snapshot
+from ledger.state import TableState
 from ledger.stores import Store
 from projections.materialising import outputs_of
-from projections.paimon.binary_row import decode_row
-from projections.paimon.manifest_avro import ManifestEntry, read_manifest, read_manifest_list
-from projections.paimon.manifest_writing import file_change
-from projections.paimon.paths import FOLDERS, bucket_path, manifest_path
+from projections.paimon import (
+    ManifestEntry,
+    bucket_path,
+    decode_row,
+    file_change,
+    manifest_path,
+    read_manifest,
+    read_manifest_list,
+    snapshot_from_json,
+    tag_from_json,
+)
+from projections.paimon.paths import FOLDERS
 from projections.paimon.row_values import scalar
-from projections.paimon.snapshot_file import snapshot_from_json, tag_from_json
 from projections.partition_text import PartitionText
 from tests.histories import random_changes
 from tests.lakes import data_file, lake_on, orders, reader_grace

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledger import InvalidInputError, UnsupportedError
+from ledger.model import parse_type
 from ledger.model import types as t
-from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.types.text import parse_type
-from projections.paimon.binary_row import EMPTY_ROW, bucket_of, decode_row, encode_row, row_hash
+from projections.paimon import decode_row, encode_row
+from projections.paimon.binary_row import EMPTY_ROW, bucket_of, row_hash
 from projections.paimon.row_values import native
 
 VECTORS: list[dict[str, Any]] = json.loads(

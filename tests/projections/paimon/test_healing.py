@@ -12,7 +12,8 @@ import pytest
 from ledger import DamagedLogError, InvalidInputError, StoreError, Table
 from ledger.cli.commands.verify import differences
 from ledger.stores import MemoryStore, Store
-from projections.paimon.materialise import expected, follow, project, rebuild, verify
+from projections.paimon import expected, rebuild, verify
+from projections.paimon.materialise import follow, project
 from projections.paimon.paths import set_aside_path
 from tests.faults import Died, DiesAfter
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, ticking

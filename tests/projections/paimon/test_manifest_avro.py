@@ -13,20 +13,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ledger.model.errors import DamagedLogError, MissingDependencyError, UnsupportedError
+from ledger import DamagedLogError, MissingDependencyError, UnsupportedError
 from projections.manifest_files.container import unpacked
+from projections.paimon import (
+    ManifestEntry,
+    ManifestFileMeta,
+    read_index_manifest,
+    read_manifest,
+    read_manifest_list,
+)
 from projections.paimon import manifest_avro as avro
 from projections.paimon.manifest_avro import (
     DataFileMeta,
     DeletionVectorRange,
     GlobalIndex,
     IndexManifestEntry,
-    ManifestEntry,
-    ManifestFileMeta,
     SimpleStats,
-    read_index_manifest,
-    read_manifest,
-    read_manifest_list,
     write_index_manifest,
     write_manifest,
     write_manifest_list,

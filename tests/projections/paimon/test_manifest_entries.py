@@ -11,26 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
+from ledger import FileChange, InvalidInputError, Schema, UnsupportedError
+from ledger.model import parse_type
 from ledger.model import types as t
-from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.file_change import FileChange
-from ledger.model.schema import Schema
-from ledger.model.types.text import parse_type
-from projections.paimon import schema_from_json
-from projections.paimon.binary_row import decode_row, encode_row
-from projections.paimon.manifest_avro import (
+from projections.paimon import (
     ManifestEntry,
     ManifestFileMeta,
+    bucket_path,
+    decode_row,
+    encode_row,
+    file_change,
+    manifest_path,
     read_manifest,
     read_manifest_list,
-)
-from projections.paimon.manifest_writing import (
-    file_change,
-    manifest_entry,
-    manifest_file_meta,
+    schema_from_json,
     value_stats,
 )
-from projections.paimon.paths import bucket_path, manifest_path
+from projections.paimon.manifest_entries import manifest_entry, manifest_file_meta
 from projections.paimon.row_values import to_bound
 from projections.partition_text import PartitionText
 

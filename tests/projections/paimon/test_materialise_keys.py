@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ledger import Schema, SnapshotPlan, Table, UnsupportedError
-from projections.paimon.materialise import expected, project, verify
-from projections.paimon.snapshot_file import snapshot_from_json
+from projections.paimon import PAIMON, expected, snapshot_from_json, verify
 from tests.lakes import lake_on, memory, orders
 
 LISTS = {
@@ -27,7 +26,7 @@ def test_an_engines_snapshot_is_carried_unchanged() -> None:
     table = keyed()
     table.commit_snapshot(SnapshotPlan("COMPACT", commit_user="flink", facts=LISTS))
     table.create_tag("t")
-    project(table)
+    PAIMON.project(table)
 
     written = snapshot_from_json(expected(table)["snapshot/snapshot-1"])
     assert written == table.at().snapshot
@@ -41,4 +40,4 @@ def test_a_snapshot_that_names_no_lists_of_its_engine_is_refused() -> None:
     table = keyed()
     table.commit_snapshot(SnapshotPlan("ANALYZE"))
     with pytest.raises(UnsupportedError, match="primary key"):
-        project(table)
+        PAIMON.project(table)

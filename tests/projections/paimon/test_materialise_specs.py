@@ -8,9 +8,7 @@ from msgspec.structs import replace
 from ledger import Schema, SetOption, Table, UnsupportedError
 from ledger.transforms import bucket
 from projections.materialising import files_of
-from projections.paimon.binary_row import decode_row
-from projections.paimon.manifest_avro import ManifestEntry
-from projections.paimon.materialise import PAIMON, project, verify
+from projections.paimon import PAIMON, ManifestEntry, decode_row, verify
 from projections.paimon.row_values import scalar
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.projections.paimon.projecting import Left
@@ -40,7 +38,7 @@ def partition_of(entry: ManifestEntry, schema: Schema) -> list[object]:
 
 def test_files_of_every_spec_stand_in_manifests_by_the_partition_keys() -> None:
     table = evolved()
-    project(table)
+    PAIMON.project(table)
     left = Left.by(table)
     newest = left.snapshots()["snapshot/snapshot-2"]
 
@@ -55,7 +53,7 @@ def test_files_of_every_spec_stand_in_manifests_by_the_partition_keys() -> None:
 def test_a_removal_names_a_file_as_its_addition_did() -> None:
     table = evolved()
     table.delete_files(["b.parquet"])
-    project(table)
+    PAIMON.project(table)
     left = Left.by(table)
     newest = left.snapshots()["snapshot/snapshot-3"]
 

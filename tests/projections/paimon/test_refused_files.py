@@ -12,8 +12,8 @@ from pyarrow import parquet
 
 import ledger
 from ledger import FileChange, FormatError, InvalidInputError, Schema, SetOption, SnapshotPlan
-from ledger.log.time_travel import head_state
-from projections.paimon.materialise import project, verify
+from ledger.log import head_state
+from projections.paimon import PAIMON, verify
 from projections.paimon.rules import FileRules
 from tests.lakes import lake_on, memory
 from tests.pypaimon_or_skip import CatalogFactory
@@ -51,7 +51,7 @@ def test_a_partition_that_is_committed_is_projected(data_type: str, legacy: str)
             refused.add(error.format)
     assert table.state.last_snapshot_id > 1
     assert refused <= {"paimon"}
-    project(table)
+    PAIMON.project(table)
     assert verify(table).is_empty
 
 
@@ -109,7 +109,7 @@ def test_pypaimon_reads_all_files_that_are_committed(
             wanted.append(number)
     assert min(refused, len(wanted)) > 3
 
-    project(table)
+    PAIMON.project(table)
 
     builder = CatalogFactory.create({"warehouse": lake.url}).get_table("shop.t").new_read_builder()
     rows = builder.new_read().to_arrow(builder.new_scan().plan().splits()).to_pylist()
@@ -170,7 +170,7 @@ def test_a_spec_without_the_partition_keys_takes_no_more_files() -> None:
         table.append([a_file("a.parquet", spec_id=bare)])
     keyed = table.state.spec.spec_id
     table.append([a_file("a.parquet", spec_id=keyed, partition=("2013-01-01",))])
-    project(table)
+    PAIMON.project(table)
 
 
 def test_files_of_a_primary_key_come_with_their_engines_lists() -> None:
@@ -184,7 +184,7 @@ def test_files_of_a_primary_key_come_with_their_engines_lists() -> None:
     lists = {"base_manifest_list": "manifest-list-1", "delta_manifest_list": "manifest-list-2"}
     plan = SnapshotPlan("APPEND", (a_file("a.parquet"),), commit_user="flink", facts=lists)
     table.commit_snapshot(plan)
-    project(table)
+    PAIMON.project(table)
     assert verify(table).is_empty
 
 

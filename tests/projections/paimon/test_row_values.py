@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.files.bounds import ColumnFacts, lower_bound, upper_bound
+from ledger import InvalidInputError, UnsupportedError
+from ledger.files import ColumnFacts, lower_bound, upper_bound
+from ledger.model import parse_type
 from ledger.model import types as t
-from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.types.text import parse_type
 from projections.paimon.row_values import from_bound, native, scalar, to_bound
 
 MICROS = dt.datetime.fromisoformat("2024-01-01T01:02:03.456789")

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from ledger.model.errors import InvalidInputError
-from ledger.model.schema import Schema
+from ledger import InvalidInputError, Schema
 from projections.paimon import paimon_json, schema_file, schema_from_json, schema_to_json
 
 CASES: dict[str, Any] = json.loads(

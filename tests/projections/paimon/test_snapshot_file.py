@@ -8,18 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.model.errors import InvalidInputError
-from ledger.model.snapshot import Snapshot
-from projections.paimon import schema_file, schema_from_json
+from ledger import InvalidInputError
+from ledger.model import Snapshot
+from projections.paimon import (
+    consumer_from_json,
+    schema_file,
+    schema_from_json,
+    snapshot_from_json,
+    statistics_from_json,
+)
 from projections.paimon.snapshot_file import (
     NO_WATERMARK,
     consumer_file,
-    consumer_from_json,
     snapshot_file,
-    snapshot_from_json,
     snapshot_to_json,
 )
-from projections.paimon.statistics_file import statistics_file, statistics_from_json
+from projections.paimon.statistics_file import statistics_file
 
 ROOT = Path(__file__).parents[2] / "data/paimon"
 JAVA = sorted((ROOT / "java_wh").glob("**/snapshot/snapshot-*"))

@@ -9,9 +9,8 @@ import pytest
 
 from ledger import FileChange
 from ledger.model import types as t
-from projections.paimon.binary_row import decode_row
-from projections.paimon.manifest_writing import row_stats, value_stats
-from projections.paimon.snapshot_file import snapshot_from_json
+from projections.paimon import decode_row, snapshot_from_json, value_stats
+from projections.paimon.manifest_entries import row_stats
 
 
 def file(lower: str, upper: str) -> FileChange:

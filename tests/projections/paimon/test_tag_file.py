@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.model.errors import InvalidInputError, InvalidNameError
-from ledger.model.snapshot import Snapshot
-from projections.paimon.paths import bucket_path, tag_path
-from projections.paimon.snapshot_file import TagFile, tag_file, tag_from_json
+from ledger import InvalidInputError, InvalidNameError
+from ledger.model import Snapshot
+from projections.paimon import bucket_path, tag_file, tag_from_json, tag_path
+from projections.paimon.snapshot_file import TagFile
 
 ROOT = Path(__file__).parents[2] / "data/paimon"
 TAGS = [*ROOT.glob("*_wh/**/tag/tag-*"), *(ROOT / "extracted").glob("tag_*")]

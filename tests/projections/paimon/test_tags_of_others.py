@@ -8,9 +8,9 @@ import pytest
 
 from ledger import StoreError, Table
 from ledger.stores import Store
-from projections.paimon.materialise import expected, project, rebuild, verify
-from projections.paimon.paths import set_aside_path, tag_path
-from projections.paimon.snapshot_file import snapshot_from_json, tag_file
+from projections.paimon import expected, rebuild, snapshot_from_json, tag_file, tag_path, verify
+from projections.paimon.materialise import project
+from projections.paimon.paths import set_aside_path
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.projections.formats import PAIMON
 from tests.projections.paimon.projecting import Left

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from ledger import FileChange, SnapshotPlan, Table, UnsupportedError
 from ledger.cli.commands.verify import differences
-from ledger.events.snapshots import snapshot_events
+from ledger.events import snapshot_events
 from projections.delta.delta_log import Versions
 from projections.manifest_files.lists import UnlistedFiles
 from projections.materialising import outputs_of
-from projections.paimon import project as positions
+from projections.paimon import PAIMON, expected, rebuild, verify
+from projections.paimon import position as positions
 from projections.paimon import statistics_file as publish_paimon
-from projections.paimon.materialise import expected, project, rebuild, verify
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.projections.statistics.paimon_writer import PaimonWriter, a_ledger_table, rows
 
@@ -75,12 +75,12 @@ def test_what_pypaimon_reads_keeps_its_files_when_the_ledger_adds_a_snapshot(
 def test_a_run_that_goes_on_knows_what_the_one_before_projected() -> None:
     table = a_table()
     table.append([a_file("a")])
-    project(table)
+    PAIMON.project(table)
     engine_commits(table)
-    project(table)
+    PAIMON.project(table)
     table.append([a_file("b")])
     with pytest.raises(UnsupportedError, match=rf"snapshot 3 of .*{UNLISTED}"):
-        project(table)
+        PAIMON.project(table)
     with pytest.raises(UnsupportedError, match=UNLISTED):
         publish_paimon.publish(table)
     assert table.state.last_snapshot_id == 3
@@ -92,10 +92,10 @@ def test_a_rollback_to_what_the_ledger_lists_can_be_made_and_gone_on_from(steps:
     table.append([a_file("a")])
     engine_commits(table)
     if steps == "many runs":
-        project(table)
+        PAIMON.project(table)
     table.rollback(snapshot=1)
     table.append([a_file("b")])
-    project(table)
+    PAIMON.project(table)
     assert verify(table).is_empty
     unlisted = UnlistedFiles(positions.FILE.load(table.log.store, table.log.layout).unlisted)
     assert [unlisted.held_by(each) for each in (1, 2, 3, 4)] == [False, True, False, False]
@@ -105,10 +105,10 @@ def test_a_rollback_to_what_only_the_engine_lists_is_refused_from_anywhere() -> 
     table = a_table()
     engine_commits(table)
     engine_commits(table)
-    project(table)
+    PAIMON.project(table)
     table.rollback(snapshot=1)
     with pytest.raises(UnsupportedError, match=rf"snapshot 3 of .*{UNLISTED}"):
-        project(table)
+        PAIMON.project(table)
 
 
 def test_a_snapshot_that_expired_need_not_be_made() -> None:
@@ -117,26 +117,26 @@ def test_a_snapshot_that_expired_need_not_be_made() -> None:
     table.append([a_file("b")])
     engine_commits(table)
     table.expire_snapshots(before=3)
-    project(table)
+    PAIMON.project(table)
     assert "snapshot/snapshot-3" in expected(table)
     table.append([a_file("c")])
     with pytest.raises(UnsupportedError, match=rf"snapshot 4 of .*{UNLISTED}"):
-        project(table)
+        PAIMON.project(table)
 
 
 def test_an_engine_that_lists_its_files_here_too_leaves_nothing_out() -> None:
     table = a_table()
     engine_commits(table, a_file("a"))
-    project(table)
+    PAIMON.project(table)
     table.append([a_file("b")])
-    project(table)
+    PAIMON.project(table)
     assert verify(table).is_empty
     engine_commits(table)
     engine_commits(table, a_file("c"))
-    project(table)
+    PAIMON.project(table)
     table.append([a_file("d")])
     with pytest.raises(UnsupportedError, match=rf"snapshot 5 of .*{UNLISTED}"):
-        project(table)
+        PAIMON.project(table)
 
 
 def test_delta_knows_which_of_its_versions_are_of_snapshots_that_list_files_elsewhere() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledger.table import Table
+from ledger import Table
 from projections.source.data_source import scanned
 from projections.source.span_reading import End, Scan, ranges
 from projections.source.view import view_of

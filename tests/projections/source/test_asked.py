@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ledger import Identifier, InvalidInputError, InvalidNameError
-from ledger.model.instant import TimestampInstant, VersionInstant
+from ledger.model import TimestampInstant, VersionInstant
 from projections.source.columns import Column, spark_ddl
 from projections.source.data_source import Asked, Bounds, Operator, Tables
 from projections.source.span_reading import ranges

@@ -12,10 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import ledger
-from ledger import InvalidInputError, Schema, Table
-from ledger.model.iceberg_layout import PartitionSpec
-from ledger.model.types import ArrayType, DataField, MapType, RowType
-from ledger.model.types.text import parse_type
+from ledger import DataField, InvalidInputError, Schema, Table
+from ledger.model import PartitionSpec, parse_type
+from ledger.model.types import ArrayType, MapType, RowType
 from ledger.stores.file_access import FileAccess
 from ledger.transforms import bucket, hour, identity, month, truncate, year
 from projections.source.sink import (

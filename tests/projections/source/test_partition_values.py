@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from ledger import InvalidInputError, Schema
-from ledger.model.iceberg_layout import PartitionField, PartitionSpec
+from ledger.model import PartitionField, PartitionSpec
 from projections.source.columns import Column, arrow_type, as_text, names_of, typed, typed_column
 
 SCHEMA = Schema.of(

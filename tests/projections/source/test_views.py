@@ -14,15 +14,15 @@ from ledger import (
     FileChange,
     InvalidInputError,
     RenameColumn,
+    Schema,
     SetOption,
+    Table,
     UnsupportedError,
     UpdateComment,
 )
-from ledger.events import TableEvent
-from ledger.events.snapshots import SnapshotCommitted
-from ledger.model.schema import Schema, paths_of
-from ledger.model.types.text import format_type
-from ledger.table import Table
+from ledger.events import SnapshotCommitted, TableEvent
+from ledger.model import format_type, paths_of
+from projections.source.event_rows import schema_rows, walk
 from projections.source.span_reading import End, Scan, TransactionStep
 from projections.source.view import VIEWS, schema_rows, view_of, walk
 from tests.histories import random_changes, start_schema

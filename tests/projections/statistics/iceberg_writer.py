@@ -24,7 +24,7 @@ from pyiceberg.types import DateType, LongType, NestedField, StringType
 import ledger
 from ledger import Schema, SnapshotPlan, Table
 from ledger.files.partition_values import DEFAULT_NAME
-from ledger.model.snapshot import CommitKind
+from ledger.model import CommitKind
 from tests.projections.statistics.paimon_writer import Partitions, Row
 
 NAME = "shop.visits"

@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 
 from ledger import FileChange, LedgerError, RenameColumn, Schema, SnapshotPlan, Table
-from ledger.model.file_change import PartitionValue
-from ledger.model.iceberg_layout import PartitionField
+from ledger.model import PartitionField, PartitionValue
 from ledger.stores import Store
 from ledger.transforms import bucket
 from tests.lakes import lake_on, memory, no_time

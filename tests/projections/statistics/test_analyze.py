@@ -13,9 +13,9 @@ from pyarrow import parquet
 
 import ledger
 from ledger import AddColumn, RenameColumn, Schema, UnsupportedError, UpdateColumnType
+from ledger.model import Value
 from ledger.model import types as t
-from ledger.model.single_values import Value
-from ledger.planning.bound_value import value_to_bytes
+from ledger.planning import value_to_bytes
 from projections.paimon import statistics_file as publish_paimon
 from projections.statistics.analyze import analyze, encoded, require_sketches
 

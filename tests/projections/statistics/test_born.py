@@ -16,18 +16,16 @@ from pyiceberg.table import StaticTable
 from pyiceberg.transforms import IdentityTransform
 
 import ledger
-from ledger import FileChange, Ledger, Table, UnsupportedError
-from ledger.state.iceberg_origin import IcebergOrigin
-from ledger.table_at import TableAt
-from projections.dlf.table_views import table_snapshot
-from projections.iceberg import statistics_files as publish_distinct
-from projections.iceberg import statistics_files as publish_iceberg
-from projections.iceberg.materialise import verify
-from projections.iceberg.position import Names
-from projections.statistics import Kept
+from ledger import FileChange, Ledger, Table, TableAt, UnsupportedError
+from ledger.state import IcebergOrigin
+from projections.dlf import table_snapshot
+from projections.iceberg import Names, verify
+from projections.iceberg import distinct_statistics as publish_distinct
+from projections.iceberg import partition_statistics as publish_iceberg
+from projections.statistics import Kept, refresh
 from projections.statistics.column_history import columns_at, columns_by_snapshot
 from projections.statistics.engine_listed import line_of
-from projections.statistics.materialise import Local, refresh
+from projections.statistics.materialise import Local
 from projections.statistics.query import Counted, growth, totals
 from projections.statistics.questions import (
     Question,

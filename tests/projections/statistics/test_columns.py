@@ -13,7 +13,7 @@ import pytest
 import ledger
 from ledger import AddColumn, FileChange, Schema, Table, UpdateColumnType
 from ledger.model import types as t
-from ledger.planning.bound_value import value_to_bytes
+from ledger.planning import value_to_bytes
 from projections.statistics.column_history import columns_at, columns_by_snapshot
 from tests.thorough import some
 

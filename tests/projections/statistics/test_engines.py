@@ -12,12 +12,27 @@ import pyarrow as pa
 import pytest
 from attrs import evolve
 
-from ledger import DamagedLogError, FileChange, InvalidInputError, MissingDependencyError, Table
-from ledger.model.schema import Schema
-from ledger.state.layout import identity_spec
+from ledger import (
+    DamagedLogError,
+    FileChange,
+    InvalidInputError,
+    MissingDependencyError,
+    Schema,
+    Table,
+)
+from ledger.state import identity_spec
 from ledger.stores import LocalStore
 from projections.materialising import Difference
-from projections.statistics import Kept, compute, fold, query, refresh, session, verify
+from projections.statistics import (
+    Kept,
+    compute,
+    compute_from,
+    fold,
+    query,
+    refresh,
+    session,
+    verify,
+)
 from projections.statistics import engine as engines
 from projections.statistics import spark_frames as reader
 from projections.statistics.definition import ENTRIES, MEASURES, ROWS, SHOWN, arrow_schema
@@ -26,7 +41,6 @@ from projections.statistics.fold import deltas
 from projections.statistics.materialise import Local, Share
 from projections.statistics.query import Rendering
 from projections.statistics.spark_executors import OnSpark
-from projections.statistics.spark_job import compute_from
 from projections.statistics.spark_source import LogSource
 from tests.lakes import lake_on
 from tests.projections.statistics.lives import NAME, Life, a_table

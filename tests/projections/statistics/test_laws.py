@@ -15,15 +15,14 @@ from hypothesis import strategies as st
 
 from ledger import Schema, Table
 from ledger.history.older import state_at_snapshot
-from ledger.state.table import TableState
+from ledger.state import TableState
 from ledger.stores import MemoryStore
-from projections.statistics import query
-from projections.statistics.materialise import Local, refresh, verify
+from projections.statistics import Kept, query, refresh, verify
+from projections.statistics.materialise import Local
 from projections.statistics.spark_executors import lessening, runs
 from projections.statistics.tile_rows import (
     BLOCK,
     NARROWEST_SUMS,
-    Kept,
     Tile,
     block_of,
     covered,

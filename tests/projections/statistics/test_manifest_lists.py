@@ -14,7 +14,7 @@ from attrs import evolve
 
 from ledger import DamagedLogError, FileChange, Table, UnsupportedError
 from ledger.locations import is_absolute
-from projections.paimon.materialise import project
+from projections.paimon import PAIMON
 from projections.statistics import Kept, fold, query, rebuild, refresh, verify
 from projections.statistics import spark_frames as reader
 from projections.statistics.engine import LISTS_AS_ENTRIES, new_entries
@@ -121,7 +121,7 @@ def mixed_life(root: Path) -> tuple[Table, Seen]:
     table.append([listed("first", 3), listed("second", 4)])
     seen: Seen = {1: {ONE_DAY: (7, 700, 2)}}
     # pypaimon goes on from the files that the ledger projects.
-    project(table)
+    PAIMON.project(table)
     writer = PaimonWriter(table, root, exists=True)
     for snapshot_id in (2, 3):
         writer.write(rows(12))

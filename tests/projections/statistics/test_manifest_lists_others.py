@@ -17,12 +17,12 @@ from attrs import evolve
 
 import ledger
 from ledger import FileChange, LedgerError, Schema, SnapshotPlan, Table
-from ledger.model.file_change import PartitionValue
+from ledger.model import PartitionValue
 from ledger.transforms import bucket, hour, month, truncate
+from projections.iceberg import ICEBERG
 from projections.iceberg import engine_files as of_iceberg
-from projections.iceberg.materialise import project
 from projections.paimon import engine_files as of_paimon
-from projections.paimon.schema_file import schema_from_json
+from projections.paimon import schema_from_json
 from projections.statistics import Kept, query, refresh, verify
 from projections.statistics.engine_files import ManifestPart
 from tests.projections.statistics.paimon_writer import FACTS
@@ -182,7 +182,7 @@ def test_partitions_of_every_transform_and_type_are_those_of_the_log(tmp_path: P
 
 def _mirrored(listing: Table, mirror: Table) -> None:
     """Let a table name the list that another's Iceberg projection writes."""
-    project(listing)
+    ICEBERG.project(listing)
     folder = Path(listing.location.removeprefix("file://")) / "metadata"
     snapshot_id = listing.state.last_snapshot_id
     (name,) = folder.glob(f"snap-{snapshot_id}-*.avro")
@@ -204,7 +204,7 @@ def test_spoiled_manifests_give_entries_or_typed_errors_and_nothing_else(tmp_pat
     lake.create_database("shop")
     *_, table = many_specs(lake, "shop.listing")
     table.append(some_files(table))
-    project(table)
+    ICEBERG.project(table)
     folder = Path(table.location.removeprefix("file://")) / "metadata"
     iceberg = of_iceberg.ICEBERG.reader(table.state, lambda: iter(()))
     place = DATA / "java_wh/j.db/append_p"

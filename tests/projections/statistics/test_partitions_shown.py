@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledger import AddColumn, DropColumn, RenameColumn, Schema
-from ledger.events import SchemaChange
+from ledger import AddColumn, DropColumn, RenameColumn, Schema, SchemaChange
 from ledger.transforms import day, identity
 from projections.statistics.query import Rendering
 from tests.lakes import lake_on, memory

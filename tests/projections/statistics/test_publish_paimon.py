@@ -19,7 +19,8 @@ from ledger import (
 from projections.materialising import outputs_of
 from projections.paimon import materialise as paimon
 from projections.paimon import statistics_file as publish_paimon
-from projections.paimon.statistics_file import PAIMON, statistics_from_json
+from projections.paimon import statistics_from_json
+from projections.paimon.statistics_file import PAIMON
 from projections.statistics import Kept
 from projections.statistics.analyze import Analysis
 from projections.statistics.questions import document, every_snapshot, snapshot_statistics

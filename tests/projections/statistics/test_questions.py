@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 from msgspec.structs import replace
 
-from ledger import FileChange, InvalidInputError, Schema, SetOption, Table
-from ledger.files.snapshot_plan import SnapshotPlan
+from ledger import FileChange, InvalidInputError, Schema, SetOption, SnapshotPlan, Table
 from ledger.stores import LocalStore
 from ledger.transforms import day, hour, month, year
 from projections.statistics import Kept

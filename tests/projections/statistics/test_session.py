@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ledger.model.errors import MissingDependencyError
-from projections.statistics.session import require_java, spark_session
+from ledger import MissingDependencyError
+from projections.statistics import spark_session
+from projections.statistics.java import require_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

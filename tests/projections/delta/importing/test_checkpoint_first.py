@@ -16,8 +16,8 @@ from msgspec import UnsetType
 
 import ledger
 from ledger import AddColumn, Ledger, SetOption, Table
+from projections.delta import DELTA
 from projections.delta.actions import HINT
-from projections.delta.materialise import DELTA
 from tests.lakes import lake_on, memory
 from tests.projections.delta.importing.checkpoints import FORMS, Form, classic, lose_beginning
 from tests.projections.delta.importing.test_following import (

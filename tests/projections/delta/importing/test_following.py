@@ -14,12 +14,12 @@ from ledger import (
     AlreadyExistsError,
     InvalidInputError,
     Ledger,
+    LedgerError,
     NotFoundError,
     UnsupportedError,
 )
-from ledger.events.schema import ColumnUndropped
-from ledger.model.errors import LedgerError
-from ledger.model.file_change import inline_files
+from ledger.events import ColumnUndropped
+from ledger.model import inline_files
 from tests.lakes import lake_on, memory
 from tests.projections.importing.what_came import now, told
 

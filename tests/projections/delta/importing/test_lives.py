@@ -14,8 +14,8 @@ from deltalake import write_deltalake
 
 import ledger
 from ledger import Ledger, Table
-from ledger.events.imported import DeltaFollowed
-from projections.delta.materialise import DELTA
+from ledger.events import DeltaFollowed
+from projections.delta import DELTA
 from tests.projections.delta.importing.writing import KEYS, READERS, Life, authors, clean
 from tests.readers.test_delta_readers import folder_of
 

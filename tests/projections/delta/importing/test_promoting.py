@@ -15,20 +15,22 @@ from pyarrow import parquet
 import ledger
 from ledger import (
     AddColumn,
+    DamagedLogError,
     DropColumn,
     FormatError,
     Ledger,
+    LedgerError,
     RenameColumn,
     SetOption,
+    StoreError,
     Table,
     UnsupportedError,
 )
-from ledger.events.table import TablePromoted
-from ledger.model.errors import DamagedLogError, LedgerError, StoreError
+from ledger.events import TablePromoted
 from ledger.stores import LocalStore, MemoryStore
 from ledger.stores.file_access import FileAccess
-from projections.delta.actions import FOLDER, commit_path
-from projections.delta.materialise import DELTA
+from projections.delta import DELTA, commit_path
+from projections.delta.actions import FOLDER
 from projections.importing.promoting import conditional_store
 from tests.lakes import lake_on, memory
 from tests.projections.delta.importing.test_following import (

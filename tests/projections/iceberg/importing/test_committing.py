@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 import ledger
-from ledger import InvalidChangeError, Table
-from ledger.model.errors import LedgerError
-from ledger.state.iceberg_origin import IcebergOrigin
-from projections.iceberg import commit_updates, expire_snapshots
-from projections.iceberg.rest_updates import StaleBaseError
+from ledger import InvalidChangeError, LedgerError, Table
+from ledger.state import IcebergOrigin
+from projections.iceberg import StaleBaseError, commit_updates, expire_snapshots
 from tests.projections.iceberg.importing.writing import appended, created
 
 ADDED = {

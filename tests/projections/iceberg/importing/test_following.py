@@ -18,7 +18,7 @@ from ledger import (
     StoreError,
     UnsupportedError,
 )
-from ledger.events.layout import PartitionSpecUpdated
+from ledger.events import PartitionSpecUpdated
 from ledger.stores import MemoryStore
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg.importing.writing import COLUMNS, appended, created, sql_catalog

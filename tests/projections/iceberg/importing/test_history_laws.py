@@ -15,18 +15,14 @@ from msgspec import UNSET
 
 from ledger import Ledger, Table
 from ledger.audit.blame import Blame, flat
-from ledger.events import imported as e
+from ledger.events import PartitionSpecUpdated, PartitionStatisticsSet, SortOrderReplaced
+from ledger.events import iceberg as e
 from ledger.events import schema as c
 from ledger.events import schema as s
-from ledger.events.schema import PartitionSpecUpdated, SortOrderReplaced
-from ledger.events.snapshots import PartitionStatisticsSet
 from ledger.model.types import type_places
-from ledger.state.iceberg_origin import IcebergOrigin
-from ledger.state.table import TableState
-from ledger.state.table_builder import TableBuilder
+from ledger.state import IcebergOrigin, TableBuilder, TableState
 from ledger.stores import LocalStore
-from projections.iceberg.imported_metadata import metadata_of
-from projections.iceberg.table_json import write_metadata
+from projections.iceberg import metadata_of, write_metadata
 from tests.independent.agreeing import agrees
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg.importing.lived import (

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from ledger import InvalidInputError, Ledger, UpgradeRequiredError
-from ledger.events.imported import SourceFollowed
-from ledger.state.records import TableStream
+from ledger.events import SourceFollowed
+from ledger.state import TableStream
 from ledger.stores.file_access import FileAccess
-from projections.iceberg.imported_metadata import disagreements, metadata_of
-from projections.iceberg.importing import open_source
-from projections.iceberg.table_metadata import TableMetadata
+from projections.iceberg import TableMetadata, metadata_of, open_source
+from projections.iceberg.imported_metadata import disagreements
 from tests.lakes import lake_on, memory
 from tests.projections.importing.what_came import now
 

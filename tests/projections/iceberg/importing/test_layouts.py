@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 import ledger
-from ledger import Ledger
-from ledger.model.errors import LedgerError
-from projections.iceberg.imported_metadata import metadata_of
-from projections.iceberg.table_json import write_metadata
+from ledger import Ledger, LedgerError
+from projections.iceberg import metadata_of, write_metadata
 from tests.projections.iceberg.importing.lived import Source
 
 SPEC = {

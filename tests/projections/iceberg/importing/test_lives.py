@@ -16,9 +16,9 @@ from pyiceberg.types import IntegerType, StringType
 import ledger
 from ledger import Ledger
 from ledger.stores.file_access import FileAccess
-from projections.iceberg.imported_metadata import disagreements, metadata_of
-from projections.iceberg.importing import open_source
-from projections.iceberg.materialise import project, rebuild, verify
+from projections.iceberg import metadata_of, open_source, rebuild, verify
+from projections.iceberg.imported_metadata import disagreements
+from projections.iceberg.materialise import project
 from tests.projections.iceberg.importing.writing import appended, created, rows
 from tests.readers.engines import duckdb_rows
 from tests.thorough import some

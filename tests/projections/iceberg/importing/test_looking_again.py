@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from ledger.model.errors import LedgerError
+from ledger import LedgerError
+from ledger.model import field_from_wire
 from ledger.model.types import BYTES, BinaryType, DataType
-from ledger.model.types.wire import field_from_wire
-from projections.iceberg import importing as sources
+from projections.iceberg import read_after, read_metadata, sources
 from projections.iceberg.imported_metadata import ledger_schema
-from projections.iceberg.table_json import read_after, read_metadata
 from projections.importing.trial import SourceFiles
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg.importing.writing import appended, created

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.importing import metadata_files
-from ledger.state.table import TableState
-from ledger.state.table_builder import TableBuilder
-from projections.iceberg.importing import MetadataFile, birth_of, planned
-from projections.iceberg.table_json import read_after
+from ledger.state import TableBuilder, TableState
+from projections.iceberg import read_after
+from projections.iceberg.importing import birth_of, planned
+from projections.iceberg.sources import MetadataFile
 from projections.importing.trial import Trial
 
 

@@ -26,12 +26,10 @@ from ledger import (
     Table,
 )
 from ledger.cli import main
-from ledger.events.table import TablePromoted
-from ledger.log.request import fresh_id
+from ledger.events import TablePromoted
+from ledger.log import fresh_id
 from ledger.state.iceberg_summary import RESERVED
-from projections.iceberg import position
-from projections.iceberg.materialise import rebuild, verify
-from projections.iceberg.position import Names
+from projections.iceberg import Names, position, rebuild, verify
 from tests.projections.iceberg.importing.writing import (
     COLUMNS,
     appended,

@@ -21,7 +21,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_m
 from pyiceberg.types import LongType, NestedField, StringType
 from pyiceberg.utils.config import Config
 
-from ledger.log.request import fresh_id
+from ledger.log import fresh_id
 
 COLUMNS = Schema(
     NestedField(1, "id", LongType(), required=False),

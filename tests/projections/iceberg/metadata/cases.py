@@ -14,39 +14,34 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
-from ledger.model.errors import (
+from ledger import (
     AlreadyExistsError,
     InvalidInputError,
     LedgerError,
     NotFoundError,
     UnsupportedError,
 )
-from ledger.model.iceberg_layout import PartitionSpec, SortOrder
-from ledger.model.iceberg_objects import SnapshotRef
-from projections.iceberg import rest_updates as rest
-from projections.iceberg.expiry import (
+from ledger.model import PartitionSpec, SnapshotRef, SortOrder
+from projections.iceberg import (
     Retention,
-    create_ref,
-    expiring,
-    fast_forward,
-    remove_ref,
-    rollback_to,
-    rollback_to_time,
-    set_current_snapshot,
-    set_ref,
-)
-from projections.iceberg.metadata_schema import Schema
-from projections.iceberg.rest_commit import apply_updates
-from projections.iceberg.rest_updates import (
     StaleBaseError,
-    TableUpdate,
+    TableMetadata,
+    apply_updates,
     check_requirements,
+    expiring,
+    read_metadata,
+    remove_ref,
     requirement_from_json,
+    rollback_to,
+    set_current_snapshot,
     table_update_from_json,
+    write_metadata,
 )
+from projections.iceberg import rest_updates as rest
+from projections.iceberg.expiry import create_ref, fast_forward, rollback_to_time, set_ref
+from projections.iceberg.metadata_schema import Schema
+from projections.iceberg.rest_updates import TableUpdate
 from projections.iceberg.schema_json import schema_from_json
-from projections.iceberg.table_json import read_metadata, write_metadata
-from projections.iceberg.table_metadata import TableMetadata
 from tests.projections.iceberg.metadata.creation import NewTable, creating
 
 DATA = Path(__file__).parents[3] / "data/iceberg"

@@ -12,16 +12,9 @@ from typing import TypeVar
 import msgspec
 from attrs import evolve, field, frozen
 
-from ledger.model.errors import InvalidInputError
-from ledger.model.iceberg_layout import (
-    NO_ID,
-    UNSORTED_ID,
-    PartitionField,
-    PartitionSpec,
-    SortField,
-    SortOrder,
-    numbered,
-)
+from ledger import InvalidInputError
+from ledger.model import PartitionField, PartitionSpec, SortField, SortOrder
+from ledger.model.iceberg_layout import NO_ID, UNSORTED_ID, numbered
 from projections.iceberg import rest_updates as updates
 from projections.iceberg.metadata_schema import ListType, MapType, Schema, StructType, Type
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from projections.iceberg import TableMetadata, apply_updates, table_update_from_json
 from projections.iceberg.metadata_schema import NestedField, PlainType, Schema
-from projections.iceberg.rest_commit import apply_updates
-from projections.iceberg.rest_updates import table_update_from_json
-from projections.iceberg.table_metadata import TableMetadata
 from tests.projections.iceberg.metadata.cases import UUID
 from tests.projections.iceberg.metadata.creation import NewTable, creating
 

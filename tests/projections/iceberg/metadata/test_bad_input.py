@@ -14,11 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.model.errors import InvalidInputError, LedgerError
+from ledger import InvalidInputError, LedgerError
+from projections.iceberg import (
+    read_after,
+    read_metadata,
+    requirement_from_json,
+    table_update_from_json,
+    write_metadata,
+)
 from projections.iceberg.metadata_schema import primitive_type
-from projections.iceberg.rest_updates import requirement_from_json, table_update_from_json
 from projections.iceberg.schema_json import DEEPEST, schema_from_json
-from projections.iceberg.table_json import read_after, read_metadata, write_metadata
 from tests.projections.iceberg.metadata.cases import DATA
 from tests.thorough import examples
 

@@ -8,19 +8,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from ledger.model.iceberg_layout import PartitionSpec
-from projections.iceberg.expiry import ancestors, snapshot_id_as_of
-from projections.iceberg.metadata_schema import check_features, type_name
-from projections.iceberg.rest_commit import partition_type
-from projections.iceberg.rest_updates import (
+from ledger.model import PartitionSpec
+from projections.iceberg import (
     check_requirements,
+    read_metadata,
     requirement_from_json,
     requirement_to_json,
     requirements_of,
     table_update_from_json,
+    write_metadata,
 )
+from projections.iceberg.expiry import ancestors, snapshot_id_as_of
+from projections.iceberg.metadata_schema import check_features, type_name
+from projections.iceberg.rest_layouts import partition_type
 from projections.iceberg.schema_json import converted, encoded, schema_from_json, schema_to_json
-from projections.iceberg.table_json import read_metadata, write_metadata
 from tests.projections.iceberg.metadata.cases import (
     CASES,
     OPERATIONS,

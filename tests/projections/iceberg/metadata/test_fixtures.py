@@ -10,18 +10,20 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from ledger.model.errors import InvalidInputError, LedgerError, UpgradeRequiredError
-from projections.iceberg.rest_commit import apply_updates
-from projections.iceberg.rest_updates import (
+from ledger import InvalidInputError, LedgerError, UpgradeRequiredError
+from projections.iceberg import (
+    TableMetadata,
+    apply_updates,
     check_requirements,
+    read_metadata,
     requirement_to_json,
     requirements_of,
     table_update_from_json,
-    update_to_json,
+    write_metadata,
 )
+from projections.iceberg.rest_updates import update_to_json
 from projections.iceberg.schema_json import encoded
-from projections.iceberg.table_json import read_metadata, write_metadata
-from projections.iceberg.table_metadata import TableMetadata, check_same_table
+from projections.iceberg.table_metadata import check_same_table
 from tests.projections.iceberg.metadata.cases import DATA
 
 REFUSED: dict[str, type[LedgerError]] = {

@@ -9,14 +9,19 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.iceberg_layout import PartitionField, PartitionSpec, SortField, SortOrder
-from ledger.model.iceberg_objects import MetadataLogEntry, SnapshotLogEntry
+from ledger import InvalidInputError, UnsupportedError
+from ledger.model import MetadataLogEntry, PartitionField, PartitionSpec, SortField, SortOrder
+from ledger.model.iceberg_objects import SnapshotLogEntry
+from projections.iceberg import (
+    StaleBaseError,
+    TableMetadata,
+    apply_updates,
+    read_metadata,
+    write_metadata,
+)
 from projections.iceberg.metadata_schema import PlainType
-from projections.iceberg.rest_commit import apply_updates, nothing, partition_type
-from projections.iceberg.rest_updates import StaleBaseError
-from projections.iceberg.table_json import read_metadata, write_metadata
-from projections.iceberg.table_metadata import TableMetadata, check_clocks
+from projections.iceberg.rest_layouts import nothing, partition_type
+from projections.iceberg.table_metadata import check_clocks
 from tests.projections.iceberg.metadata.cases import UUID
 from tests.projections.iceberg.metadata.creation import NewTable, creating
 from tests.projections.iceberg.metadata.small_tables import (

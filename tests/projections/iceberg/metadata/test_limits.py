@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ledger.model.errors import InvalidInputError
+from ledger import InvalidInputError
+from projections.iceberg import read_metadata
 from projections.iceberg.metadata_schema import primitive_type
 from projections.iceberg.schema_json import DEEPEST, check_default, type_from_json
-from projections.iceberg.table_json import read_metadata
 from tests.projections.iceberg.metadata.cases import DATA
 
 TABLE = (DATA / "generated/java-life/v3/12.metadata.json").read_bytes()

@@ -7,24 +7,21 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from ledger.model.errors import InvalidInputError
-from projections.iceberg.expiry import (
+from ledger import InvalidInputError
+from projections.iceberg import (
     Retention,
+    StaleBaseError,
+    apply_updates,
+    check_requirements,
     expiring,
     remove_ref,
-    rollback_to,
-    set_current_snapshot,
-)
-from projections.iceberg.rest_commit import apply_updates
-from projections.iceberg.rest_updates import (
-    AssertTableUuid,
-    StaleBaseError,
-    check_requirements,
     requirement_from_json,
     requirements_of,
-    requirements_of_replacement,
+    rollback_to,
+    set_current_snapshot,
     table_update_from_json,
 )
+from projections.iceberg.rest_updates import AssertTableUuid, requirements_of_replacement
 from projections.iceberg.schema_json import schema_from_json
 from tests.projections.iceberg.metadata.cases import UUID
 from tests.projections.iceberg.metadata.small_tables import (

@@ -21,13 +21,11 @@ from ledger import (
     Schema,
     Table,
 )
-from ledger.events.imported import SchemaNamed, TableFactsSet
-from ledger.events.schema import UpdateKeys
-from ledger.state.records import TableStream
-from projections.materialising import Leaving
-from projections.paimon import schema_from_json
+from ledger.events import SchemaNamed, TableFactsSet, UpdateKeys
+from ledger.state import TableStream
+from projections.leaving import Leaving
+from projections.paimon import schema_from_json, verify
 from projections.paimon.importing import schema_events
-from projections.paimon.materialise import verify
 from tests.lakes import lake_on, memory
 from tests.projections.importing.what_came import now
 from tests.projections.paimon.importing.paimon_source import PaimonSource, rows

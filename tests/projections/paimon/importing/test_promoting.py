@@ -21,8 +21,7 @@ from ledger import (
     Table,
     UnsupportedError,
 )
-from projections.paimon import promoting
-from projections.paimon.materialise import PAIMON
+from projections.paimon import PAIMON, promoting
 from tests.projections.paimon.importing.paimon_source import PaimonSource, grown, impatient, rows
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.thorough import some
