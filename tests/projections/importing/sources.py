@@ -24,7 +24,7 @@ from ledger.stores import Store
 from projections.delta import promoting as delta_promoting
 from projections.iceberg import sources as iceberg_sources
 from projections.paimon import promoting as paimon_promoting
-from tests.faults import Died, DiesAfter
+from tests.faults import Died, Wrapped
 from tests.projections.delta.importing.writing import read_by_all
 from tests.projections.formats import DELTA, ICEBERG, PAIMON, Format
 from tests.projections.iceberg.importing import writing as iceberg
@@ -44,13 +44,11 @@ class Gate:
         module: Where it is looked up.
         name: Its name there.
         dying: Wraps it, so that the process dies before it takes effect, or after.
-        commits: How many commits it makes at the source.
     """
 
     module: Any
     name: str
     dying: Callable[[Call, int], Call]
-    commits: int
 
     def replace(self, monkeypatch: pytest.MonkeyPatch, wrap: Callable[[Call], Call]) -> None:
         """Let promotions call something else."""
@@ -92,10 +90,23 @@ class Source(Protocol):
         """Return whether the source leads to the table that was promoted from it."""
 
 
-def _dying_store(found: Call, writes: int) -> Call:
+class _DiesAtCreate(Wrapped):
+    """A store whose process dies at its first create, once that was applied so many times."""
+
+    def __init__(self, inner: Store, times: int) -> None:
+        super().__init__(inner)
+        self._times = times
+
+    def create(self, key: str, body: bytes) -> bool:
+        for _ in range(self._times):
+            super().create(key, body)
+        raise Died
+
+
+def _dying_store(found: Call, creates: int) -> Call:
     def dying(*asked: Any) -> Store | None:
         store: Store | None = found(*asked)
-        return None if store is None else DiesAfter(store, writes)
+        return None if store is None else _DiesAtCreate(store, creates)
 
     return dying
 
@@ -114,7 +125,7 @@ class OfDelta:
     """A folder that delta-rs writes: two appends and a delete."""
 
     format: ClassVar[Format] = DELTA
-    gate: ClassVar[Gate] = Gate(delta_promoting, "conditional_store", _dying_store, 1)
+    gate: ClassVar[Gate] = Gate(delta_promoting, "conditional_store", _dying_store)
     place: str
     catalog: str = ""
 
@@ -156,7 +167,7 @@ class OfIceberg:
     """A table of a catalog: one append."""
 
     format: ClassVar[Format] = ICEBERG
-    gate: ClassVar[Gate] = Gate(iceberg_sources, "swap_pointer", _dying_swap, 0)
+    gate: ClassVar[Gate] = Gate(iceberg_sources, "swap_pointer", _dying_swap)
     _catalog: Catalog
     _name: str
     _ids: itertools.count[int]
@@ -258,7 +269,7 @@ class OfPaimon:
     """A folder that pypaimon writes: two schemas, three snapshots and a tag."""
 
     format: ClassVar[Format] = PAIMON
-    gate: ClassVar[Gate] = Gate(paimon_promoting, "conditional_store", _dying_store, 1)
+    gate: ClassVar[Gate] = Gate(paimon_promoting, "conditional_store", _dying_store)
     _source: PaimonSource
     catalog: str = ""
 
