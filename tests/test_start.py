@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
-import sys
 from inspect import get_annotations
 from pathlib import Path
 from types import FunctionType
@@ -16,6 +14,7 @@ from msgspec import Struct
 import ledger
 from ledger.events import CatalogEvent, TableEvent
 from ledger.events.commit import Commit, Transaction
+from tests.programs import run
 
 ROOT = Path(__file__).parents[1]
 
@@ -46,16 +45,9 @@ METADATA = {"importlib.metadata"}
 
 def loaded_by(program: str, *argv: object) -> set[str]:
     """Return the modules that a program leaves imported in a Python of its own."""
-    ran = subprocess.run(
-        [
-            *(sys.executable, "-c", f"{program}\nimport sys; print(*sys.modules, file=sys.stderr)"),
-            *map(str, argv),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT,
-    )
+    told = f"{program}\nimport sys; print(*sys.modules, file=sys.stderr)"
+    ran = run("-c", told, *argv)
+    assert ran.returncode == 0, ran.stderr
     return set(ran.stderr.splitlines()[-1].split())
 
 
@@ -147,9 +139,8 @@ atexit.register(lambda: print(len(looked), len(gc.get_objects()), file=sys.stder
 sys.argv[1:] = {[*words, "--ledger", str(lake)]!r}
 sys.exit(main())
 """
-    ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
-    )
+    ran = run("-c", program)
+    assert ran.returncode == 0, ran.stderr
     looked, left = map(int, ran.stderr.split())
 
     assert looked == 0

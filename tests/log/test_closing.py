@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from pathlib import Path
 from threading import Event
 
@@ -17,6 +15,7 @@ from ledger.log.commit_queue import EXIT_WAITS_S
 from ledger.stores import MemoryStore
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
+from tests.programs import output_of
 
 pytestmark = pytest.mark.own_keeper
 
@@ -126,5 +125,4 @@ def test_a_process_that_ends_waits_for_whom_a_worker_asks_meanwhile(tmp_path: Pa
     script = tmp_path / "ends.py"
     script.write_text(ENDS)
     for _ in range(4):
-        ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-        assert ran.stdout == "second\n"
+        assert output_of(script) == "second\n"

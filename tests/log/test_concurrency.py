@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import ledger
 from ledger import AddColumn, Schema
 from ledger.stores import Store
 from tests.lakes import lake_on, memory, orders, ticking
+from tests.programs import race
 
 WRITERS = 8
 EACH = 50
@@ -22,6 +21,7 @@ WRITE = """
 import sys, ledger
 url, writer, each = sys.argv[1], sys.argv[2], int(sys.argv[3])
 table = ledger.open(url).table("shop.orders")
+print("ready", flush=True)
 sys.stdin.readline()
 for number in range(each):
     done = table.alter([ledger.AddColumn((f"w{writer}_{number}",), "INT")], author=writer)
@@ -45,25 +45,10 @@ def check(store_versions: list[int], table: ledger.Table) -> None:
 def test_eight_processes_lose_nothing_on_a_local_disk(tmp_path: Path) -> None:
     lake = ledger.open(str(tmp_path))
     orders(lake, Schema.of({"id": "INT"}))
-    arguments = [sys.executable, "-c", WRITE, str(tmp_path)]
-    writers = [
-        subprocess.Popen(
-            [*arguments, str(number), str(EACH)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-            text=True,
-        )
-        for number in range(WRITERS)
-    ]
-    for each in writers:
-        assert each.stdin is not None
-        each.stdin.write("go\n")
-        each.stdin.flush()
-    printed = [each.communicate(timeout=300)[0].split() for each in writers]
-    assert [each.returncode for each in writers] == [0] * WRITERS
+    commands = [("-c", WRITE, tmp_path, number, EACH) for number in range(WRITERS)]
+    printed = race(*commands, timeout_s=300)
 
-    acknowledged = [int(version) for words in printed for version in words]
+    acknowledged = [int(version) for words in printed for version in words.split()]
     check(acknowledged, ledger.open(str(tmp_path)).table("shop.orders"))
 
 

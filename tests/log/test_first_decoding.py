@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
+from tests import programs
 from tests.thorough import some
 
 SCRIPT = """
@@ -32,7 +30,5 @@ for each in threads: each.join()
 
 @pytest.mark.parametrize("run", some(range(4), 2))
 def test_threads_may_open_their_first_tables_at_once(run: int) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = programs.run("-c", SCRIPT, timeout_s=60)
     assert (run, done.returncode, done.stderr) == (run, 0, "")

@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import pickle
 import random
-import subprocess
 import sys
 import threading
 import time
@@ -30,6 +29,7 @@ from ledger import (
 )
 from ledger.state import TableBuilder
 from tests.lakes import lake_on, memory, orders
+from tests.programs import output_of, run
 
 
 class SoftTimeLimitError(Exception):
@@ -205,13 +205,7 @@ print("ok")
 @pytest.mark.parametrize("what", ["raises", "commits"])
 def test_a_signal_handler_may_raise_or_commit_at_any_moment(what: str, tmp_path: Path) -> None:
     plain(str(tmp_path))
-    done = subprocess.run(
-        [sys.executable, "-c", HANDLERS, what, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = run("-c", HANDLERS, what, str(tmp_path), timeout_s=60)
     assert (done.returncode, done.stdout.strip()) == (0, "ok"), done.stderr
 
 
@@ -247,13 +241,7 @@ print(*found.schema.names)
 
 def test_whoever_is_interrupted_while_the_decoders_are_built_may_try_again(tmp_path: Path) -> None:
     plain(str(tmp_path))
-    done = subprocess.run(
-        [sys.executable, "-c", FIRST_DECODERS, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-    )
+    done = run("-c", FIRST_DECODERS, str(tmp_path), timeout_s=30)
     assert (done.returncode, done.stdout.split()) == (0, ["1", "id"]), done.stderr
 
 
@@ -306,13 +294,7 @@ print(hung, seen)
 @pytest.mark.parametrize("place", ["local", "memory"])
 def test_a_child_of_a_busy_handle_commits(place: str, tmp_path: Path) -> None:
     root = str(tmp_path) if place == "local" else "memory://forks"
-    done = subprocess.run(
-        [sys.executable, "-c", FORKS, root],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = run("-c", FORKS, root, timeout_s=300)
     # What a child does to memory, its parent does not see.
     assert done.stdout.split("\n")[0] == f"[] {20 if place == 'local' else 0}", done.stderr
 
@@ -338,13 +320,7 @@ with store.lock("a/b"):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_the_child_of_a_holder_that_was_killed_holds_no_lock(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LOCKS, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = run("-c", LOCKS, str(tmp_path), timeout_s=60)
     assert done.stdout == "free\n", done.stderr
 
 
@@ -385,7 +361,7 @@ def test_a_process_that_ends_saves_the_caches_that_it_owes(tmp_path: Path) -> No
         "table = ledger.open(sys.argv[1]).table('shop.orders')\n"
         "for n in range(100): table.alter([ledger.SetOption('k', str(n))])\n"
     )
-    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, timeout=60)
+    output_of("-c", script, tmp_path, timeout_s=60)
 
     layout = ledger.open(str(tmp_path)).table("shop.orders").log.layout
     assert (tmp_path / layout.checkpoint(100)).exists()

@@ -28,6 +28,7 @@ from ledger.decide import TableIntent
 from ledger.log import PendingCommit, Request
 from ledger.state import TableState
 from ledger.stores import Store
+from tests import programs
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
 from tests.log.test_group_commit import Gate
@@ -193,14 +194,7 @@ def test_a_handler_that_raises_in_the_waiting_main_thread_loses_no_answer(tmp_pa
 
 def assert_runs(program: str, *args: str) -> subprocess.CompletedProcess[str]:
     """Run a program in a process of its own, which says at its end that all was well."""
-    done = subprocess.run(
-        [sys.executable, "-c", program, *args],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        cwd=Path(__file__).parents[2],
-    )
+    done = programs.run("-c", program, *args, timeout_s=60)
     assert (done.returncode, done.stdout.strip()) == (0, "ok"), done.stderr
     return done
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -24,6 +22,7 @@ from ledger.stores import LocalStore, MemoryStore, Store
 from tests.faults import Died, DiesAfter, RacesBefore, Wrapped
 from tests.lakes import lake_on, memory, ticking
 from tests.log.long_logs import ROOT, Without, long_log, long_table, sealed, store_of, table_on
+from tests.programs import output_of
 from tests.thorough import examples
 
 COMMITS: Final = 1_700
@@ -383,11 +382,7 @@ def test_reading_a_short_log_of_a_local_disk_loads_no_parquet_library(tmp_path: 
     store = LocalStore(tmp_path)
     for key, body in long_log(1_700).items():
         store.replace(key, body)
-    done = subprocess.run(
-        [sys.executable, "-c", READ, str(tmp_path)], capture_output=True, text=True, check=True
-    )
-
-    assert done.stdout.split() == ["1701", "False"]
+    assert output_of("-c", READ, tmp_path).split() == ["1701", "False"]
 
 
 def test_a_change_of_the_log_below_a_segment_is_found_by_verifying_alone() -> None:

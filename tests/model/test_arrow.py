@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +13,7 @@ from ledger.model import from_arrow_type, parse_type
 from ledger.model import types as t
 from ledger.model.arrow_types import FIELD_ID_KEY, fields_from_arrow, fields_to_arrow, to_arrow_type
 from ledger.model.types import assign_field_ids
+from tests.programs import output_of
 
 # What Arrow holds without loss.
 exact_types = st.one_of(
@@ -179,6 +178,4 @@ def test_a_uuid_comes_back_as_a_uuid() -> None:
 
 def test_the_types_are_imported_without_arrow() -> None:
     program = "import sys, ledger.model.arrow_types; sys.exit('pyarrow' in sys.modules)"
-    root = Path(__file__).parents[2]
-    finished = subprocess.run([sys.executable, "-c", program], check=False, cwd=root)
-    assert finished.returncode == 0
+    output_of("-c", program)

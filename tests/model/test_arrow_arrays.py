@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -14,6 +11,7 @@ from ledger import FileChange
 from ledger.files import to_table
 from ledger.files.change_lists import from_table
 from ledger.model.arrow_types import flags, numbers, texts, texts_of
+from tests.programs import output_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 LONGS = st.integers(-(2**63), 2**63 - 1)
@@ -69,7 +67,4 @@ def test_what_a_writer_keeps_beside_its_log_is_made_and_read_by_arrays_alone() -
         "assert len(found.bodies) == 801\n"
         "sys.exit(bool({'pandas', 'pyarrow.compute'} & {*sys.modules}))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    output_of("-c", code, timeout_s=300)

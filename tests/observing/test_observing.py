@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +24,7 @@ from ledger.observing.events import NOTICES
 from ledger.observing.tracing import METRICS, SPANS
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.observing.happenings import race, unknown
+from tests.programs import output_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "ledger" / "docs" / "observing.md").read_text()
@@ -187,16 +187,7 @@ def test_a_line_that_cannot_be_written_fails_no_commit() -> None:
 @pytest.fixture(scope="module")
 def traced() -> dict[str, Any]:
     """Return what a process that uses OpenTelemetry's SDK collected."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "tests.observing.traced_worker"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        timeout=120,
-    )
-    assert ran.returncode == 0, ran.stderr
-    found: dict[str, Any] = json.loads(ran.stdout)
+    found: dict[str, Any] = json.loads(output_of("-m", "tests.observing.traced_worker"))
     return found
 
 
@@ -253,12 +244,10 @@ print(loaded, sorted(calls))
 
 
 def test_who_does_not_listen_pays_four_calls_a_commit_and_no_import() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", SILENT], capture_output=True, text=True, check=False, timeout=120
+    assert (
+        output_of("-c", SILENT).strip()
+        == "[] ['is_heard', 'is_observed', 'is_traced', 'told_commit']"
     )
-
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.strip() == "[] ['is_heard', 'is_observed', 'is_traced', 'told_commit']"
 
 
 def test_a_commit_lands_while_another_thread_imports_structlog(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,28 +13,17 @@ from ledger.model import types as t
 from ledger.model.parquet_limits import opened_stream
 from projections.statistics.analyze import WantedColumn, distinct_bytes
 from tests.programme.foreign_bombs import CASES, long_texts, written
+from tests.programs import output_of
 
-REPOSITORY = Path(__file__).parents[2]
 MOST_SECONDS = 10
 LONGEST_FILE = 1_200_000
-
-
-def read(case: str, folder: Path) -> bytes:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.programme.foreign_bombs", case, str(folder)],
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-        check=True,
-        timeout=120,
-    )
-    return done.stdout
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_bomb_is_rejected_by_name_in_bounded_memory_and_time(case: str, tmp_path: Path) -> None:
     CASES[case].build(tmp_path)
     sizes = [each.stat().st_size for each in tmp_path.rglob("*") if each.is_file()]
-    found = json.loads(read(case, tmp_path))
+    found = json.loads(output_of("-m", "tests.programme.foreign_bombs", case, tmp_path))
 
     assert max(sizes, default=0) < LONGEST_FILE
     assert found["error"] is not None, "it was read"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -23,8 +22,8 @@ from tests.programme.foreign_bombs import (
     write_iceberg_metadata,
     written,
 )
+from tests.programs import output_of
 
-REPOSITORY = Path(__file__).parents[2]
 NAMESPACE = UUID("7d6c1f9e-0000-4000-8000-000000000001")
 FILES = 1_000_000
 SNAPSHOTS = 5_000
@@ -112,14 +111,8 @@ def iceberg_table(folder: Path, files: int, snapshots: int) -> None:
 
 
 def imported(folder: Path, format_name: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.programme.test_large_sources", format_name, str(folder)],
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-        check=True,
-        timeout=3_000,
-    )
-    sys.stdout.write(done.stdout.decode())
+    own = "tests.programme.test_large_sources"
+    sys.stdout.write(output_of("-m", own, format_name, folder, timeout_s=3_000))
 
 
 @pytest.mark.parametrize("make", [files_alike, files_as_written])

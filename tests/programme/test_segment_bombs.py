@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.programme.segment_bomb_worker import CASES
+from tests.programs import output_of
 
-REPOSITORY = Path(__file__).parents[2]
+WORKER = "tests.programme.segment_bomb_worker"
 MOST_MIB = 128
 
 
@@ -21,19 +20,9 @@ def test_a_segment_far_bigger_than_it_looks_is_passed_over_in_bounded_memory(
 ) -> None:
     bomb = str(tmp_path / "bomb.parquet")
     # Made by another process: what it took does not count.
-    _worker("make", case, bomb)
-    found = json.loads(_worker("read", case, bomb).splitlines()[-1])
+    output_of("-m", WORKER, "make", case, bomb)
+    found = json.loads(output_of("-m", WORKER, "read", case, bomb).splitlines()[-1])
 
     assert found["bytes"] < 1_000_000
     assert (found["read"], found["same"]) == (False, False)
     assert found["grown_mib"] < MOST_MIB, found
-
-
-def _worker(*arguments: str) -> bytes:
-    return subprocess.run(
-        [sys.executable, "-m", "tests.programme.segment_bomb_worker", *arguments],
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-        check=True,
-        timeout=120,
-    ).stdout

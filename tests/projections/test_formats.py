@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -40,6 +38,7 @@ from projections.statistics import Kept
 from projections.statistics.engine_files import EngineFiles
 from projections.statistics.query import totals
 from tests.lakes import lake_on, memory
+from tests.programs import output_of
 from tests.toy_format import ToyRules
 
 ALL = "paimon,iceberg,toy"
@@ -353,16 +352,10 @@ def test_one_entry_point_brings_all_of_a_format_and_imports_what_is_asked_for() 
         "import sys; from ledger.formats import INSTALLED, having; INSTALLED.names(); "
         "print(having('kept'), having('scan'), *(m for m in sys.modules if 'projections' in m))"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    assert "['delta', 'iceberg', 'paimon'] ['iceberg']" in ran.stdout
-    assert "rules" not in ran.stdout
-    assert "materialise" not in ran.stdout
+    printed = output_of("-c", program)
+    assert "['delta', 'iceberg', 'paimon'] ['iceberg']" in printed
+    assert "rules" not in printed
+    assert "materialise" not in printed
     for each in ("delta", "iceberg", "paimon"):
         assert formats.part(each, "kept").format.name == each
 

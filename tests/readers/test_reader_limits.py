@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -38,6 +36,7 @@ from ledger.events import SpecChange
 from ledger.model import read_type, type_to_wire
 from projections.iceberg import Names
 from projections.iceberg.planned import LIMITS
+from tests.programs import run
 from tests.readers.engines import HAS_CHDB, chdb_rows, duckdb_rows
 from tests.readers.lakehouse import add_rows, folder_of
 
@@ -274,13 +273,7 @@ def test_duckdb_aborts_on_a_void_partition_field_of_version_1(lake: Ledger) -> N
         "import sys; from pathlib import Path; from tests.readers.engines import duckdb_rows; "
         "duckdb_rows(Path(sys.argv[1]))"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", program, str(folder_of(table))],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parents[2],
-    )
+    ran = run("-c", program, folder_of(table))
     # The whole process ends, as no exception would let it.
     assert ran.returncode < 0
     assert "Unimplemented type for cast" in ran.stderr

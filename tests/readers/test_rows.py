@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from ledger import (
 )
 from projections.iceberg import ICEBERG, Names
 from projections.iceberg.rows import scan
+from tests.programs import output_of
 from tests.readers.lakehouse import Rows, add_rows, by_id, folder_of
 from tests.readers.typed_rows import mixed_table, row_of
 
@@ -276,14 +276,7 @@ def test_without_pyiceberg_the_message_says_what_to_install(
 
 def test_ledger_starts_without_pyiceberg() -> None:
     program = "import sys, ledger, projections.iceberg.rows; print('pyiceberg' in sys.modules)"
-    ran = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=Path(__file__).parents[2],
-    )
-    assert ran.stdout == "False\n"
+    assert output_of("-c", program) == "False\n"
 
 
 def test_odd_names_of_folders_and_columns_are_read(lake: Ledger) -> None:

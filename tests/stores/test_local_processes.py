@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,20 +14,15 @@ from pathlib import Path
 import pytest
 
 from ledger.stores import LocalStore
+from tests.programs import output_of, race, start
 from tests.stores.local_worker import body_of
 from tests.thorough import some
 
-REPOSITORY = Path(__file__).parents[2]
+WORKER = "tests.stores.local_worker"
 
 
 def worker(*arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.stores.local_worker", *map(str, arguments)],
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    return start("-m", WORKER, *arguments)
 
 
 @contextmanager
@@ -44,15 +38,10 @@ def killed_at_the_end(*arguments: object) -> Iterator[subprocess.Popen[str]]:
 
 def test_racing_processes_have_one_winner_a_key(tmp_path: Path) -> None:
     writers, count = 4, 150
-    processes = [worker("race", tmp_path, f"writer-{number}", count) for number in range(writers)]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    won = [process.communicate(timeout=60)[0].split() for process in processes]
+    commands = [
+        ("-m", WORKER, "race", tmp_path, f"writer-{number}", count) for number in range(writers)
+    ]
+    won = [printed.split() for printed in race(*commands, timeout_s=60)]
 
     owners = {int(number): f"writer-{who}" for who, numbers in enumerate(won) for number in numbers}
     assert sum(map(len, won)) == len(owners) == count
@@ -138,11 +127,4 @@ def test_a_child_forked_under_the_lock_does_not_keep_it(tmp_path: Path) -> None:
         "os.kill(child, 9)\n"
         "os.waitpid(child, 0)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, tmp_path],
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-        timeout=30,
-        check=True,
-    )
-    assert done.stdout == b"free\n"
+    assert output_of("-c", script, tmp_path, timeout_s=30) == "free\n"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import multiprocessing
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from attrs import evolve
 import ledger
 from ledger import AddColumn, FileChange, InvalidNameError, RenameColumn, Schema
 from ledger.stores import open_store
+from tests.programs import race
 from tests.stores.servers.buckets import BUCKET, S3Server, Server, rclone, root
 from tests.stores.servers.proxy import losing_proxy
 
@@ -71,25 +70,9 @@ def test_a_table_lives_in_a_bucket(server: Server) -> None:
 def test_processes_lose_nothing_that_they_were_told(server: Server) -> None:
     url = fresh(server)
     shop(url, server.options)
-    arguments = [sys.executable, "-m", "tests.stores.lake_worker", url, json.dumps(server.options)]
-    processes = [
-        subprocess.Popen(
-            [*arguments, f"w{number}", str(EACH)],
-            cwd=REPOSITORY,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(WRITERS)
-    ]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    told = [process.communicate(timeout=100)[0].split() for process in processes]
+    arguments = ("-m", "tests.stores.lake_worker", url, json.dumps(server.options))
+    commands = [(*arguments, f"w{number}", EACH) for number in range(WRITERS)]
+    told = [printed.split() for printed in race(*commands, timeout_s=100)]
 
     assert [len(each) for each in told] == [EACH] * WRITERS
     table = ledger.open(url, server.options).table("shop.orders")

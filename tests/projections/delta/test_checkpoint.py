@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 from typing import Any
 
 import msgspec
@@ -22,6 +20,7 @@ from projections.delta.checkpoint import to_parquet
 from projections.materialising import outputs_of
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
+from tests.programs import output_of
 from tests.thorough import examples
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -126,10 +125,7 @@ def test_no_format_needs_pandas() -> None:
         "'_delta_log/00000000000000000020.checkpoint.parquet')\n"
         "sys.exit('pandas' in sys.modules)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    output_of("-c", code)
 
 
 @pytest.mark.parametrize("before", range(8, 14))

@@ -11,6 +11,7 @@ import pytest
 from ledger import MissingDependencyError
 from projections.statistics import spark_session
 from projections.statistics.java import require_java
+from tests.programs import output_of, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,17 +91,7 @@ def test_a_session_of_ours_adds_nothing_to_a_programs_output() -> None:
         "print(session.range(3).count())\n"
         "session.stop()\n"
     )
-    root = Path(__file__).parents[3]
-
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert done.stdout == "3\n"
+    assert output_of("-c", program) == "3\n"
 
 
 def test_a_java_that_ends_at_once_is_an_error_beside_its_own_words(tmp_path: Path) -> None:
@@ -116,25 +107,16 @@ def test_a_java_that_ends_at_once_is_an_error_beside_its_own_words(tmp_path: Pat
         "try:\n    spark_session()\n"
         "except StoreError as error:\n    print(error)\n"
     )
-    root = Path(__file__).parents[3]
+    done = run("-c", program, environment={"JAVA_HOME": str(tmp_path)})
 
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(root), "JAVA_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
+    assert done.returncode == 0, done.stderr
     assert "Spark's Java did not start" in done.stdout
     assert "no room for a heap" in done.stderr
 
 
 def test_importing_the_statistics_does_not_import_spark() -> None:
     program = "import sys, projections.statistics; sys.exit('pyspark' in sys.modules)"
-    root = Path(__file__).parents[3]
-
-    subprocess.run([sys.executable, "-c", program], cwd=root, check=True)
+    output_of("-c", program)
 
 
 def test_the_callers_session_is_used(spark: SparkSession) -> None:
