@@ -14,7 +14,7 @@ from typing import Any
 
 import ledger
 from ledger import LedgerError
-from ledger.events.base import Record
+from ledger.events.commit import Record
 
 PAGE = Path(__file__).parents[1] / "ledger" / "docs" / "api.md"
 

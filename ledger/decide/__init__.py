@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from ledger.model import exporter
 
 if TYPE_CHECKING:
-    from ledger.decide.catalog import CatalogIntent
-    from ledger.decide.catalog_requests import (
+    from ledger.decide.catalog import (
         AliasLedger,
         AlterDatabase,
         AlterView,
+        CatalogIntent,
         CatalogRequest,
         CopyLedger,
         CreateDatabase,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ledger.decide.changes import (
         AllowIncompatibleChanges,
         CommitSnapshot,
+        CorrectClock,
         CreateTag,
         DeleteTag,
         ExpireSnapshots,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
         SetPartitionStatistics,
         TableChange,
     )
-    from ledger.decide.clock import CorrectClock
     from ledger.decide.conflicts import RecentlyTouched
     from ledger.decide.format_rules import Batch, Refusal
     from ledger.decide.operation import StateOperation
@@ -97,8 +97,7 @@ if not TYPE_CHECKING:
     __getattr__ = exporter(
         __name__,
         {
-            "ledger.decide.catalog": ("CatalogIntent",),
-            "ledger.decide.catalog_requests": (
+            "ledger.decide.catalog": (
                 "AliasLedger",
                 "AlterDatabase",
                 "AlterView",
@@ -128,15 +127,27 @@ if not TYPE_CHECKING:
                 "SetBranch",
                 "SetPartitionStatistics",
                 "TableChange",
+                "CorrectClock",
             ),
-            "ledger.decide.clock": ("CorrectClock",),
             "ledger.decide.conflicts": ("RecentlyTouched",),
-            "ledger.decide.format_rules": ("Batch", "Refusal"),
+            "ledger.decide.format_rules": (
+                "Batch",
+                "Refusal",
+            ),
             "ledger.decide.operation": ("StateOperation",),
-            "ledger.decide.operations": ("OPERATIONS", "in_words"),
-            "ledger.decide.schema_batch": ("Decision", "decide_schema"),
+            "ledger.decide.operations": (
+                "OPERATIONS",
+                "in_words",
+            ),
+            "ledger.decide.schema_batch": (
+                "Decision",
+                "decide_schema",
+            ),
             "ledger.decide.schema_update": ("SchemaUpdate",),
             "ledger.decide.table": ("TableIntent",),
-            "ledger.decide.table_creation": ("create_schema", "with_policy"),
+            "ledger.decide.table_creation": (
+                "create_schema",
+                "with_policy",
+            ),
         },
     )

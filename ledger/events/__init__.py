@@ -21,10 +21,12 @@ from ledger.events.catalog import (
     ViewRecord,
     ViewRenamed,
 )
-from ledger.events.iceberg import (
+from ledger.events.imported import (
     BranchBase,
+    DeltaFollowed,
     IcebergEvent,
     MetadataLogUpdated,
+    PaimonBranchUpdated,
     SchemaNamed,
     SchemaReplaced,
     SnapshotRefRemoved,
@@ -34,8 +36,6 @@ from ledger.events.iceberg import (
     StatisticsSet,
     TableFactsSet,
 )
-from ledger.events.imported import DeltaFollowed, PaimonBranchUpdated
-from ledger.events.layout import PartitionSpecUpdated, SortOrderReplaced, SpecChange, SpecUpdate
 from ledger.events.schema import (
     ColumnAdded,
     ColumnCommentUpdated,
@@ -48,8 +48,12 @@ from ledger.events.schema import (
     ColumnUndropped,
     IdentifierFieldsSet,
     MoveType,
+    PartitionSpecUpdated,
     SchemaChange,
     SchemaEvent,
+    SortOrderReplaced,
+    SpecChange,
+    SpecUpdate,
     UpdateKeys,
 )
 from ledger.events.snapshots import (

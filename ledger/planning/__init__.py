@@ -55,23 +55,30 @@ if not TYPE_CHECKING:
     __getattr__ = exporter(
         __name__,
         {
-            "ledger.planning.bound_value": ("holds_for", "value_to_bytes"),
+            "ledger.planning.bound_value": (
+                "holds_for",
+                "value_to_bytes",
+            ),
             "ledger.planning.expression": (
+                "FALSE",
+                "TRUE",
                 "Always",
                 "And",
                 "BoundColumn",
                 "Expression",
-                "FALSE",
                 "Not",
                 "Op",
                 "Or",
                 "Predicate",
-                "TRUE",
                 "Verdict",
                 "text_of",
                 "without_not",
             ),
             "ledger.planning.filter": ("parse_filter",),
-            "ledger.planning.plan": ("FilePlan", "SpecCounts", "plan_files"),
+            "ledger.planning.plan": (
+                "FilePlan",
+                "SpecCounts",
+                "plan_files",
+            ),
         },
     )

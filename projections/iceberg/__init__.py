@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         set_current_snapshot,
     )
     from projections.iceberg.imported_metadata import metadata_of
+    from projections.iceberg.importing import open_source
     from projections.iceberg.materialise import (
         ICEBERG,
         IcebergFiles,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
         rebuild,
         verify,
     )
-    from projections.iceberg.partition_statistics import partition_statistics_table
     from projections.iceberg.position import Names
     from projections.iceberg.rest_commit import apply_updates
     from projections.iceberg.rest_updates import (
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         requirements_of,
         table_update_from_json,
     )
-    from projections.iceberg.sources import open_source
+    from projections.iceberg.statistics_files import partition_statistics_table
     from projections.iceberg.table_json import read_after, read_metadata, write_metadata
     from projections.iceberg.table_metadata import TableMetadata
 
@@ -143,6 +143,7 @@ if not TYPE_CHECKING:
                 "set_current_snapshot",
             ),
             "projections.iceberg.imported_metadata": ("metadata_of",),
+            "projections.iceberg.importing": ("open_source",),
             "projections.iceberg.materialise": (
                 "ICEBERG",
                 "IcebergFiles",
@@ -151,7 +152,6 @@ if not TYPE_CHECKING:
                 "rebuild",
                 "verify",
             ),
-            "projections.iceberg.partition_statistics": ("partition_statistics_table",),
             "projections.iceberg.position": ("Names",),
             "projections.iceberg.rest_commit": ("apply_updates",),
             "projections.iceberg.rest_updates": (
@@ -162,8 +162,12 @@ if not TYPE_CHECKING:
                 "requirements_of",
                 "table_update_from_json",
             ),
-            "projections.iceberg.sources": ("open_source",),
-            "projections.iceberg.table_json": ("read_after", "read_metadata", "write_metadata"),
+            "projections.iceberg.statistics_files": ("partition_statistics_table",),
+            "projections.iceberg.table_json": (
+                "read_after",
+                "read_metadata",
+                "write_metadata",
+            ),
             "projections.iceberg.table_metadata": ("TableMetadata",),
         },
     )

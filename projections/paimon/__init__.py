@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         read_manifest,
         read_manifest_list,
     )
-    from projections.paimon.manifest_entries import file_change, value_stats
+    from projections.paimon.manifest_writing import file_change, value_stats
     from projections.paimon.materialise import PAIMON, expected, rebuild, verify
     from projections.paimon.paths import bucket_path, manifest_path, tag_path
     from projections.paimon.snapshot_file import (
@@ -64,7 +64,10 @@ if not TYPE_CHECKING:
     __getattr__ = exporter(
         __name__,
         {
-            "projections.paimon.binary_row": ("decode_row", "encode_row"),
+            "projections.paimon.binary_row": (
+                "decode_row",
+                "encode_row",
+            ),
             "projections.paimon.manifest_avro": (
                 "ManifestEntry",
                 "ManifestFileMeta",
@@ -72,9 +75,21 @@ if not TYPE_CHECKING:
                 "read_manifest",
                 "read_manifest_list",
             ),
-            "projections.paimon.manifest_entries": ("file_change", "value_stats"),
-            "projections.paimon.materialise": ("PAIMON", "expected", "rebuild", "verify"),
-            "projections.paimon.paths": ("bucket_path", "manifest_path", "tag_path"),
+            "projections.paimon.manifest_writing": (
+                "file_change",
+                "value_stats",
+            ),
+            "projections.paimon.materialise": (
+                "PAIMON",
+                "expected",
+                "rebuild",
+                "verify",
+            ),
+            "projections.paimon.paths": (
+                "bucket_path",
+                "manifest_path",
+                "tag_path",
+            ),
             "projections.paimon.snapshot_file": (
                 "consumer_from_json",
                 "snapshot_from_json",

@@ -23,7 +23,7 @@ from ledger.events import (
     TagDeleted,
     TagReplaced,
 )
-from ledger.events import iceberg as e
+from ledger.events import imported as e
 from ledger.events.imported import DeltaBirth, PaimonBirth
 from ledger.log import Commit, Transaction
 from ledger.model import FieldObject, PartitionField, SortField

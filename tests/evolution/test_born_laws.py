@@ -17,7 +17,7 @@ from ledger.events import (
     TableEvent,
     TablePromoted,
 )
-from ledger.events import iceberg as e
+from ledger.events import imported as e
 from ledger.events import snapshots as n
 from ledger.log import Codec, encode
 from ledger.state import TableBuilder, TableStream

@@ -9,8 +9,7 @@ from attrs import frozen
 
 from ledger import FileChange, FormatError, Schema
 from ledger.decide import Batch
-from ledger.decide.format_checks import problems
-from ledger.decide.format_rules import BoundNames, Reach
+from ledger.decide.format_rules import BoundNames, Reach, problems
 from ledger.formats import INSTALLED
 from ledger.state import LayoutTrail, PastColumns, Rules, TableState
 from projections.iceberg import ICEBERG

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ledger import InvalidInputError, RenameColumn, Schema, Table
-from ledger.decide.table_decision import LayoutIntent
+from ledger.decide.table import LayoutIntent
 from ledger.model import PartitionSpec
 from ledger.state import LayoutTrail, Rules, TableBuilder, TableStream
 from ledger.transforms import Term, bucket, day, hour, identity, truncate, void

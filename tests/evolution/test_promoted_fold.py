@@ -18,7 +18,7 @@ from ledger.events import (
     TablePromoted,
 )
 from ledger.events import snapshots as n
-from ledger.events.iceberg import IcebergBirth
+from ledger.events.imported import IcebergBirth
 from ledger.state import DeltaOrigin, IcebergOrigin, TableBuilder
 from tests.evolution import folds
 from tests.evolution.born import CREATED, FIRST, OWN, PROMOTED, born, commit, own

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ledger import SetOption
 from ledger.history.verifying import Subject
-from ledger.history.verifying.sealing import unsealed
+from ledger.history.verifying.caches import unsealed
 from ledger.log import digest, is_same_segment, read_segment, write_segment
 from ledger.log.replay import START
 from tests.history.ledgers import Place, contents, files_in, flip

@@ -21,7 +21,7 @@ from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
 from ledger.log import PendingCommit, Request
 from ledger.log.commit_queue import twin
-from ledger.log.outcome import fate
+from ledger.log.request import fate
 from ledger.state import TableState
 from ledger.stores import Store
 from tests.faults import Wrapped

@@ -9,12 +9,11 @@ import pytest
 
 from ledger import CommitUnknownError, DamagedLogError, StoreError
 from ledger.log import Request
-from ledger.log.outcome import (
+from ledger.log.request import (
     Committed,
     LogFile,
     Lost,
     Patience,
-    Request,
     Unknown,
     after_loss,
     fate,

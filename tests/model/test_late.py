@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from ledger.decide import Batch
-from ledger.model.lazy_values import once
+from ledger.decide.format_rules import once
 
 
 class Meeting(Struct, frozen=True, dict=True):

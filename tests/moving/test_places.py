@@ -34,8 +34,7 @@ from ledger.relocation.moving import ties_of
 from ledger.state import EMPTY_CATALOG, CatalogStream, TableState
 from ledger.stores import LocalStore
 from projections.iceberg import verify
-from projections.source.options import Asked
-from projections.source.spans import Feed
+from projections.source.data_source import Asked, Feed
 from tests.evolution.born import born
 from tests.faults import Died, Mortal
 from tests.lakes import lake_on, memory, orders

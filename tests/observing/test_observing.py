@@ -19,9 +19,8 @@ from structlog.testing import capture_logs
 
 from ledger import AddColumn, InvalidChangeError, SetOption
 from ledger.log import Appended, PendingCommit, Request, append
-from ledger.log.outcome import Lost
-from ledger.observing.events import NOTICES
-from ledger.observing.tracing import METRICS, SPANS
+from ledger.log.request import Lost
+from ledger.observing.telemetry import METRICS, NOTICES, SPANS
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.observing.happenings import race, unknown
 from tests.programs import output_of

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ledger import FileChange
 from ledger.events import SchemaRecord, TableCreated, TableEvent, TableName
 from ledger.files import Net, Placed, to_table
-from ledger.files.live_tables import change_tables, live_tables
+from ledger.files.live import change_tables, live_tables
 from ledger.log import Appender, Commit, Request, at_version, head_state
 from ledger.model import PartitionField, PartitionSpec, field_to_wire
 from ledger.model import types as t

@@ -35,7 +35,7 @@ from ledger import (
 )
 from ledger.history.garbage import KEPT_MILLIS, orphaned_changes, orphaned_drafts, remove
 from ledger.history.verifying import Subject, Verification
-from ledger.history.verifying.sealing import unsealed
+from ledger.history.verifying.caches import unsealed
 from ledger.log import CommitOptions, now_millis
 from projections.statistics import refresh
 from tests.lakes import data_file

@@ -28,7 +28,7 @@ from ledger import (
     UpgradeRequiredError,
 )
 from ledger.log import CommitOptions
-from ledger.log.outcome import Patience
+from ledger.log.request import Patience
 from ledger.opening.context import TableSetting
 from ledger.state import TableState, TableStream
 from tests.faults import Died

@@ -23,8 +23,7 @@ from ledger import (
     UpdatePartitionSpec,
 )
 from ledger.decide import Batch
-from ledger.decide.format_checks import birth_problems, problems
-from ledger.decide.format_rules import Birth
+from ledger.decide.format_rules import Birth, birth_problems, problems
 from ledger.formats import INSTALLED
 from ledger.model import SortOrder, type_to_wire
 from ledger.model.types import (

@@ -14,8 +14,7 @@ from ledger import InvalidChangeError, Ledger, RemoveOption, Schema, SetOption, 
 from ledger.stores import LocalStore
 from projections.delta import DELTA
 from projections.iceberg import ICEBERG
-from projections.leaving import Leaving
-from projections.materialising import Materialisation
+from projections.materialising import Leaving, Materialisation
 from projections.paimon import PAIMON
 from tests.faults import Died, Mortal
 from tests.lakes import START_MILLIS, lake_on, memory

@@ -22,8 +22,8 @@ from benchmarks import partition_statistics
 from ledger import Ledger, Schema
 from ledger.events import RolledBack
 from projections.iceberg import Names
-from projections.iceberg import distinct_statistics as publish_distinct
-from projections.iceberg import partition_statistics as publish_iceberg
+from projections.iceberg import statistics_files as publish_distinct
+from projections.iceberg import statistics_files as publish_iceberg
 from projections.iceberg.materialise import project
 from projections.statistics.analyze import analyze
 from tests.readers.iceberg_runtime import catalog_of

@@ -16,9 +16,9 @@ import ledger
 from ledger import StoreError
 from ledger.cli import exits, main
 from ledger.log import millis_ahead, now_millis
-from ledger.log.outcome import Patience
+from ledger.log.request import Patience
 from ledger.stores import LocalStore, MemoryStore, ObjectStore, object_store, open_store
-from ledger.stores.clock import Clock, clock_of
+from ledger.stores.base import Clock, clock_of
 from ledger.stores.services import root_of, service_of
 from tests.lakes import lake_on, no_time
 from tests.stores.servers.buckets import S3Server, Server, root

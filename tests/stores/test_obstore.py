@@ -14,7 +14,7 @@ from attrs import frozen
 import ledger
 from ledger import AddColumn, InvalidInputError, Schema, StoreError
 from ledger.log import millis_ahead, now_millis
-from ledger.log.outcome import Patience
+from ledger.log.request import Patience
 from ledger.stores import ObjectStore, open_store
 from ledger.stores.object_store import ObstoreBucket, obstore_options
 from tests.stores.servers.buckets import S3Server, Server, root

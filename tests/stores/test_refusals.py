@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from ledger import SetOption, StoreError
-from ledger.log.outcome import Patience
+from ledger.log.request import Patience
 from ledger.stores import LocalStore
 from ledger.stores import local as posix
 from tests.lakes import lake_on, orders

@@ -6,6 +6,7 @@ import pytest
 
 from ledger import DamagedLogError
 from projections.delta import commit_path
+from projections.delta.actions import DeltaPosition
 from projections.delta.delta_log import DeltaLog
 from projections.outputs import MemoryOutputs
 

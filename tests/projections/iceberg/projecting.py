@@ -15,8 +15,7 @@ from ledger import AlreadyExistsError, InvalidInputError, NotFoundError, Schema,
 from ledger.stores import Store
 from projections.iceberg import Names, expected, position
 from projections.iceberg.position import FOLDER, HINT
-from projections.leaving import Leaving
-from projections.materialising import outputs_of
+from projections.materialising import Leaving, outputs_of
 from tests.lakes import lake_on, orders, reader_grace
 from tests.projections.paimon.projecting import step
 

@@ -17,7 +17,7 @@ from ledger import SetOption, Table
 from ledger.events import BranchHead, SnapshotCommitted
 from projections.iceberg import ICEBERG, expected, verify
 from projections.iceberg import manifest_writing as layout
-from projections.iceberg.branches import Lines
+from projections.iceberg.snapshots import Lines
 from projections.materialising import Difference
 from tests.branch_lives import Life, file, table_with
 from tests.lakes import lake_on, memory, orders

@@ -28,8 +28,7 @@ from ledger import (
 from ledger.model.types import IntType, MultisetType
 from projections.iceberg import TableMetadata, expected, read_metadata, verify
 from projections.iceberg.materialise import project
-from projections.leaving import Leaving
-from projections.materialising import Difference
+from projections.materialising import Difference, Leaving
 from tests.lakes import lake_on, memory, orders
 from tests.projections.iceberg.older_logs import record, record_file
 from tests.projections.iceberg.projecting import (

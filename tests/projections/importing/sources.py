@@ -21,9 +21,9 @@ from pyiceberg.table import StaticTable
 
 from ledger import Table
 from ledger.stores import Store
-from projections.delta import promoting as delta_promoting
-from projections.iceberg import sources as iceberg_sources
-from projections.paimon import promoting as paimon_promoting
+from projections.delta import importing as delta_promoting
+from projections.iceberg import importing as iceberg_sources
+from projections.paimon import importing as paimon_promoting
 from tests.faults import Died, Wrapped
 from tests.projections.delta.importing.writing import read_by_all
 from tests.projections.formats import DELTA, ICEBERG, PAIMON, Format

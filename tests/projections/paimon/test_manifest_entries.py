@@ -27,7 +27,7 @@ from projections.paimon import (
     schema_from_json,
     value_stats,
 )
-from projections.paimon.manifest_entries import manifest_entry, manifest_file_meta
+from projections.paimon.manifest_writing import manifest_entry, manifest_file_meta
 from projections.paimon.row_values import to_bound
 from projections.partition_text import PartitionText
 

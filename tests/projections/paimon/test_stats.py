@@ -10,7 +10,7 @@ import pytest
 from ledger import FileChange
 from ledger.model import types as t
 from projections.paimon import decode_row, snapshot_from_json, value_stats
-from projections.paimon.manifest_entries import row_stats
+from projections.paimon.manifest_writing import row_stats
 
 
 def file(lower: str, upper: str) -> FileChange:

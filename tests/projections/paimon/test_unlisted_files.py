@@ -14,7 +14,7 @@ from projections.delta.delta_log import Versions
 from projections.manifest_files.lists import UnlistedFiles
 from projections.materialising import outputs_of
 from projections.paimon import PAIMON, expected, rebuild, verify
-from projections.paimon import position as positions
+from projections.paimon import project as positions
 from projections.paimon import statistics_file as publish_paimon
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.projections.statistics.paimon_writer import PaimonWriter, a_ledger_table, rows

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import InvalidInputError, Table, UpgradeRequiredError
-from projections.source.data_source import scanned
-from projections.source.options import Asked
+from projections.source.data_source import Asked, columns_of, scanned
 from projections.source.span_reading import End, Scan
 from projections.source.view import VIEWS, view_of
 from tests.lakes import data_file, lake_on, memory, orders

@@ -22,7 +22,6 @@ from ledger import (
 )
 from ledger.events import SnapshotCommitted, TableEvent
 from ledger.model import format_type, paths_of
-from projections.source.event_rows import schema_rows, walk
 from projections.source.span_reading import End, Scan, TransactionStep
 from projections.source.view import VIEWS, schema_rows, view_of, walk
 from tests.histories import random_changes, start_schema

@@ -20,8 +20,8 @@ from ledger import FileChange, Ledger, Table, TableAt, UnsupportedError
 from ledger.state import IcebergOrigin
 from projections.dlf import table_snapshot
 from projections.iceberg import Names, verify
-from projections.iceberg import distinct_statistics as publish_distinct
-from projections.iceberg import partition_statistics as publish_iceberg
+from projections.iceberg import statistics_files as publish_distinct
+from projections.iceberg import statistics_files as publish_iceberg
 from projections.statistics import Kept, refresh
 from projections.statistics.column_history import columns_at, columns_by_snapshot
 from projections.statistics.engine_listed import line_of

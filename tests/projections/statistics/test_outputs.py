@@ -16,7 +16,7 @@ from ledger.model import PartitionField, PartitionSpec
 from ledger.transforms import bucket
 from projections.dlf import Style, render
 from projections.iceberg import partition_statistics_table
-from projections.iceberg.partition_statistics import partition_statistics_file
+from projections.iceberg.statistics_files import partition_statistics_file
 from projections.statistics import Kept, query
 from projections.statistics.column_history import ColumnSums, column_sums
 from projections.statistics.definition import ROWS, arrow_schema

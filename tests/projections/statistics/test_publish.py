@@ -17,8 +17,7 @@ from ledger import (
 from ledger.transforms import bucket
 from projections.iceberg import Names
 from projections.iceberg import materialise as iceberg
-from projections.leaving import Leaving
-from projections.materialising import outputs_of
+from projections.materialising import Leaving, outputs_of
 from tests.projections.statistics import lives as tables
 from tests.projections.statistics.publishing import a_file, a_table, metadata, published, rows
 from tests.thorough import some

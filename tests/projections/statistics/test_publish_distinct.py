@@ -11,7 +11,7 @@ import pytest
 
 from ledger import InvalidInputError, SnapshotPlan, Table
 from ledger.events import StatisticsSet
-from projections.iceberg import distinct_statistics as publish_distinct
+from projections.iceberg import statistics_files as publish_distinct
 from projections.iceberg import verify
 from projections.materialising import outputs_of
 from projections.statistics.column_history import plain

@@ -10,7 +10,7 @@ import pytest
 
 from ledger import MissingDependencyError
 from projections.statistics import spark_session
-from projections.statistics.java import require_java
+from projections.statistics.session import require_java
 from tests.programs import output_of, run
 
 if TYPE_CHECKING:

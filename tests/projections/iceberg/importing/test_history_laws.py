@@ -16,7 +16,7 @@ from msgspec import UNSET
 from ledger import Ledger, Table
 from ledger.audit.blame import Blame, flat
 from ledger.events import PartitionSpecUpdated, PartitionStatisticsSet, SortOrderReplaced
-from ledger.events import iceberg as e
+from ledger.events import imported as e
 from ledger.events import schema as c
 from ledger.events import schema as s
 from ledger.model.types import type_places

@@ -13,7 +13,8 @@ import pytest
 from ledger import LedgerError
 from ledger.model import field_from_wire
 from ledger.model.types import BYTES, BinaryType, DataType
-from projections.iceberg import read_after, read_metadata, sources
+from projections.iceberg import importing as sources
+from projections.iceberg import read_after, read_metadata
 from projections.iceberg.imported_metadata import ledger_schema
 from projections.importing.trial import SourceFiles
 from tests.lakes import lake_on, memory

@@ -5,8 +5,7 @@ import pytest
 from benchmarks.importing import metadata_files
 from ledger.state import TableBuilder, TableState
 from projections.iceberg import read_after
-from projections.iceberg.importing import birth_of, planned
-from projections.iceberg.sources import MetadataFile
+from projections.iceberg.importing import MetadataFile, birth_of, planned
 from projections.importing.trial import Trial
 
 

@@ -20,7 +20,7 @@ from projections.iceberg import (
 )
 from projections.iceberg.expiry import ancestors, snapshot_id_as_of
 from projections.iceberg.metadata_schema import check_features, type_name
-from projections.iceberg.rest_layouts import partition_type
+from projections.iceberg.rest_commit import partition_type
 from projections.iceberg.schema_json import converted, encoded, schema_from_json, schema_to_json
 from tests.projections.iceberg.metadata.cases import (
     CASES,

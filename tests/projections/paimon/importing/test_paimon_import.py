@@ -23,7 +23,7 @@ from ledger import (
 )
 from ledger.events import SchemaNamed, TableFactsSet, UpdateKeys
 from ledger.state import TableStream
-from projections.leaving import Leaving
+from projections.materialising import Leaving
 from projections.paimon import schema_from_json, verify
 from projections.paimon.importing import schema_events
 from tests.lakes import lake_on, memory

@@ -21,7 +21,8 @@ from ledger import (
     Table,
     UnsupportedError,
 )
-from projections.paimon import PAIMON, promoting
+from projections.paimon import PAIMON
+from projections.paimon import importing as promoting
 from tests.projections.paimon.importing.paimon_source import PaimonSource, grown, impatient, rows
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.thorough import some
