@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar, get_args
 import msgspec
 from msgspec import Struct
 
-from ledger.decide import change_reading
+from ledger.decide.change_reading import as_object, bad, optional_text, text_map, texts
 from ledger.decide.operation import SchemaOperation
 from ledger.decide.operations import BY_ASKED, operation
 from ledger.events.schema import (
@@ -63,16 +63,16 @@ def schema_from_json(obj: Mapping[str, Any], *, path: str = "$") -> Schema:
         >>> schema_from_json({"fields": [{"id": 0, "name": "a", "type": "int"}]}).names
         ('a',)
     """
-    members = change_reading.as_object(obj, path)
+    members = as_object(obj, path)
     fields = members.get("fields")
     if not isinstance(fields, list | tuple):
-        raise change_reading.bad(f"{path}.fields", "is missing; give a list of columns")
+        raise bad(f"{path}.fields", "is missing; give a list of columns")
     return Schema(
         fields=tuple(_field(each, f"{path}.fields[{i}]") for i, each in enumerate(fields)),
-        partition_keys=change_reading.texts(members, "partitionKeys", path),
-        primary_keys=change_reading.texts(members, "primaryKeys", path),
-        options=change_reading.text_map(members, "options", path),
-        comment=change_reading.optional_text(members, "comment", path),
+        partition_keys=texts(members, "partitionKeys", path),
+        primary_keys=texts(members, "primaryKeys", path),
+        options=text_map(members, "options", path),
+        comment=optional_text(members, "comment", path),
     )
 
 
@@ -117,13 +117,11 @@ def schema_change_from_json(obj: Mapping[str, Any], *, path: str = "$") -> Schem
         >>> change.data_type
         'INT'
     """
-    members = change_reading.as_object(obj, path)
+    members = as_object(obj, path)
     name = _kind(members, path)
     reader = _READERS.get(name)
     if reader is None:
-        raise change_reading.bad(
-            path, f"unknown change {excerpt(name)}; there are {', '.join(_READERS)}"
-        )
+        raise bad(path, f"unknown change {excerpt(name)}; there are {', '.join(_READERS)}")
     return reader(members, path)
 
 
@@ -205,9 +203,7 @@ def _camel(name: str) -> str:
 def _kind(obj: _Json, path: str) -> str:
     kinds = {obj[key] for key in ("action", "type") if isinstance(obj.get(key), str)}
     if len(kinds) != 1:
-        raise change_reading.bad(
-            path, f"needs one `type` (or `action`), such as addColumn; found {kinds}"
-        )
+        raise bad(path, f"needs one `type` (or `action`), such as addColumn; found {kinds}")
     return str(kinds.pop())
 
 

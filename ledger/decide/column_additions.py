@@ -6,9 +6,20 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
 
-from ledger.decide import column_draft
 from ledger.decide.bounds import next_id
-from ledger.decide.column_draft import Anchor, SchemaDraft, numbered, struct_around
+from ledger.decide.column_draft import (
+    LISTS,
+    Anchor,
+    OptionEdit,
+    SchemaDraft,
+    directed_type,
+    is_blob,
+    listing,
+    numbered,
+    read_directive,
+    struct_around,
+    unlisting,
+)
 from ledger.decide.column_edits import check_default
 from ledger.decide.errors import argument, unsupported
 from ledger.decide.option_changes import option_event
@@ -112,7 +123,7 @@ def read_as_null(name: str) -> FormatError:
 
 def effective_column(
     draft: SchemaDraft, change: AddColumn
-) -> tuple[DataType, str | None, list[column_draft.OptionEdit]]:
+) -> tuple[DataType, str | None, list[OptionEdit]]:
     """Return the type and comment that a column gets, and the options that its comment orders.
 
     Comments order something in Paimon only.
@@ -121,13 +132,13 @@ def effective_column(
         InvalidChangeError: The comment orders something that the column cannot be.
     """
     path, wanted = change.field_names, type_from_wire(change.data_type)
-    directive = column_draft.read_directive(change.comment) if draft.rules.paimon else None
+    directive = read_directive(change.comment) if draft.rules.paimon else None
     if directive is None:
         return wanted, change.comment, []
     if len(path) != 1:
         raise argument(f"column {dotted(path)} is nested: a comment directive works on top only")
-    edits = column_draft.listing(directive, path[0], draft.working.options)
-    return column_draft.directed_type(directive, path[0], wanted), directive.comment, edits
+    edits = listing(directive, path[0], draft.working.options)
+    return directed_type(directive, path[0], wanted), directive.comment, edits
 
 
 def _default_move(
@@ -277,7 +288,7 @@ def _check_place(draft: SchemaDraft, change: UndropColumn, past: PastColumn, pat
         return
     if past.field.initial_default is not None:
         raise read_as_null(dotted(path))
-    if column_draft.is_blob(past.field.type) and path[-1] != past.path[-1]:
+    if is_blob(past.field.type) and path[-1] != past.path[-1]:
         raise unsupported(f"column {past.path[-1]} holds BLOBs, which are found by its name")
 
 
@@ -298,12 +309,12 @@ def _dropped_reference(move: Move, draft: SchemaDraft, path: Path) -> int | None
     return None if found is None else found.id
 
 
-def _relisted(draft: SchemaDraft, past: PastColumn, name: str) -> Iterator[column_draft.OptionEdit]:
+def _relisted(draft: SchemaDraft, past: PastColumn, name: str) -> Iterator[OptionEdit]:
     """Yield what the options said of a BLOB, VECTOR or MAP before its drop made them forget."""
     then, old = past.schema.options, past.path[-1]
-    for key, rest in column_draft.unlisting(old, past.field.type, then):
+    for key, rest in unlisting(old, past.field.type, then):
         own = key.replace(f".{old}.", f".{name}.")
-        if own != key or key not in column_draft.LISTS:
+        if own != key or key not in LISTS:
             yield own, then[key]
         elif draft.working.options.get(key) == rest and name == old:
             yield key, then[key]

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
-from ledger.decide import column_draft
 from ledger.decide.column_draft import (
     Anchor,
     SchemaDraft,
     carries_member_ids,
     is_blob,
     named_place,
+    read_directive,
     struct_around,
+    unlisting,
 )
 from ledger.decide.errors import argument, runtime, state, unsupported
 from ledger.decide.option_changes import option_event
@@ -101,8 +102,8 @@ def decide_rename(draft: SchemaDraft, change: RenameColumn) -> Anchor:
     check_not_partition_key(draft, path, "renamed")
     check_not_index_column(draft, path, "renamed")
     is_column = len(path) == 1 and path[0] in draft.working.names
-    is_blob = is_column and column_draft.is_blob(draft.working.column(path).type)
-    if is_blob and draft.rules.paimon:
+    holds_blob = is_column and is_blob(draft.working.column(path).type)
+    if holds_blob and draft.rules.paimon:
         raise unsupported(f"column {path[0]} holds BLOBs, which are found by its name")
     place = named_place(draft, path)
     owners = [each for each in place.ids[:-1] if each is not None]
@@ -137,7 +138,7 @@ def decide_drop(draft: SchemaDraft, change: DropColumn) -> Anchor:
     draft.record(ColumnDropped(field_names=path, field_id=place.owner.id))
     if len(path) == 1 and draft.rules.paimon:
         options = draft.working.options
-        for key, value in column_draft.unlisting(path[0], place.type, options):
+        for key, value in unlisting(path[0], place.type, options):
             draft.record(option_event(key, value))
     return Anchor(place.ids)
 
@@ -150,7 +151,7 @@ def decide_comment(draft: SchemaDraft, change: UpdateColumnComment) -> Anchor:
         ColumnNotFoundError: There is no such column.
     """
     path = change.field_names
-    if draft.rules.paimon and column_draft.read_directive(change.new_comment) is not None:
+    if draft.rules.paimon and read_directive(change.new_comment) is not None:
         raise argument(f"column {dotted(path)} exists: a directive works on new columns only")
     place = named_place(draft, path)
     draft.record(

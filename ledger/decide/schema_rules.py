@@ -8,8 +8,41 @@ from __future__ import annotations
 
 from typing import Final
 
-from ledger.decide import engine_rules, file_format_rules
+from ledger.decide.engine_rules import (
+    BRANCHES,
+    CHAIN_KEYS,
+    KEYS,
+    SORTED_INDEX_OPTIONS,
+    aggregate_functions,
+    chain_partition_keys,
+    field_options,
+    file_index,
+    one_index_a_column,
+    one_text_column,
+    one_vector_column,
+    partial_update,
+    scan_mode,
+    sortable_columns,
+    vector_column,
+)
 from ledger.decide.errors import argument, runtime, state, unsupported
+from ledger.decide.file_format_rules import (
+    BLOB_KEYS,
+    ICEBERG_STORAGE,
+    VARIANT_KEYS,
+    avro_levels,
+    beside_others,
+    blob_retractions,
+    blob_roles,
+    data_fields,
+    geospatial,
+    iceberg_storage,
+    listed_blobs,
+    map_layout,
+    nested_blobs,
+    variant_shredding,
+    vector_fields,
+)
 from ledger.decide.rule_rows import (
     BUCKET_KEYS,
     BUCKETED,
@@ -264,7 +297,7 @@ _CHANGELOG: tuple[Row, ...] = (
 )
 
 _BLOBS_WITH_KEY: tuple[Row, ...] = (
-    Ask(file_format_rules.blob_roles),
+    Ask(blob_roles),
     Refuse(
         (engine("aggregation"),), argument, "BLOB columns do not go with merge-engine aggregation"
     ),
@@ -283,9 +316,7 @@ _BLOBS_WITH_KEY: tuple[Row, ...] = (
         argument,
         "BLOB columns of a primary-key table do not go with pk-clustering-override",
     ),
-    When(
-        engine("partial-update"), (When(no(_IGNORING), (Ask(file_format_rules.blob_retractions),)),)
-    ),
+    When(engine("partial-update"), (When(no(_IGNORING), (Ask(blob_retractions),)),)),
 )
 
 _TIME_FIELD = "record-level.time-field"
@@ -344,20 +375,20 @@ _ROWS_BY_TIME: tuple[Row, ...] = (
 )
 
 _INDEXES: tuple[Row, ...] = (
-    Ask(engine_rules.one_index_a_column, about(*INDEX_COLUMN_OPTIONS)),
-    *(_sorted_index(each) for each in engine_rules.SORTED_INDEX_OPTIONS),
-    Ask(engine_rules.sortable_columns, about(*engine_rules.SORTED_INDEX_OPTIONS)),
+    Ask(one_index_a_column, about(*INDEX_COLUMN_OPTIONS)),
+    *(_sorted_index(each) for each in SORTED_INDEX_OPTIONS),
+    Ask(sortable_columns, about(*SORTED_INDEX_OPTIONS)),
     When(
         lists(_VECTOR),
         (
-            Ask(engine_rules.one_vector_column),
-            *_searched_index(_VECTOR, Ask(engine_rules.vector_column)),
+            Ask(one_vector_column),
+            *_searched_index(_VECTOR, Ask(vector_column)),
         ),
     ),
     When(
         lists(_FULL_TEXT),
         (
-            Ask(engine_rules.one_text_column),
+            Ask(one_text_column),
             *_searched_index(
                 _FULL_TEXT,
                 Each(
@@ -401,7 +432,7 @@ _TRACKING: tuple[Row, ...] = (
                 argument,
                 "BLOB columns {c.blobs} need data-evolution.enabled=true",
             ),
-            Ask(lambda c: file_format_rules.beside_others(c, c.blobs)),
+            Ask(lambda c: beside_others(c, c.blobs)),
         ),
     ),
     Refuse(
@@ -414,7 +445,7 @@ _TRACKING: tuple[Row, ...] = (
         runtime,
         "option vector.file.format={c.options.values[vector.file.format]!r} is unknown",
     ),
-    Ask(lambda c: file_format_rules.beside_others(c, c.vectors), about("vector.file.format")),
+    Ask(lambda c: beside_others(c, c.vectors), about("vector.file.format")),
     Refuse(
         (given("vector.file.format"), no(EVOLVES_DATA)),
         argument,
@@ -486,7 +517,7 @@ _CHAIN_ROWS: tuple[Row, ...] = (
         argument,
         f"option {_CHAIN} needs partition.expiration-strategy=values-time",
     ),
-    Ask(engine_rules.chain_partition_keys, about(engine_rules.CHAIN_KEYS)),
+    Ask(chain_partition_keys, about(CHAIN_KEYS)),
 )
 
 _OVERRIDE = "pk-clustering-override"
@@ -558,10 +589,10 @@ ROWS: tuple[Row, ...] = (
         "option primary-key.nullable needs a table with a primary key",
     ),
     *_BUCKETS,
-    Ask(engine_rules.scan_mode, engine_rules.KEYS),
-    When(family("fields"), (Ask(engine_rules.field_options),)),
+    Ask(scan_mode, KEYS),
+    When(family("fields"), (Ask(field_options),)),
     *_SEQUENCE,
-    When(engine("partial-update"), (Ask(engine_rules.partial_update),)),
+    When(engine("partial-update"), (Ask(partial_update),)),
     When(
         KEYED,
         (
@@ -592,11 +623,11 @@ ROWS: tuple[Row, ...] = (
         "option file.format={c.options.file_format!r} is unknown: use one of "
         f"{sorted(FILE_FORMATS)}",
     ),
-    When(UNUSUAL, (Ask(file_format_rules.geospatial), Ask(file_format_rules.nested_blobs))),
-    Ask(file_format_rules.listed_blobs, file_format_rules.BLOB_KEYS),
+    When(UNUSUAL, (Ask(geospatial), Ask(nested_blobs))),
+    Ask(listed_blobs, BLOB_KEYS),
     When(KEYED, (When(Condition(lambda c: bool(c.managed_blobs)), _BLOBS_WITH_KEY),)),
-    Ask(file_format_rules.data_fields, about("file.format")),
-    Ask(file_format_rules.avro_levels, about("file.format.per.level")),
+    Ask(data_fields, about("file.format")),
+    Ask(avro_levels, about("file.format.per.level")),
     Each(
         Names(lambda c: c.of_names(_reserved_of)),
         (
@@ -613,13 +644,13 @@ ROWS: tuple[Row, ...] = (
         ),
     ),
     *_ROWS_BY_TIME,
-    Ask(file_format_rules.vector_fields, about("vector-field")),
+    Ask(vector_fields, about("vector-field")),
     *_INDEXES,
-    Ask(engine_rules.aggregate_functions, about("merge-engine")),
-    When(family("fields."), (Ask(file_format_rules.map_layout),)),
+    Ask(aggregate_functions, about("merge-engine")),
+    When(family("fields."), (Ask(map_layout),)),
     AtLeast("variant.shredding.maxInferBufferRow", 1),
-    Ask(file_format_rules.variant_shredding, file_format_rules.VARIANT_KEYS),
-    When(family("file-index."), (Ask(engine_rules.file_index),)),
+    Ask(variant_shredding, VARIANT_KEYS),
+    When(family("file-index."), (Ask(file_index),)),
     *_TRACKING,
     *_CLUSTERING,
     When(on(_CHAIN), _CHAIN_ROWS),
@@ -649,19 +680,16 @@ ROWS: tuple[Row, ...] = (
             ),
         ),
     ),
-    Readable(file_format_rules.iceberg_storage, (file_format_rules.ICEBERG_STORAGE,)),
+    Readable(iceberg_storage, (ICEBERG_STORAGE,)),
     Refuse(
         (
             Condition(
-                lambda c: all(
-                    (c.options.text(each) or "").strip() for each in engine_rules.BRANCHES
-                ),
-                about(*engine_rules.BRANCHES),
+                lambda c: all((c.options.text(each) or "").strip() for each in BRANCHES),
+                about(*BRANCHES),
             ),
         ),
         argument,
-        f"options {engine_rules.BRANCHES[0]} and {engine_rules.BRANCHES[1]} exclude each other; "
-        "remove one",
+        f"options {BRANCHES[0]} and {BRANCHES[1]} exclude each other; remove one",
     ),
 )
 """Every rule, in the order in which Paimon looks at them."""

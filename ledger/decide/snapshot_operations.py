@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from ledger.decide import bounds
-from ledger.decide import changes as asked
+import ledger.decide.changes as asked
+from ledger.decide.bounds import check_numbers
 from ledger.decide.changes import (
     CommitSnapshot,
     CorrectClock,
@@ -233,7 +233,7 @@ def decide_branch(state: TableState, change: SetBranch, formats: Formats) -> Sna
             f"the table was born in {origin.format_name.title()}, and the ledger commits to its "
             f"main alone: {change.name!r} cannot begin here"
         )
-    bounds.check_numbers(change, f"branch {change.name!r}")
+    check_numbers(change, f"branch {change.name!r}")
     if change.resets:
         state.branch(change.name)
     elif change.name in state.branches:

@@ -14,7 +14,13 @@ import msgspec
 from attrs import evolve
 from msgspec import UNSET, Raw, UnsetType
 
-from ledger.decide import bounds
+from ledger.decide.bounds import (
+    check_facts,
+    check_file,
+    check_numbers,
+    check_partitions,
+    check_sums,
+)
 from ledger.decide.changes import (
     CommitSnapshot,
     CreateTag,
@@ -202,7 +208,7 @@ def listed_facts(
         InvalidChangeError: As of `decide_snapshot`.
         FormatError: The table's formats cannot say a file.
     """
-    bounds.check_numbers(change, "the snapshot")
+    check_numbers(change, "the snapshot")
     _check_files(state, change, schema_id)
     is_back = not isinstance(change, CommitSnapshot)
     written = change.written or change.files
@@ -212,9 +218,9 @@ def listed_facts(
     facts = change.facts if isinstance(change, CommitSnapshot) else {}
     refuse_files(state, change.files, facts, formats, is_back=is_back)
     if not is_back:
-        bounds.check_partitions(written)
+        check_partitions(written)
     sums = FileSums.of(change.files)
-    bounds.check_sums(_sums(before, sums))
+    check_sums(_sums(before, sums))
     inline = change.reference is None and change.files
     return {
         "snapshot_id": snapshot_id,
@@ -240,7 +246,7 @@ def committed_facts(
     Raises:
         InvalidChangeError: A number is out of its bounds.
     """
-    bounds.check_facts(change.facts)
+    check_facts(change.facts)
     return {
         "commit_kind": change.commit_kind,
         "commit_identifier": change.commit_identifier,
@@ -313,7 +319,7 @@ def _check_files(state: TableState, change: SnapshotChange, schema_id: int) -> N
     for each in change.files:
         if each.kind == "ADD" and isinstance(change, CommitSnapshot):
             # What goes, or comes back, is as it once came.
-            bounds.check_file(each)
+            check_file(each)
             check_later_facts(state, each, check_file_path)
             check_file_path(each.path)
             _check_extra_files(each)
@@ -418,7 +424,7 @@ def decide_tag(
     if isinstance(change, DeleteTag):
         return TagDeleted(tag_name=state.tag(change.tag_name).name)
     refuse_tag(state, change.tag_name, formats)
-    bounds.check_numbers(change, f"tag {change.tag_name!r}")
+    check_numbers(change, f"tag {change.tag_name!r}")
     state.origin.check_tag_name(change.tag_name)
     newest = state.last_snapshot_id
     snapshot_id = newest if change.snapshot_id is None else change.snapshot_id
@@ -466,7 +472,7 @@ def decide_expiry(
         InvalidChangeError: The newest snapshot would go, too.
         NotFoundError: The table is from Iceberg, and there is no such snapshot.
     """
-    bounds.check_numbers(change, "what stays")
+    check_numbers(change, "what stays")
     return state.origin.expiry(state, change.earliest_snapshot_id)
 
 
@@ -480,7 +486,7 @@ def decide_statistics(
         NotFoundError: The snapshot does not exist, or was expired.
     """
     _check_statistics(state, change.snapshot_id, change.path)
-    bounds.check_numbers(change, f"file {change.path}")
+    check_numbers(change, f"file {change.path}")
     wanted = PartitionStatisticsFile(change.snapshot_id, change.path, change.file_size_in_bytes)
     if state.partition_statistics.get(change.snapshot_id) == wanted:
         return None
@@ -496,9 +502,9 @@ def decide_puffin(state: TableState, change: SetStatistics) -> StatisticsSet | N
     """
     wanted = change.statistics
     _check_statistics(state, wanted.snapshot_id, wanted.statistics_path)
-    bounds.check_numbers(wanted, f"file {wanted.statistics_path}")
+    check_numbers(wanted, f"file {wanted.statistics_path}")
     for each in wanted.blob_metadata:
-        bounds.check_numbers(each, f"blob {each.type!r} of file {wanted.statistics_path}")
+        check_numbers(each, f"blob {each.type!r} of file {wanted.statistics_path}")
     return None if state.puffin_files.get(wanted.snapshot_id) == wanted else StatisticsSet(wanted)
 
 

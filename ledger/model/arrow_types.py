@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from msgspec import Struct
 
-from ledger.model import types as t
+import ledger.model.types as t
 from ledger.model.errors import InvalidTypeError, UnsupportedError
 from ledger.model.types import assign_field_ids
 from ledger.model.types.text import format_type

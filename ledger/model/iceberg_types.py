@@ -15,7 +15,7 @@ import re
 import struct
 from typing import Any
 
-from ledger.model import types as t
+import ledger.model.types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.messages import excerpt
 from ledger.model.single_values import (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from attrs import evolve, field, frozen
 
-from ledger.model import arguments as its
+import ledger.model.arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import ColumnNotFoundError
 from ledger.model.messages import html_table, meant

@@ -29,7 +29,7 @@ from datetime import date
 from itertools import pairwise
 from typing import Any
 
-from ledger.model import types as t
+import ledger.model.types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import PartitionValue, kept_at
 from ledger.model.messages import excerpt

@@ -21,7 +21,7 @@ from urllib.parse import quote_plus
 
 from msgspec import Struct
 
-from ledger.model import types as t
+import ledger.model.types as t
 from ledger.model.errors import InvalidInputError
 from ledger.model.iceberg_layout import PartitionSpec
 from ledger.model.messages import excerpt

@@ -15,6 +15,7 @@ from typing import Any, TypedDict, assert_never, cast
 from attrs import evolve
 from msgspec import UNSET
 
+import ledger.state.columns as struct_edits
 from ledger.events.schema import (
     ColumnAdded,
     ColumnCommentUpdated,
@@ -39,7 +40,6 @@ from ledger.model.schema import FieldIdPolicy, Schema, highest_field_id, indexed
 from ledger.model.types import DataField, DataType, RowType, walk_ids
 from ledger.model.types.text import parse_type
 from ledger.model.types.wire import TypeJson, type_from_wire
-from ledger.state import columns as struct_edits
 from ledger.state.columns import Members, dotted, edit_type, locate, with_type
 
 

@@ -52,11 +52,11 @@ from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.table import TableState
 from ledger.stores.file_access import FileAccess
 from ledger.table import Table
-from projections.delta import rules
 from projections.delta.actions import COMMIT_INFO, FOLDER, commit_path, line
 from projections.delta.columns import CalledInFiles, Columns, columns_of, is_mapped
 from projections.delta.log_reading import Actions, Added, Metadata, Protocol
 from projections.delta.materialise import check_ahead, project
+from projections.delta.rules import column_problems, name_problems, spec_problems
 from projections.delta.source import Source, Version
 from projections.delta.table_metadata import FENCE, is_reserved, with_features
 from projections.delta.values import bound_of, partition_value
@@ -783,9 +783,9 @@ def _problems(table: Table) -> Iterator[str]:
     state = table.state
     schema = state.schema
     for each in (
-        *rules.column_problems(schema.fields),
-        *rules.name_problems(schema),
-        *rules.spec_problems(schema, state.spec),
+        *column_problems(schema.fields),
+        *name_problems(schema),
+        *spec_problems(schema, state.spec),
     ):
         yield f"{each.what}: {each.rule}"
     called = CalledInFiles(state.imported_from(DeltaOrigin).names_in_files, schema.id)

@@ -22,6 +22,7 @@ import msgspec
 from attrs import evolve, field, frozen
 from msgspec import UnsetType
 
+import projections.delta.actions as positions
 from ledger.decide.format_rules import declared_by
 from ledger.decide.operations import alters
 from ledger.events import TableEvent
@@ -42,7 +43,6 @@ from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.table import Origin, TableState
 from ledger.state.table_builder import TableBuilder
 from ledger.table import Table
-from projections.delta import actions as positions
 from projections.delta.actions import (
     COMMIT_INFO,
     ENGINE,

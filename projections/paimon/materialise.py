@@ -11,6 +11,7 @@ from itertools import count, takewhile
 
 from attrs import evolve, frozen
 
+import projections.paimon.project as positions
 from ledger.model.errors import UnsupportedError
 from ledger.state.table import TableState
 from ledger.table import Table
@@ -28,7 +29,6 @@ from projections.materialising import (
     target_state,
 )
 from projections.outputs import Outputs, PositionFile, StoreOutputs
-from projections.paimon import project as positions
 from projections.paimon.paths import (
     EARLIEST,
     FOLDERS,

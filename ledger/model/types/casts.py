@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ledger.model import types as t
+import ledger.model.types as t
 from ledger.model.types import (
     STRING,
     ArrayType,

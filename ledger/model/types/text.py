@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from ledger.model import types as t
+import ledger.model.types as t
 from ledger.model.errors import InvalidTypeError
 from ledger.model.messages import similar
 
