@@ -1,8 +1,8 @@
 """Append: decide, encode, create; on a lost race, read the winners and decide again.
 
-Concurrent requests on a handle are batched by its committer thread (`group.commit_queue`), in the
-order in which they were submitted. The outcome of a create is never guessed (`landing`), and
-nothing is written that a reader could not decode.
+Concurrent requests on a handle are batched by its committer thread (`ledger.log.commit_queue`), in
+the order in which they were submitted. The outcome of a create is never guessed
+(`ledger.log.request`), and nothing is written that a reader could not decode.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
 
 MOST_BYTES = 4 * 1024 * 1024
-"""A commit takes no further transaction once its bytes are more than this."""
+"""Size of a commit, in bytes, beyond which no further transaction is added to it."""
 
 
 class Proposal(Struct, Generic[S, E], frozen=True):
-    """A commit ready to be created, and the head that it would make."""
+    """A commit ready to be created, and the head that results from it."""
 
     commit: Commit[E]
     file: LogFile
@@ -64,12 +64,12 @@ class Proposal(Struct, Generic[S, E], frozen=True):
 
 
 class OpenCommit(Generic[S, E]):
-    """A commit that follows the head and has not been written.
+    """The next commit, in memory: transactions are added to it before it is written.
 
     Args:
         log: The stream.
-        head: What it follows; None before version 0.
-        moment: When it is.
+        head: The commit that it follows; None before version 0.
+        moment: Its times.
         check: Raises for a commit that must not be created at its time.
     """
 
@@ -96,31 +96,31 @@ class OpenCommit(Generic[S, E]):
 
     @property
     def version(self) -> int:
-        """The commit's number."""
+        """Version of the commit."""
         return self._version
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody has joined."""
+        """True while it has no transaction."""
         return not self._transactions
 
     @property
     def is_full(self) -> bool:
-        """Whether it takes no more."""
+        """True when it takes no further transaction."""
         return self._size > MOST_BYTES
 
     def holds(self, commit_id: str) -> bool:
-        """Whether a transaction of that id has joined."""
+        """Return whether it contains a transaction with this id."""
         return commit_id in self._ids
 
     def state(self) -> S | None:
-        """Return the state after all that have joined; None before version 0."""
+        """Return the state after its transactions; None before version 0."""
         if self._state is None and self._transactions:
             self._state = self._builder.freeze()
         return self._state
 
     def keeps_outside(self, request: Request) -> bool:
-        """Whether a transaction says outside of its line who asks and why."""
+        """Return whether author and message of a request are kept in a sidecar file."""
         state = self.state()
         return request.keeps_outside or (state is not None and state.keeps_outside)
 
@@ -129,16 +129,16 @@ class OpenCommit(Generic[S, E]):
         return self._of(*self._transactions)
 
     def join(self, events: tuple[E, ...], request: Request, kept: KeptTexts | None = None) -> None:
-        """Take one more transaction, as readers will see it.
+        """Add a transaction, in the form in which readers decode it.
 
         Args:
-            events: What was decided.
-            request: Who asked.
-            kept: What is said outside of the line, where the stream keeps it there.
+            events: The events that its intent was decided to.
+            request: Its id, author, message and properties.
+            kept: The same texts in a sidecar file, where the stream keeps them there.
 
         Raises:
-            InvalidInputError: It contradicts the state, or cannot stand in the log; the commit is
-                as it was before.
+            InvalidInputError: The transaction contradicts the state, or cannot be encoded; the
+                commit is unchanged.
         """
         asked = self._asked(events, request)
         if kept is not None:
@@ -147,7 +147,7 @@ class OpenCommit(Generic[S, E]):
         self._check(alone)
         (transaction,) = alone.transactions
         try:
-            # Folding before writing: what contradicts the state is refused before any I/O.
+            # Fold before writing: what contradicts the state is rejected before any I/O.
             self._builder.add(transaction)
         except BaseException:
             self._builder = self._begun()
@@ -155,7 +155,7 @@ class OpenCommit(Generic[S, E]):
         self._state = None
         self._transactions.append(transaction)
         self._bodies.append(body)
-        # Most commits are of one transaction, and were read as they will be.
+        # Most commits have one transaction, whose commit file was encoded and decoded above.
         self._alone = (alone, file) if len(self._bodies) == 1 else None
         self._ids.add(transaction.id)
         self._size += len(body)
@@ -166,7 +166,8 @@ class OpenCommit(Generic[S, E]):
             effective = latest
         elif latest is not None and effective > latest:
             raise InvalidInputError(
-                f"effective_time {effective} lies in the future; it is {latest} (Unix milliseconds)"
+                f"effective_time {effective} lies in the future; the time is {latest} "
+                "(Unix milliseconds)"
             )
         return Transaction(
             id=request.commit_id,
@@ -179,7 +180,7 @@ class OpenCommit(Generic[S, E]):
         )
 
     def proposal(self) -> Proposal[S, E]:
-        """Return the commit, ready to be created."""
+        """Return the commit, encoded, with the head that results from it."""
         commit, body = self._alone or (
             self.commit(),
             encode(self._of(*map(Raw, self._bodies))),
@@ -191,7 +192,7 @@ class OpenCommit(Generic[S, E]):
         return Proposal(commit, file, Head(state, digest(body)))
 
     def _begun(self) -> Builder[S, E]:
-        """Return a builder after all that have joined."""
+        """Return a builder that has folded the commit's transactions."""
         builder = self._log.stream.builder(self._head.state if self._head else None)
         builder.begin(self._version, self._moment.time_millis)
         for each in self._transactions:
@@ -208,9 +209,9 @@ class OpenCommit(Generic[S, E]):
         )
 
     def _readable(self, transaction: Transaction[E]) -> tuple[bytes, Commit[E], bytes]:
-        """Return a transaction's bytes, and the commit that it would be alone, with its bytes.
+        """Return a transaction's bytes, and a commit of it alone, with the commit's bytes.
 
-        As readers see it: Python checks no types, so what was asked may be nothing for them.
+        The commit is decoded again: Python checks no types, so a transaction may be unreadable.
         """
         try:
             body = encode_transaction(transaction)
@@ -219,41 +220,41 @@ class OpenCommit(Generic[S, E]):
         except (DamagedLogError, UpgradeRequiredError) as error:
             cause = error.__cause__ or error
             raise InvalidInputError(
-                f"what was asked cannot stand in the log: {cause}; nothing was written"
+                f"the transaction cannot be stored in the log: {cause}; nothing was written"
             ) from error
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidInputError(
-                f"what was asked cannot be written as JSON: {error}; nothing was written"
+                f"the transaction cannot be encoded as JSON: {error}; nothing was written"
             ) from error
 
 
 MOST_KEPT = 4
-"""Whoever asks while a commit is under way looked at one of the last few."""
+"""Number of commits that `KeptCommits` holds: concurrent requests have one of them as base."""
 
 
 class KeptCommits(Generic[E]):
-    """The newest commits of a stream, as they were landed or read; whoever leads keeps them."""
+    """Cache of the newest commits of a stream; the committer thread fills it."""
 
     def __init__(self) -> None:
         self._by_version: dict[int, Commit[E]] = {}
 
     def keep(self, commit: Commit[E]) -> None:
-        """Keep a commit that stands in the log, and let an old one go."""
+        """Add a commit of the log, and evict the oldest one."""
         self._by_version[commit.version] = commit
         for version in sorted(self._by_version)[:-MOST_KEPT]:
             del self._by_version[version]
 
     def get(self, version: int) -> Commit[E] | None:
-        """Return a commit, if it is kept."""
+        """Return a cached commit, or None."""
         return self._by_version.get(version)
 
 
 class Winners(Generic[E]):
-    """The commits that landed since the bases of those who append.
+    """The commits that other writers appended since the base versions of pending requests.
 
     Args:
         log: The stream.
-        kept: Those that need not be read again.
+        kept: Cache of the newest commits.
     """
 
     def __init__(self, log: StreamLog[Any, E], kept: KeptCommits[E]) -> None:
@@ -268,7 +269,7 @@ class Winners(Generic[E]):
         return head.state.version if head else -1
 
     def learn(self, commits: Iterable[Commit[E]]) -> None:
-        """Take commits that were read already."""
+        """Add commits that were read already."""
         for each in commits:
             self._take(each)
 
@@ -277,11 +278,11 @@ class Winners(Generic[E]):
         self._kept.keep(commit)
 
     def since(self, base: int | None, last: int | None = None) -> list[Commit[E]]:
-        """Return the commits after `base`, oldest first; of no base, those after the beginning.
+        """Return the commits after `base`, oldest first.
 
         Args:
-            base: A version.
-            last: The last one to return; None: the newest.
+            base: A version; None: the newest one when this object was made.
+            last: The last version to return; None: the newest.
         """
         first = (self._met if base is None else base) + 1
         wanted = range(first, (self._newest if last is None else last) + 1)
@@ -303,18 +304,18 @@ class Winners(Generic[E]):
 
 
 class _HeldLock(Struct, Generic[S, E], frozen=True):
-    """A lock that is held.
+    """The stream's append lock while it is held.
 
     Attributes:
         batch: The pending commits that it is held for.
-        turn: As the store has it.
+        turn: The store's handle of the lock; None where the store has none.
     """
 
     batch: Sequence[PendingCommit[S, E]]
     turn: Turn | None
 
     def creates(self, key: str, joined: Sequence[PendingCommit[S, E]]) -> None:
-        """Release it once a file is linked, where that commit is the last that it is held for."""
+        """Announce the next file; the last one of the batch releases the lock once it is linked."""
         if self.turn is None:
             return
         if len(joined) == sum(not each.is_answered for each in self.batch):
@@ -330,9 +331,9 @@ class Appender(Generic[S, E]):
     Attributes:
         log: The stream.
         now_millis: The clock.
-        patience: How long to go on.
+        patience: The retry policy.
         check: Raises for a commit that must not be created at its time.
-        landings: Which requests have landed in the stream.
+        landings: Lookup of the commits of earlier requests.
     """
 
     log: StreamLog[S, E]
@@ -354,21 +355,21 @@ class Appender(Generic[S, E]):
 
     @property
     def is_outrun(self) -> bool:
-        """Whether a commit submitted now is most likely decided on a later state than this one."""
+        """True when a commit submitted now is likely decided on a later state than the head's."""
         return self._queue.is_busy or self.log.is_beside_others()
 
     def submit(self, intent: Intent[S, E], request: Request) -> PendingCommit[S, E]:
-        """Hand one transaction to the committer thread and return at once.
+        """Submit one transaction to the committer thread and return at once.
 
         Raises:
             InvalidInputError: A signal handler or callback submits while its thread reads this
                 handle.
-            StoreError: The store rejects a file with author and message that the commit would
-                name.
+            StoreError: The store rejects the sidecar file with the transaction's author and
+                message.
         """
         self.log.refuse_reentry()
         head = self.log.head
-        # Here, so that concurrent callers do not wait for one another.
+        # On the calling thread, so that concurrent callers write their sidecars in parallel.
         keeps = head is not None and head.state.keeps_outside
         pending = PendingCommit(intent, request, self._keep(request) if keeps else None)
         return self._queue.submit(pending, self._commit_batch)
@@ -376,16 +377,17 @@ class Appender(Generic[S, E]):
     def append(self, intent: Intent[S, E], request: Request) -> Appended[S]:
         """Append one transaction; it is durable when this returns.
 
-        An exception that interrupts the caller meanwhile is raised as it is, with a note that
-        names the commit id; the commit goes on.
+        An exception that interrupts the caller meanwhile is raised unchanged, with a note that
+        names the commit id; the commit continues in the committer thread.
 
         Raises:
             InvalidInputError: The intent contradicts the newest state, or the commit id was used
-                for something else; nothing was written.
-            CommitConflictError: A winner took the same cell, or `expect_version` was passed.
-            CommitUnknownError: The store gave no answer; the commit may have landed.
-            StoreError: The store refuses it, or this machine's clock is not the store's
-                (`StreamClock`); nothing was written.
+                for another request; nothing was written.
+            CommitConflictError: A concurrent commit changed the same cell, or the stream is beyond
+                `expect_version`.
+            CommitUnknownError: The store gave no answer; the transaction may have been committed.
+            StoreError: The store rejects the file, or this machine's clock is too far from the
+                store's (`StreamClock`); nothing was written.
         """
         return self.submit(intent, request).wait()
 
@@ -393,7 +395,7 @@ class Appender(Generic[S, E]):
         return self.log.personal.keep(request, self.now_millis(), self.patience)
 
     def _commit_batch(self, batch: Sequence[PendingCommit[S, E]]) -> None:
-        """Answer pending commits, and those that are submitted while the lock is waited for."""
+        """Commit a batch, and the requests submitted while it waits for the lock."""
         with self.log.locked(lambda read: _meet(batch, read)) as turn:
             held = _HeldLock([*batch, *self._queue.take()], turn)
             self._commit_in_order(held)
@@ -402,12 +404,12 @@ class Appender(Generic[S, E]):
             self._forget_unused(each)
 
     def _forget_unused(self, pending: PendingCommit[S, E]) -> None:
-        """Delete author and message that were written for a commit which does not name them."""
+        """Delete the sidecar file of a request if no commit names it."""
         kept = pending.kept
         if kept is None:
             return
         appended = pending.appended
-        # What is left behind is found by `maintain`.
+        # `maintain` finds files that are left behind.
         with suppress(OSError, LedgerError):
             if appended is None:
                 is_unused = isinstance(pending.error, InvalidInputError | CommitConflictError)
@@ -434,20 +436,20 @@ class Appender(Generic[S, E]):
             self.log.catch_up()
         else:
             self.log.look_again(self.patience.monotonic())
-        # First, so that what others read on meanwhile is looked for in one of the two.
+        # First, so that commits which other threads read meanwhile are in the log or in `winners`.
         winners: Winners[E] = Winners(self.log, self._kept)
-        # What cannot be read now is found out by trying to create.
+        # If reading fails here, the create below detects a lost race all the same.
         with suppress(OSError):
             winners.learn(self.log.read_ahead())
         for each in batch:
-            # It may have landed before, under an id that the caller was told.
+            # An earlier call with the same commit id may have committed it.
             self._answer(each, self.landings.known)
         pending = [each for each in batch if not each.is_answered]
         for _ in self.patience.attempts() if pending else ():
             self._attempt(pending, winners, held)
             pending = [each for each in pending if not each.is_answered]
             if not pending:
-                # Before the next attempt, which waits first, while others wait for the lock.
+                # Not through the next attempt: it sleeps first, while others wait for the lock.
                 return
         for each in pending:
             each.fail(self._given_up(each.request))
@@ -466,7 +468,7 @@ class Appender(Generic[S, E]):
     def _attempt(
         self, batch: list[PendingCommit[S, E]], winners: Winners[E], held: _HeldLock[S, E]
     ) -> None:
-        """Try to land one commit with all that fits into it."""
+        """Try once to commit as many requests of a batch as fit into one commit."""
         head = self.log.head
         opened = OpenCommit(self.log, head, self._clock.next(head), self.check)
         joined = [each for each in batch if self._joins(each, opened, winners)]
@@ -514,7 +516,7 @@ class Appender(Generic[S, E]):
                 outcome = after_loss(store, file, self.patience, lambda: self._read_on(winners))
         except LedgerError:
             raise
-        except Exception as error:  # noqa: BLE001 - a store that breaks its contract says nothing
+        except Exception as error:  # noqa: BLE001 - the store broke its contract: outcome unknown
             return Unknown(file, error)
         return outcome
 
@@ -523,7 +525,7 @@ class Appender(Generic[S, E]):
         winners.since(None)
 
     def _take(self, proposal: Proposal[S, E], joined: list[PendingCommit[S, E]]) -> None:
-        """Take a commit that has landed as the new head."""
+        """Make the created commit the new head, and answer its requests."""
         self.log.advance(proposal.head, proposal.commit)
         for each in joined:
             each.succeed(
@@ -566,11 +568,11 @@ class Appender(Generic[S, E]):
         if opened.is_empty:
             pending.fail(error)
         else:
-            # Those before it may not be committed; then it is decided again.
+            # Earlier transactions of this commit may fail to be committed; then decide it again.
             pending.doubt(error)
 
     def _named(self, error: CommitConflictError) -> CommitConflictError:
-        """Return a conflict that names its winner, where the log says it outside of the line."""
+        """Return a conflict with the winner's name resolved, where a sidecar file holds it."""
         said = error.author or ""
         name = self.log.personal.name(said)
         if name == said:
@@ -589,7 +591,7 @@ class Appender(Generic[S, E]):
         version = self.landings.state().version
         return CommitConflictError(
             f"commit {request.commit_id} gave up after {self.patience.deadline_s} s: other "
-            "writers were always faster; nothing was written, try again",
+            "writers won every attempt; nothing was written, try again",
             f"version {version}",
             version,
         )
@@ -604,8 +606,8 @@ class Appender(Generic[S, E]):
         winner = self.log.commit_at(expected + 1)
         author = self.log.personal.name(said_by(winner.transactions[0]))
         raise CommitConflictError(
-            f"expected version {expected}, but {author or 'somebody'} committed version "
-            f"{winner.version} since; read it, then ask again with expect_version={newest}",
+            f"expected version {expected}, but {author or 'another writer'} committed version "
+            f"{winner.version} since; read it, then retry with expect_version={newest}",
             "expect_version",
             winner.version,
             author,
@@ -614,7 +616,7 @@ class Appender(Generic[S, E]):
 
 def _meet(batch: Sequence[PendingCommit[S, E]], read: Sequence[Commit[E]]) -> None:
     for each in batch if read else ():
-        # It is asked again, and answered, where it is decided.
+        # The decision repeats this, and reports the error to the caller.
         with suppress(OSError, LedgerError):
             each.intent.meet(read)
 

@@ -1,7 +1,7 @@
 """Checkpoints: folded state at every hundredth commit; a cache.
 
-Each fold version has a folder of its own. A checkpoint that cannot be used (absent, torn, changed)
-is passed over; the log is the truth.
+Each fold version has its own folder. A checkpoint that is missing, torn or changed is ignored: the
+log is the truth.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ledger.stores import Store
 S = TypeVar("S", bound=StateLike)
 
 _MOST_KEPT = 16
-"""So many states are kept in memory: searches meet the same few checkpoints again and again."""
+"""Number of checkpoints cached in memory: binary searches probe the same few again and again."""
 
 _MOST_REACHED = 4
-"""So many states that were asked for last are kept: what follows a table asks for a later one each
-time, and each format's files stand at one of their own."""
+"""Number of recently requested states cached in memory: each projection of a table requests the
+state at its own position, and later ones from there on."""
 
 _MOST_OUTLINES = 256
-"""So many outlines are kept in memory; they are small, and most searches need no more."""
+"""Number of state outlines cached in memory; they are small, and most searches need no more."""
 
 
 class _Front(Struct, frozen=True, rename="camel"):
-    """What stands at the front of a checkpoint's file: enough to search by bisection."""
+    """Header of a checkpoint file."""
 
     format: int
     fold_version: int
@@ -47,9 +47,9 @@ _END = b"}"
 
 
 def _parted(body: bytes) -> tuple[_Front, memoryview] | None:
-    """Return a file's front and its state's record; None when it is not whole.
+    """Return a checkpoint file's header and its encoded state; None when it is torn or changed.
 
-    The record is cut out of it, and read by whoever knows its shape: it may be long.
+    The state is not decoded here: it may be long, and the stream knows its schema.
     """
     begin = body.find(_STATE)
     front = body if begin < 0 else body[:begin]
@@ -57,7 +57,7 @@ def _parted(body: bytes) -> tuple[_Front, memoryview] | None:
         found = _DECODER.decode(front + _END)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    # A view of it: it may be long, and whoever opens a table would copy it again and again.
+    # A view, so that opening a table does not copy a long state.
     record = memoryview(body)[begin + len(_STATE) : -len(_END)]
     is_whole = begin >= 0 and body.endswith(_END)
     return (found, record) if is_whole and _check_of(record) == found.check else None
@@ -68,11 +68,11 @@ def _check_of(record: bytes | memoryview) -> str:
 
 
 def named_digest(body: bytes, version: int) -> str | None:
-    """Return the commit's digest that a checkpoint's file names; None when it is not whole.
+    """Return the commit digest in a checkpoint file; None when the file is torn or changed.
 
     Args:
-        body: The file.
-        version: The commit that it has to be of.
+        body: The file's bytes.
+        version: The version that the checkpoint must be of.
     """
     parted = _parted(body)
     return parted[0].head if parted is not None and parted[0].version == version else None
@@ -83,7 +83,7 @@ def _heed_not(_version: int) -> None:
 
 
 class Head(Struct, Generic[S], frozen=True):
-    """A state, and the digest of the commit file that it stands at."""
+    """A state, and the digest of the file of its last commit."""
 
     state: S
     digest: str
@@ -93,9 +93,9 @@ class Checkpoints(Generic[S]):
     """One stream's checkpoints.
 
     Args:
-        store: Where the stream is.
-        layout: Under which keys.
-        stream: What its states are.
+        store: The stream's store.
+        layout: The stream's keys.
+        stream: Encodes and decodes its states.
     """
 
     def __init__(self, store: Store, layout: Layout, stream: Stream[S, Any]) -> None:
@@ -107,17 +107,17 @@ class Checkpoints(Generic[S]):
         self._reached: tuple[Head[S], ...] = ()
 
     def save(self, head: Head[S]) -> None:
-        """Keep `head`, and hint at it.
+        """Write the checkpoint of `head`, and point the hint file to it.
 
         Raises:
-            OSError: It could not be kept; that harms nothing.
+            OSError: It could not be written; the log is unaffected.
         """
         version = head.state.version
         self._store.replace(self._layout.checkpoint(version), self.body(head))
         self._store.replace(self._layout.hint, b"%d\n" % version)
 
     def body(self, head: Head[S]) -> bytes:
-        """Return the file of a state's checkpoint."""
+        """Return the bytes of the checkpoint file of `head`."""
         state = self._stream.encode_state(head.state)
         front = _Front(
             format=FORMAT,
@@ -129,7 +129,7 @@ class Checkpoints(Generic[S]):
         return b"".join((msgspec.json.encode(front)[: -len(_END)], _STATE, state, _END))
 
     def through(self, store: Store) -> Checkpoints[S]:
-        """Return the same as another view of the store has them; what is kept is shared."""
+        """Return these checkpoints read through another store; the memory caches are shared."""
         other = Checkpoints(store, self._layout, self._stream)
         other._kept, other._outlines = self._kept, self._outlines
         return other
@@ -138,7 +138,7 @@ class Checkpoints(Generic[S]):
         """Return the newest checkpoint that can be found without listing.
 
         Args:
-            hinted: Called with the version that the search begins at; 0: with none.
+            hinted: Called with the version where the search begins; 0: the log's beginning.
         """
         start = self._hinted() // CHECKPOINT_INTERVAL
         hinted(start * CHECKPOINT_INTERVAL)
@@ -159,9 +159,9 @@ class Checkpoints(Generic[S]):
         return None
 
     def nearest(self, version: int) -> Head[S] | None:
-        """Return the newest state not after `version` that can be had without folding, or None.
+        """Return the newest cached or checkpointed state not after `version`, or None.
 
-        That is a checkpoint, or what was made of one lately; see `remember`.
+        Cached states are those that `remember` was given lately.
         """
         step = version - version % CHECKPOINT_INTERVAL
         lately = [each for each in self._reached if step <= each.state.version <= version]
@@ -170,16 +170,16 @@ class Checkpoints(Generic[S]):
         return self.at_or_before(version)
 
     def remember(self, head: Head[S]) -> None:
-        """Keep in memory what was asked for: to go on from, instead of from a checkpoint."""
+        """Cache a folded state in memory, to fold later versions from it."""
         version = head.state.version
         others = (each for each in self._reached if each.state.version != version)
-        # One step, so that no thread waits for another.
+        # One assignment, so that no thread needs a lock.
         self._reached = (head, *others)[:_MOST_REACHED]
 
     def outline_at_or_before(self, version: int) -> S | None:
-        """Return the state of the newest usable checkpoint not after `version`, or None.
+        """Return the outline of the newest usable checkpoint not after `version`, or None.
 
-        It is no more than searches ask for; see `Stream.decode_outline`.
+        An outline has only the fields that searches read; see `Stream.decode_outline`.
         """
         for step in range(version // CHECKPOINT_INTERVAL, 0, -1):
             at = step * CHECKPOINT_INTERVAL
@@ -209,7 +209,7 @@ class Checkpoints(Generic[S]):
         return self._store.exists(self._layout.checkpoint(step * CHECKPOINT_INTERVAL))
 
     def _gallop(self, start: int) -> int:
-        """Return the last step of a run of existing checkpoints that begins at `start`."""
+        """Return the last number of a run of existing checkpoints that begins at `start`."""
         low, stride = start, 1
         while self._exists(low + stride):
             low, stride = low + stride, stride * 2
@@ -220,16 +220,16 @@ class Checkpoints(Generic[S]):
         return low
 
     def at(self, version: int) -> Head[S] | None:
-        """Return the checkpoint of a version; None when there is none to use."""
+        """Return the checkpoint of a version; None when none is usable."""
         found = self._read(version, self._stream.decode_state)
         return None if found is None else Head(*found)
 
     def has(self, version: int) -> bool:
-        """Whether there is a checkpoint of a version that this fold may use, by what it says."""
+        """Return whether a usable checkpoint of a version exists, by its header and checksum."""
         return self._file(version) is not None
 
     def _read(self, version: int, decode: Callable[[memoryview], S]) -> tuple[S, str] | None:
-        """Return what is decoded of a checkpoint's record, and the digest that it names."""
+        """Return the decoded state of a checkpoint, and the commit digest in its header."""
         found = self._file(version)
         if found is None:
             return None

@@ -16,17 +16,17 @@ from ledger.stores import Store
 from ledger.stores.base import Clock
 
 TOLERANCE_MILLIS: Final = 60_000
-"""So far may two clocks be apart that nobody calls wrong."""
+"""Tolerated difference of two clocks, in milliseconds."""
 
 _LOGGER: Final = "ledger.log"
 
 
 class Moment(Struct, frozen=True):
-    """When the next commit is.
+    """Times of the next commit.
 
     Attributes:
         time_millis: The commit's time, Unix milliseconds.
-        effective_millis: When what it holds takes effect, where that is not its time.
+        effective_millis: Effective time of its transactions, where that is not the commit's time.
     """
 
     time_millis: int
@@ -34,16 +34,16 @@ class Moment(Struct, frozen=True):
 
 
 class StreamClock:
-    """Gives a stream's commits their times.
+    """Assigns a stream's commits their times.
 
-    A commit's time may equal the one before, so that no rate of commits makes the log run ahead of
-    the clock. A log that is ahead, since somebody's clock was wrong, is reported once, and commits
-    go on at its newest time.
+    A commit's time may equal that of the one before, so that no rate of commits makes the log run
+    ahead of the clock. A log that is ahead, because a writer's clock was wrong, is logged once, and
+    further commits get the newest commit's time.
 
     Args:
         log: The stream.
         now_millis: This machine's clock.
-        patience: How to wait.
+        patience: The retry policy of reading the store's clock.
     """
 
     def __init__(self, log: StreamLog[Any, Any], now_millis: NowMillis, patience: Patience) -> None:
@@ -56,7 +56,7 @@ class StreamClock:
         """Return the time of the commit that follows a head; None before version 0.
 
         Raises:
-            StoreError: This machine's clock is more than a minute from the store's, or the store
+            StoreError: This machine's clock is more than a minute off the store's, or the store
                 does not answer; nothing was written.
         """
         ahead = millis_ahead(self._log.store, self._now_millis, self._patience)
@@ -68,13 +68,14 @@ class StreamClock:
         if now > state.time_millis:
             return Moment(now)
         self._tell_lead(state.effective_millis - now)
-        # After a correction, or imported history, the true time is later than the last effect.
+        # After a clock correction or imported history, the true time is later than the last
+        # effective time.
         effective = max(now, state.effective_millis)
         is_other = effective < state.time_millis
         return Moment(state.time_millis, effective if is_other else None)
 
     def _tell_lead(self, lead_millis: int) -> None:
-        # The effect of imported history may lie far behind: no clock is wrong.
+        # Effective times of imported history may be long ago: then no clock is wrong.
         if lead_millis > 0 and is_far(lead_millis):
             self._tell(
                 "newest_commit_is_ahead",
@@ -92,30 +93,35 @@ class StreamClock:
 
 
 def check_clock(store: Store, now: int, ahead: int | None) -> None:
-    """Check that this machine's clock, which says `now`, is not too far from the store's.
+    """Check that this machine's clock is within `TOLERANCE_MILLIS` of the store's.
+
+    Args:
+        store: The store.
+        now: This machine's time, Unix milliseconds.
+        ahead: Milliseconds that it is ahead of the store's clock; None: unknown.
 
     Raises:
-        StoreError: It is more than a minute `ahead`, or behind if that is negative.
+        StoreError: It is further ahead, or behind.
     """
     if ahead is None or not is_far(ahead):
         return
     raise StoreError(
         f"this machine's clock says {_text(now)}, that of {store.url} {_text(now - ahead)}: "
-        f"{abs(ahead) / 1000:.1f} s apart, and more than {TOLERANCE_MILLIS // 1000} are refused, "
-        "since no later commit may have an earlier time. Nothing was committed; set this machine's "
-        "clock, then try again"
+        f"{abs(ahead) / 1000:.1f} s apart, and more than {TOLERANCE_MILLIS // 1000} s are "
+        "rejected, since no later commit may have an earlier time. Nothing was committed; set this "
+        "machine's clock, then try again"
     )
 
 
 def is_far(ahead: int | None) -> bool:
-    """Return whether a clock is further from another than one that commits may be."""
+    """Return whether a clock is off by more than `TOLERANCE_MILLIS`."""
     return ahead is not None and abs(ahead) > TOLERANCE_MILLIS
 
 
 def millis_ahead(store: Store, now_millis: NowMillis, patience: Patience) -> int | None:
-    """Return by how much this machine's clock is ahead of the store's, to about a second.
+    """Return the milliseconds that this machine's clock is ahead, to about a second.
 
-    None: the store has no clock of its own, or none that this machine can tell from its own.
+    None: the store has no clock of its own.
 
     Raises:
         StoreError: The store cannot hold a ledger, or does not answer.
@@ -125,7 +131,7 @@ def millis_ahead(store: Store, now_millis: NowMillis, patience: Patience) -> int
         try:
             ahead = _ahead(now_millis, store.clock())
             if is_far(ahead):
-                # The machine may have slept since it was told the time.
+                # The machine may have slept since the store's clock was read.
                 ahead = _ahead(now_millis, store.ask_clock())
         except OSError as error:
             failure = error

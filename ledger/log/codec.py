@@ -1,6 +1,6 @@
 """Codec of commits. `ledger/FORMAT.md` describes the bytes field by field.
 
-What cannot be decoded is sorted into three: written by a newer lakeledger (upgrade), of a format
+Three errors tell apart what cannot be decoded: written by a newer lakeledger (upgrade), in a format
 that was never released, or damaged. Nothing is skipped.
 """
 
@@ -27,8 +27,8 @@ from ledger.model.errors import (
 E = TypeVar("E")
 
 _ENCODER = msgspec.json.Encoder()
-# Built with the import, which is one thread's: msgspec lets a second one go on with what the first
-# has half built of the classes that both decode, and the process dies of it.
+# Built at import, by a single thread: when two threads build decoders of the same classes, msgspec
+# uses half-built ones and the process crashes.
 _DECODERS: Final[dict[Any, Any]] = {
     each: msgspec.json.Decoder(Commit[each])  # type: ignore[valid-type]
     for each in (TableEvent, CatalogEvent)
@@ -36,7 +36,7 @@ _DECODERS: Final[dict[Any, Any]] = {
 
 
 def digest(body: bytes) -> str:
-    """Return what the next commit says of this file.
+    """Return the digest of a commit file, which the next commit names as its parent.
 
     Example:
         >>> digest(b"")[:14]
@@ -48,13 +48,13 @@ def digest(body: bytes) -> str:
 def encode(commit: Commit[Any]) -> bytes:
     """Return a commit's file: one JSON object on one line, keys in their fixed order.
 
-    Mappings stand as they were given; whoever decides an event sorts them.
+    Mappings keep their order; they are sorted when an event is decided.
     """
     return _ENCODER.encode(commit) + b"\n"
 
 
 def encode_all(commits: Sequence[Commit[Any]]) -> bytes:
-    """Return the files of some commits, one after the other.
+    """Return the files of several commits, concatenated.
 
     Example:
         >>> encode_all([])
@@ -64,18 +64,18 @@ def encode_all(commits: Sequence[Commit[Any]]) -> bytes:
 
 
 def encode_transaction(transaction: Transaction[Any]) -> bytes:
-    """Return a transaction as it stands inside a commit's file."""
+    """Return the JSON of a transaction, as inside a commit's file."""
     return _ENCODER.encode(transaction)
 
 
 class SketchedEvent(msgspec.Struct, gc=False):
-    """As much of an event as every one has: `type` is its kind, such as `addColumn`."""
+    """The part that all events have in common: `type` is the kind, such as `addColumn`."""
 
     type: str
 
 
 class SketchedTransaction(msgspec.Struct, gc=False, rename="camel"):
-    """A transaction without what its events say; see `Transaction`."""
+    """A transaction without the content of its events; see `Transaction`."""
 
     author: str = ""
     message: str = ""
@@ -85,7 +85,7 @@ class SketchedTransaction(msgspec.Struct, gc=False, rename="camel"):
 
 
 class Sketch(msgspec.Struct, gc=False, rename="camel"):
-    """A commit without what its events say, for whoever looks for some among many; see `Commit`."""
+    """A commit without the content of its events, for scans of many commits; see `Commit`."""
 
     format: int
     version: int
@@ -99,7 +99,7 @@ _UNREAD = msgspec.json.Decoder(Commit[msgspec.Raw])
 
 
 class _Envelope(msgspec.Struct):
-    """As much of a commit as every version of the format has."""
+    """The part of a commit that all versions of the format have in common."""
 
     format: int
 
@@ -108,10 +108,10 @@ _ENVELOPE = msgspec.json.Decoder(_Envelope)
 
 
 class Codec(Generic[E]):
-    """Decodes the commits of one kind of stream.
+    """Decoder of the commits of a kind of stream, a table's or a catalog's.
 
     Args:
-        event_types: The union of event classes that the stream can hold, a table's or a catalog's.
+        event_types: The union of event classes that the stream can contain.
     """
 
     def __init__(self, event_types: Any) -> None:
@@ -121,11 +121,11 @@ class Codec(Generic[E]):
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The events' kinds, such as `addColumn`."""
+        """Kinds of the stream's events, such as `addColumn`."""
         return _kinds(self._event_types)
 
     def decode(self, body: bytes, file: str) -> Commit[E]:
-        """Return the commit that a file holds.
+        """Return the commit in a file.
 
         Args:
             body: The file's bytes.
@@ -134,7 +134,7 @@ class Codec(Generic[E]):
         Raises:
             UpgradeRequiredError: A newer format version, event or key.
             UnsupportedError: A format that was never released.
-            DamagedLogError: Anything else that does not fit: torn, changed, not a commit.
+            DamagedLogError: Any other file that is not a commit, such as a torn or changed one.
         """
         try:
             return self._decode(_text(body))
@@ -142,9 +142,9 @@ class Codec(Generic[E]):
             raise self._explain(body, file, error) from error
 
     def unread(self, body: bytes, file: str) -> Commit[msgspec.Raw]:
-        """Return the commit that a file holds, with its events as the JSON that stands there.
+        """Return the commit in a file, with its events as undecoded JSON.
 
-        Whether they are events that this version knows is for the caller to find out.
+        The events may be of kinds that this version does not know; the caller checks that.
 
         Args:
             body: The file's bytes.
@@ -152,7 +152,7 @@ class Codec(Generic[E]):
 
         Raises:
             UpgradeRequiredError: A newer format version or key.
-            DamagedLogError: It is torn, or no commit.
+            DamagedLogError: The file is torn, or not a commit.
         """
         try:
             return _UNREAD.decode(_text(body))
@@ -160,21 +160,21 @@ class Codec(Generic[E]):
             raise self._explain(body, file, error) from error
 
     def known(self, body: bytes) -> Commit[E] | None:
-        """Return the commit that a file holds; None where `decode` refuses it, and says why."""
+        """Return the commit in a file; None where `decode` raises an error."""
         try:
             return self._decode(_text(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
 
     def decode_all(self, bodies: Sequence[bytes]) -> list[Commit[E]] | None:
-        """Return the commits that some files hold; None where `decode` refuses one of them."""
+        """Return the commits in several files; None where `decode` raises for one of them."""
         try:
             return [*map(self._decode, map(_text, bodies))]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
 
     def sketch(self, body: bytes, file: str) -> Sketch:
-        """Return what a commit is, without decoding what its events say.
+        """Return the commit in a file, without decoding the content of its events.
 
         Args:
             body: The file's bytes.
@@ -182,7 +182,7 @@ class Codec(Generic[E]):
 
         Raises:
             UpgradeRequiredError: A newer format version or event.
-            DamagedLogError: It is torn, or no commit.
+            DamagedLogError: The file is torn, or not a commit.
         """
         try:
             found = _SKETCHES.decode(_text(body))
@@ -193,7 +193,7 @@ class Codec(Generic[E]):
         if not is_known or any(
             event.type not in kinds for each in found.transactions for event in each.events
         ):
-            # It says what is wrong.
+            # Raises the error.
             self.decode(body, file)
         return found
 
@@ -203,8 +203,8 @@ class Codec(Generic[E]):
             loose = msgspec.json.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return DamagedLogError(
-                f"{file} is torn or no commit ({len(body)} bytes): {error}. Nothing was skipped; "
-                "compare it with a backup",
+                f"{file} is torn or not a commit ({len(body)} bytes): {error}. Nothing was "
+                "skipped; compare it with a backup",
                 file,
             )
         if envelope.format != FORMAT:
@@ -229,10 +229,10 @@ def _kinds(event_types: Any) -> frozenset[str]:
 
 
 def _text(body: bytes) -> bytes:
-    """Return a line that is UTF-8 throughout; its reader looks at no byte of what it passes over.
+    """Return the body after checking that it is UTF-8; the JSON decoder checks only what it reads.
 
     Raises:
-        UnicodeDecodeError: It is not.
+        UnicodeDecodeError: It is not UTF-8.
     """
     if not body.isascii():
         body.decode()
@@ -240,11 +240,11 @@ def _text(body: bytes) -> bytes:
 
 
 def other_format(file: str, version: int) -> LedgerError:
-    """Return the error for a file of another format than the one that this version knows.
+    """Return the error for a file whose format version is not the supported one.
 
     Args:
         file: The file's name.
-        version: The format that it has.
+        version: Its format version.
 
     Example:
         >>> print(other_format("_ledger/ledger.json", 2))
@@ -265,7 +265,7 @@ def other_format(file: str, version: int) -> LedgerError:
 
 
 def _unknown(loose: Any, event_types: Any) -> Any:
-    """Yield what a newer version may have added: an event, or a key."""
+    """Yield the unknown events and keys, which a newer version may have added."""
     known = {kind.__struct_config__.tag: kind for kind in get_args(event_types)}
     yield from _unknown_keys(loose, Commit, "the key")
     for transaction in _items(loose, "transactions"):

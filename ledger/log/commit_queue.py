@@ -1,16 +1,16 @@
 """Commit queue and committer thread of a handle.
 
 `submit` queues a pending commit and returns; the handle's committer thread takes all that are
-queued, commits them and answers each. A thread or an asyncio task waits for the answer. Exceptions
-that are raised in a waiting thread (by a signal handler, Ctrl-C or a timeout) stay in that thread:
-the commit goes on, and the exception carries a note with the commit id.
+queued, commits them and sets the outcome of each. A thread or an asyncio task waits for it.
+Exceptions that are raised in a waiting thread (by a signal handler, Ctrl-C or a timeout) stay in
+that thread: the commit continues, and the exception carries a note with the commit id.
 
-Every wait uses a lock of the pending commit alone, so that a signal handler may commit on the
-handle for whose commit its thread waits.
+Each pending commit has its own lock to wait on, so that a signal handler may commit on a handle
+while its thread waits for another commit of that handle.
 
 Signal handlers raise in the main thread, and other code injects exceptions only into threads that
-it knows. A worker is neither, so that what interrupts a caller never interrupts the commit that it
-waits for, nor another caller's.
+it knows. A worker thread is neither, so an exception in a caller never interrupts the commit that
+it waits for, nor that of another caller.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ LINGERS_S: Final = 0.5
 """Seconds that an idle worker waits for more work before its thread ends."""
 
 LOOKS_AGAIN_S: Final = 0.01
-"""A worker that waits for a lull checks so often whether it is over."""
+"""Seconds between two checks of a worker whose work is delayed."""
 
 EXIT_WAITS_S: Final = 10.0
 """Seconds that a process waits at exit for all of its workers together."""
 
 
 class Worker:
-    """Does what it is asked in a thread of its own, again and again, as long as there is more.
+    """Runs requested work in a background thread until nothing is left to do.
 
-    Nothing here takes a lock that a signal handler could meet: a handler may ask while the thread
-    that it interrupted is asking. Work, and so its owner, is referenced only while it is to be
-    done, so that a handle which nobody references is freed at once.
+    No lock here can deadlock a signal handler, which may request work while the thread that it
+    interrupted does. The work, and so its owner, is referenced only until it is done, so that a
+    handle without other references is freed at once.
 
     Args:
-        name: What debuggers show.
-        is_late: Called where a process ends without what was asked, after it has waited.
+        name: Name of the thread, for debuggers.
+        is_late: Called when the process exits and the work was not done within the timeout.
     """
 
     def __init__(self, name: str, is_late: Callable[[], None] | None = None) -> None:
@@ -68,7 +68,7 @@ class Worker:
         _workers.add(self)
 
     def after_fork(self) -> None:
-        """Begin anew: a child has none of its parent's threads."""
+        """Reset the worker: a forked child has none of its parent's threads."""
         self._asked: deque[tuple[Callable[[], bool], Callable[[], float] | None]] = deque()
         self._running = threading.Lock()
         self._bell = threading.Lock()
@@ -79,21 +79,20 @@ class Worker:
         return Worker, (self._name, self._is_late)
 
     def ask(self, work: Callable[[], bool], lull_s: Callable[[], float] | None = None) -> None:
-        """Say that there is something to do; return at once.
+        """Request work; return at once.
 
         Args:
-            work: Does what is there; False when there was nothing. It must not raise, and is the
-                same each time.
-            lull_s: How many seconds what is there may still wait, so that nobody else waits for
-                the interpreter meanwhile; None: not at all.
+            work: Does the next part; returns False when there was none. It must not raise, and is
+                the same function each time.
+            lull_s: Returns the seconds by which the work may still be delayed, so that it does not
+                compete with other threads for the interpreter; None: it is not delayed.
         """
         self._asked.append((work, lull_s))
-        # Whoever is interrupted from here on leaves nothing half done: of several threads that are
-        # started, one works, each who asks sees to it that there is one, and it looks once more
-        # before it ends.
+        # An interrupt from here on loses no request: every request makes sure that a thread runs,
+        # only one of several started threads works, and it checks for requests before it ends.
         if not self._running.locked():
             self._start()
-        # Last, so that who is woken does not meet the interpreter taken. Two who ring at once ring
+        # Last, so that the woken thread finds the interpreter free. Two concurrent requests wake it
         # once.
         with suppress(RuntimeError):
             self._bell.release()
@@ -104,7 +103,7 @@ class Worker:
         return not self._asked
 
     def wait(self, timeout_s: float) -> bool:
-        """Return once all that was asked is done, or False after so long."""
+        """Wait until all requested work is done; return False on timeout."""
         deadline = time.monotonic() + timeout_s
         while not self.is_quiet:
             if time.monotonic() > deadline:
@@ -113,9 +112,9 @@ class Worker:
         return True
 
     def finish(self, timeout_s: float) -> None:
-        """Do what is left where the process ends; report it if there is not time enough."""
+        """Finish the work at exit; call `is_late` on timeout."""
         if self._asked and not self._running.locked():
-            # The thread that asked was interrupted before it started one.
+            # The requesting thread was interrupted before it started one.
             self._start()
         if not self.wait(timeout_s) and self._is_late is not None:
             self._is_late()
@@ -125,7 +124,7 @@ class Worker:
         try:
             threading.Thread(target=self._live, name=self._name, daemon=True).start()
         except RuntimeError:
-            # The interpreter is ending, or gives out no more threads: whoever asks does it.
+            # The interpreter is exiting, or out of threads: the calling thread does the work.
             self._live(lingers_s=0)
 
     def _live(self, lingers_s: float = LINGERS_S) -> None:
@@ -137,13 +136,13 @@ class Worker:
             finally:
                 self._running.release()
             if not self._asked:
-                # Whoever asks from here on finds nobody at work, and starts another thread.
+                # A request from here on finds no thread at work, and starts another one.
                 return
 
     def _do(self) -> None:
         asked = len(self._asked)
         if not asked:
-            # It was done with what was asked before.
+            # An earlier request covered it.
             return
         work, lull_s = self._asked[0]
         _rest(lull_s)
@@ -162,7 +161,7 @@ class Forked(Protocol):
     """Holder of state that belongs to one process and is not inherited by a fork."""
 
     def after_fork(self) -> None:
-        """Let go of what belongs to threads of the parent; called in the child."""
+        """Drop state that belongs to threads of the parent; called in the child."""
 
 
 _workers: Final[WeakSet[Worker]] = WeakSet()
@@ -171,16 +170,17 @@ _promised: Final[list[bool]] = []
 
 
 def _wait_at_exit() -> None:
-    # With the first work, so that what the work needs is torn down later.
+    # At the first request: exit handlers that were registered before, of modules that the work
+    # needs, run after this one.
     if not _promised:
         _promised.append(True)
         atexit.register(_finish)
 
 
 def _finish() -> None:
-    """Let what was asked be done before the process ends; for so long."""
+    """Wait at exit until the workers are done, for up to `EXIT_WAITS_S`."""
     deadline = time.monotonic() + EXIT_WAITS_S
-    # Again, as what one does may be to ask another for the first time.
+    # Repeated, since the work of one worker may request work of another.
     while left := [each for each in list(_workers) if not each.is_quiet]:
         for each in left:
             each.finish(deadline - time.monotonic())
@@ -189,7 +189,7 @@ def _finish() -> None:
 
 
 def begin_anew_after_fork(each: Forked) -> None:
-    """Have `after_fork` called in every child, as long as somebody holds on to `each`."""
+    """Register `after_fork` to be called in every forked child; `each` is referenced weakly."""
     _forked.add(each)
 
 
@@ -217,10 +217,10 @@ class PendingCommit(Generic[S, E]):
     Attributes:
         intent: The change.
         request: Author, message and commit id.
-        kept: Author and message as written beside the log, where the stream keeps them there.
-        attempts: How often it was decided.
-        appended: The outcome, once it is in the log.
-        error: Why it is not in the log, or that this is unknown; once that is known.
+        kept: Author and message as written to a sidecar file, where the stream keeps them there.
+        attempts: Number of times that it was decided.
+        appended: The outcome, once it is committed.
+        error: The error that it failed with, once it has; the outcome may be unknown.
     """
 
     __slots__ = (
@@ -246,15 +246,15 @@ class PendingCommit(Generic[S, E]):
     def wait(self, timeout_s: float | None = None) -> Appended[S]:
         """Wait for the outcome and return it.
 
-        An exception raised in this thread meanwhile leaves the commit on its way; a note on it
-        names the commit id and the state of the commit.
+        An exception raised in this thread meanwhile does not cancel the commit; a note on it names
+        the commit id and the state of the commit.
 
         Args:
-            timeout_s: Give up waiting after so many seconds; None: never.
+            timeout_s: Seconds after which to stop waiting; None: never.
 
         Raises:
             LedgerError: Nothing was committed, or the outcome is unknown (CommitUnknownError).
-            TimeoutError: There was no outcome in time; the commit goes on.
+            TimeoutError: There was no outcome in time; the commit continues.
         """
         deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         with noting(self.request):
@@ -270,7 +270,7 @@ class PendingCommit(Generic[S, E]):
             return self.outcome()
 
     def future(self) -> asyncio.Future[Appended[S]]:
-        """Return a future of the running event loop; cancelling it leaves the commit on its way."""
+        """Return a future of the running event loop; cancelling it does not cancel the commit."""
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -305,25 +305,25 @@ class PendingCommit(Generic[S, E]):
         return self.request.expect_version is not None or self.request.effective_millis is not None
 
     def succeed(self, appended: Appended[S]) -> None:
-        """Record that it is in the log."""
+        """Record that it is committed."""
         self.request.fate.version = appended.version
         self.appended = appended
 
     def fail(self, error: BaseException) -> None:
-        """Record that it is not in the log, or that this is unknown."""
+        """Record that it is not committed, or that its outcome is unknown."""
         self.request.fate.error = self.error = error
 
     def doubt(self, error: Exception | None) -> None:
-        """Keep a rejection that depends on transactions not committed yet; None: there is none."""
+        """Keep a rejection that depends on transactions not committed yet; None: clear it."""
         self._doubt = error
 
     def confirm_doubt(self) -> None:
-        """Fail with the kept rejection: the transactions that it depends on are committed."""
+        """Fail with the kept rejection, once the transactions that it depends on are committed."""
         if self._doubt is not None:
             self.fail(self._doubt)
 
     def release(self) -> None:
-        """Let every waiter return; call it once the outcome is recorded."""
+        """Wake all waiters; call it once the outcome is recorded."""
         with suppress(RuntimeError):
             self._answered.release()
         self._call_listeners()
@@ -350,9 +350,9 @@ class PendingCommit(Generic[S, E]):
 class CommitQueue(Generic[S, E]):
     """The pending commits of one handle and its committer thread.
 
-    The thread lives only while there is something to commit, holds the handle only that long, and
-    does not keep the interpreter from exiting. At exit the process waits `EXIT_WAITS_S` for it;
-    what is left then is logged with the commit ids.
+    The thread runs only while there is something to commit, references the handle only that long,
+    and does not keep the interpreter from exiting. At exit the process waits `EXIT_WAITS_S` for it;
+    commits that are left then are logged with their ids.
     """
 
     def __init__(self) -> None:
@@ -380,7 +380,7 @@ class CommitQueue(Generic[S, E]):
 
         Args:
             pending: The commit.
-            commit: Answers all the pending commits that it is given; the same for a whole queue.
+            commit: Commits a batch and sets the outcome of each; the same for a whole queue.
         """
         work = partial(self._work, commit)
         try:
@@ -388,13 +388,13 @@ class CommitQueue(Generic[S, E]):
             self._waiting.append(pending)
             self._committer.ask(work)
         except BaseException:
-            # An exception raised in this thread on the way; what is queued goes on all the same.
+            # An exception interrupted this thread; what is queued is committed all the same.
             self._committer.ask(work)
             raise
         return pending
 
     def take(self) -> list[PendingCommit[S, E]]:
-        """Return all that are queued; only for the committer thread."""
+        """Remove and return all queued commits; only for the committer thread."""
         taken = [self._waiting.popleft() for _ in range(len(self._waiting))]
         self._taken += taken
         return taken
@@ -417,7 +417,7 @@ class CommitQueue(Generic[S, E]):
         return True
 
     def after_fork(self) -> None:
-        """Start with an empty queue: what was submitted in the parent is committed there."""
+        """Empty the queue: the parent process commits what was submitted there."""
         left = [*self._taken, *self._waiting]
         self._taken.clear()
         self._waiting.clear()
@@ -425,27 +425,27 @@ class CommitQueue(Generic[S, E]):
             if not each.is_answered:
                 each.fail(
                     StoreError(
-                        f"this process was forked while commit {each.request.commit_id} was under "
-                        "way; its parent commits it. Look for it there"
+                        f"this process was forked while commit {each.request.commit_id} was in "
+                        "progress; the parent process commits it and knows the outcome"
                     )
                 )
             each.release()
 
 
 def _log_unknown(*queues: Collection[PendingCommit[Any, Any]]) -> None:
-    """Log which commits a process leaves behind that exits before they are answered."""
+    """Log the ids of commits without an outcome at exit."""
     left = [each for queue in queues for each in [*queue] if not each.is_answered]
     if left:
         warn(
             _LOGGER,
             "commits_unknown_at_exit",
             commit_ids=[each.request.commit_id for each in left],
-            advice="they may be in the log; look for them: lakeledger log --commit-id",
+            advice="they may be committed; look them up with: lakeledger log --commit-id",
         )
 
 
 def twin(error: BaseException) -> BaseException:
-    """Return the same error for another thread: raising one adds to its traceback.
+    """Return a copy of an error for another thread, as raising an error extends its traceback.
 
     Example:
         >>> error = twin(ValueError("no"))
@@ -455,7 +455,7 @@ def twin(error: BaseException) -> BaseException:
     try:
         made = copy.copy(error)
     except TypeError:
-        # Its arguments are not those that it is made of.
+        # Its `args` are not the arguments of its constructor.
         return error
     made.__cause__ = error
     return made

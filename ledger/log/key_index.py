@@ -1,18 +1,18 @@
-"""Key index: the commits that name an id or a file path, and its filters.
+"""Key index: finds the commits that name a commit id or a file path; with filters.
 
-The newest commits are remembered; for every hundred older ones there is one small file of sorted
-64-bit hashes, eight of which are merged into one of the next tier, and so on, so that a lookup
-reads few files however long the log is. Larger ones have cuts by the hash beside them, for whoever
-asks once. A hit says where to look, never what is true: the commit named is read. The files
-are a cache; what is missing or damaged is made again from the log.
+The newest commits are indexed in memory. Every hundred older commits have one small file of sorted
+64-bit hashes; eight of them are merged into one of the next tier, and so on, so that a lookup reads
+few files however long the log is. Larger index files are also stored in parts (cuts) by ranges of
+the hash, for single lookups. A hit is a candidate: the caller reads the commit to verify it. The
+files are a cache; what is missing or damaged is rebuilt from the log.
 
-Most keys that anybody asks for were never named, and every index would have to be read to say so.
-One filter a layer says it at once: the newest up to 63 hundreds of commits are a layer, then up to
-63 times 64 hundreds, and so on, so that a new handle reads about one small file for each, however
-long the log is. A filter is written again as its layer grows, and names the version that it goes
-up to; what is newer is asked of the indexes. Larger ones have cuts by the hash beside them.
+Most keys that are looked up were never named, and every index would have to be read to know that.
+A filter tells it for a whole layer: the newest up to 63 hundreds of commits are a layer, then up to
+63 times 64 hundreds, and so on, so that a new handle reads about one small file per layer, however
+long the log is. A filter is rewritten as its layer grows, and names the last version that it
+covers; newer versions are looked up in the indexes. Larger filters are stored in cuts, too.
 
-A filter is a function of the log, and a cache: without it the indexes are asked.
+A filter is a function of the log, and a cache: without it the indexes are read.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ _FILTER_DIGEST_SIZE: Final = 32
 _FILTER_HASH_BITS: Final = 64
 _PRINT_BITS: Final = 32
 _PRINT_SIZE: Final = 4
-"""A hash stands for one of those in a filter by mistake once in many thousands of questions."""
+"""Bytes of a hash prefix in a filter: false positives are one in many thousands of lookups."""
 _LAST: Final = struct.Struct("<Q")
 
 _MOST_FILTER_CUTS: Final = 8
-"""Whoever asks more often from far away is better off with the whole filter."""
+"""Number of cuts of a remote filter that are read before the whole filter is."""
 _MOST_NEAR: Final = 32
-"""Near, reading and checking a whole filter takes as long as half of its first 64 cuts."""
+"""The same of a local filter: reading it whole takes as long as half of its first 64 cuts."""
 _SMALL: Final = 1 << 18
-"""A filter of no more prints, a megabyte, is read whole by whoever asks again from far away."""
+"""Number of prefixes (a megabyte) up to which a remote filter is read whole at the second cut."""
 
 
 class Layer(NamedTuple):
-    """Neighbouring commits that one filter is about.
+    """Range of commits that one filter covers.
 
     Attributes:
-        level: How many times its units were multiplied by 64.
+        level: Size class: the range is counted in units of 100 commits times 64 to this power.
         first: The first version.
         last: The last version, a checkpoint's.
     """
@@ -69,7 +69,7 @@ class Layer(NamedTuple):
 
     @property
     def bits(self) -> int:
-        """By how many bits of the hash its filter is cut; 0: it is not."""
+        """Number of leading hash bits that choose a cut of its filter; 0: it has no cuts."""
         return _CUT_BITS * (self.level + 1) if self.level else 0
 
 
@@ -90,18 +90,18 @@ def layers(last: int) -> Iterator[Layer]:
 
 
 class KeyFilter(Struct, frozen=True):
-    """The keys of a layer, or of a cut of it, by the beginnings of their hashes.
+    """Sorted hash prefixes of the keys of a layer, or of one cut of it.
 
     Attributes:
-        last: The version that it goes up to.
-        prints: The first 32 bits of each hash, ascending, each once.
+        last: The last version that it covers.
+        prints: The first 32 bits of each hash, ascending, without duplicates.
     """
 
     last: int
     prints: array[int]
 
     def lacks(self, hash_value: int) -> bool:
-        """Whether no key has this hash, for sure.
+        """Return True when certainly no key has this hash.
 
         Example:
             >>> KeyFilter(100, array("I", [7])).lacks(8 << 32)
@@ -112,7 +112,7 @@ class KeyFilter(Struct, frozen=True):
         return at == len(self.prints) or self.prints[at] != wanted
 
     def cut(self, bits: int, number: int) -> KeyFilter:
-        """Return what is of the hashes that begin with a number of so many bits."""
+        """Return the part whose hashes begin with `number`, written in `bits` bits."""
         if not bits:
             return self
         low, high = (
@@ -127,8 +127,8 @@ class KeyFilter(Struct, frozen=True):
 
     @classmethod
     def from_bytes(cls, body: bytes) -> KeyFilter | None:
-        """Return the filter that a file holds; None when the file is torn or changed."""
-        # Views of it: whoever opens a table reads some, and would copy each again and again.
+        """Return the filter in a file; None when the file is torn or changed."""
+        # Views, so that opening a table does not copy each filter.
         whole = memoryview(body)
         content, check = whole[:-_FILTER_DIGEST_SIZE], whole[-_FILTER_DIGEST_SIZE:]
         head, numbers = (
@@ -156,35 +156,35 @@ def _filter_integers(numbers: array[int]) -> array[int]:
 
 
 def joined(base: KeyFilter | None, last: int, hashes: Iterable[array[int]]) -> KeyFilter:
-    """Return the filter of a layer that went on.
+    """Return the filter of a layer that has grown.
 
     Args:
-        base: That of its beginning; None for a new one.
-        last: The version that it goes up to.
-        hashes: Those of the keys that came, ascending, from one index each.
+        base: The filter of an earlier range of the layer; None for a new one.
+        last: The last version that the result covers.
+        hashes: Hashes of the added keys, ascending, one array per index.
     """
     prints, some = array("I"), [*hashes]
     bits = (sum(map(len, some)) + len(base.prints if base else ())).bit_length() // 2
-    # Step by step: one large sort would hold up every other thread.
+    # In small parts: one large sort would block every other thread.
     for number in range(1 << bits):
         low, high = (each << (_FILTER_HASH_BITS - bits) for each in (number, number + 1))
         found = [*base.cut(bits, number).prints] if base else []
         for each in some:
             some_of_it = each[bisect_left(each, low) : bisect_left(each, high)]
             found += [one >> (_FILTER_HASH_BITS - _PRINT_BITS) for one in some_of_it]
-        # In order mostly, which sorting makes use of.
+        # Mostly sorted already, which makes sorting fast.
         prints.extend(dict.fromkeys(sorted(found)))
     return KeyFilter(last, prints)
 
 
 class KeyFilters:
-    """One stream's filters, as far as they were read.
+    """A stream's filters, cached in memory as they are read.
 
-    Every change is one step that any thread may take: nobody waits for a lock.
+    Every change is one atomic step, so that no thread needs a lock.
 
     Args:
-        store: Where they are.
-        layout: Under which keys.
+        store: The stream's store.
+        layout: The stream's keys.
     """
 
     def __init__(self, store: Store, layout: Layout) -> None:
@@ -194,9 +194,9 @@ class KeyFilters:
         self._asked: dict[tuple[int, int, int], int] = {}
 
     def clear_to(self, layer: Layer, hash_value: int) -> int:
-        """Return up to which version of a layer a hash was surely never named; -1: none.
+        """Return the last version of a layer up to which a hash is certainly absent; -1: none.
 
-        By what is in memory; see `ask`.
+        Uses the filters in memory only; see `ask`.
         """
         kept = self._kept.get(layer[:2])
         if kept is None:
@@ -205,7 +205,7 @@ class KeyFilters:
         return found.last if found is not None and found.lacks(hash_value) else -1
 
     def ask(self, layer: Layer, hash_value: int) -> int:
-        """Return the same after reading what is not in memory, or may have grown since."""
+        """Return the same after reading filters that are not in memory or may have grown."""
         kept = self._kept.setdefault(layer[:2], {})
         number = _WHOLE if self._is_better_whole(kept, layer) else _number(layer, hash_value)
         at = (*layer[:2], number)
@@ -217,21 +217,21 @@ class KeyFilters:
         return self.clear_to(layer, hash_value)
 
     def _is_better_whole(self, kept: Mapping[int, KeyFilter], layer: Layer) -> bool:
-        """Whether a whole filter is read, given the cuts of it that were."""
-        # Near, checking and unpacking a megabyte takes longer than what a few files ask.
+        """Return whether to read a whole filter, given the cuts that were read of it."""
+        # On a local store, checking and unpacking a megabyte takes longer than a few small files.
         if self._store.is_near:
             return len(kept) >= _MOST_NEAR
         if len(kept) >= _MOST_FILTER_CUTS:
             return True
-        # Hashes spread evenly, so that one cut says how much there is.
+        # Hashes are uniform, so that the size of one cut tells the size of the whole.
         return any(len(each.prints) << layer.bits <= _SMALL for each in kept.values())
 
     def whole(self, layer: Layer) -> KeyFilter | None:
-        """Return a layer's filter as it stands; None when it is missing or damaged."""
+        """Return a layer's filter from the store; None when it is missing or damaged."""
         return self._read(layer, _WHOLE)
 
     def take(self, layer: Layer, made: KeyFilter) -> None:
-        """Remember a layer's filter that is at hand, where it is asked for."""
+        """Cache a layer's new filter in memory, if the layer was looked up before."""
         kept = self._kept
         for level, first in list(kept):
             if level <= layer.level and first < layer.first:
@@ -240,7 +240,7 @@ class KeyFilters:
             kept[layer[:2]] = {_WHOLE: made}
 
     def files(self, layer: Layer, made: KeyFilter) -> Iterator[tuple[str, KeyFilter]]:
-        """Yield what is kept of a layer's filter: itself, then its cuts, each with its key."""
+        """Yield the files of a layer's filter, the whole and its cuts, each with its key."""
         yield self._file(layer, _WHOLE), made
         for number in range(1 << layer.bits) if layer.bits else ():
             yield self._file(layer, number), made.cut(layer.bits, number)
@@ -258,34 +258,34 @@ _WHOLE: Final = -1
 
 
 def _number(layer: Layer, hash_value: int) -> int:
-    """Return in which cut of a layer's filter a hash is looked for."""
+    """Return the number of the cut of a layer's filter that covers a hash."""
     return hash_value >> (_FILTER_HASH_BITS - layer.bits) if layer.bits else _WHOLE
 
 
 E = TypeVar("E")
 
 KeysOf = Callable[[Commit[E]], Iterable[str]]
-"""Says what a commit named."""
+"""Function that returns the keys that a commit names."""
 
 _ID: Final = "id:"
 
 _HASH_BITS = 64
 _UNCUT = 8
-"""An index of more hundreds of commits than this has as many cuts as it has eights."""
+"""Hundreds of commits beyond which an index has cuts, one for each eight hundred."""
 
 _MOST_CUTS = 4
-"""Whoever asks more often is better off with the whole index."""
+"""Number of cuts of an index that are read before the whole index is."""
 
 _MAGIC = b"LLKEYS1\n"
 _DIGEST_SIZE = 32
 _ENTRY_SIZE = 16
-"""A hash and a version, of eight bytes each."""
+"""Bytes of an entry: a hash and a version, of eight bytes each."""
 
 
 def tiles(last: int) -> Iterator[tuple[int, int]]:
     """Yield the intervals of commits, newest first, that cover 0 to `last` in the fewest files.
 
-    `last` is a multiple of the checkpoint interval. The first interval holds version 0, too.
+    `last` is a multiple of the checkpoint interval. The first interval includes version 0.
 
     Example:
         >>> list(tiles(1000))
@@ -317,12 +317,12 @@ def hashed_all(keys: Sequence[str]) -> tuple[int, ...]:
 
 
 def id_key(commit_id: str) -> str:
-    """Return what is remembered of a transaction's id."""
+    """Return the index key of a transaction's id."""
     return f"{_ID}{commit_id}"
 
 
 class KeyIndex(Struct, frozen=True):
-    """Sorted hashes, and the version that each was named in."""
+    """Sorted hashes of keys, each with the version that names it."""
 
     hashes: array[int] = field(default_factory=lambda: array("Q"))
     versions: array[int] = field(default_factory=lambda: array("Q"))
@@ -335,7 +335,7 @@ class KeyIndex(Struct, frozen=True):
 
     @classmethod
     def of_sorted(cls, pairs: Iterable[tuple[int, int]]) -> KeyIndex:
-        """Return the index of (hash, version) pairs in their order."""
+        """Return the index of (hash, version) pairs that are sorted already."""
         hashes, versions = array("Q"), array("Q")
         for each, version in pairs:
             hashes.append(each)
@@ -355,7 +355,7 @@ class KeyIndex(Struct, frozen=True):
         return sorted(self.versions[low:high], reverse=True)
 
     def before(self, hash_value: int) -> int:
-        """Return how many of its hashes are less than one."""
+        """Return the number of its hashes less than `hash_value`."""
         return bisect_left(self.hashes, hash_value)
 
     def pairs(self) -> Iterator[tuple[int, int]]:
@@ -363,7 +363,7 @@ class KeyIndex(Struct, frozen=True):
         return zip(self.hashes, self.versions, strict=True)
 
     def cut(self, bits: int, number: int) -> KeyIndex:
-        """Return what is of the hashes that begin with a number of so many bits."""
+        """Return the part whose hashes begin with `number`, written in `bits` bits."""
         if not bits:
             return self
         low = bisect_left(self.hashes, number << (_HASH_BITS - bits))
@@ -377,7 +377,7 @@ class KeyIndex(Struct, frozen=True):
 
     @classmethod
     def from_bytes(cls, body: bytes) -> KeyIndex | None:
-        """Return the index that a file holds; None when the file is torn or changed."""
+        """Return the index in a file; None when the file is torn or changed."""
         content, check = body[:-_DIGEST_SIZE], body[-_DIGEST_SIZE:]
         numbers = content[len(_MAGIC) :]
         if content[: len(_MAGIC)] != _MAGIC or hashlib.sha256(content).digest() != check:
@@ -405,13 +405,13 @@ def _array(body: bytes) -> array[int]:
 
 
 class Tail(Generic[E]):
-    """What the commits of one interval named, in memory, as they come.
+    """In-memory index of the commits of one interval, filled as they are read or written.
 
-    Every change is one step that any thread may take, and take twice: nobody waits for a lock.
+    Every change is one atomic, idempotent step, so that no thread needs a lock.
 
     Args:
-        number: Which interval it is; see `interval`.
-        keys_of: What to remember of a commit.
+        number: The interval's number; see `interval`.
+        keys_of: Returns the keys of a commit.
     """
 
     def __init__(self, number: int, keys_of: KeysOf[E]) -> None:
@@ -424,17 +424,17 @@ class Tail(Generic[E]):
         self._known_to = self.first - 1
 
     def note(self, commits: Iterable[Commit[E]]) -> None:
-        """Take commits that are at hand; what they named is looked at when somebody asks."""
+        """Add commits; their keys are extracted at the next lookup."""
         seen = self._sets
         self._unseen.update({each.version: each for each in commits if each.version not in seen})
 
     @property
     def was_asked(self) -> bool:
-        """Whether anybody looked for anything here."""
+        """True when a key was looked up here."""
         return bool(self._sets)
 
     def lacks(self, last: int) -> range:
-        """Return the versions up to `last` from the first on that has to be read."""
+        """Return the versions up to `last` from the first one on that was not added."""
         known = self._known_to
         while known < last and (known + 1 in self._sets or known + 1 in self._unseen):
             known += 1
@@ -451,21 +451,21 @@ class Tail(Generic[E]):
                 yield version
 
     def knows(self, key: str) -> bool:
-        """Whether any commit that was taken named `key`."""
+        """Return whether any added commit names `key`."""
         self._look()
         return key in self._all
 
     def named_by(self, commit: Commit[E]) -> frozenset[str] | None:
-        """Return what a commit named that was taken; None of any other.
+        """Return the keys of a commit; None when it was not added.
 
-        One that is on its way has the version of one that may land before it, and no id of it.
+        A commit not written yet may have the version of an added one, but never its last id.
         """
         self._look()
         found = self._sets.get(commit.version)
         return found if found and _id_key(commit.transactions[-1]) in found else None
 
     def pairs(self) -> Iterator[tuple[str, int]]:
-        """Yield each key, as often as it was named, with its version."""
+        """Yield each key with the version of each commit that names it."""
         self._look()
         for version, keys in list(self._keys.items()):
             for key in keys:
@@ -476,13 +476,13 @@ class Tail(Generic[E]):
             keys = tuple(self._keys_of(commit))
             self._all.update(keys)
             self._keys[version] = keys
-            # Last, since whoever finds it here looks for it in the others.
+            # Last: other threads take an entry here as a sign that the other maps have theirs.
             self._sets[version] = frozenset(keys)
             self._unseen.pop(version, None)
 
 
 def _bits(span: tuple[int, int]) -> int:
-    """Return by how many bits of the hash an interval's index is cut; 0: it is not.
+    """Return the number of leading hash bits that choose a cut of an index; 0: it has no cuts.
 
     Example:
         >>> [1 << _bits((0, last)) for last in (800, 1_600, 6_400)]
@@ -493,14 +493,14 @@ def _bits(span: tuple[int, int]) -> int:
 
 
 class KeyIndexes(Generic[E]):
-    """One stream's key indexes.
+    """A stream's key indexes.
 
     Args:
-        store: Where they are.
-        file_of: The store's key of the index over the commits of a first to a last version.
-        reader: Reads the commits that an index is missing for.
-        keys_of: What commits named.
-        filters: What was surely never named; None where nobody asks often.
+        store: The stream's store.
+        file_of: Returns the store key of the index over the commits `first` to `last`.
+        reader: Reads the commits whose index is missing.
+        keys_of: Returns the keys of a commit.
+        filters: The filters, which exclude keys that were never named; None: none.
     """
 
     def __init__(
@@ -528,7 +528,8 @@ class KeyIndexes(Generic[E]):
         for layer in layers(last):
             clear = -1 if self._filters is None else self._filters.clear_to(layer, wanted)
             for span in tiles(layer.last):
-                # A filter begins with its layer, so that what is older is clear, too.
+                # A filter covers its layer from the first version on, so older intervals are
+                # excluded, too.
                 if span[1] <= clear or span[0] < layer.first:
                     break
                 pieces = self._parts(span)
@@ -544,48 +545,48 @@ class KeyIndexes(Generic[E]):
                         yield from each.find(key)
 
     def keep(self, tail: Tail[E]) -> None:
-        """Answer for a complete interval from memory, until its index is saved."""
+        """Use the in-memory index of a complete interval, until its index file is saved."""
         self._at_hand.setdefault((tail.first, tail.last), tail)
 
     def save(self, version: int) -> None:
-        """Keep the index that ends at a checkpoint's version.
+        """Write the index that ends at a checkpoint's version.
 
         Raises:
-            OSError: It could not be kept; that harms nothing.
+            OSError: It could not be written; the log is unaffected.
         """
         span = next(tiles(version))
         for file, part in self.files(span, self._whole(span)):
             self._store.replace(file, part.to_bytes())
 
     def save_filter(self, version: int) -> None:
-        """Keep the filter that goes up to a checkpoint's version.
+        """Write the filter that covers the commits up to a checkpoint's version.
 
         Raises:
-            OSError: It could not be kept; that harms nothing.
+            OSError: It could not be written; the log is unaffected.
         """
         layer = next(layers(version), None)
         if self._filters is None or layer is None:
             return
         base = self._filters.whole(layer)
-        # One that goes further is of a log that was put back from an older copy.
+        # A filter that goes further is of a log that was since restored from an older copy.
         made = self.filter_made(layer, base if base and base.last < version else None)
         for file, part in self._filters.files(layer, made):
             self._store.replace(file, part.to_bytes())
         self._filters.take(layer, made)
 
     def filter_made(self, layer: Layer, base: KeyFilter | None = None) -> KeyFilter:
-        """Return a layer's filter, made of the indexes of its commits.
+        """Return a layer's filter, built from the indexes of its commits.
 
         Args:
             layer: The layer.
-            base: A filter of its beginning, if there is one.
+            base: The filter of an earlier range of the layer, if there is one.
         """
         known = base.last if base else -1
         spans = [each for each in tiles(layer.last) if each[0] >= layer.first and each[1] > known]
         return joined(base, layer.last, (self._index(each).hashes for each in spans))
 
     def _index(self, span: tuple[int, int]) -> KeyIndex:
-        """Return the index of an interval, which nobody will ask for again."""
+        """Return the index of an interval without caching it."""
         found = self._at_hand.get(span)
         if isinstance(found, KeyIndex):
             return found
@@ -597,14 +598,17 @@ class KeyIndexes(Generic[E]):
         return self._file_of(*span)
 
     def files(self, span: tuple[int, int], whole: KeyIndex) -> Iterator[tuple[str, KeyIndex]]:
-        """Yield what is kept of an interval's index: itself, then its cuts, each with its key."""
+        """Yield the files of an interval's index, the whole and its cuts, each with its key."""
         file, bits = self._file_of(*span), _bits(span)
         yield file, whole
         for number in range(1 << bits) if bits else ():
             yield cut_of(file, number), whole.cut(bits, number)
 
     def merge(self, version: int) -> None:
-        """Have one index of the interval that ends at a checkpoint's version, if all is at hand."""
+        """Merge the in-memory indexes of the interval that ends at a checkpoint's version.
+
+        Does nothing unless all of them are in memory.
+        """
         span = next(tiles(version))
         if all(each in self._at_hand for each in _below(span) or [span]):
             self._take(span, self.made(span))
@@ -613,16 +617,16 @@ class KeyIndexes(Generic[E]):
         self._at_hand[span] = whole
         self._cuts.pop(span, None)
         for each in _below(span):
-            # All that they hold is in the one that was made of them.
+            # The merged index has all of their entries.
             self._at_hand.pop(each, None)
 
     def _parts(self, span: tuple[int, int]) -> list[KeyIndex | Tail[E]] | None:
-        """Return what holds an interval, newest first, if all of it is at hand."""
+        """Return the in-memory indexes of an interval, newest first; None unless they cover it."""
         found = self._at_hand.get(span)
         if found is not None:
             return [found]
         if not self._at_hand:
-            # Of a handle that has just opened the table, for which every tier would be walked.
+            # A handle that has just opened the table: do not walk every tier in vain.
             return None
         pieces: list[KeyIndex | Tail[E]] = []
         for each in reversed(_below(span)):
@@ -633,7 +637,7 @@ class KeyIndexes(Generic[E]):
         return pieces or None
 
     def _piece(self, span: tuple[int, int], wanted: int) -> KeyIndex:
-        """Return what an interval's index holds of a hash: at first no more than its cut."""
+        """Return the cut of an interval's index that covers a hash, or the whole index."""
         bits = _bits(span)
         if not bits:
             return self._whole(span)
@@ -647,7 +651,7 @@ class KeyIndexes(Generic[E]):
         return self._whole(span) if found is None else found
 
     def _whole(self, span: tuple[int, int]) -> KeyIndex:
-        """Return the one index of an interval; the parts that it replaces go."""
+        """Return the whole index of an interval, and cache it in place of its parts."""
         whole = self._index(span)
         if self._at_hand.get(span) is not whole:
             self._take(span, whole)
@@ -658,10 +662,10 @@ class KeyIndexes(Generic[E]):
         return None if body is None else KeyIndex.from_bytes(body)
 
     def made(self, span: tuple[int, int]) -> KeyIndex:
-        """Return the index of an interval, made of those of the tier below, or of the log."""
+        """Return the index of an interval, built from those of the tier below, or from the log."""
         below = _below(span)
         if below:
-            # A merge by steps: one large sort would hold up every other thread.
+            # A merge in small steps: one large sort would block every other thread.
             return KeyIndex.of_sorted(merge(*(self._whole(each).pairs() for each in below)))
         tail = self._at_hand.get(span)
         if isinstance(tail, KeyIndex):
@@ -682,13 +686,13 @@ def _below(span: tuple[int, int]) -> list[tuple[int, int]]:
 
 
 class Lookup(Generic[E]):
-    """Where one stream named something: the newest commits in memory, older ones by index.
+    """Lookup of a stream's commits by key: the newest in memory, older ones by index files.
 
     Args:
-        store: Where it is.
-        layout: Under which keys.
+        store: The stream's store.
+        layout: The stream's keys.
         reader: Reads its commits.
-        keys_of: What else to remember of a commit, beside the ids of its transactions.
+        keys_of: Returns the keys of a commit besides the ids of its transactions.
     """
 
     def __init__(self, store: Store, layout: Layout, reader: Reader[E], keys_of: KeysOf[E]) -> None:
@@ -708,11 +712,11 @@ class Lookup(Generic[E]):
 
     @property
     def named(self) -> KeyIndexes[E]:
-        """The indexes of what commits name."""
+        """Indexes of older commits."""
         return self._named
 
     def note(self, commits: Sequence[Commit[E]]) -> None:
-        """Remember commits that were read or landed, each the one after the one before."""
+        """Add consecutive commits that were read or written."""
         noted = 0
         while noted < len(commits):
             first = commits[noted].version
@@ -722,12 +726,12 @@ class Lookup(Generic[E]):
             noted = end
 
     def named_by(self, commit: Commit[E]) -> frozenset[str] | None:
-        """Return what a commit named that was noted lately; None of any other."""
+        """Return the keys of a commit that was added lately; None for any other."""
         tail = self._tails.get(_interval_of(commit.version))
         return None if tail is None else tail.named_by(commit)
 
     def among(self, keys: Iterable[str], last: int) -> list[str]:
-        """Return those of some keys that may have been named up to `last`."""
+        """Return those of `keys` that commits up to `last` may name."""
         recent = self._newest(last)
         boundary = last - last % CHECKPOINT_INTERVAL
         return [
@@ -738,7 +742,7 @@ class Lookup(Generic[E]):
         ]
 
     def last_named(self, key: str, last: int) -> Iterator[int]:
-        """Yield the versions up to `last` that may have named `key`, newest first."""
+        """Yield the versions up to `last` that may name `key`, newest first."""
         older = self._named.find(key, last - last % CHECKPOINT_INTERVAL)
         return chain(self._recent(key, last), older)
 
@@ -747,21 +751,21 @@ class Lookup(Generic[E]):
         return self.last_named(id_key(commit_id), last)
 
     def save(self, version: int) -> None:
-        """Keep the indexes that end at a checkpoint's version, and the filter that goes up to it.
+        """Write the index that ends at a checkpoint's version, and the filter up to it.
 
         Raises:
-            OSError: They could not be kept; that harms nothing.
+            OSError: They could not be written; the log is unaffected.
         """
         self._named.save(version)
         self._named.save_filter(version)
 
     @property
     def debts(self) -> int:
-        """How many intervals in memory `merge_next` was left so far, merged by now or not."""
+        """Number of in-memory intervals that were ever queued for `merge_next`."""
         return self._debts
 
     def merge_next(self) -> bool:
-        """Merge what is kept of complete intervals, though others saved them; False: all is done.
+        """Merge the in-memory indexes of the next complete interval; False: none is left.
 
         Raises:
             LedgerError: A list of file changes is missing or damaged.
@@ -780,9 +784,9 @@ class Lookup(Generic[E]):
             yield from tail.find(key, last)
 
     def _newest(self, last: int) -> Tail[E] | None:
-        """Return what the commits after a boundary named; None at a boundary."""
+        """Return the index of the commits after the last checkpoint version; None at one."""
         boundary = last - last % CHECKPOINT_INTERVAL
-        # Asked for at a checkpoint, too, so that the interval that ends there is at hand.
+        # Also at a checkpoint version, so that the interval that ends there is kept in memory.
         tail = self._tail(boundary // CHECKPOINT_INTERVAL)
         if last == boundary and last:
             return None
@@ -798,7 +802,7 @@ class Lookup(Generic[E]):
             found = self._tails.setdefault(number, Tail(number, self._keys_of))
             for older in [each for each in self._tails if each < number]:
                 tail = self._tails.pop(older, None)
-                # Of a handle that only reads nothing is kept: it would grow as long as it reads.
+                # A handle that only reads keeps nothing: it would grow as long as it reads.
                 if tail is not None and tail.was_asked and not tail.lacks(tail.last):
                     self._named.keep(tail)
                     self._unmerged.append(tail.last)
@@ -819,5 +823,5 @@ def _id_key(transaction: Transaction[Any]) -> str:
 
 
 def _interval_of(version: int) -> int:
-    """Return the number of the interval that a version is of; the first holds 0, too."""
+    """Return the number of the interval that contains a version; the first includes 0."""
     return max(0, version - 1) // CHECKPOINT_INTERVAL

@@ -8,17 +8,17 @@ from typing import Final, overload
 from msgspec import Struct
 
 STREAM_FOLDER: Final = "_ledger"
-"""What the folder of a stream is called; the catalog's lies at the ledger's root."""
+"""Name of a stream's folder; the catalog's is at the ledger's root."""
 
 CHECKPOINT_INTERVAL = 100
-"""A checkpoint is due after every commit whose version is a multiple of this."""
+"""Number of commits per checkpoint: one is due at each version that is a multiple of it."""
 
 SEGMENT_LENGTH = 8 * CHECKPOINT_INTERVAL
-"""So many commits make a sealed segment; version 0 rides in the first."""
+"""Number of commits per sealed segment; the first one includes version 0."""
 
 
 def stream_root(folder: str) -> str:
-    """Return the root of the stream that lies in a folder; empty for the store's root.
+    """Return the root of the stream in a folder; an empty folder is the store's root.
 
     Example:
         >>> stream_root("shop.db/orders"), stream_root("")
@@ -32,8 +32,8 @@ class Layout(Struct, frozen=True):
 
     Attributes:
         root: The stream's `_ledger` folder, relative to the store's root.
-        caches: Which of its folders holds the caches; one for each fold version, so that clients
-            of different versions leave each other's alone.
+        caches: The subfolder of its caches; one for each fold version, so that clients of
+            different versions do not overwrite each other's.
 
     Example:
         >>> Layout("shop.db/orders/_ledger").commit(12)
@@ -45,12 +45,12 @@ class Layout(Struct, frozen=True):
 
     @classmethod
     def of_fold(cls, root: str, fold_version: int) -> Layout:
-        """Return the keys of a stream as the clients of a fold version have them."""
+        """Return the keys of a stream, with the cache folder of a fold version."""
         return cls(root, f"caches/{fold_version}")
 
     @property
     def folder(self) -> str:
-        """The folder that the stream lies in, its table's location; empty for the store's root.
+        """Folder that contains the stream, its table's location; empty for the store's root.
 
         Example:
             >>> Layout("shop.db/orders/_ledger").folder, Layout("_ledger").folder
@@ -59,7 +59,7 @@ class Layout(Struct, frozen=True):
         return self.root.removesuffix(STREAM_FOLDER).removesuffix("/")
 
     def key_of(self, path: str) -> str:
-        """Return the key of a file of the table's, by its path below the location.
+        """Return the key of a file of the table, given its path below the location.
 
         Example:
             >>> Layout("shop.db/orders/_ledger").key_of("a"), Layout("_ledger").key_of("a")
@@ -72,7 +72,7 @@ class Layout(Struct, frozen=True):
         return f"{self.root}/log/{version:020d}.json"
 
     def commits(self, versions: Iterable[int]) -> list[str]:
-        """Return the keys of commits, at the cost of one call for many that are looked for."""
+        """Return the keys of many commits; faster than one call each."""
         folder = f"{self.root}/log"
         return [f"{folder}/{version:020d}.json" for version in versions]
 
@@ -82,7 +82,7 @@ class Layout(Struct, frozen=True):
 
     @property
     def hint(self) -> str:
-        """The key that names a recent checkpoint; a floor to search from, never the truth."""
+        """Key of the file that names a recent checkpoint; a hint where to begin the search."""
         return f"{self.root}/{self.caches}/LATEST"
 
     def index(self, first: int, last: int) -> str:
@@ -90,7 +90,7 @@ class Layout(Struct, frozen=True):
         return f"{self.root}/{self.caches}/keys/{first:020d}-{last:020d}.idx"
 
     def filter(self, level: int, first: int) -> str:
-        """Return the key of the filter over a layer that begins with the commit `first`."""
+        """Return the key of the filter of a layer that begins with the commit `first`."""
         return f"{self.root}/{self.caches}/filters/{level}-{first:020d}.flt"
 
     def file_run(self, first: int, last: int) -> str:
@@ -99,12 +99,12 @@ class Layout(Struct, frozen=True):
 
     @property
     def lookup_folders(self) -> tuple[str, ...]:
-        """The folders of the caches that only writers and projections read."""
+        """Folders of the caches that only writers and projections read."""
         return tuple(f"{self.root}/{self.caches}/{each}" for each in ("keys", "filters", "files"))
 
     @property
     def names(self) -> str:
-        """The key of what the names of older schemas stood for."""
+        """Key of the cache of column names in older schemas."""
         return f"{self.root}/{self.caches}/names.json"
 
     def segment(self, first: int, last: int) -> str:
@@ -113,12 +113,12 @@ class Layout(Struct, frozen=True):
 
     @property
     def lock(self) -> str:
-        """The key whose folder local writers take turns in."""
+        """Key of the append lock of local writers."""
         return f"{self.root}/lock"
 
     @property
     def line(self) -> str:
-        """The key whose folder the one who is next waits in, where several local writers do."""
+        """Key of a second lock: of several waiting local writers, its holder appends next."""
         return f"{self.root}/log/line"
 
     def changes(self, name: str) -> str:
@@ -138,11 +138,11 @@ def cut_of(whole: str, number: int) -> str:
 
 
 class CommitKeys(Sequence[str]):
-    """The keys of some commits, each made when it is asked for: most readers look for one.
+    """Lazy sequence of the keys of commits: most readers need only the first.
 
     Args:
-        layout: The stream's.
-        versions: The commits'.
+        layout: The stream's keys.
+        versions: The commits' versions.
 
     Example:
         >>> keys = CommitKeys(Layout("_ledger"), range(3, 9))

@@ -1,23 +1,23 @@
 """Personal data in sidecar files: commit texts and column values.
 
-Each transaction of a stream that keeps them outside has a file of its own below the ledger's root,
-written before the commit that names its values by salted digests. An erased value is gone from its
-file, which stays; nothing else that the ledger keeps ever holds one: not the log, no checkpoint, no
+Each transaction of an erasable stream has a sidecar file below the ledger's root, written before
+the commit, which names its values by salted digests. Erasing removes a value from its sidecar file;
+the file stays. No other file of the ledger contains the values: not the log, no checkpoint, no
 segment, no projection.
 
-A file change says of its bounds, and of values of its partition, where they are kept: in one file
-for the list that a writer commits, below the ledger's root, each under a salt of its own. Whoever
-keeps something (runs, checkpoints, segments, statistics) keeps the references; whoever tells them,
-or plans by them, reads what is there. Engines' metadata never has such bounds. It has the values of
-partitions, as readers find no rows without, and NULL where they were erased.
+Personal bounds and partition values of file changes are kept in sidecar files as well: one file for
+each list that a writer commits, below the ledger's root, each value with its own salt. Runs,
+checkpoints, segments and statistics contain references to them; readers and planners resolve the
+references. Engines' metadata never contains such bounds. It contains partition values, since
+readers find no rows without them, and NULL where they were erased.
 
-What is left is written as the file's next generation, which is created and so is one eraser's; only
-then the one before is replaced by the word that there is a next, the same for everybody. So no
-store has to compare before it replaces, and nothing that was taken out comes back.
+An erasure writes the remaining values as the file's next generation, by a conditional create, which
+only one of several erasers wins; then it replaces the file by a fixed marker that a next generation
+exists. So no store needs a conditional replace, and no erased value reappears.
 
-Each step is durable before the next one begins: the next generation before the file before it is
+Each step is durable before the next one begins: the next generation before its predecessor is
 replaced, and the replacement before the erasure is acknowledged. A power loss in between leaves
-either the whole old file or the whole next one, and a retry completes it.
+either the whole old file or the whole next one, and a retry completes the erasure.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ from ledger.stores.base import folder_of as key_folder_of
 V = TypeVar("V")
 
 NEXT: Final = b'{"next":true}\n'
-"""What a file says whose next generation stands."""
+"""Content of a sidecar file that its next generation has replaced."""
 
 _GENERATION: Final = re.compile(r"\.([1-9][0-9]*)\.json$")
 
 
 class ErasableForm(Generic[V]):
-    """How what one kind of these files holds is written and read.
+    """Codec of a kind of sidecar file.
 
     Args:
-        values: What it holds.
-        called: That in words.
+        values: The class of its content.
+        called: Description of the content, for error messages.
     """
 
     def __init__(self, values: type[V], called: str) -> None:
@@ -65,14 +65,14 @@ class ErasableForm(Generic[V]):
         self._called = called
 
     def encoded(self, values: V) -> bytes:
-        """Return a file's bytes."""
+        """Return the bytes of a file with this content."""
         return msgspec.json.encode(values) + b"\n"
 
     def decoded(self, body: bytes, key: str) -> V:
-        """Return what a file holds.
+        """Return the content of a file.
 
         Raises:
-            DamagedLogError: It is no such file.
+            DamagedLogError: The bytes are not a file of this kind.
         """
         try:
             return self._decoder.decode(body)
@@ -93,7 +93,7 @@ def next_generation(key: str) -> str:
 
 
 def first(key: str) -> str:
-    """Return the key that a file had before anything was taken out.
+    """Return the key of a file's first generation, from before any erasure.
 
     Example:
         >>> first("a/b.10.json"), first("a/b.json")
@@ -103,7 +103,12 @@ def first(key: str) -> str:
 
 
 def newest(store: Store, keys: Sequence[str]) -> list[bytes | None]:
-    """Return what is left of files, by their first keys; None for one that is missing."""
+    """Return the newest generation of each file; None for one that is missing.
+
+    Args:
+        store: The ledger's store.
+        keys: Keys of the files' first generations.
+    """
     found: list[bytes | None] = list(store.read_many(keys))
     at = {place: keys[place] for place, body in enumerate(found) if body == NEXT}
     while at:
@@ -116,10 +121,10 @@ def newest(store: Store, keys: Sequence[str]) -> list[bytes | None]:
 
 
 def confirm_folders(store: Store, keys: Iterable[str]) -> None:
-    """Make durable what was created, replaced and deleted in the folders of some keys.
+    """Make creations, replacements and deletions in the folders of these keys durable.
 
-    An eraser that was killed may have replaced a file without syncing its folder, and the retry
-    sees nothing left to do there.
+    An eraser that was killed may have replaced a file without an fsync of its folder, and the retry
+    finds nothing left to do there.
 
     Raises:
         OSError: The store failed.
@@ -129,12 +134,12 @@ def confirm_folders(store: Store, keys: Iterable[str]) -> None:
 
 
 def take_out(store: Store, key: str, smaller: Callable[[bytes], bytes | None]) -> None:
-    """Take something out of a file; asking again ends what was broken off.
+    """Erase content of a sidecar file; a retry completes an interrupted erasure.
 
     Args:
-        store: Where it is.
-        key: Its first one.
-        smaller: Returns what is left of a body; None where nothing has to go.
+        store: The ledger's store.
+        key: The key of the file's first generation.
+        smaller: Returns the remaining body; None if there is nothing to erase in it.
 
     Raises:
         OSError: The store failed.
@@ -147,7 +152,7 @@ def take_out(store: Store, key: str, smaller: Callable[[bytes], bytes | None]) -
             if less is None:
                 return
             if not store.create(after, less):
-                # Another's, who took out something else; what he left is looked at next.
+                # Another eraser created it and erased other values; continue with its file.
                 store.confirm(after)
             store.replace_durably(key, NEXT)
         key, body = after, store.read(after)
@@ -156,10 +161,10 @@ def take_out(store: Store, key: str, smaller: Callable[[bytes], bytes | None]) -
 E = TypeVar("E")
 
 FOLDER: Final = f"{STREAM_FOLDER}/personal"
-"""Below the root of the ledger, for all of its streams."""
+"""Folder of the texts of transactions, below the ledger's root, for all of its streams."""
 
 ERASED: Final = "erased"
-"""What readers are told in the place of a value that is gone."""
+"""Text that readers get in place of an erased value."""
 
 Field = Literal["author", "message", "properties"]
 FIELDS: Final[tuple[Field, ...]] = ("author", "message", "properties")
@@ -170,30 +175,30 @@ _MANY: Final = 256
 
 
 class Value(Struct, frozen=True, forbid_unknown_fields=True):
-    """A text, and the salt without which nobody can guess it from its digest.
+    """A text with a salt, without which it could be guessed from its digest.
 
     Attributes:
         salt: 128 bits, hex.
-        value: The text; of properties, their JSON.
+        value: The text; for properties, their JSON.
     """
 
     salt: str
     value: str
 
     def digest(self, field: str) -> str:
-        """Return what the line says of it."""
+        """Return the digest by which the commit names it."""
         said = f"{self.salt}\n{field}\n{self.value}"
         return hashlib.sha256(said.encode()).hexdigest()
 
 
 class Values(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
-    """What a file holds.
+    """Content of the sidecar file of a transaction.
 
     Attributes:
-        time_millis: When it was written, by its writer's clock; Unix milliseconds.
-        author: Who, unless it was erased or nobody said.
-        message: Why, likewise.
-        properties: The properties, likewise.
+        time_millis: Time of writing by the writer's clock, Unix milliseconds.
+        author: The author; None if empty or erased.
+        message: The message; None likewise.
+        properties: The properties; None likewise.
     """
 
     time_millis: int
@@ -202,12 +207,12 @@ class Values(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unk
     properties: Value | None = None
 
     def get(self, field: Field) -> Value | None:
-        """Return one of them."""
+        """Return the value of a field."""
         found: Value | None = getattr(self, field)
         return found
 
     def without(self, fields: Iterable[Field]) -> Values:
-        """Return what is left when some are erased."""
+        """Return a copy without these fields."""
         return replace(self, **dict.fromkeys(fields, None))
 
 
@@ -217,7 +222,9 @@ decoded: Final = _FORM.decoded
 
 
 def key_of(outside: Outside) -> str | None:
-    """Return the key of a transaction's values, named by the first of them; None: it has none.
+    """Return the key of a transaction's sidecar file; None if it has none.
+
+    The file is named by the digest of its first value.
 
     Example:
         >>> key_of(Outside(message="9f86d0"))
@@ -231,12 +238,12 @@ def key_of(outside: Outside) -> str | None:
 
 
 class KeptTexts(Struct, frozen=True):
-    """A transaction's values on their way: what the line says, and the file.
+    """The texts of a transaction to be written: digests for the commit, and the sidecar file.
 
     Attributes:
         outside: The digests.
-        key: Of the file; None where there is nothing to keep.
-        body: Its bytes.
+        key: The file's key; None if all texts are empty.
+        body: The file's bytes.
     """
 
     outside: Outside
@@ -245,7 +252,7 @@ class KeptTexts(Struct, frozen=True):
 
     @classmethod
     def of(cls, request: Request, now_millis: int) -> KeptTexts:
-        """Return what a request says of who and why, each under a salt of its own."""
+        """Return the author, message and properties of a request, each with a new salt."""
         texts: dict[Field, str] = {"author": request.author, "message": request.message}
         if request.properties:
             properties = dict(sorted(request.properties.items()))
@@ -261,10 +268,10 @@ class KeptTexts(Struct, frozen=True):
 
 
 class Personal(Struct, frozen=True):
-    """The values of a ledger's transactions that stand outside of their lines.
+    """Sidecar files with the authors, messages and properties of a ledger's transactions.
 
     Attributes:
-        store: The ledger's own, also for tables that lie elsewhere.
+        store: The ledger's store, also for external tables.
     """
 
     store: Store
@@ -272,16 +279,14 @@ class Personal(Struct, frozen=True):
     @property
     def columns(self) -> PersonalColumns:
         """The values of personal columns."""
-        # Most ledgers have none, and reading starts fast.
-
         return PersonalColumns(self.store)
 
     def keep(self, request: Request, now_millis: int, patience: Patience) -> KeptTexts:
-        """Write what a request says of who and why; whoever commits it names it in the line.
+        """Write the sidecar file of a request, and return its digests for the commit.
 
         Raises:
-            StoreError: The store refuses, gave no answer, or has another file there; nothing was
-                committed.
+            StoreError: The store rejects the file, gave no answer, or has another file under its
+                key; nothing was committed.
         """
         kept = KeptTexts.of(request, now_millis)
         if kept.key is not None:
@@ -290,13 +295,13 @@ class Personal(Struct, frozen=True):
         return kept
 
     def forget(self, kept: KeptTexts) -> None:
-        """Take away what no commit names, best effort; `maintain` finds what is left."""
+        """Delete a sidecar file that no commit names, best effort; `maintain` finds the rest."""
         if kept.key is not None:
             with suppress(OSError, StoreError):
                 self.store.delete(kept.key)
 
     def told(self, commits: Sequence[Commit[E]]) -> list[Commit[E]]:
-        """Return commits as readers are told them: with the values, or that they were erased."""
+        """Return commits with the texts from their sidecar files; `ERASED` for erased ones."""
         wanted = [
             outside
             for commit in commits
@@ -312,7 +317,7 @@ class Personal(Struct, frozen=True):
         ]
 
     def each_told(self, commits: Iterable[Commit[E]]) -> Iterator[Commit[E]]:
-        """Yield what `told` returns of many commits, reading so many files at a time."""
+        """Yield many commits as `told` returns them, reading up to `_MANY` commits at a time."""
         some: list[Commit[E]] = []
         for commit in commits:
             if not some and all(each.outside is UNSET for each in commit.transactions):
@@ -325,20 +330,23 @@ class Personal(Struct, frozen=True):
         yield from self.told(some)
 
     def transaction(self, transaction: Transaction[E]) -> Transaction[E]:
-        """Return one transaction as readers are told it."""
+        """Return a transaction with the texts from its sidecar file; `ERASED` for erased ones."""
         if transaction.outside is UNSET:
             return transaction
         return _told(transaction, self._read([transaction.outside]))
 
     def name(self, said: str) -> str:
-        """Return an author that a state names: `created_by`, `updated_by`."""
+        """Return the author's name for a value of `created_by` or `updated_by` in a state.
+
+        The value is the name itself, or a reference to a sidecar file.
+        """
         if not said.startswith(OUTSIDE):
             return said
         outside = Outside(author=said.removeprefix(OUTSIDE))
         return _text(outside, "author", self._read([outside]))
 
     def named(self, state: Any) -> Any:
-        """Return a state, or a part of one, that says itself who made it and who changed it."""
+        """Return a state, or a part of one, with the names of `created_by` and `updated_by`."""
         names = {"created_by": state.created_by, "updated_by": state.updated_by}
         if not any(each.startswith(OUTSIDE) for each in names.values()):
             return state
@@ -372,7 +380,7 @@ def _told(transaction: Transaction[E], found: Mapping[str, Values]) -> Transacti
 
 
 def _text(outside: Outside, field: Field, found: Mapping[str, Values]) -> str:
-    """Return a value; what is gone, or is not what the line says, is told as erased."""
+    """Return a text; `ERASED` if it is missing or does not match the digest in the commit."""
     digest, key = getattr(outside, field), key_of(outside)
     if digest is UNSET or key is None:
         return ""
@@ -382,31 +390,31 @@ def _text(outside: Outside, field: Field, found: Mapping[str, Values]) -> str:
 
 
 COLUMNS: Final = f"{STREAM_FOLDER}/personal/columns"
-"""Below the root of the ledger; a folder a table."""
+"""Folder of values of personal columns, below the ledger's root; a subfolder for each table."""
 
 BOUNDS: Final = "bounds"
-"""What a value is that stands for a file's two bounds; of partitions it is the transform."""
+"""Kind of a `ColumnValue` with a file's bounds; of a partition value it is the transform."""
 
 _HALF: Final = 16
 _MOST: Final = 2_000
-"""So many values stand in one file."""
+"""Number of values in a sidecar file, at most."""
 
 
 class ValueBounds(Struct, frozen=True, omit_defaults=True):
-    """The bounds of one column of a file, each in hex."""
+    """Lower and upper bound of a column in a data file, in hex."""
 
     lower: str | None = None
     upper: str | None = None
 
 
 class ColumnValue(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """One value, and the salt without which nobody can guess it from its digest.
+    """A personal column's value with a salt, without which it could be guessed from its digest.
 
     Attributes:
         salt: 128 bits, hex.
-        field_id: The column's.
-        of: `bounds`, or the transform whose result it is.
-        value: JSON: `ValueBounds`, or a partition's value.
+        field_id: The column's field id.
+        of: `bounds`, or the partition transform whose result it is.
+        value: JSON: `ValueBounds`, or a partition value.
     """
 
     salt: str
@@ -416,28 +424,28 @@ class ColumnValue(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tru
 
     @property
     def digest(self) -> str:
-        """What the line says of it."""
+        """Digest by which the file change in the log names it."""
         said = f"{self.salt}\n{self.field_id}\n{self.of}\n{self.value}"
         return hashlib.sha256(said.encode()).hexdigest()
 
     @property
     def bounds(self) -> ValueBounds:
-        """The bounds that it stands for."""
+        """The bounds in it, if it is of that kind."""
         return _BOUNDS.decode(self.value)
 
     @property
     def partition(self) -> PartitionValue:
-        """The partition's value that it is."""
+        """The partition value in it, if it is of that kind."""
         value: PartitionValue = _VALUE.decode(self.value)
         return value
 
 
 class ColumnValues(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What a file holds.
+    """Content of a sidecar file of personal columns.
 
     Attributes:
-        time_millis: When it was written, by its writer's clock; Unix milliseconds.
-        values: By digest; one that is not there was erased.
+        time_millis: Time of writing by the writer's clock, Unix milliseconds.
+        values: Values by digest; a missing one was erased.
     """
 
     time_millis: int
@@ -452,7 +460,7 @@ decode_values: Final = _VALUES_FORM.decoded
 
 
 def folder_of(table_id: str) -> str:
-    """Return the folder with the values of a table.
+    """Return the folder of the column values of a table.
 
     Example:
         >>> folder_of("8c9d")
@@ -462,13 +470,13 @@ def folder_of(table_id: str) -> str:
 
 
 def key_of_values(reference: str) -> str:
-    """Return the key of the file that a reference names."""
+    """Return the key of the sidecar file that a reference names."""
     name = reference.partition(":")[0]
     return f"{COLUMNS}/{name[:_HALF]}/{name}.json"
 
 
 def references(files: Iterable[FileChange]) -> set[str]:
-    """Return where files say that values of theirs are kept."""
+    """Return the references to column values in file changes."""
     found: set[str] = set()
     for each in files:
         if isinstance(each.sidecar, dict):
@@ -478,12 +486,12 @@ def references(files: Iterable[FileChange]) -> set[str]:
 
 
 class Writing(Struct, frozen=True):
-    """Who writes values: for which table, when, and how long he goes on.
+    """Context of writing column values.
 
     Attributes:
-        table_id: The table's.
-        now_millis: Unix milliseconds.
-        patience: How long.
+        table_id: The table's id.
+        now_millis: The current time, Unix milliseconds.
+        patience: The retry policy.
     """
 
     table_id: str
@@ -492,10 +500,10 @@ class Writing(Struct, frozen=True):
 
 
 class PersonalColumns(Struct, frozen=True):
-    """The values of a ledger's personal columns.
+    """Sidecar files with the values of a ledger's personal columns.
 
     Attributes:
-        store: The ledger's own, also for tables that lie elsewhere.
+        store: The ledger's store, also for external tables.
     """
 
     store: Store
@@ -507,11 +515,11 @@ class PersonalColumns(Struct, frozen=True):
         spec: Callable[[int], PartitionSpec],
         writing: Writing,
     ) -> tuple[FileChange, ...]:
-        """Write the personal values of files; return the files as lines may hold them.
+        """Move personal values of file changes to sidecar files; return them with references.
 
         Raises:
-            StoreError: The store refuses, gave no answer, or has another file there; nothing was
-                committed.
+            StoreError: The store rejects a file, gave no answer, or has another file under its
+                key; nothing was committed.
         """
         sealing = _Sealing(marked, spec, folder_of(writing.table_id).rpartition("/")[2])
         sealed = tuple(map(sealing.sealed, files))
@@ -522,10 +530,10 @@ class PersonalColumns(Struct, frozen=True):
         return sealed
 
     def opened(self, files: Iterable[FileChange]) -> list[FileChange]:
-        """Return files with the values that are kept of them.
+        """Return file changes with their references resolved.
 
-        Bounds that were erased are absent, and a partition's value is a reference still: nobody
-        knows anything of it.
+        Erased bounds are absent; an erased partition value is still a reference, as its value is
+        unknown.
         """
         listed = list(files)
         if not any(map(_has_sidecar, listed)):
@@ -535,23 +543,23 @@ class PersonalColumns(Struct, frozen=True):
         return [_opened(each, found) for each in listed]
 
     def unbounded(self, files: Iterable[FileChange]) -> list[FileChange]:
-        """Return files without bounds of personal columns, and with the values of partitions.
+        """Return file changes without personal bounds, and with partition values resolved.
 
-        A value that was erased is a reference still: nobody knows anything of it.
+        An erased partition value is still a reference, as its value is unknown.
         """
         listed = list(files)
         found = self._found(replace(each, sidecar={}) for each in listed if _has_sidecar(each))
         return [_unbounded(each, found) for each in listed]
 
     def rendered(self, files: Iterable[FileChange]) -> list[FileChange]:
-        """Return files as engines may be told of them: without bounds of personal columns.
+        """Return file changes for engines' metadata: without bounds of personal columns.
 
-        Values of partitions are there, and NULL where they were erased.
+        Partition values are resolved, and NULL where they were erased.
         """
         return [_with_nulls(each) for each in self.unbounded(files)]
 
     def values(self, partitions: Iterable[str]) -> dict[str, PartitionValue]:
-        """Return what is kept of partitions' values, by reference."""
+        """Return partition values by reference; erased ones are missing."""
         return {at: value.partition for at, value in self._read(set(partitions)).items()}
 
     def _found(self, files: Iterable[FileChange]) -> Mapping[str, ColumnValue]:
@@ -570,18 +578,18 @@ class PersonalColumns(Struct, frozen=True):
             values = there.get(key_of_values(each))
             digest = each.partition(":")[2]
             value = None if values is None else values.values.get(digest)
-            # What is not what the line says is told as erased; verify says more.
+            # A value that does not match its digest counts as erased; `verify` reports it.
             if value is not None and value.digest == digest:
                 found[each] = value
         return found
 
 
 class Keeping(Struct, frozen=True, eq=False):
-    """What one request for a commit keeps, as often as it is planned.
+    """Column values that one commit request writes, over all attempts to plan it.
 
     Attributes:
-        columns: Where.
-        keys: The files that were written.
+        columns: The sidecar files.
+        keys: Keys of the files that were written.
     """
 
     columns: PersonalColumns
@@ -594,13 +602,16 @@ class Keeping(Struct, frozen=True, eq=False):
         spec: Callable[[int], PartitionSpec],
         writing: Writing,
     ) -> tuple[FileChange, ...]:
-        """Do what `PersonalColumns.keep` does."""
+        """Do the same as `PersonalColumns.keep`, and record the files written."""
         sealed = self.columns.keep(files, marked, spec, writing)
         self.keys.update(map(key_of_values, references(sealed) - references(files)))
         return sealed
 
     def forget(self, named: Iterable[FileChange] = ()) -> None:
-        """Take away what files of a commit do not name, best effort; `maintain` finds the rest."""
+        """Delete written files that the commit does not name, best effort.
+
+        `maintain` finds the rest.
+        """
         for key in self.keys - set(map(key_of_values, references(named))) if self.keys else ():
             with suppress(OSError, StoreError):
                 self.columns.store.delete(key)
@@ -644,7 +655,7 @@ def _with_nulls(file: FileChange) -> FileChange:
 
 
 def is_unknown(file: FileChange) -> bool:
-    """Whether a value of a file's partition was erased, once those that are kept stand in it."""
+    """Return whether a partition value of a resolved file change was erased."""
     return any(kept_at(each) is not None for each in file.partition)
 
 
@@ -658,10 +669,10 @@ def _bounds_of(file: FileChange) -> tuple[Any, Any]:
 
 
 class _Sealing(Struct, frozen=True):
-    """Files of one list on their way, and what is kept of them.
+    """Replacement of personal values in a list of file changes by references.
 
     Attributes:
-        files: What is to be written: values by digest, by the file's name.
+        files: Values to be written: by digest, by the name of the sidecar file.
     """
 
     marked: Marked
@@ -671,14 +682,14 @@ class _Sealing(Struct, frozen=True):
     _partitions: dict[tuple[int, str, str], str] = {}
 
     def sealed(self, file: FileChange) -> FileChange:
-        """Return a file as a line may hold it."""
+        """Return a file change with its personal values replaced by references."""
         if _has_sidecar(file):
-            # It was in the table before, and is as it came.
+            # It was in the table before, and has references already.
             return file
         if any(kept_at(each) is not None for each in file.partition):
             raise InvalidInputError(
-                f"file {file.path} has a partition value that was erased, or that stands for one "
-                "which is kept elsewhere; give the value itself"
+                f"file {file.path} has a partition value that was erased, or that is a reference "
+                "to a sidecar file; give the value itself"
             )
         if not self.marked.exposed(file, self.spec(file.spec_id)):
             return file
@@ -702,7 +713,7 @@ class _Sealing(Struct, frozen=True):
         )
 
     def _of_partition(self, field_id: int, transform: str, value: PartitionValue) -> str:
-        """Return where a value is kept; once for all files of the list that have it."""
+        """Return the reference to a partition value; the same one for all files of the list."""
         key = field_id, transform, msgspec.json.encode(value).decode()
         if key not in self._partitions:
             self._partitions[key] = self._kept(field_id, transform, value)

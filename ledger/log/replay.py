@@ -1,6 +1,6 @@
 """Replay of commits in order, along the hash chain.
 
-Long ways go through sealed segments, short ones and the newest commits through the log's files.
+Long ranges are read from sealed segments, short ones and the newest commits from commit files.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ E = TypeVar("E")
 D = TypeVar("D", Sketch, Commit[Raw], Commit[Any])
 
 _FIRST_CHUNK = 128
-"""A reader that looks for the newest commits looks for segments only after so many."""
+"""Number of commits after which a reader without a last version begins to use segments."""
 
 MOST_KEPT = 128
+"""Number of newest commit files cached in memory."""
 _LARGEST_KEPT = 16 * 1024
-"""So many files of the newest commits are kept in memory, none of them larger than this."""
+"""Largest commit file that is cached in memory, in bytes."""
 
 _NOTHING = (-1, b"")
 
@@ -35,7 +36,7 @@ _STRIDES = (1, 2, 4, 8, 16, 32, 64, 100)
 
 
 class Position(Struct, frozen=True):
-    """Where a reader stands: after commit `version`, whose file has this digest.
+    """Position of a reader: after commit `version`, whose file has this digest.
 
     Before version 0 it is `Position(-1, "")`. An empty digest is not checked.
     """
@@ -48,7 +49,7 @@ START = Position(-1, "")
 
 
 class Read(Struct, Generic[E], frozen=True):
-    """One commit read, its file, and that file's digest."""
+    """A commit that was read, its file, and the file's digest."""
 
     commit: Commit[E]
     body: bytes
@@ -56,62 +57,62 @@ class Read(Struct, Generic[E], frozen=True):
 
 
 class Newest:
-    """The files of the newest commits, in memory: who decides looks at them again and again.
+    """In-memory cache of the newest commit files: deciding a change reads them repeatedly.
 
-    They are for those who have seen them stand in the log, where nothing ever changes.
+    It has only files that this process read from the log or wrote to it; they never change.
     """
 
     def __init__(self) -> None:
-        # Each takes the place of one that is so many commits older.
+        # A ring: each takes the place of the one that is `MOST_KEPT` commits older.
         self._places: dict[int, tuple[int, bytes]] = {}
         self._highest = -1
 
     def keep(self, files: Sequence[tuple[int, bytes]]) -> None:
-        """Keep commits' files, unless one is large or a newer one has its place.
+        """Add commit files, except large ones and those older than the one in their place.
 
         Args:
-            files: Commits' versions and files, oldest first; one or more.
+            files: Versions and files, oldest first; one or more.
         """
         held, newest = self._places, files[-1][0]
         if files[0][0] <= self._highest:
-            # Another thread was faster, with some of them or with what is newer.
+            # Another thread has added some of them, or newer ones.
             files = [each for each in files if held.get(each[0] % MOST_KEPT, _NOTHING)[0] < each[0]]
         held.update({each[0] % MOST_KEPT: each for each in files if len(each[1]) <= _LARGEST_KEPT})
         self._highest = max(self._highest, newest)
 
     def get(self, version: int) -> bytes | None:
-        """Return a commit's file, if it is kept."""
+        """Return a commit's file if it is cached, else None."""
         found, body = self._places.get(version % MOST_KEPT, _NOTHING)
         return body if found == version else None
 
     def among(self, versions: range) -> dict[int, bytes]:
-        """Return the files of some commits that are kept, by version."""
+        """Return the cached ones of a range of commit files, by version."""
         if versions.start > self._highest:
-            # Most readers look for what is newer than all of them.
+            # The common case: a reader looks for newer commits than these.
             return {}
         return {each: body for each in versions if (body := self.get(each)) is not None}
 
 
 Passes = Callable[[int, bytes], bool]
-"""Says of a commit's version and file that surely nobody wants it, without decoding the file.
+"""Predicate on a commit's version and file: True skips the commit without decoding the file.
 
-Asked only of what a segment holds; whatever it does not pass over is decoded.
+It is called only for commits in segments; all others are decoded.
 """
 
 
 def nothing(_version: int, _body: bytes) -> bool:
-    """Pass over nothing."""
+    """Return False: skip no commit."""
     return False
 
 
 class Reader(Generic[E]):
-    """Reads one stream's commits.
+    """Reader of a stream's commits.
 
     Args:
-        store: Where it is.
-        layout: Under which keys.
+        store: The stream's store.
+        layout: The stream's keys.
         codec: Decodes its commits.
-        newest: Those that need not be read; None: whatever is read is read from the store.
+        newest: Cache of the newest commit files; None: all are read from the store.
     """
 
     def __init__(
@@ -127,8 +128,8 @@ class Reader(Generic[E]):
         """Yield the commits after `position`, in order.
 
         Args:
-            position: Where to begin.
-            last: The last version to read, which must exist; None to read until there is no next.
+            position: The position to begin after.
+            last: The last version to read, which must exist; None: read up to the newest.
 
         Raises:
             DamagedLogError: A commit is missing, torn, or does not follow the one before.
@@ -139,7 +140,7 @@ class Reader(Generic[E]):
             if body is None:
                 self._refuse_gap(version, last)
                 return
-            # The key is made for what is wrong alone.
+            # The key is needed for the error only.
             commit = self._codec.known(body)
             if commit is None:
                 commit = self._codec.decode(body, self._layout.commit(version))
@@ -148,9 +149,9 @@ class Reader(Generic[E]):
             yield Read(commit, body, parent)
 
     def _lines(self, version: int, last: int | None) -> Iterator[tuple[int, bytes | None, str]]:
-        """Yield versions, their commits' files, and those files' digests.
+        """Yield versions, their commit files, and the files' digests.
 
-        The file is None where it is not there, the digest empty where nobody made it yet.
+        The file is None where it is missing, the digest empty where it is not computed yet.
         """
         for first, found in self._runs(version, last):
             if isinstance(found, Vouched):
@@ -161,12 +162,12 @@ class Reader(Generic[E]):
     def _runs(
         self, version: int, last: int | None
     ) -> Iterator[tuple[int, Vouched | Iterator[bytes | None]]]:
-        """Yield runs of commits' files from `version` on, each with its first version."""
+        """Yield runs of commit files from `version` on, each with its first version."""
         if last is None:
             yield version, self._files(version, version + _FIRST_CHUNK - 1)
             version += _FIRST_CHUNK
         parts = stretches(version, last)
-        # Of a log whose end is not known, more each time.
+        # Where the end of the log is not known, read ahead more each time.
         ahead = 1 if last is None else AHEAD
         while some := list(islice(parts, ahead)):
             for (first, end), found in zip(some, self._segments.read(some), strict=True):
@@ -188,12 +189,12 @@ class Reader(Generic[E]):
     def sketches(
         self, first: int, last: int, passes: Passes = nothing
     ) -> Iterator[tuple[Sketch, bytes]]:
-        """Yield the commits `first` to `last` without what their events say, each with its file.
+        """Yield the commits `first` to `last` without the content of events, each with its file.
 
         Args:
             first: The first version.
             last: The last version.
-            passes: As `Passes` says.
+            passes: Tells which commits to skip.
 
         Raises:
             DamagedLogError: A commit is missing, torn, or does not follow the one before.
@@ -202,7 +203,7 @@ class Reader(Generic[E]):
         return self._each(first, last, self._codec.sketch, passes)
 
     def sketches_of(self, versions: Sequence[int]) -> Iterator[tuple[Sketch, bytes]]:
-        """Yield some commits as `sketches` does, read from the log's own files one by one."""
+        """Yield single commits as `sketches` does, read from their own files."""
         bodies = self._store.read_many([*map(self._layout.commit, versions)])
         for version, body in zip(versions, bodies, strict=True):
             if body is None:
@@ -211,11 +212,11 @@ class Reader(Generic[E]):
             yield self._placed(self._codec.sketch, body, version, ""), body
 
     def wanted(self, first: int, last: int, passes: Passes) -> Iterator[Commit[E]]:
-        """Yield those of the commits `first` to `last` that are not passed over; as `sketches`."""
+        """Yield the commits `first` to `last` that are not skipped, decoded; see `sketches`."""
         return (found for found, _ in self._each(first, last, self._codec.decode, passes))
 
     def unread(self, first: int, last: int) -> Iterator[Commit[Raw]]:
-        """Yield the commits `first` to `last`, their events as they stand there; as `sketches`."""
+        """Yield the commits `first` to `last` with their events as undecoded JSON."""
         return (found for found, _ in self._each(first, last, self._codec.unread))
 
     def _each(
@@ -224,7 +225,7 @@ class Reader(Generic[E]):
         parent = ""
         for begin, run in self._runs(first, last):
             if isinstance(run, Vouched):
-                # What it holds follows what is before it there: that was found out already.
+                # The hash chain inside a segment is verified already.
                 bodies = enumerate(run.bodies, begin)
                 for version, body in [each for each in bodies if not passes(*each)]:
                     before = parent if version == begin else ""
@@ -246,12 +247,12 @@ class Reader(Generic[E]):
         return found
 
     def _check_place(self, commit: Commit[Any] | Sketch, version: int, parent: str) -> None:
-        """Check that a commit is that of a version, and follows the one before.
+        """Check that a commit has the expected version and parent.
 
         Args:
-            commit: It.
-            version: Which one it has to be.
-            parent: The digest of the one before; empty where that is not known.
+            commit: The commit.
+            version: The version of its file name.
+            parent: The digest of the commit file before; empty where that is not known.
         """
         if commit.version != version:
             key = self._layout.commit(version)
@@ -275,8 +276,8 @@ class Reader(Generic[E]):
     def refuse_hole(self, version: int, strides: Sequence[int] = _STRIDES) -> None:
         """Check that nothing follows `version`, the first that does not exist.
 
-        Looks a few steps ahead with growing strides, since listing a long log costs more than
-        the commit that it would protect; `verify` lists.
+        Checks a few versions ahead with growing strides, since listing a long log costs more than
+        the commit that it would protect; `verify` lists the log.
 
         Raises:
             DamagedLogError: A later commit exists.
@@ -293,6 +294,6 @@ class Reader(Generic[E]):
                 )
 
     def _standing(self, keys: Sequence[str]) -> Iterable[bool]:
-        """Return of each key whether it is there; all at once, where each is a request."""
+        """Return for each key whether it exists; concurrently on a remote store."""
         exists = self._store.exists
         return map(exists, keys) if self._store.is_near else answers(exists, keys)

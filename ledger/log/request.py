@@ -1,14 +1,14 @@
 """Append requests and their outcome: committed, lost or unknown; the retry policy.
 
-A create comes to one of three: this very file stands there, durably (`Committed`); another file
-stands there (`Lost`); nobody could find out in time (`Unknown`). Only silence is unknown. What a
-store rejects for good (`StoreError`: no space, no permission, no such place) is raised at once,
-with its reason: nothing was written.
+A create has one of three outcomes: this very file is under its key, durably (`Committed`); another
+file is (`Lost`); the store did not answer in time (`Unknown`). What a store rejects for good
+(`StoreError`: no space, no permission, no such place) is raised at once, with its reason: nothing
+was written.
 
-Nothing is guessed: after an unsure answer the file itself is read back, and only where there is
-none the same bytes are sent again, under the same key. A caller that got `Unknown` looks its
-commit's id up (`find_commit`); `Landings` say which commit is the one that was requested, by the
-digest of the request, which every transaction holds.
+Nothing is guessed: after a failed create the file itself is read back, and only if it does not
+exist the same bytes are sent again, under the same key. A caller that got `Unknown` looks up its
+commit id (`find_commit`); `Landings` tells whether a commit is that of a request, by the digest of
+the request, which every transaction contains.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ NowMillis = Callable[[], int]
 
 
 class Fate(Struct):
-    """What is known so far of what a request came to, for whoever is interrupted meanwhile.
+    """Status of a request so far, for the note on an exception that interrupts its caller.
 
     Attributes:
-        is_sent: Whether it is on its way, so that it may land.
-        version: Where it landed; None where nobody has said so.
-        error: What was said of it instead; None where nothing was.
+        is_sent: Whether it was submitted, so that it may be committed.
+        version: The version that it was committed as; None if not known.
+        error: The error that it failed with; None if there is none so far.
     """
 
     is_sent: bool = False
@@ -59,20 +59,20 @@ class Fate(Struct):
 
 
 class Request(Struct, frozen=True, kw_only=True, eq=False):
-    """The envelope of one transaction, but for its events.
+    """A transaction without its events: id, request digest, author, message and properties.
 
     Attributes:
-        commit_id: Unique; the caller's own or a fresh one.
-        asked: SHA-256 of what is asked, hex; None where nobody may compare it.
-        otherwise: The same of what it came to, which stands in older logs in its place.
-        is_given: Whether the caller gave the id, so that it may stand in the log already.
-        author: Who.
-        message: Why.
-        properties: Anything else to keep with it.
-        expect_version: Land right after this version, or be refused; None to rebase.
-        effective_millis: When it happened, for imported history; None for now.
-        keeps_outside: Whether who and why are kept outside of the line from this commit on.
-        fate: What is known so far of what it came to.
+        commit_id: Unique; the caller's own or a generated one.
+        asked: The request digest: SHA-256 of the requested content, hex; None: not compared.
+        otherwise: Request digests that older versions may have recorded for the same request.
+        is_given: Whether the caller gave the id, so that it may be in the log already.
+        author: The author.
+        message: The commit message.
+        properties: Further texts to keep with it.
+        expect_version: The version that it must directly follow; None to rebase.
+        effective_millis: Effective time of imported history, Unix milliseconds; None for now.
+        keeps_outside: Whether the stream keeps texts in sidecar files from this commit on.
+        fate: The status of the request so far.
     """
 
     commit_id: str
@@ -89,19 +89,19 @@ class Request(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def outside(request: Request) -> Request:
-    """Return a request after which its stream keeps who and why outside of the lines."""
+    """Return a request from which on its stream keeps author and message in sidecar files."""
     return replace(request, keeps_outside=True)
 
 
 @frozen
 class Appended(Generic[S]):
-    """What an append came to.
+    """Result of an append.
 
     Attributes:
-        state: The newest state known.
-        version: The commit that holds the transaction.
-        repeated: The same commit id had landed before; nothing was written now.
-        attempts: How often it was decided, as far as this process knows.
+        state: The newest state in memory.
+        version: The version of the commit with the transaction.
+        repeated: The same request was committed before; nothing was written now.
+        attempts: Number of times that it was decided, as far as this process knows.
     """
 
     state: S = field(repr=False)
@@ -114,18 +114,18 @@ class CommitOptions(TypedDict, total=False):
     """Keyword arguments of every call that writes.
 
     Attributes:
-        author: Who; the ledger's default author when it is left out.
-        message: Why.
-        commit_id: A key of the caller's own, or the one that a CommitUnknownError named. The same
-            key again gives the first commit; with other content it is an error. Left out, a fresh
-            one is taken.
-        asked: What this is, in plain data, for one who works out what to commit from the table as
-            it is: the same words under the same key are the same request, whatever they come to by
-            then (see `landed_before`). Left out, it is what the call is given.
-        expect_version: Strict compare-and-swap: land right after this version, or be refused.
-        properties: Anything else to keep with the commit.
-        effective_time: When it happened, for imported history: a datetime with a time zone or
-            Unix milliseconds; never before the stream's last one, never in the future.
+        author: The author; the ledger's default author if omitted.
+        message: The commit message.
+        commit_id: The idempotency key: the caller's own, or the one that a CommitUnknownError
+            named. The same key again returns the first commit; with other content it is an error.
+            If omitted, one is generated.
+        asked: The content of the request, in plain data, for callers that derive the changes from
+            the table's state: the same content under the same key is the same request, whatever
+            changes it results in (see `landed_before`). If omitted, it is the call's arguments.
+        expect_version: Strict compare-and-swap: commit directly after this version, or raise.
+        properties: Further texts to keep with the commit.
+        effective_time: Effective time, for imported history: a datetime with a time zone or Unix
+            milliseconds; never before the stream's last one, never in the future.
     """
 
     author: str
@@ -158,16 +158,16 @@ def fresh_id() -> str:
 
 
 def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Request:
-    """Return the envelope of a call.
+    """Return the request of a call.
 
     Args:
-        options: What the caller gave.
-        asked: The subject of the call, in plain data; its digest recognises the same request
+        options: The keyword arguments of the call.
+        asked: The content of the call, in plain data; its digest recognises the same request
             under a given commit id.
-        default_author: Who, when the caller did not say.
+        default_author: The author if the call names none.
 
     Raises:
-        InvalidInputError: An option is none, or cannot be written.
+        InvalidInputError: An option is unknown or has an invalid value.
     """
     if options:
         _check(options)
@@ -177,7 +177,7 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
         words = (options["asked"], asked) if "asked" in options else (asked,)
         digest, *otherwise = [digest_of(each) for each in words]
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InvalidInputError(f"what was asked cannot be written as JSON: {error}") from error
+        raise InvalidInputError(f"the request cannot be encoded as JSON: {error}") from error
     return Request(
         commit_id=given or fresh_id(),
         asked=digest,
@@ -199,11 +199,11 @@ def _check(options: CommitOptions) -> None:
     given = options.get("commit_id")
     if given is not None and (type(given) is not str or not given):
         raise InvalidInputError(
-            f"commit_id={excerpt(given)} is no key; give a text that is not empty"
+            f"commit_id={excerpt(given)} is not a valid id; give a text that is not empty"
         )
     if given is not None and not is_storable(given):
         raise InvalidInputError(
-            f"commit_id={excerpt(given)} is no key: half a surrogate pair is no character"
+            f"commit_id={excerpt(given)} is not a valid id: half a surrogate pair is no character"
         )
     _refuse_half_characters(options)
 
@@ -231,28 +231,28 @@ _FORMS: dict[
 
 
 def _refuse_unknown(options: CommitOptions) -> None:
-    # A misspelt `expect_version` would commit without the check that was asked for.
+    # A misspelt `expect_version` would commit without the requested check.
     known = CommitOptions.__annotations__
     for name in options.keys() - known.keys():
         near = similar(name, known)
         meant = f"did you mean {near[0]}=?" if near else f"it takes {', '.join(known)}."
         raise InvalidInputError(
-            f"{name}= is nothing that a commit takes; {meant} Nothing was written"
+            f"{name}= is not an option of a commit; {meant} Nothing was written"
         )
 
 
 def digest_of(asked: Any) -> str:
-    """Return the SHA-256, in hex, of what is asked, in plain data."""
+    """Return the request digest: SHA-256, in hex, of the content in plain data."""
     try:
         content = msgspec.json.encode(asked, order="sorted")
     except TypeError:
-        # Keys that are no texts are sorted as the texts that they become.
+        # Keys that are not strings are sorted as the strings that they become in JSON.
         plain = msgspec.to_builtins(asked, str_keys=True)
         content = msgspec.json.encode(plain, order="sorted")
     return hashlib.sha256(content).hexdigest()
 
 
-# Programs give all of their processes one seed, and those would wait as long as one another.
+# Not the global generator: programs that seed it alike in all processes would retry in lockstep.
 _dice = random.SystemRandom()
 
 
@@ -261,15 +261,15 @@ def _jitter(low: float, high: float) -> float:
 
 
 class Patience(Struct, frozen=True):
-    """How long a writer goes on.
+    """Retry policy of a writer: exponential backoff with jitter, up to a deadline.
 
     Attributes:
-        deadline_s: After so many seconds a losing or unanswered writer gives up.
-        first_wait_s: The longest first pause; it doubles up to `longest_wait_s`.
-        longest_wait_s: The longest pause at all.
-        sleep: Waits, in seconds.
-        monotonic: A clock for deadlines, in seconds.
-        uniform: Jitter: a number between its two arguments.
+        deadline_s: Seconds after which a losing or unanswered writer gives up.
+        first_wait_s: Upper limit of the first pause, in seconds; it doubles with every attempt.
+        longest_wait_s: Upper limit of every pause, in seconds.
+        sleep: Sleeps for a number of seconds.
+        monotonic: Returns the time for deadlines, in seconds.
+        uniform: Returns a random number between its two arguments, for the jitter.
     """
 
     deadline_s: float = 60.0
@@ -280,14 +280,15 @@ class Patience(Struct, frozen=True):
     uniform: Callable[[float, float], float] = _jitter
 
     def pause(self, attempt: int) -> None:
-        """Wait a random time, longer with every attempt."""
+        """Sleep for a random time, longer with every attempt."""
         longest = min(self.longest_wait_s, self.first_wait_s * 2 ** min(attempt, 12))
         self.sleep(self.uniform(0, longest))
 
     def attempts(self) -> Iterator[int]:
         """Yield 1, 2, 3, ... until the deadline has passed, with pauses from the third on.
 
-        The second follows at once: whoever holds the lock wins it, and a lost answer is rare.
+        The second follows at once: the holder of the lock mostly wins it, and lost answers are
+        rare.
         """
         give_up = self.monotonic() + self.deadline_s
         attempt = 0
@@ -302,17 +303,17 @@ StateT = TypeVar("StateT", bound=StateLike)
 E = TypeVar("E")
 E_co = TypeVar("E_co", covariant=True)
 
-ASKING_AGAIN: Final = "asking again with the same commit_id= is safe"
-"""What everybody is told who knows an id: nothing lands twice under it."""
+ASKING_AGAIN: Final = "retrying with the same commit_id= is safe"
+"""Advice in messages with a commit id: nothing is committed twice under one id."""
 
 
 class LogFile(Struct, frozen=True):
-    """A commit's file on its way.
+    """A file to be created, mostly that of a commit.
 
     Attributes:
-        key: Where it is to stand.
+        key: Its key in the store.
         body: Its bytes.
-        version: Its commit's number.
+        version: The version of its commit; 0 for other files.
     """
 
     key: str
@@ -321,30 +322,30 @@ class LogFile(Struct, frozen=True):
 
 
 class Committed(Struct, frozen=True):
-    """The file stands in its place, and would survive a loss of power.
+    """Outcome of a create: the file is under its key, durably.
 
     Attributes:
-        version: Its commit's number.
+        version: The version of its commit.
     """
 
     version: int
 
 
 class Lost(Struct, frozen=True):
-    """Another file stands in its place; of this one nothing was written.
+    """Outcome of a create: another file is under the key, and nothing was written.
 
     Attributes:
-        version: The number that somebody else's commit has.
+        version: The version, which another writer's commit has.
     """
 
     version: int
 
 
 class Unknown(Struct, frozen=True):
-    """The store gave no answer, and could not be read back in time.
+    """Outcome of a create: the store gave no answer and could not be read back in time.
 
     Attributes:
-        file: What may have landed.
+        file: The file, which may have been created.
         cause: The last failure.
     """
 
@@ -352,19 +353,19 @@ class Unknown(Struct, frozen=True):
     cause: Exception | None
 
     def told(self, commit_id: str) -> CommitUnknownError:
-        """Return the error for one whose transaction was in it."""
+        """Return the error for the caller of a transaction in the file's commit."""
         return unknown(self.file.key, self.file.version, commit_id, self.cause)
 
 
 Outcome = Committed | Lost | Unknown
-"""What came of a create."""
+"""Outcome of a create."""
 
 
 def land(store: Store, file: LogFile, patience: Patience) -> Outcome:
-    """Create a file, and find out what came of it.
+    """Create a file, with retries, and return the outcome.
 
     Raises:
-        StoreError: The store refuses it; nothing was written.
+        StoreError: The store rejects it; nothing was written.
     """
     failure: Exception | None = None
     for _ in patience.attempts():
@@ -373,7 +374,7 @@ def land(store: Store, file: LogFile, patience: Patience) -> Outcome:
         except OSError as error:
             failure = error
         except StoreError as error:
-            # An earlier attempt may have landed, or be on its way.
+            # An earlier attempt may have created the file, or still be in progress.
             if failure is None:
                 raise
             failure = error
@@ -391,16 +392,16 @@ def land(store: Store, file: LogFile, patience: Patience) -> Outcome:
 def after_loss(
     store: Store, file: LogFile, patience: Patience, read_on: Callable[[], object]
 ) -> Outcome:
-    """Read what landed instead; who cannot read it does not know whether it is his.
+    """Read the commits that won, and return the final outcome: `Lost`, unless they are unreadable.
 
     Args:
-        store: Where.
-        file: What lost.
-        patience: How long to go on.
-        read_on: Reads the commits from its place on.
+        store: The stream's store.
+        file: The file that lost.
+        patience: The retry policy.
+        read_on: Reads the commits from the file's version on.
 
     Raises:
-        LedgerError: What landed is damaged, or a newer version wrote it.
+        LedgerError: The winning commit is damaged, or a newer version wrote it.
     """
     failure: Exception | None = None
     for _ in patience.attempts():
@@ -409,7 +410,7 @@ def after_loss(
         except OSError as error:
             failure = error
         except LedgerError:
-            # A client that sends a create twice is told that its own file exists.
+            # A client that sends a create twice gets the answer that its own file exists.
             try:
                 if store.confirm(file.key) == file.body:
                     return Committed(file.version)
@@ -422,11 +423,11 @@ def after_loss(
 
 
 def land_once(store: Store, file: LogFile, patience: Patience, commit_id: str) -> None:
-    """Return once a file stands in its place, whoever wrote it.
+    """Create a file unless it exists, whichever writer created it.
 
     Raises:
         CommitUnknownError: The store does not answer in time.
-        StoreError: The store refuses it; nothing was written.
+        StoreError: The store rejects it; nothing was written.
     """
     outcome = land(store, file, patience)
     if isinstance(outcome, Unknown):
@@ -434,16 +435,16 @@ def land_once(store: Store, file: LogFile, patience: Patience, commit_id: str) -
 
 
 def land_or_refuse(store: Store, file: LogFile, patience: Patience, says: str) -> Committed | Lost:
-    """Create a file that is found or created by whoever asks again: silence is a refusal.
+    """Create a file that a retry of the call finds or creates: no answer is an error.
 
     Args:
-        store: Where.
-        file: What.
-        patience: How long to go on.
-        says: What silence means for whoever asked, and what he does.
+        store: The store.
+        file: The file.
+        patience: The retry policy.
+        says: Consequence and next step for the message if the store gives no answer.
 
     Raises:
-        StoreError: The store refuses it, or gave no answer.
+        StoreError: The store rejects it, or gave no answer.
     """
     outcome = land(store, file, patience)
     if isinstance(outcome, Unknown):
@@ -452,27 +453,27 @@ def land_or_refuse(store: Store, file: LogFile, patience: Patience, says: str) -
 
 
 def land_own(store: Store, file: LogFile, patience: Patience, what: str) -> None:
-    """Create a file under a name of its own, before the commit that names it.
+    """Create a file under a unique name, before the commit that names it.
 
     Args:
-        store: Where.
+        store: The store.
         file: The file.
-        patience: How long to go on.
-        what: What is in it, for people.
+        patience: The retry policy.
+        what: Its content, for messages.
 
     Raises:
-        StoreError: The store refuses it, gave no answer, or has another file there.
+        StoreError: The store rejects it, gave no answer, or has another file under its key.
     """
-    says = f"{what} have to stand there before the commit; nothing was committed, try again"
+    says = f"{what} have to be stored there before the commit; nothing was committed, try again"
     if isinstance(land_or_refuse(store, file, patience, says), Committed):
         return
-    # A client that sends a create twice is told that its own file exists.
+    # A client that sends a create twice gets the answer that its own file exists.
     try:
         found = _confirmed(store, file.key, patience)
     except OSError as error:
         raise _silence(store, file, error, says) from error
     if found != file.body:
-        raise StoreError(f"{store.url}/{file.key}: another file stands there; {says}")
+        raise StoreError(f"{store.url}/{file.key}: another file is already there; {says}")
 
 
 def _silence(store: Store, file: LogFile, cause: Exception | None, says: str) -> StoreError:
@@ -480,7 +481,7 @@ def _silence(store: Store, file: LogFile, cause: Exception | None, says: str) ->
 
 
 def make_sure(store: Store, key: str, patience: Patience, *, version: int, commit_id: str) -> None:
-    """Return once a file that was read would survive a loss of power.
+    """Make sure that a commit file that was read is durable.
 
     Raises:
         CommitUnknownError: The store does not answer in time.
@@ -492,7 +493,7 @@ def make_sure(store: Store, key: str, patience: Patience, *, version: int, commi
 
 
 def _confirmed(store: Store, key: str, patience: Patience) -> bytes | None:
-    """Return what stands in a place and would survive a loss of power.
+    """Return the body under a key, once it is durable.
 
     Raises:
         OSError: The store does not answer in time.
@@ -508,10 +509,10 @@ def _confirmed(store: Store, key: str, patience: Patience) -> bytes | None:
 def unknown(
     key: str, version: int, commit_id: str, cause: Exception | None = None
 ) -> CommitUnknownError:
-    """Return the error that says so."""
+    """Return the error for a commit whose outcome is unknown."""
     told = CommitUnknownError(
         f"{key}: the store gave no answer and could not be read back; "
-        f"{_in_doubt(commit_id, 'may have landed')}",
+        f"{_in_doubt(commit_id, 'may have been committed')}",
         commit_id,
         version,
     )
@@ -520,40 +521,42 @@ def unknown(
 
 
 def unfinished(version: int, commit_id: str) -> CommitUnknownError:
-    """Return the error for one whose commit landed, and who cannot be told all that came of it."""
+    """Return the error for a catalog commit whose follow-up steps failed after it."""
     return CommitUnknownError(
-        f"commit {commit_id} has landed in version {version}, but what follows from it could not "
-        "be done or read; whoever opens the table or looks at the view next goes on from there, "
-        f"and {ASKING_AGAIN}",
+        f"commit {commit_id} was committed as version {version}, but the steps that follow it "
+        "failed; the next process that opens the table or view completes them, and "
+        f"{ASKING_AGAIN}",
         commit_id,
         version,
     )
 
 
 def fate(request: Request) -> str:
-    """Return in words what is known of a request, for one who was interrupted and waits no longer.
+    """Return the status of a request in words, for a note on the exception that interrupted it.
 
     Example:
         >>> request = Request(commit_id="monday", asked="")
         >>> request.fate.version = 7
         >>> fate(request)
-        'commit monday has landed in version 7'
+        'commit monday was committed as version 7'
     """
     commit_id, found = request.commit_id, request.fate
     if found.version is not None:
-        return f"commit {commit_id} has landed in version {found.version}"
+        return f"commit {commit_id} was committed as version {found.version}"
     if isinstance(found.error, LedgerError) and not isinstance(found.error, CommitUnknownError):
-        return f"commit {commit_id} did not land: {found.error}"
-    known = "is on its way and may land" if found.error is None else "may have landed"
+        return f"commit {commit_id} was not committed: {found.error}"
+    known = (
+        "is in progress and may be committed" if found.error is None else "may have been committed"
+    )
     return _in_doubt(commit_id, known)
 
 
 @contextmanager
 def noting(request: Request) -> Iterator[None]:
-    """Add a note to an exception that interrupts the body: the commit id, and what is known of it.
+    """Add a note to an exception that interrupts the body: the commit id and its status.
 
-    The ledger's own errors say that themselves; one raised before the request was submitted gets
-    no note, as nothing can be committed.
+    The ledger's own errors contain that themselves; an exception raised before the request was
+    submitted gets no note, as nothing can be committed.
     """
     try:
         yield
@@ -568,52 +571,52 @@ def noting(request: Request) -> Iterator[None]:
 
 def _in_doubt(commit_id: str, known: str) -> str:
     return (
-        f"commit {commit_id} {known}. Look for it before you ask again (lakeledger log "
+        f"commit {commit_id} {known}. Look it up before you retry (lakeledger log "
         f"--commit-id {commit_id}); {ASKING_AGAIN}"
     )
 
 
 class LandedLog(Protocol[StateT, E_co]):
-    """What is asked of a stream's log by whoever looks for a commit: `StreamLog` has it."""
+    """The part of a stream's log that commit lookup needs; `StreamLog` implements it."""
 
     @property
     def store(self) -> Store:
-        """Where the stream is."""
+        """The stream's store."""
 
     @property
     def layout(self) -> Layout:
-        """Under which keys."""
+        """The stream's keys."""
 
     @property
     def head(self) -> Head[StateT] | None:
-        """The newest commit known."""
+        """The newest commit in memory; None before version 0."""
 
     @property
     def personal(self) -> Telling:
-        """What lines do not hold of who and why."""
+        """Sidecar files with the texts of transactions."""
 
     def refuse_reentry(self) -> None:
-        """Refuse to wait for what cannot come."""
+        """Raise if this thread is reading the log already, so that it would wait for itself."""
 
     def catch_up(self) -> object:
-        """Move the head forward over what others appended."""
+        """Read the commits that other writers appended."""
 
     def with_id(self, commit_id: str) -> Iterator[int]:
-        """Yield the versions up to the head that may hold a transaction of an id, newest first."""
+        """Yield the versions up to the head that may contain a transaction id, newest first."""
 
     def commit_at(self, version: int) -> Commit[E_co]:
         """Return one commit."""
 
 
 class Telling(Protocol):
-    """Who says what lines do not hold."""
+    """Resolver of the texts of transactions that sidecar files contain."""
 
     def told(self, commits: Sequence[Commit[E]]) -> list[Commit[E]]:
-        """Return commits as readers are told them."""
+        """Return commits with the texts from their sidecar files."""
 
 
 def find_commit(log: LandedLog[Any, E], commit_id: str) -> Commit[E] | None:
-    """Return the commit that holds what was asked under an id, after looking what is newer."""
+    """Return the commit with a transaction id, after catching up; None if there is none."""
     log.catch_up()
     if not is_storable(commit_id):
         return None
@@ -625,23 +628,24 @@ def find_commit(log: LandedLog[Any, E], commit_id: str) -> Commit[E] | None:
 
 
 class Landings(Struct, Generic[StateT, E], frozen=True):
-    """What requests came to in a stream: whose the commits are that stand there.
+    """Lookup of the outcomes of requests in a stream's log, by commit id and request digest.
 
     Attributes:
         log: The stream.
-        patience: How long to go on until the store confirms what was read.
+        patience: The retry policy for making a commit that was found durable.
     """
 
     log: LandedLog[StateT, E]
     patience: Patience
 
     def before(self, request: Request) -> Appended[StateT] | None:
-        """Return what a caller-given commit id came to before, if it did; reads what is newer.
+        """Return the result of an earlier commit of a request; None if there is none.
 
-        For one whose request contradicts what is there: it may be there since it landed.
+        Newer commits are read first. For requests that contradict the state: they may do so because
+        they were committed before.
 
         Raises:
-            InvalidInputError: The id was used before, for something else.
+            InvalidInputError: The id was used before, for another request.
         """
         if not request.is_given:
             return None
@@ -650,17 +654,20 @@ class Landings(Struct, Generic[StateT, E], frozen=True):
         return self.known(request)
 
     def of_words(self, request: Request) -> Appended[StateT] | None:
-        """Return what was asked in these words under an id; None where that was something else."""
-        # What else was asked is refused once it is known what is asked now.
+        """Return the result of an earlier commit of a request, as `before` does.
+
+        Returns None, too, if the id was used for another request.
+        """
+        # That is rejected later, once the digest of the whole request is known.
         with suppress(InvalidInputError):
             return self.before(request)
         return None
 
     def known(self, request: Request) -> Appended[StateT] | None:
-        """Return what a caller-given commit id came to up to the head that is known.
+        """Return the result of an earlier commit of a request up to the head in memory.
 
         Raises:
-            InvalidInputError: The id was used before, for something else.
+            InvalidInputError: The id was used before, for another request.
         """
         if not request.is_given:
             return None
@@ -671,9 +678,11 @@ class Landings(Struct, Generic[StateT, E], frozen=True):
         return None
 
     def otherwise(self, request: Request, otherwise: Iterable[Any]) -> Appended[StateT] | None:
-        """Return what a caller-given commit id came to, if one of `otherwise` was asked by it.
+        """Return the result of an earlier commit of a request that was recorded differently.
 
-        For one whose request has another digest than it had then.
+        Args:
+            request: The request, whose digest differs from the recorded one.
+            otherwise: Other contents, in plain data, that the request may be recorded by.
         """
         versions = list(self.log.with_id(request.commit_id)) if request.is_given else []
         for asked in map(digest_of, otherwise) if versions else ():
@@ -685,29 +694,31 @@ class Landings(Struct, Generic[StateT, E], frozen=True):
     def among(
         self, request: Request, winners: Iterable[Commit[E]], sent: Commit[E]
     ) -> Appended[StateT] | None:
-        """Return what a request came to, if it is among those that won against `sent`.
+        """Return the result of a request if a commit that won against `sent` contains it.
 
         Raises:
-            InvalidInputError: One of them has its id, and is something else.
+            InvalidInputError: One of them has its id, for another request.
         """
         for won in winners:
             if _holds(won, request):
-                # A client that sends a create twice is told that its own file exists.
+                # A client that sends a create twice gets the answer that its own file exists.
                 return evolve(self.acknowledge(won.version, request), repeated=won != sent)
         return None
 
     def beside(self, request: Request, commit: Commit[E]) -> Appended[StateT] | None:
-        """Return what another rider of the same id came to, whose commit has just landed.
+        """Return the result of a request if `commit`, just created, contains its commit id.
 
         Raises:
-            InvalidInputError: He asked for something else.
+            InvalidInputError: The id was used there for another request.
         """
         if not _holds(commit, request):
             return None
         return Appended(self.state(), commit.version, repeated=True)
 
     def acknowledge(self, version: int, request: Request) -> Appended[StateT]:
-        """Return what was found by reading, once it is durable: its writer may have died before.
+        """Return the result for a commit found by reading, once it is durable.
+
+        Its writer may have died before its fsync.
 
         Raises:
             CommitUnknownError: The store does not answer.
@@ -718,7 +729,7 @@ class Landings(Struct, Generic[StateT, E], frozen=True):
         return Appended(self.state(), version, repeated=True)
 
     def state(self) -> StateT:
-        """Return the newest state known of a stream that was appended to."""
+        """Return the newest state in memory of a stream that has commits."""
         head = self.log.head
         if head is None:
             raise AssertionError("a stream that was appended to has a head")
@@ -726,7 +737,7 @@ class Landings(Struct, Generic[StateT, E], frozen=True):
 
 
 def _was_asked(commit: Commit[Any], request: Request, digests: Sequence[str]) -> bool:
-    """Say whether a commit holds a request's transaction, asked in one of some other ways."""
+    """Return whether a commit contains a request's id with one of these request digests."""
     if not digests:
         return False
     return any(
@@ -735,17 +746,17 @@ def _was_asked(commit: Commit[Any], request: Request, digests: Sequence[str]) ->
 
 
 def _holds(commit: Commit[Any], request: Request) -> bool:
-    """Say whether a commit holds a request's transaction.
+    """Return whether a commit contains a request's transaction.
 
     Raises:
-        InvalidInputError: It holds one of the same id that is something else.
+        InvalidInputError: It contains another request with the same id.
     """
     for transaction in commit.transactions:
         if transaction.id == request.commit_id:
             if transaction.asked != request.asked:
                 raise InvalidInputError(
                     f"commit id {request.commit_id!r} was used for something else in version "
-                    f"{commit.version}; take a new id for a new request"
+                    f"{commit.version}; use a new id for a new request"
                 )
             return True
     return False

@@ -1,14 +1,14 @@
 """Segments: sealed runs of commits as Parquet; a cache.
 
-`line` holds the exact bytes of the commit's file, and is all that the ledger itself reads. The
-other columns say the same once more for engines that read Parquet natively, such as Spark.
+`line` contains the exact bytes of the commit's file, and is all that the ledger itself reads. The
+other columns contain the same data for engines that read Parquet natively, such as Spark.
 
 A segment is a function of its commits' files. Two of them are compared by content, since Parquet's
-bytes depend on who wrote them.
+bytes depend on the library that wrote them.
 
-Nothing that a segment says is believed for its own sake. Its lines have to hash along the chain up
-to its last commit, and that one has to be the file that stands in the log: so the log itself
-vouches for every line. One that does not fit is passed over, and the log's files are read.
+A segment is verified before use. Its lines have to form the hash chain up to its last commit, and
+that one has to be the same as its file in the log, so that the log proves every line. A segment
+that does not match is ignored, and the commit files are read.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 
 MOST_BYTES: Final = 16 * 1024 * 1024
-"""Commits that are longer together are not sealed: they are worth a request each."""
+"""Total bytes of commits beyond which they are not sealed into a segment."""
 
 _FORMAT_KEY: Final = b"lakeledger.segment"
 _FORMAT: Final = b"1"
 _LINE: Final = "line"
 _ORDERED: Final = ["version", "time"]
-"""Columns whose bounds lead readers to a segment."""
+"""Columns with statistics, by which readers choose segments."""
 _TRANSACTIONS: Final = "transactions"
 _TRANSACTION: Final = f"{_TRANSACTIONS}.list.element"
 _REPEATED: Final = [
@@ -50,15 +50,15 @@ _REPEATED: Final = [
 ]
 _SLACK_BYTES: Final = 65_536
 _UNPACKED: Final = frozenset({"PLAIN", "RLE", "BIT_PACKED"})
-"""A column so encoded is as long as its file says; a dictionary may unpack to any length."""
+"""Encodings whose size in the metadata is the real one; a dictionary may expand to any length."""
 
 
 _UNFIT: Final = (OverflowError, UnicodeEncodeError, RecursionError)
-"""What commits raise that cannot stand in a segment, beside what decoding and Arrow raise."""
+"""Errors for commits that a segment cannot contain, besides those of msgspec and Arrow."""
 
 
 class _Event(Struct):
-    """As much of an event as every one has."""
+    """The part that all events have in common."""
 
     type: str
 
@@ -73,7 +73,7 @@ class _Transaction(Struct, rename="camel"):
 
 
 class _Commit(Struct, rename="camel"):
-    """A commit as its columns show it."""
+    """The fields of a commit that a segment has as columns."""
 
     version: int
     time_millis: int
@@ -86,7 +86,7 @@ _EVENTS: Final = msgspec.json.Decoder(_Event)
 
 
 def segment_of(version: int) -> tuple[int, int]:
-    """Return the first and last version of the segment that holds a commit; version 0 in the first.
+    """Return the first and last version of the segment of a commit; the first includes version 0.
 
     Example:
         >>> segment_of(0), segment_of(800), segment_of(801)
@@ -97,7 +97,7 @@ def segment_of(version: int) -> tuple[int, int]:
 
 
 def stretches(first: int, last: int | None) -> Iterator[tuple[int, int]]:
-    """Yield the parts of the versions `first` to `last` that lie in one segment each; None: no end.
+    """Yield the versions `first` to `last`, split at segment boundaries; None: without end.
 
     Example:
         >>> list(stretches(700, 1700))
@@ -110,10 +110,10 @@ def stretches(first: int, last: int | None) -> Iterator[tuple[int, int]]:
 
 
 def write_segment(lines: Sequence[bytes]) -> bytes:
-    """Return the segment of commits, given as the bytes of their files.
+    """Return the segment file of commits, given as the bytes of their files.
 
     Raises:
-        ValueError: They are no commits, or hold what Parquet has no room for.
+        ValueError: They are not commits, or have values that Parquet cannot represent.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -131,17 +131,17 @@ def write_segment(lines: Sequence[bytes]) -> bytes:
             write_page_checksum=True,
         )
     except (msgspec.DecodeError, pa.ArrowException, *_UNFIT) as error:
-        raise ValueError(f"the commits cannot stand in a segment: {error}") from error
+        raise ValueError(f"the commits cannot be written to a segment: {error}") from error
     return bytes(sink.getvalue())
 
 
 def read_segment(body: bytes, first: int, last: int) -> list[bytes]:
-    """Return the files of the commits `first` to `last` that a segment holds.
+    """Return the commit files `first` to `last` in a segment.
 
-    Whether they are the log's is for the caller to find out.
+    The caller verifies that they are those of the log.
 
     Raises:
-        ValueError: The bytes are no segment of these commits.
+        ValueError: The bytes are not a segment of these commits.
     """
     import pyarrow as pa
 
@@ -149,22 +149,22 @@ def read_segment(body: bytes, first: int, last: int) -> list[bytes]:
         file = opened(body, "the segment", [_LINE])
         _check(file.arrow, last - first + 1)
         column = file.table().column(_LINE)
-        # Bytes that are no text are the log's to judge; a cast would load Arrow's functions.
+        # No cast, which would load Arrow's compute functions; the hash chain detects invalid text.
         lines = [chunk.view(pa.binary()) for chunk in column.chunks]
     except (pa.ArrowException, OSError, KeyError) as error:
-        raise ValueError(f"it is no Parquet file of commits: {error}") from error
+        raise ValueError(f"it is not a Parquet file of commits: {error}") from error
     if len(column) != last - first + 1 or column.null_count or column.nbytes > _most(len(column)):
         raise ValueError("it lacks commits, or they are too long")
     return [line for chunk in lines for line in _cut(chunk)]
 
 
 def _most(count: int) -> int:
-    """Return how many bytes so many lines may have in Arrow, where each of them says its end."""
+    """Return the most bytes that `count` lines may have in Arrow, including their offsets."""
     return MOST_BYTES + 8 * count
 
 
 def _cut(chunk: pa.Array) -> list[bytes]:
-    """Return the texts of an array without nulls: a third of the time that Arrow takes to."""
+    """Return the values of an array without nulls, in a third of the time of Arrow's own method."""
     _, ends, text = chunk.buffers()
     if not len(chunk) or text is None:
         return [b""] * len(chunk)
@@ -174,7 +174,7 @@ def _cut(chunk: pa.Array) -> list[bytes]:
 
 
 def is_same_segment(made: bytes, body: bytes) -> bool:
-    """Return whether bytes are a segment with the content of another, whatever library wrote them.
+    """Return whether bytes are a segment with the content of another, written by any library.
 
     Args:
         made: A segment that `write_segment` returned.
@@ -200,10 +200,10 @@ def is_same_segment(made: bytes, body: bytes) -> bool:
 
 
 def _is_as_small(theirs: Any, mine: Any) -> bool:
-    """Return whether the columns of a file have a segment's length, before any of them is read.
+    """Return whether the columns of a file are no larger than a segment's, before reading them.
 
-    No text is longer than the lines that it is part of; a number has eight bytes, and a text's
-    length fewer.
+    Limits: a text is part of a line and no longer than it; a number has eight bytes, and the length
+    of a text fewer.
     """
     columns, right = _columns(theirs), _columns(mine)
     longest = right[_LINE].total_uncompressed_size
@@ -220,7 +220,7 @@ def _columns(file: Any) -> dict[str, Any]:
 
 
 def _bounds(file: Any) -> list[tuple[Any, Any]]:
-    """Return what a file says of the columns that readers choose segments by."""
+    """Return the statistics of the columns by which readers choose segments."""
     group = file.metadata.row_group(0)
     columns = (group.column(index) for index in range(group.num_columns))
     found = [each.statistics for each in columns if each.path_in_schema in _ORDERED]
@@ -228,25 +228,25 @@ def _bounds(file: Any) -> list[tuple[Any, Any]]:
 
 
 def _check(file: Any, count: int) -> None:
-    """Look at what the file says of itself, before any row is read: bytes can unpack to gigabytes.
+    """Check a file's metadata before any row is read: few bytes can expand to gigabytes.
 
     Raises:
-        ValueError: It is no segment of so many commits.
+        ValueError: It is not a segment of `count` commits.
     """
     metadata = file.metadata
     if (metadata.metadata or {}).get(_FORMAT_KEY) != _FORMAT:
-        raise ValueError("it does not say that it is a segment of a format known here")
+        raise ValueError("its metadata is not that of a segment in a known format")
     if metadata.num_rows != count:
-        raise ValueError(f"it holds {metadata.num_rows} commits and not {count}")
+        raise ValueError(f"it has {metadata.num_rows} commits and not {count}")
     if metadata.num_row_groups != 1 or metadata.row_group(0).num_rows != count:
-        raise ValueError("it is not of one row group")
+        raise ValueError("it does not have exactly one row group")
     group = metadata.row_group(0)
     columns = [group.column(index) for index in range(group.num_columns)]
     lines = [each for each in columns if each.path_in_schema == _LINE]
     if len(lines) != 1 or not set(lines[0].encodings) <= _UNPACKED:
-        raise ValueError("it has no plain column of lines")
+        raise ValueError("it has no plainly encoded column of lines")
     if sum(each.total_uncompressed_size for each in columns) > 3 * MOST_BYTES:
-        raise ValueError(f"it says that it unpacks to more than {3 * MOST_BYTES} bytes")
+        raise ValueError(f"by its metadata it expands to more than {3 * MOST_BYTES} bytes")
 
 
 @lru_cache(maxsize=1)
@@ -282,7 +282,7 @@ def _schema() -> pa.Schema:
 
 
 def _type_of(event: bytes) -> str:
-    """Return an event's type, which stands first where lakeledger wrote it."""
+    """Return an event's type, which is the first key in events that lakeledger wrote."""
     if event.startswith(_FRONT):
         text = event[len(_FRONT) : event.find(b'"', len(_FRONT))]
         if b"\\" not in text:
@@ -291,14 +291,14 @@ def _type_of(event: bytes) -> str:
 
 
 class SegmentColumns:
-    """The columns of a segment, flat: a list a leaf, and where each row's part of it begins."""
+    """Columns of a segment: a list of values per leaf column, and offsets of nested lists."""
 
     def __init__(self, lines: Sequence[bytes]) -> None:
-        """Take the columns from commits, given as the bytes of their files.
+        """Extract the columns from commits, given as the bytes of their files.
 
         Raises:
-            msgspec.DecodeError: One is no commit.
-            RecursionError: One nests too deep.
+            msgspec.DecodeError: One is not a commit.
+            RecursionError: One is nested too deeply.
         """
         commits = [*map(_COMMITS.decode, lines)]
         transactions = [one for each in commits for one in each.transactions]
@@ -326,9 +326,9 @@ class SegmentColumns:
         """Return them as an Arrow table.
 
         Raises:
-            pa.ArrowException: A commit is no text, or holds what Parquet has no room for.
-            OverflowError: A number is too great.
-            UnicodeEncodeError: What was read of a commit is no text.
+            pa.ArrowException: A commit is not UTF-8, or has values that Arrow cannot represent.
+            OverflowError: A number is too large.
+            UnicodeEncodeError: A text of a commit is not valid Unicode.
         """
         import pyarrow as pa
 
@@ -338,7 +338,7 @@ class SegmentColumns:
         event = transaction.field("events").type.value_type
         starts = pa.int32()
         events = pa.StructArray.from_arrays(
-            # They are checked to be text; Spark shows them as that.
+            # Validated as text; Spark shows them as text.
             [texts(self.types), texts_of(self.events)],
             fields=list(event),
         )
@@ -373,14 +373,15 @@ class SegmentColumns:
 
 
 def _starts(counts: Iterable[int]) -> list[int]:
-    """Return where lists begin, and where the last one ends, given how long they are."""
+    """Return the offsets of lists, and the end of the last one, given their lengths."""
     return [*accumulate(counts, initial=0)]
 
 
 class Lines:
-    """Keeps the files of a segment's commits from its first one on, without a gap.
+    """Buffer of the commit files of the current segment, from its first one on, without a gap.
 
-    So whoever completes a segment has nothing to read, which on an object store takes seconds.
+    So the writer that completes a segment need not read its commits, which on an object store takes
+    seconds.
 
     Example:
         >>> lines = Lines()
@@ -397,38 +398,38 @@ class Lines:
         self._size = 0
 
     def wants(self, version: int) -> bool:
-        """Whether a commit begins a segment, or follows those that are kept."""
+        """Return whether a commit is the first of a segment, or the next after those buffered."""
         follows = bool(self._bodies) and version == self._first + len(self._bodies)
         return follows or version == segment_of(version)[0]
 
     def take(self, version: int, body: bytes) -> None:
-        """Keep the file of a commit that is wanted."""
+        """Add the file of a commit that `wants` accepts."""
         if version == segment_of(version)[0]:
             self._first, self._bodies, self._size = version, [], 0
         self._bodies.append(body)
         self._size += len(body)
         if self._size > MOST_BYTES:
-            # Its segment will not be sealed, so that nothing of it is needed.
+            # The segment will not be sealed, so its files are not needed.
             self._bodies = []
 
     def of(self, first: int, last: int) -> Sequence[bytes] | None:
-        """Return the files of a segment's commits; None unless all are here."""
+        """Return the files of a segment's commits; None unless all are buffered."""
         if first != self._first or last >= first + len(self._bodies):
             return None
         return self._bodies[: last + 1 - first]
 
 
 AHEAD: Final = 16
-"""So many segments are asked for at a time."""
+"""Number of segments that are read at a time."""
 
 WORTH: Final = 200
-"""Of a segment of which fewer commits are wanted, the log's own files are read."""
+"""Number of commits from which on a segment is read instead of their commit files."""
 
 _LOGGER = "ledger.log"
 
 
 class Vouched(NamedTuple):
-    """The files of commits one after the other, for which the log vouches.
+    """Consecutive commit files from a segment that was verified against the log.
 
     Attributes:
         bodies: Their bytes.
@@ -439,13 +440,13 @@ class Vouched(NamedTuple):
     digests: Sequence[str]
 
     def part(self, begin: int, count: int) -> Vouched:
-        """Return so many of them."""
+        """Return `count` of them, from the index `begin` on."""
         end = begin + count
         return Vouched(self.bodies[begin:end], self.digests[begin:end])
 
 
 class _Link(Struct):
-    """As much of a commit as its place in the chain."""
+    """The part of a commit that links it to its parent."""
 
     parent: str = ""
 
@@ -453,15 +454,15 @@ class _Link(Struct):
 _LINKS: Final = msgspec.json.Decoder(_Link)
 _PARENT: Final = b'"parent":"%s"'
 _HEAD: Final = 192
-"""Within so many bytes a commit's line says its parent: only numbers stand before."""
+"""Bytes at the beginning of a commit's line that contain its parent: only numbers precede it."""
 
 
 class Segments:
-    """One stream's segments.
+    """A stream's segments.
 
     Args:
-        store: Where they are.
-        layout: Under which keys.
+        store: The stream's store.
+        layout: The stream's keys.
     """
 
     def __init__(self, store: Store, layout: Layout) -> None:
@@ -471,21 +472,21 @@ class Segments:
 
     @property
     def is_near(self) -> bool:
-        """Whether the log's files are cheap to read."""
+        """True when commit files are cheap to read; see `Store.is_near`."""
         return self._store.is_near
 
     def save(self, version: int, lines: Sequence[bytes] | None = None) -> None:
-        """Keep the segment that ends at a checkpoint's version, if one does.
+        """Write the segment that ends at a checkpoint's version, if one does.
 
-        Where each file is a request, only one whose commits are at hand: its writer would be held
-        up for seconds. Maintenance makes the others.
+        On a remote store only if its commit files are in memory: reading them would block the
+        writer for seconds. Maintenance writes the other segments.
 
         Args:
             version: The checkpoint's version.
-            lines: The files of the segment's commits, where they are at hand.
+            lines: The commit files of the segment, if they are in memory.
 
         Raises:
-            OSError: It could not be kept; that harms nothing.
+            OSError: It could not be written; the log is unaffected.
         """
         span = segment_of(version)
         if span[1] != version or (lines is None and not self.is_near):
@@ -495,9 +496,9 @@ class Segments:
             self._store.replace(self._key(span), body)
 
     def made(self, first: int, last: int) -> bytes | None:
-        """Return the segment of the commits `first` to `last` as the log's files make it.
+        """Return the segment of the commits `first` to `last`, built from their files.
 
-        None where there is to be none: they are too long together, or do not fit together.
+        None if they cannot be sealed: they are too large, one is missing, or the chain is broken.
         """
         lines: list[bytes] = []
         size = 0
@@ -515,16 +516,15 @@ class Segments:
             _chained(lines, lines[-1])
             return write_segment(lines)
         except ValueError as error:
-            # Whoever reads the damaged commit is told.
+            # Reading the damaged commit itself raises an error.
             warn(_LOGGER, "segment_skipped", file=self._key(span), error=str(error))
             return None
 
     def read(self, wanted: Sequence[tuple[int, int]]) -> Iterator[Vouched | None]:
-        """Yield for each stretch of versions its commits, or None: read the log's files.
+        """Yield the commits of each range of versions; None: read the commit files.
 
         Args:
-            wanted: Stretches that lie in one segment each, in order. Those that are short are not
-                looked for.
+            wanted: Ranges within one segment each, in order. Segments of short ranges are not read.
         """
         asked = [segment_of(last) for first, last in wanted if last - first + 1 >= WORTH]
         if not self._pays(len(asked)):
@@ -538,7 +538,7 @@ class Segments:
                 yield None
                 continue
             vouching = next(bodies)
-            # The first segment that is not complete is the last one that the log has.
+            # The first incomplete segment is the end of the log.
             is_beyond = vouching is None
             body = None if vouching is None else next(bodies)
             found = None if body is None else self._vouched(segment_of(last), body, vouching)
@@ -546,10 +546,10 @@ class Segments:
             yield None if found is None else found.part(begin, last - first + 1)
 
     def _pays(self, count: int) -> bool:
-        """Whether so many segments are cheaper to read than the log's files.
+        """Return whether `count` segments are cheaper to read than their commit files.
 
-        Small files of a local disk are cheap, and loading Parquet's library takes as long as
-        reading ten thousand of them: whoever asks again and again has asked for as many.
+        Importing the Parquet library takes as long as reading ten thousand small local files, so it
+        is worth it once that many were requested.
         """
         is_loaded = "pyarrow" in sys.modules
         self._asked += count
@@ -561,7 +561,7 @@ class Segments:
     def _vouched(
         self, span: tuple[int, int], body: bytes, vouching: bytes | None
     ) -> Vouched | None:
-        """Return a segment's commits if the commit that stands at its end vouches for them."""
+        """Return a segment's commits if they verify against the file of its last commit."""
         try:
             return _chained(read_segment(body, *span), vouching)
         except ValueError as error:
@@ -570,25 +570,28 @@ class Segments:
                 "segment_passed_over",
                 file=self._key(span),
                 error=str(error),
-                advice="make it again with: lakeledger verify --repair",
+                advice="rebuild it with: lakeledger verify --repair",
             )
             return None
 
 
 def _chained(bodies: Sequence[bytes], vouching: bytes | None) -> Vouched:
-    """Return commits' files with their digests.
+    """Return commit files with their digests, after verifying the hash chain.
+
+    Args:
+        bodies: The commit files.
+        vouching: The last one, as read from the log.
 
     Raises:
-        ValueError: The last is another than the one that vouches for all, or one does not name the
-            one before it.
+        ValueError: The last one differs, or one does not name the one before it as parent.
     """
     if bodies[-1] != vouching:
-        raise ValueError("it ends with another commit than the log has there")
+        raise ValueError("its last commit differs from that of the log")
     digests = [*map(digest, bodies)]
     place = 0
     for body, before in zip(islice(bodies, 1, None), digests, strict=False):
         parent = _PARENT % before.encode()
-        # It stands where it stood in the line before, unless a number has one more digit.
+        # At the same offset as in the line before, unless a number has one more digit.
         if not body.startswith(parent, place):
             place = body.find(parent, 0, _HEAD)
             if place < 0:
@@ -597,14 +600,14 @@ def _chained(bodies: Sequence[bytes], vouching: bytes | None) -> Vouched:
 
 
 def _refuse_other_parent(body: bytes, before: str) -> None:
-    """Check that a commit names the one before it, wherever in its line it does.
+    """Check that a commit names the one before it as parent, anywhere in its line.
 
     Raises:
-        ValueError: It names another, or is no commit.
+        ValueError: It names another, or is not a commit.
     """
     try:
         parent = _LINKS.decode(body).parent
     except (msgspec.DecodeError, RecursionError) as error:
-        raise ValueError(f"it holds something that is no commit: {error}") from error
+        raise ValueError(f"a line in it is not a commit: {error}") from error
     if parent != before:
         raise ValueError("its commits do not follow one another")

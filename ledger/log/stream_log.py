@@ -35,37 +35,36 @@ S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
 
 QUIET_S = 0.02
-"""Caches are saved when no commit has landed for so long, since saving takes the interpreter."""
+"""Seconds without a commit after which caches are saved; saving competes for the interpreter."""
 
 PATIENT_S = 1.0
-"""Where commits never cease, caches are saved beside them after so long."""
+"""Seconds after which caches are saved although commits keep coming."""
 
 BESIDE_OTHERS_S = 5.0
-"""Whoever met a commit of others within so long is taken to write beside them."""
+"""Seconds after the last commit of another writer during which writers count as concurrent."""
 
 SURE_FOR_S = 10.0
-"""For so long a writer does not look again whether its head still stands on the store."""
+"""Seconds during which a writer does not check again that its head still exists on the store."""
 
 _FIRST_COMMITS = 3
-"""So many commits, from the checkpoint's on, are asked for along with it where each is a request.
-"""
+"""Number of commits, from the checkpoint's on, prefetched together with it from a remote store."""
 
 _REENTERED: Final = "REENTERED"
 _LOGGER = "ledger.log"
 
 _open: Final[set[ref[StreamLog[Any, Any]]]] = set()
-"""All streams that are open in this process; a set, whose copy nothing else comes between."""
+"""All open streams of this process; a set, since copying one is atomic."""
 
 
 class _Beside(Generic[E]):
-    """What else is kept beside a log, as whoever opened it says.
+    """Hooks of a log for further caches, set by the code that opened it.
 
-    Apart from the log, which what is kept there asks: a log that holds itself by a few steps would
-    stay until Python looks for such circles.
+    An object of its own, since the hooks reference the log: a log that referenced itself would stay
+    in memory until Python's cyclic garbage collection.
 
     Attributes:
-        keys_of: What the key index remembers of a commit, beside its transactions' ids.
-        on_boundary: Saves the caches of an interval.
+        keys_of: Returns the index keys of a commit besides its transactions' ids.
+        on_boundary: Saves further caches of an interval.
     """
 
     def __init__(self) -> None:
@@ -79,14 +78,14 @@ class _Beside(Generic[E]):
 class StreamLog(Generic[S, E]):
     """One stream of commits.
 
-    The head is kept in memory; `refresh` reads what others appended since. Safe to share between
-    threads.
+    The head is kept in memory; `refresh` reads the commits that other writers appended since. Safe
+    to share between threads.
 
     Args:
-        store: Where the stream is.
+        store: The stream's store.
         root: Its `_ledger` folder.
-        stream: What its events mean.
-        personal: What lines do not hold of who and why; None: it is on the same store.
+        stream: Codec and fold of its kind of stream.
+        personal: Sidecar files with the texts of transactions; None: on the same store.
     """
 
     def __init__(
@@ -108,7 +107,7 @@ class StreamLog(Generic[S, E]):
         self.warm_reader: Reader[E] = Reader(store, self.layout, self.codec, self._newest)
         self.segments = Segments(store, self.layout)
         self.lookup: Lookup[E] = Lookup(store, self.layout, self.warm_reader, self._beside.named_in)
-        # Each has one writer at a time: who reads on holds the mutex, and one thread appends.
+        # Each is written by one thread at a time: readers hold the mutex, and one thread appends.
         self._read_to: Head[S] | None = None
         self._landed: Head[S] | None = None
         self._due: deque[tuple[Head[S], Sequence[bytes] | None, float]] = deque()
@@ -124,16 +123,16 @@ class StreamLog(Generic[S, E]):
         _open.add(ref(self, _open.discard))
 
     def after_fork(self) -> None:
-        """Forget who was at work: a child has none of its parent's threads."""
+        """Replace the locks: a forked child has none of the threads that hold them."""
         self._mutex = threading.RLock()
         self._turn = threading.Lock()
 
     def remember(self, keys_of: KeysOf[E], on_boundary: Callable[[int], None]) -> None:
-        """Say what else to keep beside the log; a log that is held by either stays with it.
+        """Set the hooks for further caches; neither may hold a strong reference to the log.
 
         Args:
-            keys_of: What the key index remembers of a commit, beside its transactions' ids.
-            on_boundary: Called after this writer committed a checkpoint's version, to save other
+            keys_of: Returns the index keys of a commit besides its transactions' ids.
+            on_boundary: Called after this writer committed a checkpoint's version, to save further
                 caches of that interval.
         """
         self._beside.keys_of = keys_of
@@ -141,28 +140,28 @@ class StreamLog(Generic[S, E]):
 
     @property
     def name(self) -> str:
-        """Where the stream is: what it is called in what is told."""
+        """URL of the stream, as in log events."""
         return f"{self.store.url}/{self.layout.root}"
 
     @property
     def head(self) -> Head[S] | None:
-        """The newest commit known, without looking; None before version 0."""
+        """The newest commit in memory; None before version 0."""
         read, landed = self._read_to, self._landed
         if read is None or landed is None:
             return read or landed
         return landed if landed.state.version >= read.state.version else read
 
     def refresh(self) -> S | None:
-        """Return the newest state, after reading what was appended since the last look."""
+        """Return the newest state, after reading newer commits; None before version 0."""
         self.catch_up()
         head = self.head
         return head.state if head else None
 
     def refuse_reentry(self) -> None:
-        """Refuse to wait for what cannot come: this thread was interrupted while it read.
+        """Raise if this thread is reading this handle already: waiting would be a deadlock.
 
         Raises:
-            InvalidInputError: A signal handler asks for a commit of the handle that it stopped.
+            InvalidInputError: A signal handler commits on the handle whose reading it interrupted.
         """
         if self._mutex._is_owned():  # type: ignore[attr-defined]  # noqa: SLF001 - as threading.Condition asks
             raise InvalidInputError(
@@ -173,9 +172,9 @@ class StreamLog(Generic[S, E]):
             )
 
     def is_beside_others(self) -> bool:
-        """Whether others append, too, to a store that is near: each waits for who holds the lock.
+        """Return whether other processes append concurrently on a local store.
 
-        Far away nobody waits for a lock, and what is asked of the store takes longer.
+        Then writers wait for each other's lock. A remote store has no lock between processes.
         """
         met = self._met_others_s
         is_lately = met is not None and time.monotonic() - met < BESIDE_OTHERS_S
@@ -183,23 +182,23 @@ class StreamLog(Generic[S, E]):
 
     @property
     def comes_after_others(self) -> bool:
-        """Whether what is appended next follows what others wrote, or others wait to follow it.
+        """True when the next commit follows one of another writer, or others wait to append.
 
-        What this writer landed himself is durable, and nobody is let in before that.
+        Otherwise the head is this writer's own commit, which is durable already.
         """
         return self.head is not self._landed or self.is_beside_others()
 
     def read_ahead(self) -> list[Commit[E]]:
-        """Read what others appended, if there is anything, where it would win over what is made.
+        """Read and return the commits of concurrent writers, before making a commit.
 
-        A look costs less than making a commit that loses, while all others wait for the lock. What
-        was read in line is returned, too, once.
+        Reading costs less than making a commit that loses the race, while all others wait for the
+        lock. Commits that were read while waiting for the lock are returned, too, once.
         """
         read, self._read_in_line = self._read_in_line, []
         return [*read, *self.catch_up()] if self.is_beside_others() else read
 
     def catch_up(self) -> list[Commit[E]]:
-        """Move the head forward over what others appended; return it, oldest first."""
+        """Read the commits that other writers appended; return them, oldest first."""
         with self._mutex:
             head = self.head
             if head is None:
@@ -214,10 +213,10 @@ class StreamLog(Generic[S, E]):
             return found
 
     def _finds_nothing(self, version: int) -> bool:
-        """Whether a version is not there, as a look tells where that is cheaper than reading it.
+        """Return whether a version does not exist, if an existence check is worth it; else False.
 
-        Mostly there is nothing new, and to find that out is a good part of small commits; beside
-        others there mostly is.
+        Mostly there is no newer commit, and on a local store the check is cheaper than reading.
+        With concurrent writers there mostly is one.
         """
         return (
             self.store.is_near
@@ -228,15 +227,16 @@ class StreamLog(Generic[S, E]):
     def locked(
         self, met: Callable[[Sequence[Commit[E]]], None] = lambda _: None
     ) -> AbstractContextManager[Turn | None]:
-        """Hold the lock of all who append, in this process and in others.
+        """Return a context manager that holds the append lock, in this process and others.
 
-        Where others do, whoever is next in line reads meanwhile what is new: all who wait then
-        wait for the reading of one commit, and not of as many as there are writers. Caches are
-        saved before or after, and not meanwhile: saving takes the interpreter, and whoever got it
-        only now and then would hold the lock for all of them.
+        With concurrent writers, the next one in the queue reads new commits while it waits, so that
+        under the lock it has to read one commit, and not as many as there are writers. Caches are
+        not saved meanwhile: saving competes for the interpreter, which would prolong the time that
+        the lock is held.
 
         Args:
-            met: Called in line with what was read there, which `read_ahead` returns again.
+            met: Called with the commits that were read while waiting; `read_ahead` returns them
+                again.
         """
         lock = self.store.lock(self.layout.lock)
         return self._in_line(lock, met) if self.is_beside_others() else lock
@@ -247,7 +247,7 @@ class StreamLog(Generic[S, E]):
     ) -> Iterator[Turn | None]:
         with self._taking_turns(), ExitStack() as line:
             line.enter_context(self.store.lock(self.layout.line))
-            # Who cannot read now does so when it is his turn, or finds out by trying.
+            # A failure here is harmless: the commits are read under the lock, or the create loses.
             with suppress(OSError):
                 self._read_in_line = self.catch_up()
                 met(self._read_in_line)
@@ -257,7 +257,7 @@ class StreamLog(Generic[S, E]):
 
     @contextmanager
     def _taking_turns(self) -> Iterator[None]:
-        # Not for ever: the other one may wait for a process that was stopped, or for the network.
+        # With a timeout: the other thread may wait for a stopped process, or for the network.
         is_mine = self._turn.acquire(timeout=PATIENT_S)
         try:
             yield
@@ -278,7 +278,7 @@ class StreamLog(Generic[S, E]):
             reader = Reader(ahead, self.layout, self.codec)
             read = self._follow(found.state if found else None, start, reader)
         except OSError:
-            # Whoever opens looks for holes at the end, and does so again.
+            # Gaps are checked only at the end of opening, so the next call has to open it again.
             self._read_to = None
             raise
         head = self.head
@@ -288,7 +288,7 @@ class StreamLog(Generic[S, E]):
         return read
 
     def _first_looks(self, version: int) -> Iterator[str]:
-        """Yield what whoever opens looks for, where a checkpoint is hinted at; 0: none is."""
+        """Yield the keys that opening reads, given the hinted checkpoint's version; 0: none."""
         layout = self.layout
         if version:
             yield layout.checkpoint(version)
@@ -296,39 +296,40 @@ class StreamLog(Generic[S, E]):
         yield from layout.commits(range(version, version + _FIRST_COMMITS))
 
     def _refuse_put_back(self, version: int, kept: int) -> None:
-        """Refuse a log beside which indexes are of commits that it does not have.
+        """Reject a log that was restored from an older copy while the caches were not.
 
-        Who asks them what was named would be told of those, and not of the ones that come. While a
-        checkpoint of its last hundred is there, or a later one, that one is what tells.
+        Its indexes cover commits that it does not have, and would be used for the commits that take
+        their versions. If a checkpoint of the last interval or a later one was found, its check has
+        established that already.
 
         Args:
-            version: The newest commit.
-            kept: That of the checkpoint that was found.
+            version: The newest version of the log.
+            kept: The version of the checkpoint that was found; 0: none.
         """
         hundreds = version - version % CHECKPOINT_INTERVAL
         if kept >= hundreds > 0:
             return
         file = self.lookup.named.file(next(tiles(hundreds + CHECKPOINT_INTERVAL)))
-        # Others may have come so far in the meantime.
+        # Other writers may have appended those commits in the meantime.
         if self.store.exists(file) and not self.store.exists(self.layout.commit(version + 1)):
             raise DamagedLogError(
-                f"{file} is of commits that the log does not have. Compare it with a backup; "
+                f"{file} covers commits that the log does not have. Compare it with a backup; "
                 f"{self._put_back()}",
                 file,
             )
 
     def _put_back(self) -> str:
         root = self.layout.root
-        return f"where an older log was put back for good, delete {root}/caches: it is made again"
+        return f"if an older log was restored on purpose, delete {root}/caches: it is rebuilt"
 
     def look_again(self, moment_s: float) -> None:
-        """Check, now and then, that a log that is held in memory still stands on the store.
+        """Check, at most every `SURE_FOR_S`, that the head in memory still exists on the store.
 
-        Whoever goes on from a commit that somebody removed meanwhile makes a log that nobody can
-        read. A writer at work does not pay for this; one that was idle pays two requests.
+        Appending to a commit that was removed meanwhile would make the log unreadable. A busy
+        writer does not pay for this; one that was idle pays two requests.
 
         Args:
-            moment_s: Now, in seconds by a monotonic clock.
+            moment_s: The current time of a monotonic clock, in seconds.
 
         Raises:
             DamagedLogError: The head is missing or another file, or what follows it is missing.
@@ -336,10 +337,10 @@ class StreamLog(Generic[S, E]):
         head, looked = self.head, self._looked_s
         if looked is None or moment_s - looked >= SURE_FOR_S:
             if looked is not None and head is not None:
-                # A store that does not answer now says nothing about the log.
+                # A store that does not answer now is no evidence against the log.
                 with suppress(OSError):
                     self._check_stands(head)
-            # What is refused now is refused until it stands there again.
+            # Not reached after an error: the check is repeated until it succeeds.
             self._looked_s = moment_s
 
     def _check_stands(self, head: Head[S]) -> None:
@@ -360,14 +361,14 @@ class StreamLog(Generic[S, E]):
         if body is None or digest(body) != found.digest:
             raise DamagedLogError(
                 f"{key} is {'missing' if body is None else 'not the file'} that the checkpoint "
-                f"beside it was made from. Compare it with a backup; {self._put_back()}",
+                f"of that version was made from. Compare it with a backup; {self._put_back()}",
                 key,
             )
 
     def _follow(self, state: S | None, start: Position, reader: Reader[E]) -> list[Commit[E]]:
         commits: list[Commit[E]] = []
         last: deque[Read[E]] = deque(maxlen=MOST_KEPT)
-        # Mostly there is nothing new.
+        # Made at the first commit: mostly there is none.
         builder: Builder[S, E] | None = None
         keeps_lines = not self.segments.is_near
         try:
@@ -380,7 +381,7 @@ class StreamLog(Generic[S, E]):
                 if keeps_lines and self._lines.wants(commit.version):
                     self._lines.take(commit.version, read.body)
         except OSError:
-            # On a bad network nobody would ever get through a long way in one go.
+            # Keep the progress: on a bad network a long log is never read in one go.
             self._reached(builder, commits, last)
             raise
         self._reached(builder, commits, last)
@@ -398,27 +399,27 @@ class StreamLog(Generic[S, E]):
             self.lookup.note(commits[-CHECKPOINT_INTERVAL:])
 
     def fold(self, builder: Builder[S, E], commit: Commit[E]) -> None:
-        """Fold a commit that stands in the log.
+        """Fold a commit of the log.
 
         Raises:
-            DamagedLogError: It contradicts what came before, so it cannot have been written so.
+            DamagedLogError: It contradicts the commits before it, so no writer can have written it.
         """
         try:
             builder.commit(commit)
         except InvalidInputError as error:
             if error.kind == _REENTERED:
-                # A signal handler's, who stopped this very reading.
+                # Raised by a signal handler that interrupted this reading.
                 raise
             raise self.contradiction(commit, error) from error
 
     def contradiction(self, commit: Commit[E], error: InvalidInputError) -> DamagedLogError:
-        """Return the error of a commit that stands in the log and cannot have been written so."""
+        """Return the error for a commit of the log that contradicts the commits before it."""
         key = self.layout.commit(commit.version)
         return DamagedLogError(f"{key} contradicts the commits before it: {error}", key)
 
     def advance(self, head: Head[S], commit: Commit[E]) -> None:
-        """Take a commit that this writer landed as the new head."""
-        # Before the head moves, so that nobody who sees that has to read the commit.
+        """Make a commit that this writer created the new head."""
+        # Before the head moves, so that threads which see the new head need not read the commit.
         self.lookup.note([commit])
         self._landed = head
         self._advanced_s = time.monotonic()
@@ -434,29 +435,29 @@ class StreamLog(Generic[S, E]):
             self._debts += 1
 
     def keep_caches(self) -> None:
-        """Have the caches saved that this writer owes; nobody waits for them."""
+        """Request that due caches are saved in the background; return at once."""
         debts = self._debts + self.lookup.debts
         if debts != self._asked_for:
-            # Once each: a writer at work owes something most of the time.
+            # Once each: a busy writer has due caches most of the time.
             self._keeper.ask(self.keep_next, self._lull_s)
             self._asked_for = debts
 
     def _lull_s(self) -> float:
-        """Return how long the caches that are due may wait, in seconds, for commits to cease."""
+        """Return the seconds by which saving due caches is still delayed, for a quiet period."""
         if not self._due:
             return 0.0
         now_s = time.monotonic()
         return min(self._advanced_s + QUIET_S, self._due[0][2] + PATIENT_S) - now_s
 
     def wait_for_caches(self, timeout_s: float = 10.0) -> bool:
-        """Return once all caches that this writer owes are saved, or False after so long."""
+        """Wait until all due caches of this writer are saved; return False on timeout."""
         return self._keeper.wait(timeout_s)
 
     def keep_next(self) -> bool:
         """Save the checkpoint and the other caches of one interval that this writer completed.
 
         Returns:
-            Whether there was one.
+            True unless there was none.
         """
         with self._taking_turns():
             return self._keep_next()
@@ -472,31 +473,31 @@ class StreamLog(Generic[S, E]):
             self.lookup.save(version)
             self._beside.on_boundary(version)
             self.segments.save(version, lines)
-        except Exception as error:  # noqa: BLE001 - the commit has landed, whatever a cache does
-            # One that is missing costs time.
+        except Exception as error:  # noqa: BLE001 - a missing cache does not affect the commit
+            # It costs time only.
             warn(_LOGGER, "checkpoint_failed", root=self.layout.root, version=version, error=error)
         return True
 
     def _merge_next(self) -> bool:
         try:
             return self.lookup.merge_next()
-        except Exception as error:  # noqa: BLE001 - what is not merged is asked in its parts
+        except Exception as error:  # noqa: BLE001 - lookups use the unmerged parts
             warn(_LOGGER, "merging_failed", root=self.layout.root, error=error)
             return True
 
     def last_named(self, key: str) -> Iterator[int]:
-        """Yield the versions up to the head that may have named `key`, newest first."""
+        """Yield the versions up to the head that may name `key`, newest first."""
         head = self.head
         if head is not None:
             yield from self.lookup.last_named(key, head.state.version)
 
     def named_among(self, keys: Iterable[str]) -> list[str]:
-        """Return those of some keys that commits up to the head may have named."""
+        """Return those of `keys` that commits up to the head may name."""
         head = self.head
         return [] if head is None else self.lookup.among(keys, head.state.version)
 
     def with_id(self, commit_id: str) -> Iterator[int]:
-        """Yield the versions up to the head that may hold a transaction of an id, newest first."""
+        """Yield the versions up to the head that may contain a transaction id, newest first."""
         head = self.head
         if head is not None:
             yield from self.lookup.with_id(commit_id, head.state.version)
@@ -505,7 +506,7 @@ class StreamLog(Generic[S, E]):
         """Return one commit.
 
         Raises:
-            NotFoundError: The stream does not have that version (yet).
+            NotFoundError: The head in memory is older, or the version is negative.
         """
         head = self.head
         if head is None or not 0 <= version <= head.state.version:
@@ -518,31 +519,31 @@ class StreamLog(Generic[S, E]):
         return self.reader.after(Position(first - 1, ""), last)
 
     def unread_commits(self, first: int, last: int) -> Iterator[Commit[Raw]]:
-        """Yield the commits `first` to `last`, which must exist, their events as they stand there.
+        """Yield the commits `first` to `last`, which must exist, with events as undecoded JSON.
 
-        For whoever hands events on: decoding them takes most of the time of reading.
+        For callers that pass events on: decoding them takes most of the time of reading.
         """
         return self.reader.unread(first, last)
 
     def some_commits(
         self, first: int, last: int, wanted: Callable[[Sketch], bool], passes: Passes = nothing
     ) -> Iterator[tuple[Sketch, Commit[E]]]:
-        """Yield those of the commits `first` to `last` that are wanted, which must exist.
+        """Yield the commits `first` to `last`, which must exist, that match `wanted`.
 
-        What the events of others say is not decoded.
+        The events of other commits are not decoded.
 
         Args:
             first: The first version.
             last: The last version.
-            wanted: Whether a commit is wanted.
-            passes: Which are surely not, as `Passes` says.
+            wanted: Returns whether a commit is to be yielded.
+            passes: Tells which commits to skip without decoding.
         """
         return self._among(self.reader.sketches(first, last, passes), wanted)
 
     def commits_of(
         self, versions: Sequence[int], wanted: Callable[[Sketch], bool]
     ) -> Iterator[tuple[Sketch, Commit[E]]]:
-        """Yield those of some commits that are wanted; so few that segments are not worth it."""
+        """Yield those of a few commits that match `wanted`, read from their own files."""
         return self._among(self.reader.sketches_of(versions), wanted)
 
     def _among(
@@ -553,21 +554,21 @@ class StreamLog(Generic[S, E]):
                 yield sketch, self.codec.decode(body, self.layout.commit(sketch.version))
 
     def known_commits(self, first: int, last: int) -> Iterator[Read[E]]:
-        """Yield the commits `first` to `last`; the newest as this handle met them before.
+        """Yield the commits `first` to `last`, the newest from memory where they are cached.
 
-        For what is decided: whoever wants to know what the store has now reads `commits`.
+        `commits` reads all of them from the store.
         """
         return self.warm_reader.after(Position(first - 1, ""), last)
 
 
 def wait_for_caches(store_url: str, timeout_s: float) -> bool:
-    """Return once the caches that this process owes a store's streams are saved, or False.
+    """Wait until the due caches of all streams in a store are saved; return False on timeout.
 
-    One that cannot be saved is told in the log of the program, and owed no longer.
+    A cache that cannot be saved is logged, and not tried again.
 
     Args:
-        store_url: The store's, as `Store.url` says it.
-        timeout_s: Give up after so many seconds, for all streams together.
+        store_url: The URL of the store, as `Store.url` returns it.
+        timeout_s: Seconds to wait, for all streams together.
     """
     deadline_s = time.monotonic() + timeout_s
     owed = [

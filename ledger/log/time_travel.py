@@ -27,7 +27,7 @@ def effective_millis(commit: Commit[Any], corrections: Sequence[ClockCorrection]
 
     Args:
         commit: The commit.
-        corrections: What a state says of clocks that were ahead; none: as the commit says itself.
+        corrections: Clock corrections of a state, to be applied; none: the recorded time.
     """
     imported = commit.transactions[-1].effective_time_millis
     said = commit.time_millis if imported is UNSET else int(imported)
@@ -35,7 +35,7 @@ def effective_millis(commit: Commit[Any], corrections: Sequence[ClockCorrection]
 
 
 def head_state(log: StreamLog[S, E]) -> S:
-    """Return the newest state known.
+    """Return the newest state in memory.
 
     Raises:
         NotFoundError: The stream has no version 0.
@@ -65,9 +65,9 @@ def at_version(log: StreamLog[S, E], version: int) -> S:
 
 
 def at_timestamp(log: StreamLog[S, E], timestamp_millis: int) -> S:
-    """Return the state that was current at a time: of the last commit effective by then.
+    """Return the state of the last commit that was effective at a time, Unix milliseconds.
 
-    Where a clock was ahead, what the newest state knows of it counts, not what commits say.
+    Clock corrections of the newest state are applied to the times of commits.
 
     Raises:
         NotFoundError: The stream begins later.
@@ -97,7 +97,7 @@ def _said(millis: int) -> str:
     except (ValueError, OverflowError, OSError):
         return f"{millis} (Unix milliseconds)"
     if millis % _DAY_MILLIS == _DAY_MILLIS - 1:
-        # A day means its end.
+        # A date without a time means the end of that day.
         return f"the end of {moment.date().isoformat()} UTC"
     return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
 
@@ -115,14 +115,14 @@ def last_while(
 def last_checkpoint_while(log: StreamLog[S, E], state_fits: Callable[[S], bool]) -> Head[S] | None:
     """Return the last checkpoint whose state fits; None when the first does not.
 
-    The condition holds for a prefix of the stream and fails after it. It is asked of no more of a
-    state than `Stream.decode_outline` says.
+    The condition holds for a prefix of the stream and fails after it. It is called with outlines of
+    states; see `Stream.decode_outline`.
     """
     low, high = 0, head_state(log).version // CHECKPOINT_INTERVAL
     found: S | None = None
     stride = 1
     while low < high:
-        # What is asked for is recent mostly: go back from the end, further each time.
+        # Mostly recent times are requested: search back from the end, with growing strides.
         middle = high - high % stride if found is None else _roundest(low, high)
         if middle <= low:
             middle = _roundest(low, high)
@@ -131,14 +131,14 @@ def last_checkpoint_while(log: StreamLog[S, E], state_fits: Callable[[S], bool])
             found, low = near or found, middle
         else:
             high, stride = min(middle, near.version // CHECKPOINT_INTERVAL) - 1, stride * 4
-    # One that can be searched by and not be read is passed over: those before it fit, too.
+    # If its full state cannot be read, an earlier one serves: those before it fit, too.
     return None if found is None else log.checkpoints.at_or_before(found.version)
 
 
 def _roundest(low: int, high: int) -> int:
-    """Return the number after `low` and up to `high` that most powers of two divide.
+    """Return the number above `low` and up to `high` with the most trailing zero bits.
 
-    Searches that go by it halve what is left, and meet the same few numbers again and again.
+    Searches by it halve the range, and probe the same few numbers again and again.
 
     Example:
         >>> _roundest(0, 100), _roundest(64, 100), _roundest(98, 99)
@@ -164,8 +164,8 @@ def _folded_while(
 def onward(log: StreamLog[S, E], start: Head[S] | None) -> Iterator[Read[E]]:
     """Yield the commits after a checkpoint, up to the newest; None: from version 0 on.
 
-    For whoever looks for one that comes before the next checkpoint, as nearly all do. So nothing
-    is read ahead of that one, or where each file is a request, of the segment's end.
+    Nearly all callers stop before the next checkpoint. So nothing is read ahead beyond it, or on a
+    remote store beyond the end of the segment, before the caller gets there.
     """
     position, newest = _position(start), head_state(log).version
     near = _end_of_interval if log.segments.is_near else _end_of_segment

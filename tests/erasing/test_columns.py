@@ -560,7 +560,7 @@ def test_a_commit_lands_whose_values_a_client_sent_twice(kept: Callable[[str], b
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        (OthersAreFaster, "another file stands there; "),
+        (OthersAreFaster, "another file is already there; "),
         (LosesRequests, r"the store gave no answer \(the answer to create .* was lost\); "),
     ],
 )
@@ -574,6 +574,6 @@ def test_whoever_cannot_keep_values_first_commits_nothing_and_is_told_why(
     people(store)
     table = lake_on(fault(store, on=kept), patience=no_time()).table("shop.people")
 
-    with pytest.raises(StoreError, match=f"{said}{what} have to stand there before the commit"):
+    with pytest.raises(StoreError, match=f"{said}{what} have to be stored there before the commit"):
         table.append([file("a", ANN)], author=BOB)
     assert table.state.version == 0

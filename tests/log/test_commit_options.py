@@ -34,7 +34,7 @@ def test_two_who_set_the_same_keys_by_option_both_land() -> None:
 
 def test_what_no_json_can_say_is_refused_and_nothing_is_written() -> None:
     table = orders(lake_on(memory()))
-    with pytest.raises(InvalidInputError, match="cannot be written as JSON"):
+    with pytest.raises(InvalidInputError, match="cannot be encoded as JSON"):
         table.alter([SetOption("k", "\ud800")])
     assert table.at().version == 0
 

@@ -156,9 +156,9 @@ def test_nothing_follows_a_drop_in_its_group() -> None:
 @pytest.mark.parametrize(
     ("error", "says"),
     [
-        (TableDroppedError("it was dropped"), "did not land: it was dropped"),
-        (CommitUnknownError("no answer", "x", 7), "may have landed"),
-        (MemoryError("no room"), "may have landed"),
+        (TableDroppedError("it was dropped"), "was not committed: it was dropped"),
+        (CommitUnknownError("no answer", "x", 7), "may have been committed"),
+        (MemoryError("no room"), "may have been committed"),
     ],
 )
 def test_whose_wait_is_interrupted_hears_of_a_loss_only_where_one_is_known(
@@ -173,7 +173,7 @@ def test_whose_wait_is_interrupted_hears_of_a_loss_only_where_one_is_known(
     pending.fail(error)
 
     assert says in fate(request)
-    assert ("did not land" in fate(request)) == ("did not land" in says)
+    assert ("was not committed" in fate(request)) == ("was not committed" in says)
 
 
 class Odd(Exception):  # noqa: N818 - as programs call theirs

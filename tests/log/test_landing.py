@@ -209,7 +209,7 @@ def test_a_file_under_a_name_of_its_own_may_be_said_to_be_there(silences: int) -
     store.create(FILE.key, b"mine")
 
     land_own(Silent(store, silences), FILE, Watch().patience(9), "values")
-    with pytest.raises(StoreError, match="no answer .* to question 3.*; values have to stand"):
+    with pytest.raises(StoreError, match="no answer .* to question 3.*; values have to be stored"):
         land_own(Silent(store, times=99), FILE, Watch().patience(9), "values")
 
 
@@ -280,7 +280,9 @@ def test_whoever_does_not_know_is_told_the_same_whether_he_waited_or_was_interru
     mine.fate.error = told
 
     assert str(told).endswith(f"; {fate(mine)}")
-    assert on_its_way == fate(mine).replace("may have landed", "is on its way and may land")
+    assert on_its_way == fate(mine).replace(
+        "may have been committed", "is in progress and may be committed"
+    )
 
 
 def test_patience_goes_with_whoever_takes_it_to_another_process() -> None:

@@ -132,7 +132,7 @@ def test_exceptions_injected_into_waiting_callers_lose_no_answer_and_no_commit(
     for name, error in callers.answers.items():
         notes = " ".join(getattr(error, "__notes__", ()))
         assert error is None or isinstance(error, InjectedError), error
-        if error is None or "has landed" in notes:
+        if error is None or "was committed" in notes:
             assert name in live, (name, notes)
         # One raised after the last step that the handle knows of finds a commit that is done.
         silent += error is not None and not notes and name in live
@@ -176,7 +176,7 @@ table.alter([ledger.SetOption("again", "1")])
 files = ledger.open(sys.argv[1]).table("shop.orders").at().files
 live = {each.path.removesuffix(".parquet") for each in files}
 for name, notes in answers.items():
-    if notes is None or "has landed" in notes:
+    if notes is None or "was committed" in notes:
         assert name in live, (name, notes)
 # One raised after the last step that the handle knows of finds a commit that is done.
 assert sum(notes == "" and name in live for name, notes in answers.items()) <= 8, answers
@@ -218,7 +218,7 @@ def test_a_wait_that_times_out_names_the_commit_which_goes_on() -> None:
         pending.wait(timeout_s=0.01)
     gate.opened.set()
 
-    assert "commit mine is on its way and may land" in timed_out.value.__notes__[0]
+    assert "commit mine is in progress and may be committed" in timed_out.value.__notes__[0]
     assert pending.wait(10).version == 1
     assert table.at().options["k"] == "1"
 
@@ -277,7 +277,7 @@ def test_a_task_that_is_cancelled_leaves_its_commit_on_its_way() -> None:
     asyncio.run(cancels())
     gate.opened.set()
 
-    assert "commit mine is on its way and may land" in notes[0]
+    assert "commit mine is in progress and may be committed" in notes[0]
     table.alter([SetOption("next", "1")])
     assert table.at().options["k"] == "1"
 
@@ -453,8 +453,8 @@ while not is_over:
             except KeyboardInterrupt as error:
                 heard += 1
                 notes = " ".join(getattr(error, "__notes__", ()))
-                (landed if "has landed" in notes else unsaid).add(name)
-                assert not notes or "landed" in notes or "may land" in notes, notes
+                (landed if "was committed" in notes else unsaid).add(name)
+                assert not notes or "was not committed" not in notes, notes
         is_over.append(True)
     except KeyboardInterrupt:
         heard += 1
