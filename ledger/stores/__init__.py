@@ -26,7 +26,7 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        # Its clients' side takes as long to import as all other stores together.
+        # Imported on first use: it takes as long to import as all other stores together.
         if name != "ObjectStore":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
         from ledger.stores.object_store import ObjectStore

@@ -19,13 +19,13 @@ _HALF_A_SECOND: Final = 500
 
 
 class Clock(NamedTuple):
-    """A clock that was read once and goes on at the pace of this machine's monotonic one.
+    """A store's clock that was read once and advances with this machine's monotonic clock.
 
-    A machine that slept meanwhile has to read it anew.
+    After this machine slept, it has to be read again.
 
     Attributes:
-        read_millis: What it said, Unix time in milliseconds, to half a second.
-        read_s: When that was, in seconds by this machine's monotonic clock.
+        read_millis: Its time when it was read, Unix milliseconds, to half a second.
+        read_s: This machine's monotonic clock when it was read, in seconds.
     """
 
     read_millis: int
@@ -33,25 +33,25 @@ class Clock(NamedTuple):
 
     @classmethod
     def at(cls, moment: datetime) -> Clock:
-        """Return a clock that has just said `moment`, to the second."""
+        """Return a clock whose time now is `moment`, which is exact to the second."""
         return cls(int(moment.timestamp()) * 1000 + _HALF_A_SECOND, time.monotonic())
 
     def now_millis(self) -> int:
-        """Return what it says now."""
+        """Return its current time, Unix milliseconds."""
         return self.read_millis + round((time.monotonic() - self.read_s) * 1000)
 
 
 def clock_of(date: str | None) -> Clock | None:
-    """Return the clock by which an answer was dated that has just come; None if it was not.
+    """Return the clock of a server by its response's `Date` header; None without a valid one.
 
     Args:
-        date: The answer's `Date` header; its unit is the second (RFC 9110, 5.6.7).
+        date: The header of a response just received; its unit is the second (RFC 9110, 5.6.7).
 
     Example:
         >>> clock_of("Sun, 06 Nov 1994 08:49:37 GMT").read_millis, clock_of("yesterday")
         (784111777500, None)
     """
-    # Only who writes to an object store needs it.
+    # Imported here: only writers to object stores need it.
     from email.utils import parsedate_to_datetime
 
     try:
@@ -61,11 +61,11 @@ def clock_of(date: str | None) -> Clock | None:
 
 
 class Draft(NamedTuple):
-    """A half-written file, or a second name of a whole one.
+    """A temporary file of a create: a partial file, or a second name of a complete one.
 
     Attributes:
-        path: Where it is, relative to the store's root.
-        modified_millis: When it was last written, Unix milliseconds by the file system's clock.
+        path: Its path, relative to the store's root.
+        modified_millis: Time of the last write, Unix milliseconds by the file system's clock.
     """
 
     path: str
@@ -73,50 +73,50 @@ class Draft(NamedTuple):
 
 
 class Turn(Protocol):
-    """A lock that is held, of a store where others need not wait for the disk.
+    """A held lock that can be released before the created file is durable.
 
-    What is created in turns shows in their order, and each file only once the one before it is
-    durable, so that a loss of power leaves no file without those that it goes on from.
+    Files that successive holders create become visible in their order, and each only after the one
+    before it is durable, so that a loss of power leaves no file without its predecessors.
     """
 
     def goes_on_with(self, key: str) -> None:
-        """Say that this thread creates `key` next, and goes on holding the lock."""
+        """Announce that this thread creates `key` next and keeps the lock afterwards."""
 
     def ends_with(self, key: str) -> None:
-        """Say that this thread creates `key` next, and let others in once they see its file.
+        """Announce that this thread creates `key` next; the lock is released once it is visible.
 
-        It is not durable by then, so nobody is told of it before `create` returns. Where the key
-        exists nobody is let in. The turn ends with its body at the latest.
+        The file is not durable by then, so it counts as created only when `create` returns. If the
+        key exists already, the lock is kept. It is released at the end of the body at the latest.
         """
 
 
 class Store(Protocol):
-    """Bytes under keys below one root URL, with an atomic put-if-absent.
+    """Store of bytes under keys below a root URL, with an atomic put-if-absent.
 
-    Keys are relative POSIX paths; `ledger.stores.base` says which. Every method raises
-    `InvalidNameError` for any other, before it touches anything.
+    Keys are relative POSIX paths; see `check_key`. Every method raises `InvalidNameError` for any
+    other key, before it has any effect.
 
-    No method retries. What a store refuses is a `StoreError`: no space, no permission, read-only,
-    a name too long, no such bucket. It is told at once, says for sure that this call wrote nothing,
-    names the reason, and `kind` names it for programs. Silence is an `OSError`: it says nothing
-    about whether a write was applied, and only reading back ends it.
+    No method retries. A rejection by the store is a `StoreError`: no space, no permission,
+    read-only, a name too long, no such bucket. It is raised at once, guarantees that this call
+    wrote nothing, names the reason, and its `kind` names it for programs. A missing answer is an
+    `OSError`: the write may have been applied or not, and only reading back tells.
 
     Readers never see a part of a body, whatever happens to the writer. No body is empty, so an
-    empty file is damage and never somebody's data.
+    empty file is damage and never valid data.
     """
 
     @property
     def url(self) -> str:
-        """The root's canonical URL; opening it again gives the same data."""
+        """Canonical URL of the root; opening it again gives the same data."""
 
     @property
     def is_near(self) -> bool:
-        """Whether a small body is read without a request to another machine, in microseconds."""
+        """True for a local store: small bodies are read in microseconds, without a request."""
 
     def clock(self) -> Clock | None:
-        """Return the store's own clock as it was told last, asked for at most once a process.
+        """Return the store's own clock as last read; a process reads it at most once for this.
 
-        None where nobody but this machine knows the time, and where answers are not dated.
+        None for a store without a clock of its own, and where responses are not dated.
 
         Raises:
             StoreError: The store cannot be written to.
@@ -124,20 +124,20 @@ class Store(Protocol):
         """
 
     def ask_clock(self) -> Clock | None:
-        """Return the store's own clock as it is told now; raises as `clock`."""
+        """Read the store's own clock now and return it; raises as `clock`."""
 
     def create(self, key: str, body: bytes) -> bool:
         """Put `body` under `key` unless the key exists; one of all racing callers wins.
 
         True: this call created it, durably. False: the key existed and nothing was written.
-        Any exception but those below: the outcome is unknown. Find out with `confirm`; sending
+        Any exception but those below: the outcome is unknown. Find it out with `confirm`; sending
         the same body to the same key again is safe.
 
         Raises:
             InvalidInputError: The body is empty; nothing was written.
-            StoreError: The store refuses; this call wrote nothing. An earlier call of the same
-                body may have: whoever had no answer before asks `confirm`.
-            OSError: Applied or not, nobody knows.
+            StoreError: The store rejects it; this call wrote nothing. An earlier call with the same
+                body that got no answer may have: see `confirm`.
+            OSError: The outcome is unknown.
         """
 
     def create_many(
@@ -145,111 +145,112 @@ class Store(Protocol):
     ) -> None:
         """Create many files, each as `create` does, and faster than one by one.
 
-        Files of one step show in any order, and those of the next only once all of it are there.
-        When it returns, all are durable. When it raises, any of them may have been created but
-        those of later steps than the one that failed.
+        Files of one step become visible in any order, and those of the next step only after all of
+        them. When it returns, all are durable. When it raises, any of them may have been created
+        except those of steps after the one that failed.
 
         Args:
-            steps: Bodies by key, step after step.
-            met: Called with what was to be created where a key existed, before the next step; what
-                it raises ends the call. Never called by two threads at once.
+            steps: Bodies by key, step by step.
+            met: Called with the key and body of a file whose key existed, before the next step; an
+                exception from it ends the call. Never called by two threads at once.
 
         Raises:
             InvalidInputError: A body is empty.
-            StoreError: The store refuses one of them.
-            OSError: Applied or not, nobody knows.
+            StoreError: The store rejects one of them.
+            OSError: The outcome is unknown.
         """
 
     def read(self, key: str) -> bytes | None:
         """Return the body under `key`, or None when there is none.
 
-        Works where nothing may be written.
+        Needs no permission to write.
         """
 
     def confirm(self, key: str) -> bytes | None:
-        """Read `key`, and return only once what was read would survive a loss of power.
+        """Read `key` and return its body once it is durable, or None when there is none.
 
-        A writer that finds its own commit by reading acknowledges it; the call that wrote it may
-        have died between making it visible and making it durable. It writes nothing, and works
-        where nothing may be written. Everything else that was created, replaced durably or deleted
-        in the key's folder before the call is durable, too.
+        For a writer that finds its own commit by reading: the call that wrote it may have died
+        between making it visible and making it durable. It writes nothing and needs no permission
+        to write. All earlier creations, durable replacements and deletions in the key's folder are
+        durable afterwards, too.
 
         Raises:
-            OSError: Nobody knows, never a `StoreError`: that would say that nothing was written.
+            OSError: It failed; never a `StoreError`, which would mean that nothing was written.
         """
 
     def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
-        """Read `keys` in their order, each when the iterator gets there."""
+        """Yield the bodies under `keys` in their order, each read at the latest when it is due."""
 
     def exists(self, key: str) -> bool:
-        """Say whether `key` has a body."""
+        """Return whether `key` has a body."""
 
     def replace(self, key: str, body: bytes) -> None:
-        """Put `body` under `key` whatever was there, atomically; for caches only.
+        """Put `body` under `key`, replacing any other, atomically; for caches only.
 
-        A loss of power may take it back or leave the file empty; a kill of the process may not.
+        A loss of power may undo it or leave the file empty; a kill of the process may not.
 
         Raises:
             InvalidInputError: The body is empty; nothing was written.
-            StoreError: The store refuses; nothing was written.
-            OSError: Applied or not, nobody knows.
+            StoreError: The store rejects it; nothing was written.
+            OSError: The outcome is unknown.
         """
 
     def replace_durably(self, key: str, body: bytes) -> None:
-        """Put `body` under `key` whatever was there, atomically and durably.
+        """Put `body` under `key`, replacing any other, atomically and durably.
 
-        After a loss of power the key holds the whole old body or the whole new one, and the new
-        one once the call has returned.
+        After a loss of power the key has the whole old body or the whole new one, and the new one
+        once the call has returned.
 
         Raises:
             InvalidInputError: The body is empty; nothing was written.
-            StoreError: The store refuses; nothing was written.
-            OSError: Applied or not, nobody knows; the same call again is safe.
+            StoreError: The store rejects it; nothing was written.
+            OSError: The outcome is unknown; the same call again is safe.
         """
 
     def keys(self, prefix: str) -> Iterator[str]:
         """List every key in the folder `prefix` and below, sorted by code point.
 
-        `prefix` may end in a slash or not; `""` is the whole store. Not a snapshot: beside
-        writers, later keys may show while earlier ones are missing. Never on the commit path.
+        `prefix` may end in a slash or not; `""` is the whole store. Not a snapshot: with concurrent
+        writers, later keys may appear while earlier ones are missing. Never on the commit path.
         """
 
     def walk(self, prefix: str) -> Iterator[str]:
-        """Yield what `keys` lists, in any order, and without holding all of it where it can.
+        """Yield the keys that `keys` lists, in any order, without holding all of them if possible.
 
         For long logs: sorting holds every name in memory.
         """
 
     def delete(self, key: str) -> None:
-        """Remove `key`; one that is absent is fine."""
+        """Remove `key`; does nothing if it is absent."""
 
     def drafts(self, prefix: str) -> Iterator[Draft]:
-        """Yield what writers left behind in a folder and below, those at work included.
+        """Yield temporary files in a folder and below, including those of writers at work.
 
         A store that makes no drafts has none.
         """
 
     def discard(self, draft: Draft) -> None:
-        """Remove a draft; one that is gone is fine.
+        """Remove a draft; does nothing if it is absent.
 
-        A writer that comes back to it is told that the outcome is unknown, finds nothing under the
-        key, and sends the body again.
+        Its writer, if it is still at work, gets the error that the outcome is unknown, finds
+        nothing under the key, and sends the body again.
         """
 
     def lock(self, key: str) -> AbstractContextManager[Turn | None]:
-        """Take turns with every other holder, thread or process, in the folder that `key` is in.
+        """Return a context manager that holds the lock of the folder that `key` is in.
 
-        Advisory, and only an optimisation: `create` stays the truth, and a store that cannot lock
-        lets everybody in. Not reentrant. A holder that is killed lets go. None is entered where a
-        create shows nothing before it is durable.
+        It excludes other threads and processes. Advisory, and only an optimisation: `create` alone
+        decides races, and a store that cannot lock excludes nobody. Not reentrant. The lock of a
+        killed holder is released. The context is None for a store whose creates become visible only
+        once durable.
 
         Raises:
-            StoreError: The store refuses, and the body did not run.
+            StoreError: The store rejects it, and the body did not run.
         """
 
 
 DRAFT_PREFIX: Final = ".tmp-"
-"""What the names of half-written files begin with; no key's last segment may."""
+"""Name prefix of temporary files; reserved, so that no key's last segment may begin with it."""
 
 LOCK_NAME: Final = ".lock"
 """The lock file of a folder; no key's last segment may be it."""
@@ -266,7 +267,7 @@ _RULE = (
 
 
 def is_key(text: str) -> bool:
-    """Say whether `text` can be a key.
+    """Return whether `text` can be a key.
 
     Example:
         >>> [is_key(text) for text in ("shop.db/orders/snapshot/LATEST", "../x", "a/.tmp-1")]
@@ -276,7 +277,7 @@ def is_key(text: str) -> bool:
 
 
 def check_key(key: str) -> None:
-    """Refuse a key that could escape the root or collide with a store's own files.
+    """Reject a key that could escape the root or collide with a store's own files.
 
     Raises:
         InvalidNameError: The key is not one.
@@ -290,19 +291,19 @@ def check_key(key: str) -> None:
 
 
 def are_keys(texts: Sequence[str]) -> bool:
-    """Say whether all of some texts can be keys, as a quick look tells; False: ask for each.
+    """Return True if all texts are valid keys by a quick check; False: check each on its own.
 
     Example:
         >>> are_keys(["log/1", "log/2"]), are_keys(["log/1", "../x"]), are_keys([".lock-free"])
         (True, False, False)
     """
     joined = "/".join(texts)
-    # Every segment of theirs is one of this path's, and a text that is empty makes an empty one.
+    # Each segment of a text is a segment of the joined path; an empty text makes an empty segment.
     return DRAFT_PREFIX not in joined and LOCK_NAME not in joined and _is_path(joined) is not None
 
 
 def check_path(path: str) -> None:
-    """Refuse a path that could escape the root; reserved names pass.
+    """Reject a path that could escape the root; reserved names are valid.
 
     Raises:
         InvalidNameError: The path is not one.
@@ -312,7 +313,7 @@ def check_path(path: str) -> None:
 
 
 def folder_of(path: str) -> str:
-    """Return the folder that `path` stands in, `""` for the root.
+    """Return the folder that contains `path`, `""` for the root.
 
     Example:
         >>> folder_of("_ledger/log"), folder_of("log")
@@ -326,7 +327,7 @@ def folder_of(path: str) -> str:
 
 
 def folder_prefix(prefix: str) -> str:
-    """Return what every key in the folder `prefix` and below begins with.
+    """Return the common prefix of all keys in the folder `prefix` and below.
 
     Example:
         >>> folder_prefix("shop.db"), folder_prefix("shop.db/"), folder_prefix("")
@@ -343,10 +344,10 @@ def folder_prefix(prefix: str) -> str:
 
 
 def check_body(key: str, body: bytes) -> None:
-    """Refuse an empty body.
+    """Reject an empty body.
 
-    Some stores create an empty object without the condition, and an empty file could not be told
-    from one that a crash left behind.
+    Some stores create an empty object without the condition, and an empty file looks like one that
+    a crash left behind.
 
     Raises:
         InvalidInputError: The body is empty.

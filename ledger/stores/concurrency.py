@@ -9,17 +9,17 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 AT_ONCE: Final = 8
-"""How many are done at a time, at most."""
+"""Number of concurrent requests, at most."""
 
 T = TypeVar("T")
 A = TypeVar("A")
 
 
 def do_each(do: Callable[[T], None], things: Iterable[T]) -> None:
-    """Do something with each of several things, in no order, `AT_ONCE` at a time.
+    """Call `do` for each thing, in no order, up to `AT_ONCE` at a time in threads.
 
-    Returns, or raises what the first to fail raised, once nobody is at work any more. The caller
-    works, too, so it goes on where a process that ends gives out no more threads.
+    Returns once all threads are done, or raises the error of the first call that failed. The
+    calling thread works, too, so that it also works at exit, when no thread can be started.
     """
     left = deque(things)
     failures: list[BaseException] = []
@@ -32,7 +32,7 @@ def do_each(do: Callable[[T], None], things: Iterable[T]) -> None:
                 return
             try:
                 do(thing)
-            except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
+            except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
                 failures.append(error)
 
     helpers = [
@@ -55,9 +55,9 @@ def do_each(do: Callable[[T], None], things: Iterable[T]) -> None:
 
 
 def answers(ask: Callable[[T], A], things: Sequence[T]) -> list[A]:
-    """Ask for each of several things, `AT_ONCE` at a time, and return the answers in their order.
+    """Return the results of `ask` for each thing, in order, computed `AT_ONCE` at a time.
 
-    Raises what the first to fail raised.
+    Raises the error of the first call that failed.
 
     Example:
         >>> answers(str.upper, ["a", "b", "c"])
@@ -77,7 +77,7 @@ def create_one_by_one(
     steps: Sequence[Mapping[str, bytes]],
     met: Callable[[str, bytes], None],
 ) -> None:
-    """Do what `Store.create_many` says by one create after the other."""
+    """Implement `Store.create_many` by single creates, one after the other."""
     for step in steps:
         for key, body in step.items():
             if not create(key, body):

@@ -1,4 +1,4 @@
-"""Factory of stores by URL, and examination of a store before its first use."""
+"""Factory of stores by URL, and a check of a store before its first use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REASONS: Final = {
     "sftp": "its client leaves an empty file behind where a create fails",
     "ssh": "its client leaves an empty file behind where a create fails",
     "smb": "readers see a file while it is written",
-    "oss": "its client knows no conditional create",
+    "oss": "its client has no conditional create",
     "http": "it cannot be written to",
     "https": "it cannot be written to",
 }
@@ -46,12 +46,12 @@ def open_store(url: str, storage_options: Mapping[str, Any] | None = None) -> St
 
     Args:
         url: The root.
-        storage_options: What fsspec takes for that URL, or in the words of delta-rs; local and
+        storage_options: Options of the URL's client, as fsspec or delta-rs name them; local and
             memory stores take none.
 
     Raises:
-        StoreError: No store with a proven conditional create serves this URL or these options.
-        InvalidNameError: The folder below a bucket, or the name after `memory://`, cannot be one.
+        StoreError: No store with a proven conditional create supports this URL or these options.
+        InvalidNameError: The folder below a bucket, or the name after `memory://`, is invalid.
         MissingDependencyError: The library of that kind of store is not installed.
 
     Example:
@@ -87,10 +87,10 @@ def open_store(url: str, storage_options: Mapping[str, Any] | None = None) -> St
 
 
 def client_options(url: str, storage_options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return options as fsspec takes them for files beside a store, the same client as its own.
+    """Return storage options in fsspec's names, for reading data files with a store's client.
 
     Raises:
-        StoreError: Two of them say different things about the same.
+        StoreError: Two of them contradict each other.
 
     Example:
         >>> client_options("s3a://bucket/lake", {"AWS_ACCESS_KEY_ID": "mine"})["key"]
@@ -107,7 +107,7 @@ def client_options(url: str, storage_options: Mapping[str, Any] | None = None) -
 
 def _service_of(scheme: str) -> Service | None:
     if scheme in _NO_SERVICE:
-        # Who opens a folder needs to know of no bucket.
+        # A local store does not need the import below.
         return None
     from ledger.stores.services import service_of
 
@@ -117,7 +117,7 @@ def _service_of(scheme: str) -> Service | None:
 def _local_path(url: str) -> str:
     if not url or "\0" in url:
         raise StoreError(f"{url!r} is no path; give {_SUPPORTED}")
-    # Much to import for a moment of every program's start.
+    # Imported here: slow, compared to the start of a program.
     from pathlib import Path
 
     try:
@@ -144,21 +144,21 @@ _SECOND = b"second"
 
 
 class Check(NamedTuple):
-    """One thing that was tried: what a store has to do, and whether it did."""
+    """Result of one check of a store: a required behaviour, and whether the store has it."""
 
     claim: str
     holds: bool
 
 
 def examine(store: Store, key: str) -> Iterator[Check]:
-    """Try out a store on a key that does not exist; it is gone again afterwards.
+    """Yield checks of a store's required behaviour on a key, which is deleted afterwards.
 
     Args:
         store: The store.
-        key: Nobody else's.
+        key: A key that does not exist and that no other process uses.
 
     Raises:
-        StoreError: The store's own test of itself refuses it.
+        StoreError: The store's self-test rejects it.
         OSError: It does not answer.
 
     Example:
@@ -174,7 +174,7 @@ def examine(store: Store, key: str) -> Iterator[Check]:
         store.replace(key, _SECOND)
         yield Check("replaces it", store.read(key) == _SECOND)
     finally:
-        # What went wrong before is the news; that the key is still there shows right below.
+        # An error here must not hide an earlier one; the last check finds a key that remains.
         with suppress(OSError):
             store.delete(key)
     yield Check("forgets it once deleted", not store.exists(key))

@@ -1,11 +1,11 @@
-"""Opening files by URL: the one place that hands a URL to a client library.
+"""Opening files by URL: the only module that passes a URL to a client library.
 
-Table metadata, logs and exports that somebody else wrote name files by URL, and a URL can ask for
-more than reading a file: chained file systems render templates and unpack archives, other schemes
-call hosts, a local path may be a device that never ends. `open_location` therefore opens only
-schemes on an allow-list, never a chain, and on this machine only regular files. `FileAccess` adds
-where files may lie: a URL that comes from metadata is opened only below locations that the user
-named. Everything that opens a URL goes through one of the two.
+Foreign table metadata, logs and exports name files by URL, and a URL can do more than reading a
+file: chained file systems render templates and unpack archives, other schemes call hosts, a local
+path may be a device that never ends. `open_location` therefore opens only schemes on an allow-list,
+never a chain, and on this machine only regular files. `FileAccess` restricts locations: a URL that
+comes from metadata is opened only below locations that the user named. All code that opens a URL
+uses one of the two.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ MEMORY: Final = "memory"
 _OTHER_SCHEMES: Final = frozenset(
     {"ftp", "hdfs", "http", "https", "oss", "sftp", "smb", "ssh", "webhdfs"}
 )
-"""Plain remote file systems beside the object stores: readable, but no ledger can be kept there."""
+"""Schemes of remote file systems that files can be read from, but that cannot hold a ledger."""
 
 SCHEMES: Final = frozenset({LOCAL, MEMORY, *FAMILIES, *_OTHER_SCHEMES})
-"""The families of places that files are opened at; see `ledger.locations.FAMILIES`."""
+"""Schemes that files are read from, by family; see `ledger.locations.FAMILIES`."""
 
 MAX_FILE_BYTES: Final = 2 << 30
-"""The largest metadata file that is read whole; manifests and checkpoints of real tables with
-millions of files stay below a quarter of it."""
+"""Size in bytes up to which a metadata file is read whole; manifests and checkpoints of real tables
+with millions of files are smaller than a quarter of it."""
 
 _ROOT: Final = Place(LOCAL, "", "")
 
@@ -50,7 +50,7 @@ _ROOT: Final = Place(LOCAL, "", "")
 def open_location(
     url: str, storage_options: Mapping[str, Any] | None = None
 ) -> tuple[AbstractFileSystem, str]:
-    """Return the file system of a path or URL, and the path there; nothing is read yet.
+    """Return the file system of a path or URL, and the path in it; nothing is read yet.
 
     A local path may be relative and begin with `~`. On this machine only regular files can be
     opened for reading: a device, a pipe or a socket raises `OSError`.
@@ -62,7 +62,7 @@ def open_location(
 
     Raises:
         InvalidInputError: The URL is a chain of file systems, has a scheme that is not on the
-            list, carries credentials, or is no text that can name a file.
+            list, contains credentials, or cannot name a file.
         MissingDependencyError: The client library is not installed.
         StoreError: The client rejects the options.
     """
@@ -87,16 +87,16 @@ def open_location(
 
 
 def absolute(path: str) -> Path:
-    """Return the absolute path of a local one, which may begin with `~`; links and `..` stay."""
+    """Return the absolute path of a local one, which may begin with `~`; keeps links and `..`."""
     try:
         return Path(path).expanduser().absolute()
     except RuntimeError:
-        # There is no such user: a file may be called so.
+        # There is no such user: it may be the name of a file.
         return Path(path).absolute()
 
 
 def _path_here(url: str) -> str:
-    """Return the absolute path that a local path or URL names, its `..` as they are."""
+    """Return the absolute path that a local path or URL names; keeps `..`."""
     path = local_path(url) or str(absolute(url))
     return path.rstrip("/") or "/"
 
@@ -113,7 +113,9 @@ def _validate(url: str) -> None:
     except UnicodeEncodeError:
         is_text = False
     if not is_text:
-        raise InvalidInputError(f"{url!r} is no path or URL of a file; look at where it is named")
+        raise InvalidInputError(
+            f"{url!r} is not a path or URL of a file; check the place that names it"
+        )
     place = place_of(url, _ROOT)
     if place.family == LOCAL and place.host:
         raise InvalidInputError(
@@ -136,14 +138,14 @@ def _object_store(place: Place, storage_options: Mapping[str, Any]) -> AbstractF
 
 
 Endpoint = tuple[str, str]
-"""A family of places, and the host that is asked for them; empty where the family has one."""
+"""Service that serves a URL: a family of schemes and a host; empty if the family has just one."""
 
 
 def endpoint_of(url: str, storage_options: Mapping[str, Any] | None = None) -> Endpoint:
-    """Return the service that is asked for a URL.
+    """Return the service that serves a URL.
 
-    Buckets of S3 and of Google are asked for at one address, whichever they are; an Azure container
-    is asked for at its account, and other schemes at their host.
+    All buckets of S3, and all of Google, have one endpoint; an Azure container has that of its
+    account, and other schemes that of their host.
 
     Args:
         url: An absolute path or URL.
@@ -167,14 +169,14 @@ def _endpoint(place: Place, options: Mapping[str, Any]) -> Endpoint:
 
 
 def behind_links(place: Place) -> Place:
-    """Return where a place is behind the symbolic links that lead to it on this machine."""
+    """Return a place with the symbolic links of a local path resolved."""
     if place.family != LOCAL:
         return place
     return place_of(os.path.realpath(f"/{place.path}"))
 
 
 def _leads_up(path: str) -> bool:
-    """Whether a server may take a path for one that leaves its folder."""
+    """Return whether a path has `..` segments, by which a server may leave the folder."""
     return ".." in unquote(path).replace("\\", "/").split("/")
 
 
@@ -185,8 +187,8 @@ class FileAccess:
     Attributes:
         home: The service that `options` are for.
         options: Options of its client, as fsspec or delta-rs name them.
-        endpoints: Services that every file may be read from.
-        folders: Locations that files may be read below, on any service.
+        endpoints: Services of which every file may be read.
+        folders: Locations below which files may be read, on any service.
     """
 
     home: Endpoint
@@ -195,11 +197,11 @@ class FileAccess:
     folders: tuple[Place, ...] = ()
 
     def below(self, folder: str) -> FileAccess:
-        """Return the same with one more location that files may be read below."""
+        """Return a copy with one more location below which files may be read."""
         return evolve(self, folders=(*self.folders, place_of(folder, _ROOT)))
 
     def permits(self, url: str) -> bool:
-        """Whether a URL may be opened: by its scheme, and by where it leads.
+        """Return whether a URL may be opened, by its scheme and location.
 
         Example:
             >>> access = FileAccess(("file", ""), {}).below("/lake/t")
@@ -226,12 +228,12 @@ class FileAccess:
 
         Raises:
             InvalidInputError: As of `open_location`.
-            UnsupportedError: It lies outside of the permitted locations.
+            UnsupportedError: It is outside of the permitted locations.
         """
         _validate(url)
         if not self._permits(url):
             raise UnsupportedError(
-                f"{shown(url)} was not opened: it lies outside of the locations that may be read "
+                f"{shown(url)} was not opened: it is outside of the locations that may be read "
                 "here. If you trust what names it, allow its folder: ledger.open(..., "
                 "allowed_locations=[...]), or LAKELEDGER_ALLOWED_LOCATIONS"
             )
@@ -244,11 +246,11 @@ class FileAccess:
         place = place_of(url, _ROOT)
         is_near = place.family == self.home[0]
         found = _endpoint(place, self.options if is_near else {})
-        # An Azure URL that names no account means that of the ledger.
+        # An Azure URL without an account refers to that of the ledger.
         return self.home if is_near and not found[1] else found
 
     def open(self, url: str) -> tuple[AbstractFileSystem, str]:
-        """Return the file system of a permitted URL, and the path there.
+        """Return the file system of a permitted URL, and the path in it.
 
         Raises:
             InvalidInputError: As of `open_location`.
@@ -258,7 +260,7 @@ class FileAccess:
         self.check(url)
         place = place_of(url, _ROOT)
         if place.family == LOCAL:
-            # The path that was checked: by way of a link, `..` would lead elsewhere.
+            # The resolved path that was checked: after a link, `..` leads elsewhere.
             return open_location(f"/{behind_links(place).path}")
         if place.family == "abfs" and "@" not in place.host and self.home[1]:
             url = f"abfss://{place.host}@{self.home[1]}/{place.path}"
@@ -268,7 +270,7 @@ class FileAccess:
         """Return a file's bytes.
 
         Raises:
-            OSError: It is not there, is no regular file, or cannot be read.
+            OSError: It does not exist, is not a regular file, or cannot be read.
             InvalidInputError: As of `open_location`, or it has more than `MAX_FILE_BYTES`.
             UnsupportedError: As of `check`.
         """
@@ -280,12 +282,12 @@ def read_whole(filesystem: AbstractFileSystem, path: str, url: str) -> bytes:
     """Return the bytes of a file of at most `MAX_FILE_BYTES`.
 
     Args:
-        filesystem: As `open_location` returned it.
-        path: The path there.
-        url: Its name in messages.
+        filesystem: The file system, as `open_location` returned it.
+        path: The path in it.
+        url: The file's name in messages.
 
     Raises:
-        OSError: It cannot be read; errors of every client library are raised as this.
+        OSError: It cannot be read; errors of client libraries are converted to it.
         InvalidInputError: It is larger.
     """
     try:
@@ -296,9 +298,9 @@ def read_whole(filesystem: AbstractFileSystem, path: str, url: str) -> bytes:
     except (OSError, StoreError):
         raise
     except Exception as error:
-        # Each client library has errors of its own.
+        # Each client library has its own exceptions.
         raise OSError(f"{type(error).__name__}: {error}") from error
     raise InvalidInputError(
         f"{shown(url)} has {size:,} bytes, and metadata files of at most {MAX_FILE_BYTES:,} are "
-        "read; look at what names it"
+        "read; check the place that names it"
     )

@@ -1,15 +1,15 @@
 """Local store: a POSIX folder with durable, atomic creates and a folder lock.
 
-A file is written under a temporary name beside its place, synced, and linked to its name; `link`
-refuses an existing name and never shows a part. Then the folder is synced, since a name is as
-lost as its content without that.
+A file is written under a temporary name in its folder, synced, and linked to its name; `link` fails
+for an existing name and never shows a partial file. Then the folder is synced, since otherwise a
+loss of power may lose the name.
 
-No descriptor outlives a call, or what a call goes through, so threads, forked children and
-pickled copies share nothing. A folder that was removed and made again by others behind an open
-store is not synced into its parent again.
+No descriptor outlives a call, or the iterator or context that a call returns, so threads, forked
+children and pickled copies share nothing. A folder that others removed and made again while the
+store is open is not synced into its parent again.
 
-A refusal says for sure that nothing was written, so it is a `StoreError`. What leaves it open
-whether something became visible stays an `OSError`: silence, which only reading back ends.
+A `StoreError` guarantees that nothing was written. If something may have become visible, the error
+is an `OSError`: only reading back tells.
 """
 
 # ruff: noqa: PTH100, PTH102, PTH103, PTH108, PTH112, PTH116, PTH120 - a Path costs more than a small read
@@ -49,15 +49,15 @@ except ImportError:
     fcntl = None  # type: ignore[assignment]
 
 ABSENT: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-"""What a path raises that holds no file."""
+"""Errors of opening a path that is not a file."""
 
-# Where a system lacks it, `refuse_other_systems` comes before anybody asks for it.
+# Systems that lack O_DIRECTORY are rejected by `refuse_other_systems` before it is used.
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _FEW_BYTES: Final = 16_384
-# One serves all: `suppress` keeps nothing of those who enter it.
+# A single instance: `suppress` has no state.
 whatever_happens: Final = suppress(OSError)
-"""Lets go of what every commit enters, whatever the system says."""
+"""Context manager that ignores errors of the system, for cleanup on the commit path."""
 
 _is_draft = re.compile(rf"{re.escape(DRAFT_PREFIX)}[0-9a-f]{{16}}").fullmatch
 
@@ -72,10 +72,10 @@ _NO_FULL_SYNC_HERE: Final = frozenset(
 
 
 def refuse_other_systems(root: str) -> None:
-    """Refuse a local root where the system lacks what a local store is made of.
+    """Reject a local root on a system that is not POSIX.
 
     Raises:
-        StoreError: It is no POSIX system.
+        StoreError: The system lacks `flock`, `O_DIRECTORY`, or links relative to a folder.
     """
     if not _IS_POSIX:
         raise StoreError(
@@ -86,7 +86,7 @@ def refuse_other_systems(root: str) -> None:
 
 
 def sync(descriptor: int) -> None:
-    """Return once a file, or a folder's names, would survive a loss of power."""
+    """Make a file, or a folder's entries, durable: fsync, or its stronger form on macOS."""
     if _FULL_SYNC is None:
         os.fsync(descriptor)
         return
@@ -95,7 +95,7 @@ def sync(descriptor: int) -> None:
     except OSError as error:
         if error.errno not in _NO_FULL_SYNC_HERE:
             raise
-        # Some file systems of other machines and disks know the ordinary one only.
+        # Some network and external file systems support the ordinary fsync only.
         os.fsync(descriptor)
 
 
@@ -116,7 +116,7 @@ def opened_folder(path: str) -> Iterator[int]:
 
 @contextmanager
 def create_draft(folder: int) -> Iterator[tuple[str, int]]:
-    """Yield the name and descriptor of a new file in `folder`; the name is gone afterwards.
+    """Yield the name and descriptor of a new temporary file in `folder`; it is removed afterwards.
 
     Only a kill leaves the file behind.
     """
@@ -132,8 +132,8 @@ def create_draft(folder: int) -> Iterator[tuple[str, int]]:
 
 
 def draft_name() -> str:
-    """Return a name that no other draft has."""
-    # Of the system each time: a process that was copied goes on with whatever it kept.
+    """Return a unique name for a temporary file."""
+    # From the system each time: a forked process would continue the state of a generator.
     return f"{DRAFT_PREFIX}{os.urandom(8).hex()}"
 
 
@@ -143,7 +143,7 @@ def open_draft(folder: int, name: str) -> int:
 
 
 def remove_draft(folder: int, name: str) -> None:
-    """Take a draft's name away; an orphan does no harm, and fails no write that was made."""
+    """Remove a draft's name; errors are ignored, as an orphaned draft is harmless."""
     with whatever_happens:
         os.unlink(name, dir_fd=folder)
 
@@ -159,7 +159,7 @@ def read(path: str, folder: int | None = None) -> bytes | None:
     """Return the whole file `path`, or None when there is no file.
 
     Args:
-        path: Where it is; a name where a folder is given.
+        path: The path, or the name if a folder is given.
         folder: The descriptor of the folder that it is in.
     """
     try:
@@ -167,12 +167,12 @@ def read(path: str, folder: int | None = None) -> bytes | None:
     except ABSENT:
         return None
     try:
-        # Most files are small, and room for more takes as long as reading them.
+        # Most files are small, and allocating a larger buffer takes as long as reading them.
         body = os.read(file, _FEW_BYTES)
         if len(body) == _FEW_BYTES:
-            # A longer one in one piece: what is put together of parts is copied as often.
+            # Read a longer one in a single call: joining parts would copy it.
             body = os.pread(file, os.fstat(file).st_size, 0)
-        # Network file systems may answer short, so only an empty answer is the end.
+        # Network file systems may return short reads, so only an empty read is the end.
         if not os.pread(file, 1, len(body)):
             return body
         with open(file, "rb", buffering=0, closefd=False) as rest:
@@ -185,11 +185,11 @@ def read(path: str, folder: int | None = None) -> bytes | None:
 
 
 def read_names(path: str, names: Iterable[str]) -> Iterator[bytes | None]:
-    """Yield the whole files of some names in the folder `path`, None for each that is not there."""
+    """Yield the whole files of some names in the folder `path`, None for each missing one."""
     try:
         folder = open_folder(path)
     except (*ABSENT, PermissionError):
-        # It may come to be while others are asked for, or be closed to lists alone.
+        # It may be created during the iteration, or be unreadable while its files are readable.
         yield from (read(f"{path}/{name}") for name in names)
         return
     try:
@@ -200,11 +200,11 @@ def read_names(path: str, names: Iterable[str]) -> Iterator[bytes | None]:
 
 
 def make_folder(path: str) -> bool:
-    """Make the folder `path` below an existing one; False when it was there."""
+    """Create the folder `path` below an existing one; False when it exists."""
     try:
         os.mkdir(path)
     except OSError as error:
-        # Systems differ in what they say first: that it exists, or that nobody may write there.
+        # For an existing folder some systems report a missing permission to write instead.
         if os.path.isdir(path):
             return False
         if isinstance(error, FileExistsError):
@@ -216,9 +216,9 @@ def make_folder(path: str) -> bool:
 def walk(base: str, prefix: str) -> Iterator[str]:
     """Yield the keys of all files in the folder `base + prefix` and below, in no order.
 
-    Names that no key can have are foreign, drafts or locks, and left out.
+    Names that are not valid keys (foreign files, drafts, locks) are left out.
     """
-    # What a folder's name makes of its keys is the same for all of them.
+    # The folder's part of a key is checked once for all of its files.
     is_folder = not prefix or is_key(f"{prefix}a")
     for key, entry in _entries(base, prefix):
         name = entry.name
@@ -228,14 +228,14 @@ def walk(base: str, prefix: str) -> Iterator[str]:
 
 
 def drafts(base: str, prefix: str) -> Iterator[tuple[str, int]]:
-    """Yield the drafts in the folder `base + prefix` and below, and when each was last written.
+    """Yield the drafts in the folder `base + prefix` and below, with their times of last write.
 
-    Returns:
-        The path below `base`, and Unix milliseconds.
+    Yields:
+        The path below `base`, and the time in Unix milliseconds.
     """
     for path, entry in _entries(base, prefix):
         if _is_draft(entry.name):
-            # Whoever wrote it may have finished meanwhile.
+            # Its writer may have finished meanwhile.
             with suppress(*ABSENT):
                 found = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(found.st_mode):
@@ -243,7 +243,7 @@ def drafts(base: str, prefix: str) -> Iterator[tuple[str, int]]:
 
 
 def _entries(base: str, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield what is no folder in `base + prefix` and below, with its path below `base`."""
+    """Yield the entries in `base + prefix` and below that are not folders, with their paths."""
     try:
         entries = os.scandir(base + prefix)
     except ABSENT:
@@ -258,11 +258,11 @@ def _entries(base: str, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
 
 
 class _Advice(NamedTuple):
-    """What programs and people are told of a refusal.
+    """Kind and next step of a `StoreError`.
 
     Attributes:
         kind: The error's `kind`.
-        step: What to do.
+        step: The next step, for the message.
     """
 
     kind: str
@@ -273,16 +273,18 @@ _NO_SPACE: Final = _Advice("NO_SPACE", "free some space or raise the quota")
 _READ_ONLY: Final = _Advice("READ_ONLY", "mount it for writing, or write to another place")
 _NO_PERMISSION: Final = _Advice("NO_PERMISSION", "allow this user to write there")
 _NO_FOLDER: Final = _Advice(
-    "NO_FOLDER", "something else stands where a folder has to be; look at it and move it away"
+    "NO_FOLDER", "a file is in the place of a folder, or the reverse; inspect it and move it away"
 )
-_NAME: Final = _Advice("NAME_TOO_LONG", "take a shorter path")
-_MANY_FILES: Final = _Advice("TOO_MANY_FILES", "let fewer files be open at once (ulimit -n)")
+_NAME: Final = _Advice("NAME_TOO_LONG", "use a shorter path")
+_MANY_FILES: Final = _Advice(
+    "TOO_MANY_FILES", "open fewer files at once or raise the limit (ulimit -n)"
+)
 _NO_LINKS: Final = _Advice(
     "NO_HARD_LINKS",
-    "its file system refuses hard links, without which a commit cannot appear at once; put the "
+    "its file system does not support hard links, which make a commit appear atomically; put the "
     "ledger on another one, such as ext4, XFS, Btrfs, APFS or NFS",
 )
-_OTHER: Final = _Advice("STORE", "look at the disk")
+_OTHER: Final = _Advice("STORE", "check the disk")
 
 _BY_ERRNO: Final = {
     errno.ENOSPC: _NO_SPACE,
@@ -295,7 +297,7 @@ _BY_ERRNO: Final = {
     errno.EEXIST: _NO_FOLDER,
     errno.EISDIR: _NO_FOLDER,
     errno.ELOOP: _NO_FOLDER,
-    errno.ENOENT: _Advice("STORE", "its folder was taken away meanwhile"),
+    errno.ENOENT: _Advice("STORE", "its folder was removed meanwhile"),
     errno.ENAMETOOLONG: _NAME,
     errno.EMFILE: _MANY_FILES,
     errno.ENFILE: _MANY_FILES,
@@ -307,19 +309,19 @@ NO_NAME: Final = _NO_LINK | {
     *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES),
     *(errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG),
 }
-"""What a whole file is refused its name with; after any other error it may have got it."""
+"""Errors of linking or renaming a complete file that prove that its name did not become visible."""
 
 NO_PATH: Final = frozenset({errno.ELOOP, errno.ENAMETOOLONG})
-"""Of reading a file: no path leads to it, and none will before somebody changes the folders."""
+"""Errors of reading a file that persist until the folders are changed."""
 
 
 def refusal(url: str, what: str, error: OSError) -> StoreError:
-    """Return what to raise where nothing can have become visible.
+    """Return the error for a failure after which nothing can have become visible.
 
     Args:
-        url: The store's.
-        what: What was tried, as in `create 'log/0'`.
-        error: What the system said.
+        url: The store's URL.
+        what: The attempted operation, as in `create 'log/0'`.
+        error: The system's error.
 
     Example:
         >>> full = OSError(errno.ENOSPC, "No space left on device")
@@ -330,7 +332,7 @@ def refusal(url: str, what: str, error: OSError) -> StoreError:
 
 
 def refusal_of_link(url: str, what: str, error: OSError) -> StoreError:
-    """Return what to raise where a whole file was refused its second name; see `refusal`."""
+    """Return the error for a failed link of a complete file; see `refusal`."""
     if error.errno in _NO_LINK:
         return _refusal(url, what, error, _NO_LINKS)
     return refusal(url, what, error)
@@ -348,26 +350,27 @@ def _refusal(url: str, what: str, error: OSError, advice: _Advice) -> StoreError
 
 
 _held: Final[set[int]] = set()
-"""The descriptors of this process's locks, and of those that it waits for."""
+"""Descriptors of the locks that this process holds or waits for."""
 
 _next: Final[dict[tuple[int, str], Callable[[], None]]] = {}
-"""The files that threads create in their turns, each with what is done once it shows."""
+"""Callbacks for when an announced file becomes visible, by thread and path; see `Turn`."""
 
 _NO_LOCKS_HERE: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF})
 _NOT_WRITTEN_BY_ME: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 class FolderLock:
-    """Holds `flock` on the file `path`, made if missing and never removed, while a body runs.
+    """Context manager that holds `flock` on a file, created if missing and never removed.
 
-    Each one opens the file anew, so threads exclude each other as processes do. The kernel
-    releases the lock of a killed process. A holder that is stopped, not killed, keeps everybody
-    waiting. On a file system without `flock` nobody waits, and on NFS only who may write the file.
+    Each instance opens the file itself, so threads exclude each other as processes do. The kernel
+    releases the lock of a killed process. A holder that is stopped, not killed, blocks all others.
+    On a file system without `flock` nothing is locked, and on NFS only processes that may write the
+    file are.
 
     Args:
-        path: The lock's file.
-        base: What keys are below, with a slash at its end.
-        url: The store's, for messages.
+        path: The path of the lock file.
+        base: The folder that keys are relative to, with a slash at its end.
+        url: The store's URL, for messages.
 
     Raises:
         StoreError: The file cannot be opened or locked; the body did not run.
@@ -409,24 +412,27 @@ class FolderLock:
             _next.pop(self._created, None)
 
     def _let_in(self) -> None:
-        # Once only: the number is another file's afterwards.
+        # Only once: the descriptor's number may be reused for another file afterwards.
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor in _held:
-            # A child forked meanwhile shares the lock and would keep it past our close.
+            # Unlock explicitly: a child forked meanwhile shares the lock and would keep it.
             with whatever_happens:
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
             _let_go(descriptor)
 
 
 def in_order(path: str, folder: int) -> AbstractContextManager[Callable[[], None]]:
-    """Show a file inside, and make it durable; in a turn, after all that was shown before it.
+    """Return a context manager in which to link a file and make it durable.
+
+    If the file was announced to a `Turn`, the folder is locked meanwhile, so that the next file
+    becomes visible only once this one is durable.
 
     Args:
-        path: The file.
-        folder: The descriptor of its folder, of which no other file is shown meanwhile in a turn.
+        path: The file's path.
+        folder: The descriptor of its folder.
 
     Returns:
-        Enters what is to be called once the file shows.
+        A context manager that yields a function to be called once the file is visible.
     """
     shown = _next.pop((get_ident(), path), None) if _next else None
     return _ALONE if shown is None else _folder_locked(folder, shown)
@@ -434,8 +440,8 @@ def in_order(path: str, folder: int) -> AbstractContextManager[Callable[[], None
 
 @contextmanager
 def _folder_locked(folder: int, shown: Callable[[], None]) -> Iterator[Callable[[], None]]:
-    """Hold a folder itself locked, which whoever syncs its names does in a turn."""
-    # Where no folder can be locked, the others wait for the turn's end.
+    """Lock a folder itself, as announced creates do until its entries are durable."""
+    # Where folders cannot be locked, the lock of the turn is held until its end instead.
     then = _nothing
     _held.add(folder)
     try:
@@ -483,7 +489,7 @@ def _open(path: str) -> int:
 
 def _opened(path: str) -> int:
     try:
-        # NFS locks for one alone only what is open for writing; all others lock either.
+        # NFS needs a file open for writing for an exclusive lock.
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
         if error.errno not in _NOT_WRITTEN_BY_ME:
@@ -500,7 +506,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _leave_to_the_parent() -> None:
-    # Whoever holds a copy of its descriptor keeps a lock whose owner was killed.
+    # A forked child must not keep a copy of the descriptors: the locks would outlive their owner.
     for descriptor in [*_held]:
         _let_go(descriptor)
     _next.clear()
@@ -511,11 +517,11 @@ if hasattr(os, "register_at_fork"):
 
 
 _TOGETHER: Final = 256
-"""So many files are asked for at a time, where somebody reads many."""
+"""Number of files, at most, that `read_many` reads through one descriptor of their folder."""
 
 
 class Durability(enum.Enum):
-    """What a local store has done by the time that it acknowledges a create."""
+    """Durability of a local store's creates once they are acknowledged."""
 
     FSYNC = "fsync"
     """File and folder are synced: survives a loss of power."""
@@ -525,12 +531,12 @@ class Durability(enum.Enum):
 
 
 class LocalStore:
-    """A store below the folder `root`, made when the first key is written.
+    """Store below the local folder `root`, which is created with the first key.
 
     Symbolic links below the root are followed by reads and writes, and not listed as folders.
 
     Raises:
-        StoreError: This is no POSIX system.
+        StoreError: The system is not POSIX.
 
     Example:
         >>> LocalStore("/data/lake").url
@@ -553,7 +559,7 @@ class LocalStore:
 
     @property
     def url(self) -> str:
-        """The root as `file:///path`, not percent-encoded: lake engines take it literally."""
+        """URL of the root, `file:///path`, not percent-encoded: engines take it literally."""
         return self._url
 
     @property
@@ -575,8 +581,8 @@ class LocalStore:
         path, _, name = place.rpartition("/")
         may_be_visible = False
         try:
-            # Losers leave before they pay for a sync. Only the link below decides; whoever cannot
-            # look, or looks with another user's rights, finds out there.
+            # Losers return before they pay for an fsync. The link below decides; this check may
+            # miss a file for lack of permissions.
             if os.access(place, os.F_OK) and _is_file(place):
                 return False
             folder, draft = self._open_durable(path), draft_name()
@@ -587,7 +593,7 @@ class LocalStore:
                     if not self._publish(folder, draft, name):
                         return False
                     shown()
-                    # Through the descriptor that was linked into: no other folder is synced.
+                    # Sync through the descriptor that was linked into: certainly the same folder.
                     self._sync(folder)
                 return True
             finally:
@@ -603,8 +609,8 @@ class LocalStore:
     ) -> None:
         """See `Store.create_many`.
 
-        Drafts of all steps are written and synced at the same time, then linked in their order, so
-        that a folder is synced once. What a loss of power leaves of them, the file system says.
+        Drafts of all steps are written and synced concurrently, then linked in their order, so that
+        a folder is synced once. The file system decides which of them survive a loss of power.
         """
         for step in steps:
             for key, body in step.items():
@@ -667,7 +673,7 @@ class LocalStore:
         base = self._base
         begin, size = 0, 1
         while begin < len(keys):
-            # Most ask for one and look whether it is there.
+            # Most callers read the next key only, to see whether it exists.
             some = keys[begin : begin + size]
             folder, names = _in_one_folder(some)
             if names:
@@ -757,31 +763,31 @@ class LocalStore:
         try:
             self._link(folder, draft, name)
         except FileExistsError:
-            # An NFS client that resends a link whose answer was lost is told that the name
-            # exists. The second name of our own draft tells that this was us.
+            # An NFS client that resends a link whose answer was lost gets the error that the name
+            # exists. If our own draft has two names, this link succeeded.
             if os.stat(draft, dir_fd=folder).st_nlink == 2:  # noqa: PLR2004 - draft and name
                 return True
             self._check_file(folder, name)
             return False
         except OSError as error:
-            # One name: that of the draft. Two: an answer before this one was lost.
+            # One name: the link failed. Two: it succeeded, and its answer was lost.
             if error.errno in NO_NAME and os.stat(draft, dir_fd=folder).st_nlink == 1:
                 raise refusal_of_link(self.url, f"create {name!r}", error) from error
             raise
         return True
 
     def _check_file(self, folder: int, name: str) -> None:
-        """Check that what stands in a name's place is a file; nothing else goes away by waiting."""
+        """Check that an existing name is a file; anything else is an error that persists."""
         try:
             if stat.S_ISREG(os.stat(name, dir_fd=folder).st_mode):
                 return
         except OSError:
-            # Either a link that leads nowhere, or it is gone: then this raises, too.
+            # Either a dangling link, or it is gone: then this raises, too.
             os.stat(name, dir_fd=folder, follow_symlinks=False)
         raise StoreError(
-            f"{self.url}: cannot create {name!r}: a folder, or a link that leads to no file, "
-            "stands in its place, and no ledger put it there. Nothing was written; look at it and "
-            "move it away, then try again"
+            f"{self.url}: cannot create {name!r}: a folder, or a link that leads to no file, has "
+            "that name, and no ledger created it. Nothing was written; inspect it and move it "
+            "away, then try again"
         )
 
     def _link(self, folder: int, draft: str, name: str) -> None:
@@ -797,7 +803,7 @@ class LocalStore:
 
     def _open_durable(self, path: str) -> int:
         if path in self._durable_folders:
-            # Opening asks as well whether it is still there.
+            # Opening fails if it was removed.
             try:
                 return open_folder(path)
             except ABSENT:
@@ -806,27 +812,27 @@ class LocalStore:
         return open_folder(path)
 
     def _make_durable(self, path: str) -> None:
-        """Make the folder `path`, and make every name from the root down to it durable.
+        """Create the folder `path`, and make every name from the root down to it durable.
 
-        Folders that exist are synced into their parents too, once: whoever made them may not
-        have come that far yet, or may have died.
+        Existing folders are synced into their parents, too, once: the process that created them may
+        not have done so yet, or may have died.
         """
         if path in self._durable_folders and os.path.isdir(path):
             return
         parent = os.path.dirname(path)
         below_root = len(path) > len(self._root)
-        # Above the root only what is missing is ours to make.
+        # Above the root, only missing folders are created and synced.
         if below_root or not os.path.isdir(parent):
             self._make_durable(parent)
         made = make_folder(path)
-        # Nobody can sync the unreadable parent of a root that an administrator made.
+        # The parent of an existing root may be unreadable and so cannot be synced.
         if made or below_root or os.access(parent, os.R_OK):
             with opened_folder(parent) as folder:
                 self._sync(folder)
         self._durable_folders.add(path)
 
 
-# Every commit asks, and streams are few.
+# Cached: every commit needs it, and streams are few.
 @lru_cache(maxsize=256)
 def _lock_path(base: str, key: str) -> str:
     folder = folder_of(key)
@@ -841,7 +847,7 @@ def _is_file(path: str) -> bool:
 
 
 def _in_one_folder(keys: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the folder that several keys are in and their names there; no names: ask for each."""
+    """Return the common folder of keys and their names in it; no names if there is none."""
     if len(keys) == 1:
         return "", []
     folder = keys[0].rpartition("/")[0]

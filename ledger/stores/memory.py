@@ -1,7 +1,7 @@
 """In-memory store, for tests and examples.
 
-No lock guards it: a signal handler may commit while the thread that it stopped is in here. What
-Python does to a dictionary in one step decides instead.
+It has no lock of its own: a signal handler may commit while the thread that it interrupted is in
+here. It relies on atomic dictionary operations instead.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from ledger.stores.concurrency import create_one_by_one
 
 
 class _Body(bytes):
-    """One create's bytes: an object of their own, so that whoever put them knows them again."""
+    """Bytes of one create: a separate object, which its creator recognises by identity."""
 
 
 class _Memory:
-    """What all stores of one name share."""
+    """Bodies and locks that all stores of one name share."""
 
     def __init__(self) -> None:
         self.bodies: dict[str, bytes] = {}
         self.after_fork()
 
     def after_fork(self) -> None:
-        """Begin with free locks: a forked child has none of the threads that held them."""
+        """Reset the locks: a forked child has none of the threads that held them."""
         self.folder_locks: dict[str, threading.Lock] = {}
 
 
@@ -54,7 +54,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class MemoryStore:
-    """The store behind `memory://NAME`, the same data for all who open it in this process.
+    """Store of `memory://NAME`, whose data all opens of the name in this process share.
 
     `memory://NAME/FOLDER` is the part of `memory://NAME` below `FOLDER`, as with local folders.
     Nothing survives the process, and a forked child sees a copy.
@@ -64,7 +64,7 @@ class MemoryStore:
         (True, b'1')
 
     Raises:
-        InvalidNameError: The name cannot be a path.
+        InvalidNameError: The name is not a valid path.
     """
 
     def __init__(self, name: str) -> None:
@@ -83,7 +83,7 @@ class MemoryStore:
 
     @property
     def url(self) -> str:
-        """The root as `memory://NAME`."""
+        """URL of the root, `memory://NAME`."""
         return f"memory://{self._name}"
 
     @property

@@ -1,10 +1,10 @@
 """Classification of the errors of object store clients.
 
-Clients wrap what the server answered more than once, and not always truly: s3fs raises
+Clients wrap the server's response several times, and not always correctly: s3fs raises
 `FileExistsError` for one server's 412 and `OSError(EINVAL)` for another's; adlfs raises
-`FileExistsError` for every 409, that of a container being deleted too. So the server's own code
-and status, found along the chain of causes, go before the exception's class. What is not clear
-stays unknown: the layer above reads back.
+`FileExistsError` for every 409, also that of a container being deleted. So the server's own code
+and status, found along the chain of causes, take precedence over the exception's class. Unclear
+responses are classified as unknown: the caller reads back.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ledger.stores.services import PROVEN, BucketRoot
 
 
 class Answer(enum.Enum):
-    """What a failed request came to."""
+    """Classification of a failed request."""
 
     EXISTS = "exists"
     """The condition did not hold: there is an object under the key."""
@@ -36,16 +36,16 @@ class Answer(enum.Enum):
     """The credentials do not allow it, or there are none."""
 
     UNSUPPORTED = "unsupported"
-    """The server does not know this kind of request."""
+    """The server does not support this kind of request."""
 
     FULL = "full"
-    """A quota is used up, or there is no room."""
+    """A quota is exceeded, or there is no space."""
 
     REFUSED = "refused"
-    """The server understood and refused it, for a reason that it names."""
+    """The server understood and rejected it, for a reason that it names."""
 
     UNKNOWN = "unknown"
-    """Anything else: applied or not, nobody knows."""
+    """Any other failure: the request may have been applied or not."""
 
 
 _BY_CODE: Final = {
@@ -61,7 +61,7 @@ _BY_CODE: Final = {
     "AuthorizationHeaderMalformed": Answer.DENIED,
     **dict.fromkeys(("QuotaExceeded", "XMinioAdminBucketQuotaExceeded"), Answer.FULL),
     **dict.fromkeys(("XMinioStorageFull", "InsufficientStorage"), Answer.FULL),
-    # The network's doing, though the status says that it was the client's.
+    # Caused by the network, although the status blames the client.
     **dict.fromkeys(("RequestTimeout", "IncompleteBody", "BadDigest"), Answer.UNKNOWN),
     **dict.fromkeys(("InvalidDigest", "XAmzContentSHA256Mismatch"), Answer.UNKNOWN),
     **dict.fromkeys(("Md5Mismatch", "IncompleteSignature"), Answer.UNKNOWN),
@@ -84,7 +84,7 @@ _BY_CLASS: Final = (
     (FileNotFoundError, Answer.ABSENT),
     (PermissionError, Answer.DENIED),
 )
-# They asked no server, or tell nothing of what it said; obstore's have only their class.
+# Errors without a server's response: raised before the request, or of obstore, which drops it.
 _BY_NAME: Final = {
     "AlreadyExistsError": Answer.EXISTS,
     "PreconditionError": Answer.EXISTS,
@@ -101,35 +101,35 @@ _CLIENTS: Final = frozenset(
     {"adlfs", "aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google"}
     | {"obstore", "requests", "s3fs"}
 )
-"""The packages whose exceptions are a client's."""
+"""Packages whose exceptions are errors of a client."""
 
 _NEXT_STEPS: Final = {
-    Answer.ABSENT: "it does not exist; look at its path",
-    Answer.NO_BUCKET: "there is no such bucket; look at its name",
+    Answer.ABSENT: "it does not exist; check its path",
+    Answer.NO_BUCKET: "there is no such bucket; check its name",
     Answer.DENIED: "the credentials do not allow it, or there are none; allow to get and list",
 }
 _REFUSALS: Final = {
-    # Nothing is absent to a write but the bucket.
+    # For a write, only the bucket can be absent.
     Answer.ABSENT: ("NO_BUCKET", "there is no such bucket; create it"),
     Answer.NO_BUCKET: ("NO_BUCKET", "there is no bucket {bucket!r}; create it"),
     Answer.DENIED: (
         "NO_PERMISSION",
         "the credentials do not allow it, or there are none; allow to get, put and list",
     ),
-    Answer.UNSUPPORTED: ("STORE", f"its store knows no conditional create; use {PROVEN}"),
-    Answer.FULL: ("NO_SPACE", "there is no room, or a quota is used up; make room or raise it"),
-    Answer.REFUSED: ("STORE", "its store refused it; look at what it said"),
+    Answer.UNSUPPORTED: ("STORE", f"its store has no conditional create; use {PROVEN}"),
+    Answer.FULL: ("NO_SPACE", "there is no space, or a quota is exceeded; free some or raise it"),
+    Answer.REFUSED: ("STORE", "its store rejected it; see the server's error code"),
 }
 _LONGEST_CHAIN: Final = 8
 
 
 @frozen
 class Reply:
-    """What the server said, as far as the client passed it on.
+    """Status and error code of a server's response, as far as the client passed them on.
 
     Attributes:
         status: The HTTP status, or None.
-        code: The server's own word, as `NoSuchBucket`; empty when it gave none.
+        code: The server's error code, such as `NoSuchBucket`; empty when it gave none.
     """
 
     status: int | None = None
@@ -140,7 +140,7 @@ class Reply:
 
 
 def answer_of(error: BaseException) -> Answer:
-    """Return what an exception of a client means.
+    """Return the classification of a client's exception.
 
     Example:
         >>> answer_of(FileNotFoundError("a")), answer_of(ConnectionResetError())
@@ -151,24 +151,24 @@ def answer_of(error: BaseException) -> Answer:
         return _BY_CODE[cause.code]
     if cause.status is not None:
         if cause.status == _BAD_REQUEST and cause.code and not cause.code.isdecimal():
-            # Without the server's own word it may be a gateway's, of what the network spoilt.
+            # Without an error code, a gateway may have sent it for a request damaged on the way.
             return Answer.REFUSED
         return _BY_STATUS.get(cause.status, Answer.UNKNOWN)
     for kind, answer in _BY_CLASS:
         if isinstance(error, kind):
             return answer
-    # A ledger's own error has such a name, too, and may be what is being handled.
+    # Only clients' exceptions: one of the ledger's own in the chain may have the same name.
     names = (type(each).__name__ for each in _chain(error) if _is_clients(each))
     return next((_BY_NAME[name] for name in names if name in _BY_NAME), Answer.UNKNOWN)
 
 
 def refusal(root: BucketRoot, what: str, error: Exception) -> StoreError | None:
-    """Return what to raise for a write that the server refused, or None where nobody knows.
+    """Return the error for a write that the server rejected; None if the outcome is unknown.
 
     Args:
-        root: The store's.
-        what: What was tried, as in `create 'log/0'`.
-        error: What the client raised; its own text stays out, since that may quote a credential.
+        root: The store's root.
+        what: The attempted operation, as in `create 'log/0'`.
+        error: The client's exception; its text is left out, since it may quote a credential.
     """
     found = _REFUSALS.get(answer_of(error))
     if found is None:
@@ -183,10 +183,9 @@ def refusal(root: BucketRoot, what: str, error: Exception) -> StoreError | None:
 
 
 def failure(root: BucketRoot, what: str, key: str, error: Exception) -> OSError:
-    """Return what to raise for a request that failed: who was asked, what for, and what to do.
+    """Return the error for a request that failed, with the address, operation and next step.
 
-    What came of it may be unknown. The client's own text stays out, since that may quote a
-    credential.
+    The outcome may be unknown. The client's text is left out, since it may quote a credential.
 
     Raises:
         StoreError: There is no such bucket.
@@ -204,18 +203,18 @@ def failure(root: BucketRoot, what: str, key: str, error: Exception) -> OSError:
             "or there are none; give some (environment, storage options or a profile) that may "
             "get, put and list"
         )
-    step = f" ({said})" if said else ": no answer came; look at the network and at the address"
+    step = f" ({said})" if said else ": no answer came; check the network and the address"
     return OSError(f"{root.url}: {tried}{step}")
 
 
 def write_failure(root: BucketRoot, what: str, key: str, error: Exception) -> StoreError | OSError:
-    """Return what to raise for a write that failed: a `StoreError` where the server refused it."""
+    """Return the error for a write that failed: a `StoreError` if the server rejected it."""
     return refusal(root, f"{what} {key!r}", error) or failure(root, what, key, error)
 
 
 @contextmanager
 def requesting(root: BucketRoot, what: str, key: str) -> Iterator[None]:
-    """Turn what a client raises in the body into `failure`.
+    """Convert a client's exception in the body to the error that `failure` returns.
 
     Raises:
         OSError: The request failed.
@@ -229,13 +228,13 @@ def requesting(root: BucketRoot, what: str, key: str) -> Iterator[None]:
 
 @contextmanager
 def reading(place: str) -> Iterator[None]:
-    """Turn what a client raises while the body reads into an error that names the place.
+    """Convert a client's exception while the body reads to an error that names the place.
 
-    The client's own text stays out of it, since that may quote a credential; it is the cause's.
+    The client's text is left out, since it may quote a credential; the cause has it.
 
     Raises:
         NotFoundError: There is nothing there.
-        StoreError: It could not be read; the message says what the server said, and what to do.
+        StoreError: It could not be read; the message has the server's code and the next step.
     """
     try:
         yield
@@ -245,7 +244,7 @@ def reading(place: str) -> Iterator[None]:
         answer, cause = answer_of(error), cause_of(error)
         step = _NEXT_STEPS.get(answer)
         if step is None and cause.status is None:
-            step = "no answer came; look at the network and the storage_options, then try again"
+            step = "no answer came; check the network and the storage_options, then try again"
         kind = NotFoundError if answer is Answer.ABSENT else StoreError
         raise kind(
             f"{place} cannot be read: {type(error).__name__}{f' ({cause})' if str(cause) else ''}: "
@@ -254,14 +253,14 @@ def reading(place: str) -> Iterator[None]:
 
 
 def cause_of(error: BaseException) -> Reply:
-    """Return what the server said, from the first exception along the chain that knows."""
+    """Return the server's status and code, from the first exception of the chain with one."""
     return next((found for each in _chain(error) if (found := _said(each)) is not None), Reply())
 
 
 def date_of(error: BaseException) -> str | None:
-    """Return the `Date` header of the answer that an exception is about, when its client kept it.
+    """Return the `Date` header of the response that an exception is about; None if not kept.
 
-    botocore and azure-core do, gcsfs does not.
+    botocore and azure-core keep it, gcsfs does not.
     """
     return next((found for each in _chain(error) if (found := _date(each))), None)
 
@@ -281,7 +280,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 def _said(error: BaseException) -> Reply | None:
     response = getattr(error, "response", None)
     if isinstance(response, Mapping):
-        # botocore: the parsed answer; HEAD has no body, so that its code is the status again.
+        # botocore: the parsed response; HEAD has no body, so that its code is the status again.
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
         return Reply(_number(status), str(response.get("Error", {}).get("Code", "")))
     for name in ("status_code", "status", "code"):
@@ -299,7 +298,7 @@ def _date(error: BaseException) -> str | None:
         headers = response.get("ResponseMetadata", {}).get("HTTPHeaders")
     else:
         headers = getattr(response, "headers", None)
-    # Each client has a mapping of its own, and not every one of them ignores the case.
+    # Each client has its own mapping class, and not every one of them ignores case.
     found = {str(name).lower(): value for name, value in dict(headers or {}).items()}.get("date")
     return found if isinstance(found, str) else None
 

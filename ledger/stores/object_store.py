@@ -1,13 +1,12 @@
 """Object store: a bucket with conditional creates, through fsspec or obstore.
 
-Before the first write to a bucket two others show whether it honours the condition: a store that
-ignores it answers the second as it answered the first. A race that loses one commit in a thousand
-does not show here; that is what the list in `services` is for.
+Before the first write to a bucket, a self-test writes one key twice: the second write succeeds on a
+store that ignores the condition. The self-test does not detect a race that loses one commit in a
+thousand; for that, `services` lists the supported services.
 
 Obstore is used only with `storage_options={"client": "obstore"}`: it finds credentials in other
-places than fsspec does. Its names of the options that fsspec's clients take are from the
-configuration keys of its S3Store and AzureStore; for Azure's connection strings, "Configure Azure
-Storage connection strings".
+places than fsspec does. Its option names are from the configuration keys of its S3Store and
+AzureStore; for Azure's connection strings, "Configure Azure Storage connection strings".
 """
 
 from __future__ import annotations
@@ -67,16 +66,16 @@ _AZURE: Final = {
     "SharedAccessSignature": "sas_key",
 }
 _NAMES: Final = {"s3": _S3, "abfs": _AZURE}
-# Parts of a connection string that the others say already.
+# Parts of a connection string that are redundant.
 _NEEDLESS: Final = {"DefaultEndpointsProtocol", "EndpointSuffix"}
 
 
 def obstore_options(scheme: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return fsspec's options as obstore takes them.
+    """Return the options of an fsspec client in obstore's names.
 
     Args:
         scheme: `s3` or `abfs`.
-        options: As `fsspec_options` gives them.
+        options: Options as `fsspec_options` returns them.
 
     Raises:
         StoreError: One of them has no counterpart.
@@ -93,8 +92,8 @@ def obstore_options(scheme: str, options: Mapping[str, Any]) -> dict[str, str]:
             done[names[name]] = str(value).lower() if isinstance(value, bool) else str(value)
         elif name not in _NEEDLESS:
             raise StoreError(
-                f'the client "obstore" takes no storage_option {name!r}; leave it out, or leave '
-                '"client" out'
+                f'the client "obstore" does not support the storage_option {name!r}; leave it out, '
+                'or leave "client" out'
             )
     return done
 
@@ -117,13 +116,13 @@ _RETRIES: Final = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)}
 
 
 class ObstoreBucket:
-    """The objects below a root, by key; see `Bucket`, whose methods these are.
+    """Objects below a root, by key, through obstore; its methods are those of `BucketObjects`.
 
-    Safe to share between threads, and of no use to a forked child: its threads stay behind.
+    Safe to share between threads, but not usable in a forked child, which lacks obstore's threads.
 
     Raises:
         MissingDependencyError: obstore is not installed.
-        StoreError: It does not take these options, or is not proven for this kind of store.
+        StoreError: It does not support these options, or is not proven for this service.
     """
 
     def __init__(self, root: BucketRoot) -> None:
@@ -132,7 +131,7 @@ class ObstoreBucket:
         self._client = _client(root)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A copy in another process has a client of its own.
+        # A copy in another process makes its own client.
         return ObstoreBucket, (self.root,)
 
     @property
@@ -144,23 +143,23 @@ class ObstoreBucket:
         """
         if self._process != os.getpid():
             raise StoreError(
-                f"{self.root.url}: obstore does not work in a forked process; start processes by "
-                'spawn, or leave "client" out of the storage_options'
+                f"{self.root.url}: obstore does not work in a forked process; start processes with "
+                'the method "spawn", or leave "client" out of the storage_options'
             )
         return self._client
 
     @property
     def options_digest(self) -> str:
-        """See `Bucket.options_digest`."""
+        """See `BucketObjects.options_digest`."""
         from fsspec.utils import tokenize
 
         return str(tokenize("obstore", self.root.options))
 
     def create(self, key: str, body: bytes) -> bool:
-        """See `Bucket.create`."""
+        """See `BucketObjects.create`."""
         client = self.client
         try:
-            # More than one request could not be made on a condition.
+            # A multipart upload could not have the condition.
             client.put(self._name(key), body, mode="create", use_multipart=False)
         except Exception as error:
             if answer_of(error) is Answer.EXISTS:
@@ -169,7 +168,7 @@ class ObstoreBucket:
         return True
 
     def clock(self, key: str) -> Clock | None:
-        """See `Bucket.clock`; obstore keeps no headers, so the object is written once more."""
+        """See `BucketObjects.clock`; obstore keeps no headers, so the object is rewritten."""
         (body,) = self.get([key])
         if not isinstance(body, bytes):
             return None
@@ -180,7 +179,7 @@ class ObstoreBucket:
         return Clock.at(found["last_modified"])
 
     def put(self, key: str, body: bytes) -> None:
-        """See `Bucket.put`."""
+        """See `BucketObjects.put`."""
         client = self.client
         try:
             client.put(self._name(key), body, use_multipart=False)
@@ -188,14 +187,14 @@ class ObstoreBucket:
             raise write_failure(self.root, "put", key, error) from error
 
     def get(self, keys: Sequence[str], *, end: int | None = None) -> list[bytes | OSError | None]:
-        """See `Bucket.get`."""
+        """See `BucketObjects.get`."""
         if len(keys) == 1:
             return [self._get(keys[0], end)]
         with ThreadPoolExecutor(len(keys)) as pool:
             return list(pool.map(lambda key: self._get(key, end), keys))
 
     def remove(self, key: str) -> None:
-        """See `Bucket.remove`."""
+        """See `BucketObjects.remove`."""
         try:
             self.client.delete(self._name(key))
         except Exception as error:
@@ -203,7 +202,7 @@ class ObstoreBucket:
                 raise failure(self.root, "delete", key, error) from error
 
     def names(self, prefix: str) -> list[str]:
-        """See `Bucket.names`; `prefix` is a folder's."""
+        """See `BucketObjects.names`; `prefix` is a folder's."""
         start = self.root.prefix + prefix
         client = self.client
         with requesting(self.root, "list", prefix):
@@ -219,7 +218,7 @@ class ObstoreBucket:
             if end is not None:
                 return bytes(client.get_range(name, start=0, end=end))
             return bytes(client.get(name).bytes())
-        except Exception as error:  # noqa: BLE001 - it stands in its place
+        except Exception as error:  # noqa: BLE001 - returned in the place of the body
             if answer_of(error) is Answer.ABSENT:
                 return None
             told = failure(self.root, "read", key, error)
@@ -252,26 +251,25 @@ def _client(root: BucketRoot) -> Any:
     except Exception as error:
         # The client's own text may quote a credential.
         raise StoreError(
-            f"{root.url} cannot be opened: obstore refused the storage_options {sorted(config)} "
-            f"({type(error).__name__}); look at their values"
+            f"{root.url} cannot be opened: obstore rejected the storage_options {sorted(config)} "
+            f"({type(error).__name__}); check their values"
         ) from error
 
 
-# A child must not close the connections that its parent talks on, so nothing here is collected.
+# A child must not close its parent's connections, so inherited clients are never collected.
 _inherited: Final[list[Any]] = []
 
 
 class BucketObjects:
-    """The objects below a root, by key.
+    """Objects below a root, by key, through fsspec.
 
-    Safe to share between threads. A forked child makes itself a client of its own.
+    Safe to share between threads. A forked child makes its own client.
 
-    What the server refuses to write is a `StoreError`, and every other failure an `OSError`. They
-    name the key and what the server said, and quote nothing of the client's text; that is the
-    cause's.
+    A write that the server rejects is a `StoreError`, and every other failure an `OSError`. Their
+    messages name the key and the server's status and code; the client's text is only in the cause.
 
     Args:
-        root: Where they are.
+        root: The root in the bucket.
     """
 
     def __init__(self, root: BucketRoot) -> None:
@@ -282,7 +280,7 @@ class BucketObjects:
 
     @property
     def client(self) -> Any:
-        """The fsspec file system, this process's own."""
+        """The fsspec file system of this process."""
         if self._process != os.getpid():
             _inherited.append(self._client)
             self._client = self.root.service.filesystem(self.root.options)
@@ -291,16 +289,16 @@ class BucketObjects:
 
     @property
     def options_digest(self) -> str:
-        """What tells these options from others, without their values."""
+        """Digest that identifies the options without containing their values."""
         from fsspec.utils import tokenize
 
         return str(tokenize(self.root.options))
 
     def path(self, key: str) -> str:
-        """Return an object's path as the client spells it.
+        """Return an object's path in the client's form, `bucket/name`.
 
         Raises:
-            InvalidNameError: The client would take the path for another object's.
+            InvalidNameError: The client would parse the path as that of another object.
         """
         name = self.root.prefix + key
         path = f"{self.root.bucket}/{name}"
@@ -314,8 +312,8 @@ class BucketObjects:
     def create(self, key: str, body: bytes) -> bool:
         """Put an object on condition that there is none; False when there is one.
 
-        A client may send the request again when its answer is lost, and then meets its own
-        object: False, though it was this call that wrote it. Who cares, reads.
+        A client may send the request again when its answer is lost, and then finds its own object:
+        False, although this call wrote it. Callers that need to know read the object.
         """
         path = self.path(key)
         try:
@@ -331,8 +329,8 @@ class BucketObjects:
         """Return the service's clock, or None when its answers are not dated.
 
         Args:
-            key: That of an object for which a create has just been refused. The refusal tells
-                the time, but for a client that keeps no headers: that one asks for the object.
+            key: The key of an object whose create was just rejected. The time is that of the
+                rejection; a client that keeps no headers reads the object instead.
         """
         if self.root.service.scheme != "gs":
             return self._refused
@@ -342,7 +340,7 @@ class BucketObjects:
         return clock_of(headers.get("Date"))
 
     def put(self, key: str, body: bytes) -> None:
-        """Put an object whatever was there."""
+        """Put an object, replacing any other."""
         path, client = self.path(key), self.client
         try:
             client.pipe_file(path, body)
@@ -350,19 +348,19 @@ class BucketObjects:
             raise write_failure(self.root, "put", key, error) from error
 
     def get(self, keys: Sequence[str], *, end: int | None = None) -> list[bytes | OSError | None]:
-        """Return objects' bytes up to `end`, all asked for at once.
+        """Return objects' bytes up to `end`, read concurrently; None for a missing one.
 
-        What could not be read stands as an error in its place.
+        The error of an object that could not be read is returned in its place.
         """
         paths = [self.path(key) for key in keys]
-        # A range of everything is one request; cat_file of newer clients asks for the size first.
+        # A range of everything is one request; newer clients' cat_file requests the size first.
         ask = self.client.cat_ranges
         with requesting(self.root, "read", keys[0]):
             found = ask(paths, [0] * len(paths), [end] * len(paths))
         return [self._body(key, each) for key, each in zip(keys, found, strict=True)]
 
     def remove(self, key: str) -> None:
-        """Remove an object; one that is absent is fine."""
+        """Remove an object; does nothing if it is absent."""
         path = self.path(key)
         try:
             self.client.rm_file(path)
@@ -375,7 +373,7 @@ class BucketObjects:
         start = self.root.prefix + prefix
         with requesting(self.root, "list", prefix):
             paths = self.client.find(self.root.bucket, prefix=start)
-        # One client lists what begins alike, too.
+        # One client also lists other keys with a similar prefix.
         names = (path.removeprefix(f"{self.root.bucket}/") for path in paths)
         return [name[len(self.root.prefix) :] for name in names if name.startswith(start)]
 
@@ -390,14 +388,14 @@ class BucketObjects:
 
 
 PROBE: Final = f"_ledger/{DRAFT_PREFIX}self-test"
-"""Where the test writes: no commit's key can be it, and no listing shows it."""
+"""Key of the self-test's object: never that of a commit, and not in listings."""
 
 _FIRST: Final = b"The self-test of lakeledger wrote this. Deleting it does no harm.\n"
 _SECOND: Final = b"A second write went through, so this store loses commits.\n"
 
 
 class Objects(Protocol):
-    """What the test needs of a store."""
+    """Operations that the self-test needs; `BucketObjects` and `ObstoreBucket` have them."""
 
     def create(self, key: str, body: bytes) -> bool:
         """Put `body` under `key` unless it exists; False when it does."""
@@ -410,14 +408,15 @@ class Objects(Protocol):
 
 
 def self_test(url: str, objects: Objects) -> None:
-    """Return when the store at `url` refuses to create what exists.
+    """Check that the store at `url` rejects the create of an existing key.
 
-    The first test of a root writes twice and leaves the probe. To every later one the probe is
-    what exists: one refused write shows that this process's client sends the condition, too.
+    The first test of a root writes twice and leaves the object. Later tests find it there: one
+    rejected write shows that this process's client sends the condition, too.
 
     Raises:
-        StoreError: It cannot hold a ledger, or refuses; the message says why and what can.
-        OSError: It did not answer; try again.
+        StoreError: The store does not reject it, or rejects every write; the message names the
+            reason and supported stores.
+        OSError: It did not answer.
     """
     if not objects.create(PROBE, _FIRST):
         return
@@ -425,34 +424,34 @@ def self_test(url: str, objects: Objects) -> None:
         with suppress(OSError):
             objects.remove(PROBE)
         raise StoreError(
-            f"{url} cannot hold a ledger: its store lets a second write of one key through "
-            f"although the first was to be the only one, so commits would get lost. Use {PROVEN}"
+            f"{url} cannot hold a ledger: its store accepts a second write of a key on condition "
+            f"that it does not exist, so commits would get lost. Use {PROVEN}"
         )
 
 
 _WIDEST: Final = 32
-"""How many objects are asked for at the same time, at most."""
+"""Number of objects, at most, that `read_many` reads concurrently."""
 
-# By process: a child that is forked while somebody holds a turn must not wait for it for ever.
+# By process: a child that is forked while a lock is held must not wait for it for ever.
 _turns: Final[dict[tuple[int, str], threading.Lock]] = {}
 _proven: Final[dict[tuple[str, str], Clock | None]] = {}
 
 
 class ObjectStore:
-    """A store below a bucket's folder.
+    """Store below a folder of a bucket.
 
     A write is durable when the service acknowledges it, and reads are strongly consistent, so
-    `confirm` is `read`. The first create of a process proves that the store refuses to create
-    what exists (`self_test`), which costs one request; opening and reading cost none.
+    `confirm` is `read`. The first create of a process runs the `self_test`, which costs one
+    request; opening and reading cost none.
 
-    Nothing locks out other processes: `lock` takes turns inside this one.
+    Other processes are not locked out: `lock` excludes threads of this process only.
 
     Args:
-        root: Where it is.
+        root: The root in the bucket.
 
     Raises:
         MissingDependencyError: The client's library is not installed.
-        StoreError: The client refuses the options.
+        StoreError: The client rejects the options.
     """
 
     def __init__(self, root: BucketRoot) -> None:
@@ -469,7 +468,7 @@ class ObjectStore:
 
     @property
     def url(self) -> str:
-        """The root as `s3://`, `gs://`, `abfs://` or `abfss://`."""
+        """URL of the root: `s3://`, `gs://`, `abfs://` or `abfss://`."""
         return self._bucket.root.url
 
     @property
@@ -481,7 +480,7 @@ class ObjectStore:
         """See `Store.create`.
 
         Raises:
-            StoreError: The store does not refuse to create what exists; nothing was written.
+            StoreError: The self-test failed; nothing was written.
         """
         check_key(key)
         check_body(key, body)
@@ -492,7 +491,7 @@ class ObjectStore:
     def create_many(
         self, steps: Sequence[Mapping[str, bytes]], met: Callable[[str, bytes], None]
     ) -> None:
-        """See `Store.create_many`; a step's files are sent at the same time."""
+        """See `Store.create_many`; a step's files are sent concurrently."""
         if self._place not in _proven:
             self.ask_clock()
         for step in steps:
@@ -509,7 +508,7 @@ class ObjectStore:
     def clock(self) -> Clock | None:
         """See `Store.clock`.
 
-        A process that has written nothing yet proves the store first, since that tells the time.
+        A process that has written nothing yet runs the self-test, whose response has the time.
         """
         return _proven[self._place] if self._place in _proven else self.ask_clock()
 
@@ -529,14 +528,14 @@ class ObjectStore:
         try:
             return self.read(key)
         except StoreError as error:
-            # The bucket is gone, or the process was forked: neither says what was written before.
+            # The bucket is gone, or the process was forked: an earlier write may be there or not.
             raise OSError(str(error)) from error
 
     def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
-        """See `Store.read_many`; bodies that are there may have been read a little ahead.
+        """See `Store.read_many`; existing bodies may have been read a little ahead.
 
-        The first is asked for alone, since most readers look for the one next commit; then twice
-        as many each time. What is absent is asked for again when the iterator gets there.
+        The first is read on its own, since most callers check for the next commit; then twice as
+        many each time. A key that was absent is read again when the iterator gets there.
         """
         start, width = 0, 1
         while start < len(keys):
@@ -584,7 +583,7 @@ class ObjectStore:
         """See `Store.discard`."""
 
     def lock(self, key: str) -> AbstractContextManager[None]:
-        """See `Store.lock`; takes turns inside this process only."""
+        """See `Store.lock`; excludes threads of this process only."""
         folder = f"{self.url}/{folder_of(key)}"
         return held(_turns.setdefault((os.getpid(), folder), threading.Lock()))
 

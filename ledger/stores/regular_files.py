@@ -10,10 +10,10 @@ from fsspec.implementations.local import LocalFileSystem
 
 
 class RegularFiles(LocalFileSystem):  # type: ignore[misc]
-    """fsspec's local file system, except that opening reads regular files alone.
+    """fsspec's local file system, except that only regular files can be opened for reading.
 
-    A device may never end, and a pipe may never begin; both can stand behind a path that foreign
-    metadata names. Writing and listing are fsspec's own.
+    Reading a device may never end, and opening a pipe may block; a path in foreign metadata may
+    lead to either. Writing and listing are fsspec's own.
     """
 
     def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:
@@ -27,7 +27,7 @@ class RegularFiles(LocalFileSystem):  # type: ignore[misc]
         """Return the bytes of a file, or of a part; negative offsets count from its end.
 
         Raises:
-            OSError: It is no regular file, or cannot be read.
+            OSError: It is not a regular file, or cannot be read.
         """
         with open_regular(self._strip_protocol(path)) as file:
             size = os.fstat(file.fileno()).st_size
@@ -46,7 +46,7 @@ def open_regular(path: str) -> Any:
     """Open a local file for reading bytes.
 
     Raises:
-        OSError: It is no regular file, or cannot be opened.
+        OSError: It is not a regular file, or cannot be opened.
     """
     # Without O_NONBLOCK, opening a pipe that nobody writes to never returns.
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -55,5 +55,5 @@ def open_regular(path: str) -> Any:
         return os.fdopen(number, "rb")
     os.close(number)
     if stat.S_ISDIR(mode):
-        raise IsADirectoryError(f"{path} is a folder, and not a file")
-    raise OSError(f"{path} is no regular file, and only those are read")
+        raise IsADirectoryError(f"{path} is a folder, not a file; name a file")
+    raise OSError(f"{path} is not a regular file, and only those are read; name another file")

@@ -1,14 +1,13 @@
 """Supported object storage services and their options.
 
 Each client is made from its own class, never looked up by protocol: the registry of fsspec may
-hold a wrapper that drops the condition.
+contain a wrapper that drops the condition of a create.
 
 Sources: the option names of fsspec's s3fs, gcsfs and adlfs (pandas passes them on), and those of
-the Rust crate object_store, which delta-rs and polars take. A name that is fsspec's stays.
+the Rust crate object_store, which delta-rs and polars take. Names of fsspec are left unchanged.
 
-Clients try again by themselves for a minute and more, each in its own way, and tell about it in
-lines of their own. That is right for a program at work, and wrong for a person who mistyped an
-address.
+Clients retry by themselves for a minute and more, each in its own way, and log it. That is right
+for a running program, and wrong for a person who mistyped an address.
 """
 
 from __future__ import annotations
@@ -65,11 +64,11 @@ _NAMES: Final[dict[str, tuple[tuple[str, ...], dict[str, str]]]] = {
 }
 # A listing kept by the client hides what others wrote since, and makes its `exists` say no.
 ALWAYS: Final = {"use_listings_cache": False, "version_aware": False}
-"""What every client of an object store is told."""
+"""Options given to every fsspec client of an object store."""
 CLIENT: Final = "client"
-"""Which client a store is to use: `fsspec`, which is the default, or `obstore`."""
+"""Storage option that names the client library: `fsspec`, which is the default, or `obstore`."""
 
-# What others need to be told and these clients know, or find out by the self-test.
+# Options of other libraries that these clients do not need, since they know it or it is tested.
 _NEEDLESS: Final = {
     CLIENT,
     "allow_http",
@@ -81,18 +80,18 @@ _NEEDLESS: Final = {
 
 
 def fsspec_options(scheme: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options as fsspec's client of a scheme takes them.
+    """Return storage options in the names of a scheme's fsspec client.
 
     Args:
-        scheme: `s3`, `gs` or `abfs`; any other: nothing changes.
-        given: In the words of fsspec or delta-rs.
+        scheme: `s3`, `gs` or `abfs`; for any other the options are returned unchanged.
+        given: Options as fsspec or delta-rs name them.
 
     Returns:
-        The options; those of an object store also say that nothing is remembered of listings and
-        that a path has no version in it.
+        The options; for an object store with those that turn off the cache of listings and the
+        parsing of versions in paths.
 
     Raises:
-        StoreError: Two of them say different things about the same.
+        StoreError: Two of them contradict each other.
 
     Example:
         >>> options = fsspec_options("s3", {"AWS_REGION": "eu-west-1", "anon": "true"})
@@ -105,7 +104,9 @@ def fsspec_options(scheme: str, given: Mapping[str, Any]) -> dict[str, Any]:
     for option, value in given.items():
         name = _fsspec_name(scheme, option)
         if name in done and done[name] != value:
-            raise StoreError(f"storage_options say two things about {name!r}; name it once")
+            raise StoreError(
+                f"storage_options have two values for {name!r}, under two names; give one of them"
+            )
         if name:
             done[name] = value
     if isinstance(done.get("anon"), str):
@@ -117,7 +118,7 @@ def fsspec_options(scheme: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fsspec_name(scheme: str, option: str) -> str:
-    """Return what fsspec calls an option; empty when it needs none."""
+    """Return fsspec's name of an option; empty when it does not need the option."""
     prefixes, names = _NAMES[scheme]
     short = option.lower()
     short = short.removeprefix(next((each for each in prefixes if short.startswith(each)), ""))
@@ -125,11 +126,11 @@ def _fsspec_name(scheme: str, option: str) -> str:
 
 
 def send_at_once(client: Any) -> None:
-    """Let an s3fs file system send bodies along with their headers.
+    """Make an s3fs file system send bodies together with their headers.
 
-    By itself it sends a body once the server has asked for it (`Expect: 100-continue`), a round
-    trip later, which spares large uploads that are refused; a commit is small, and would take two
-    round trips instead of one. A session that the caller brought is the caller's own.
+    By default it sends a body once the server has asked for it (`Expect: 100-continue`), which
+    saves large uploads that are rejected; a commit is small, and would take two round trips instead
+    of one. A session that the caller passed is not changed.
     """
     from aiobotocore.session import AioSession
     from botocore.handlers import add_expect_header
@@ -144,20 +145,20 @@ PROVEN: Final = (
     "Amazon S3 or a compatible store that honours If-None-Match (SeaweedFS 4 does), "
     "Google Cloud Storage, Azure Blob Storage, or a local folder"
 )
-"""What to use instead of a store that is refused."""
+"""Supported stores, for messages that reject another one."""
 
 
 @frozen
 class Service:
-    """A kind of object store.
+    """An object storage service.
 
     Attributes:
-        scheme: How its canonical URLs begin.
-        extra: What to install, as in `lakeledger[s3]`.
-        module: The module that defines the client.
+        scheme: The scheme of its canonical URLs.
+        extra: The package extra to install, as in `lakeledger[s3]`.
+        module: The module that defines the fsspec client.
         client: The client's class.
-        title: What people call it.
-        variable: What the environment may name the address by, or the account.
+        title: The name of the service, for messages.
+        variable: The environment variable of the endpoint, or of the account.
     """
 
     scheme: str
@@ -168,11 +169,11 @@ class Service:
     variable: str
 
     def filesystem(self, options: Mapping[str, Any]) -> Any:
-        """Return the client, one a process for the same options.
+        """Return the client, one per process for the same options.
 
         Raises:
             MissingDependencyError: Its library is not installed.
-            StoreError: It refuses the options.
+            StoreError: It rejects the options.
         """
         try:
             made: Any = getattr(import_module(self.module), self.client)
@@ -188,7 +189,7 @@ class Service:
             raise StoreError(
                 f"{self.scheme}:// cannot be opened with the "
                 f"storage_options {sorted(options.keys() - ALWAYS.keys())}: "
-                f"{self.client} refused them ({type(error).__name__}); look at their values"
+                f"{self.client} rejected them ({type(error).__name__}); check their values"
             ) from error
         if self.scheme == "s3":
             send_at_once(client)
@@ -229,15 +230,15 @@ _AZURE_HOST: Final = re.compile(r"([a-z0-9]+)\.(?:dfs|blob)\.([a-z0-9.\-]+)").fu
 
 @frozen
 class BucketRoot:
-    """Where a ledger's root is in an object store.
+    """Location of a ledger's root in an object store.
 
     Attributes:
-        url: Canonical.
-        service: Which kind of store.
+        url: Its canonical URL.
+        service: The storage service.
         bucket: The bucket or container.
-        prefix: What every key below the root begins with; empty, or it ends with a slash.
-        options: What the client takes.
-        library: Whose client: `fsspec` or `obstore`.
+        prefix: The common prefix of all keys below the root; empty, or it ends with a slash.
+        options: The options of the fsspec client.
+        library: The client library: `fsspec` or `obstore`.
     """
 
     url: str
@@ -249,7 +250,7 @@ class BucketRoot:
 
     @property
     def endpoint(self) -> str:
-        """Who answers for it, for messages: the options' address, or the service's name."""
+        """Address of the service for messages: the one in the options, or the service's name."""
         said = dict(
             each.partition("=")[::2]
             for each in str(self.options.get("connection_string", "")).split(";")
@@ -277,12 +278,12 @@ def service_of(scheme: str) -> Service | None:
 
 
 def client_of(scheme: str, host: str, storage_options: Mapping[str, Any]) -> Any:
-    """Return the client for files of a bucket, one a process for the same options.
+    """Return the fsspec client for files of a bucket, one per process for the same options.
 
     Args:
         scheme: `s3`, `gs` or `abfs`.
-        host: The bucket; of Azure the container, with `@` and its account's host where one is said.
-        storage_options: As fsspec or delta-rs name them.
+        host: The bucket; for Azure the container, with `@` and its account's host if known.
+        storage_options: Options as fsspec or delta-rs name them.
 
     Raises:
         StoreError: The client rejects the options, or they name another account than the URL.
@@ -295,11 +296,11 @@ def client_of(scheme: str, host: str, storage_options: Mapping[str, Any]) -> Any
 
 
 def root_of(service: Service, rest: str, storage_options: Mapping[str, Any]) -> BucketRoot:
-    """Return the root that a URL names; `rest` is what stands after `scheme://`.
+    """Return the root that a URL names; `rest` is the part after `scheme://`.
 
     Raises:
         StoreError: There is no bucket in it, or another account than in the options.
-        InvalidNameError: Its path cannot be one.
+        InvalidNameError: Its path is invalid.
 
     Example:
         >>> root_of(SERVICES[0], "bucket/lake/", {}).url
@@ -309,7 +310,7 @@ def root_of(service: Service, rest: str, storage_options: Mapping[str, Any]) -> 
     authority, _, path = rest.partition("/")
     scheme, bucket, at, host = service.scheme, *authority.partition("@")
     if at and scheme == "abfs":
-        # With the host in its URL, every engine finds the account; they want the secure scheme.
+        # With the host in its URL, every engine finds the account; engines need the TLS scheme.
         scheme, options = "abfss", _with_account(host, options)
     elif at:
         raise StoreError(f"{scheme}:// takes no user; write {scheme}://BUCKET/FOLDER")
@@ -357,18 +358,18 @@ def first_answer(
     *,
     patience_s: float = PATIENCE_S,
 ) -> T:
-    """Return what the first request to a store gives.
+    """Return the result of the first request to a store, with a timeout.
 
-    Where no service answers for the store, such as a folder, there is nothing to wait for.
+    The timeout applies to object stores; other requests are made directly.
 
     Args:
         ask: Makes the request.
-        url: The store's root.
-        storage_options: What its client takes.
-        patience_s: For how many seconds to wait.
+        url: The store's root URL.
+        storage_options: Options of its client.
+        patience_s: The timeout, in seconds.
 
     Raises:
-        StoreError: No answer came within that time.
+        StoreError: No answer came within the timeout.
     """
     scheme, mark, rest = url.partition("://")
     service = service_of(scheme.lower()) if mark else None
@@ -376,7 +377,7 @@ def first_answer(
         return ask()
     _silence(service.module.partition(".")[0])
     answer: Future[T] = Future()
-    # Nobody waits for it at the end of the process.
+    # A daemon thread, so that the process can exit before the request ends.
     Thread(target=_asked, args=(ask, answer), daemon=True).start()
     try:
         return answer.result(timeout=patience_s)
@@ -386,19 +387,19 @@ def first_answer(
         root = root_of(service, rest, storage_options)
         raise StoreError(
             f"{root.url}: cannot read '_ledger/ledger.json' at {root.endpoint}: no answer came "
-            f"within {patience_s:g} s; look at the network, the address and the credentials"
+            f"within {patience_s:g} s; check the network, the address and the credentials"
         ) from error
 
 
 def _asked(ask: Callable[[], T], answer: Future[T]) -> None:
     try:
         answer.set_result(ask())
-    except BaseException as error:  # noqa: BLE001 - whoever waits for the answer raises it
+    except BaseException as error:  # noqa: BLE001 - raised in the thread that waits for the answer
         answer.set_exception(error)
 
 
 def _silence(package: str) -> None:
-    """Let a client tell what went wrong by its exception alone, not by lines on stderr."""
+    """Keep a client from printing log lines on stderr besides its exception."""
     for name in (package, "azure", "asyncio", "aiohttp", "botocore", "google"):
         logger = logging.getLogger(name)
         logger.addHandler(logging.NullHandler())

@@ -12,9 +12,9 @@ from ledger.stores.concurrency import answers
 
 
 class Through:
-    """All that `inner` holds and does; whoever shows some of it otherwise says only that.
+    """Store that forwards every call to another one; subclasses override some methods.
 
-    What is raised is what `inner` raises.
+    Errors are those of `inner`.
 
     Args:
         inner: The store.
@@ -101,9 +101,9 @@ class Through:
 
 
 class AskedAhead(Through):
-    """What `inner` holds, for who asks a few questions one after the other and forgets it then.
+    """Store with prefetched bodies, each of which is returned once.
 
-    An answer that there is nothing counts once: who asks again asks the store.
+    For a short series of reads, such as opening a stream. A second read of a key goes to the store.
 
     Args:
         inner: The store.
@@ -114,10 +114,10 @@ class AskedAhead(Through):
         self._known: dict[str, bytes | None] = {}
 
     def ask(self, keys: Iterable[str]) -> None:
-        """Read what is going to be asked for, all at once; a store that is near has time.
+        """Prefetch the bodies of keys, concurrently; does nothing on a local store.
 
         Raises:
-            OSError: It did not answer.
+            OSError: The store did not answer.
         """
         if not self.is_near:
             wanted = list(keys)
@@ -131,7 +131,7 @@ class AskedAhead(Through):
         """See Store."""
         for place, key in enumerate(keys):
             if key not in self._known:
-                # Keys may be made when they are asked for, and a part of them is made at once.
+                # A lazy sequence of keys stays lazy as long as it is not sliced.
                 yield from self.inner.read_many(keys[place:] if place else keys)
                 return
             yield self._known.pop(key)
@@ -144,35 +144,35 @@ class AskedAhead(Through):
 
 
 Trust = Literal["all", "log"]
-"""What a reader takes for true: caches that fit the log, too, or the log and nothing else."""
+"""Files that a reader trusts: `all` includes caches that match the log, `log` excludes caches."""
 
 _CACHE: Final = re.compile(r"(^|/)_ledger/(caches|checkpoints|names|segments|statistics)/")
 
 
 def trusting(store: Store, trust: Trust) -> Store:
-    """Return a store as whoever trusts so much is to see it."""
+    """Return a store that hides caches if only the log is trusted."""
     return LogAlone(store) if trust == "log" else store
 
 
 def with_caches(store: Store) -> Store:
-    """Return a store with what `trusting` hides of it: for whoever looks whether caches fit."""
+    """Return the store with its caches, which `trusting` may hide: for verifying the caches."""
     return store.inner if isinstance(store, LogAlone) else store
 
 
 class LogAlone(Through):
-    """What `inner` holds, but for caches; they are written as ever."""
+    """Store that hides the caches in another one from readers; writes of caches are forwarded."""
 
     def read(self, key: str) -> bytes | None:
-        """See Store; nothing where it is a cache."""
+        """See Store; None for a cache."""
         return None if _CACHE.search(key) else self.inner.read(key)
 
     def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
-        """See Store; nothing where it is a cache."""
+        """See Store; None for a cache."""
         bodies = self.inner.read_many([each for each in keys if not _CACHE.search(each)])
         return (None if _CACHE.search(each) else next(bodies) for each in keys)
 
     def exists(self, key: str) -> bool:
-        """See Store; a cache does not."""
+        """See Store; False for a cache."""
         return not _CACHE.search(key) and self.inner.exists(key)
 
     def keys(self, prefix: str) -> Iterator[str]:

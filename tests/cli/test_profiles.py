@@ -67,7 +67,7 @@ def test_a_profile_gives_what_its_store_needs(run: Run, profiles: Path) -> None:
     assert ran.code != 0
     assert "cannot read '_ledger/ledger.json' at http://127.0.0.1:9: " in ran.err
     # A client that tries again by itself may give up before the wait for it does.
-    assert re.search(r"no answer came( within 6 s)?; look at the network", ran.err)
+    assert re.search(r"no answer came( within 6 s)?; check the network", ran.err)
     assert ran.err.count("\n") == 1
 
 

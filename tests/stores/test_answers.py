@@ -127,8 +127,8 @@ def test_a_chain_that_bites_its_tail_ends() -> None:
         (403, "AccessDenied", "NO_PERMISSION", "allow to get, put and list"),
         (404, "NoSuchBucket", "NO_BUCKET", "there is no bucket 'bucket'; create it"),
         (404, "", "NO_BUCKET", "there is no such bucket; create it"),
-        (507, "", "NO_SPACE", "make room or raise it"),
-        (413, "EntityTooLarge", "STORE", "look at what it said"),
+        (507, "", "NO_SPACE", "free some or raise it"),
+        (413, "EntityTooLarge", "STORE", "see the server's error code"),
         (501, "NotImplemented", "STORE", "no conditional create; use Amazon S3"),
     ],
 )

@@ -43,7 +43,7 @@ def test_who_does_not_answer_is_named_in_time(
 
     assert time.monotonic() - begun < 5
     assert silent in str(told.value)
-    assert "no answer came within 0.5 s; look at the network" in str(told.value)
+    assert "no answer came within 0.5 s; check the network" in str(told.value)
     assert KEY not in str(told.value)
     assert capfd.readouterr() == ("", "")
 

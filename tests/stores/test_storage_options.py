@@ -78,6 +78,6 @@ def test_a_truth_written_as_text_is_read() -> None:
 
 
 def test_two_things_said_about_one_are_refused() -> None:
-    with pytest.raises(StoreError, match="two things about 'key'"):
+    with pytest.raises(StoreError, match="two values for 'key'"):
         fsspec_options("s3", {"key": "a", "AWS_ACCESS_KEY_ID": "b"})
     assert fsspec_options("s3", {"key": "a", "AWS_ACCESS_KEY_ID": "a"})["key"] == "a"

@@ -26,7 +26,7 @@ def orders(server: S3Server) -> Table:
 def test_an_endpoint_that_nobody_listens_at_is_no_clients_error(moto: S3Server) -> None:
     table = orders(moto)
     options = {**moto.options, **AT_ONCE, "endpoint_url": "http://127.0.0.1:9"}
-    said = r"EndpointConnectionError: no answer came; look at the network"
+    said = r"EndpointConnectionError: no answer came; check the network"
     with pytest.raises(StoreError, match=said) as failed:
         data_files(
             [f"s3://{BUCKET}/a.parquet", "b.parquet"],
