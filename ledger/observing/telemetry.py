@@ -1,9 +1,9 @@
 """Log events through structlog; spans and metrics through OpenTelemetry's API.
 
-`NOTICES` is the list of log events. What went wrong and harmed nothing (`warn`) is logged for
-everybody; normal operation (`tell`) only where the program configured structlog, so that other
-programs pay nothing: not even structlog is imported. Authors, messages and values are never logged:
-what is erased in the ledger must not survive in logs.
+`NOTICES` is the list of log events. Failures that harm nothing (`warn`) are always logged; normal
+operation (`tell`) only if the program configured structlog, so that other programs pay nothing: not
+even structlog is imported. Authors, messages and values are never logged: what is erased in the
+ledger must not survive in logs.
 
 A program that wants spans and metrics imports `opentelemetry` and sets its providers; one that does
 not pays nothing, and it need not be installed (extra `otel`).
@@ -34,12 +34,12 @@ Level = Literal["debug", "info", "warning", "error"]
 
 
 class Notice(Struct, frozen=True):
-    """One kind of event.
+    """A kind of log event.
 
     Attributes:
-        level: How it is logged.
-        when: What happened.
-        keys: What is told with it.
+        level: The log level.
+        when: Description of the event.
+        keys: Names of the values logged with it.
     """
 
     level: Level
@@ -48,101 +48,103 @@ class Notice(Struct, frozen=True):
 
 
 NOTICES: Final[Mapping[str, Notice]] = {
-    # Commits, told in the thread of whoever asked for them.
+    # Commits, logged in the thread of the caller.
     "commit_landed": Notice(
         "info",
-        "a transaction is in the log; `repeated` where it had landed before",
+        "a transaction is committed; `repeated` if an earlier call had committed it",
         ("stream", "commit_id", "version", "repeated", "attempts", "seconds"),
     ),
     "commit_conflicted": Notice(
         "warning",
-        "somebody else set the same thing to something else; nothing was written",
+        "a concurrent commit set the same cell to another value; nothing was written",
         ("stream", "commit_id", "cell", "winner_version", "seconds"),
     ),
     "commit_refused": Notice(
         "info",
-        "a rule, the store or a damaged log forbids it; `error` is the error's kind",
+        "a rule, the store or a damaged log forbids the transaction; `error` is the error's kind",
         ("stream", "commit_id", "error", "seconds"),
     ),
     "commit_unknown": Notice(
         "error",
-        "the store gave no answer; the transaction may have landed",
+        "the store gave no answer; the transaction may have been committed",
         ("stream", "commit_id", "version", "seconds"),
     ),
     "commit_retried": Notice(
         "info",
-        "another writer took the version; so many transactions are decided again",
+        "another writer committed the version; `transactions` transactions are decided again",
         ("stream", "lost_version", "attempt", "transactions"),
     ),
     # Tables.
     "readers_get_it_wrong": Notice(
         "warning",
-        "a table was created of which a reader gets something wrong, such as names that differ by "
-        "case alone",
+        "a table was created that a reader misreads, for instance because column names differ only "
+        "by case",
         ("table", "says"),
     ),
-    # Files of formats, and those who follow.
+    # Projected files, and background projection.
     "files_projected": Notice(
         "info",
-        "the files of a format were brought from one version to another; `lag_seconds` ago the "
-        "first commit came that they lacked",
+        "the files of a format were projected from one version to another; `lag_seconds` is the "
+        "age of the first commit that they lacked",
         ("table", "format", "from_version", "version", "seconds", "lag_seconds"),
     ),
     "projecting_failed": Notice(
         "warning",
-        "the files of a format could not be brought on; they stand where they stood",
+        "the files of a format could not be projected; they are still at `from_version`",
         ("table", "format", "from_version", "error", "seconds"),
     ),
     "files_restored": Notice(
         "warning",
-        "files of a format were lost or damaged, and made again",
+        "lost or damaged files of a format were projected again",
         ("table", "format", "version"),
     ),
     "older_renderer_replaced": Notice(
         "warning",
-        "files that an older version made are made anew",
+        "files projected by an older version are projected again",
         ("table", "format", "version", "renderer"),
     ),
     "place_replaced": Notice(
         "warning",
-        "files that were made for another place are made anew",
+        "files projected for another location are projected again",
         ("table", "format", "version", "stood_at", "now_at"),
     ),
     "iceberg_files_of_another_place": Notice(
         "warning",
-        "rows are read although the files beside the log lead to another place",
+        "rows are read although the projected files name another location",
         ("table", "made_at", "table_at", "next_step"),
     ),
     "format_could_not_follow": Notice(
         "warning",
-        "a format that follows commits could not; told once for each reason",
+        "a format that follows commits could not be projected; logged once for each reason",
         ("table", "format", "error", "advice"),
     ),
     "files_left_behind": Notice(
         "warning",
-        "a process ended before the files that follow its commits were there; it waited so long",
+        "a process exited before the files of its commits were projected; it waited `waited_s`",
         ("table", "waited_s", "advice"),
     ),
     "commits_unknown_at_exit": Notice(
         "warning",
-        "a process exited before these commits were answered; it waited 10 s",
+        "a process exited before it knew the outcome of these commits; it waited 10 s",
         ("commit_ids", "advice"),
     ),
-    "follow_failed": Notice("warning", "no format could be looked at", ("table", "error")),
+    "follow_failed": Notice(
+        "warning", "background projection of a table failed", ("table", "error")
+    ),
     # Clocks.
     "newest_commit_is_ahead": Notice(
         "warning",
-        "the newest commit's time lies in this machine's future",
+        "the newest commit's time is in the future by this machine's clock",
         ("stream", "seconds", "rule", "next_step"),
     ),
-    # Caches: what is missing costs time alone.
+    # Caches: a missing one costs time only.
     "checkpoint_failed": Notice(
         "warning", "a checkpoint could not be saved", ("root", "version", "error")
     ),
     "merging_failed": Notice("warning", "indexes could not be merged", ("root", "error")),
-    "segment_skipped": Notice("warning", "a segment could not be read", ("file", "error")),
+    "segment_skipped": Notice("warning", "a segment could not be written", ("file", "error")),
     "segment_passed_over": Notice(
-        "warning", "a segment is not what the log vouches for", ("file", "error", "advice")
+        "warning", "a segment does not match the log and is ignored", ("file", "error", "advice")
     ),
     "names_skipped": Notice(
         "warning", "the names of older columns could not be saved", ("version", "error")
@@ -158,63 +160,63 @@ NOTICES: Final[Mapping[str, Notice]] = {
         "warning", "a part of the kept statistics could not be read", ("file",)
     ),
 }
-"""Every event that is ever told, by its name."""
+"""All log events, by name."""
 
 
 def warn(logger: str, event: str, **facts: object) -> None:
-    """Tell whoever listens; who does not configure structlog sees a line on stderr."""
-    # It brings rich and asyncio along, a third of what importing the ledger would take.
+    """Log a warning, on stderr if the program did not configure structlog."""
+    # Imported here: its imports take a third of the time of importing the ledger.
     import structlog
 
     if structlog.is_configured():
         told = structlog.get_logger(logger)
     else:
-        # Its own default is stdout, where a line would stand among somebody's results.
+        # structlog's default is stdout, where a line would be mixed with the program's output.
         told = structlog.wrap_logger(structlog.PrintLogger(sys.stderr))
     told.warning(event, **facts)
 
 
 def is_heard() -> bool:
-    """Whether somebody in this process configured structlog."""
-    # While another thread imports it, it is there and empty, and nobody has configured it.
+    """Return whether structlog is configured in this process."""
+    # While another thread imports it, the module has no attributes yet.
     is_configured = getattr(sys.modules.get("structlog"), "is_configured", None)
     return is_configured is not None and bool(is_configured())
 
 
 def tell(logger: str, event: str, **facts: object) -> None:
-    """Tell those who configured structlog, and nobody else."""
+    """Log an event of normal operation, if structlog is configured."""
     if not is_heard():
         return
     import structlog
 
-    # A commit stands as it stands, whatever becomes of a line about it.
+    # A failing log processor must not make a commit fail.
     with suppress(Exception):
         getattr(structlog.get_logger(logger), NOTICES[event].level)(event, **facts)
 
 
 NAME: Final = "lakeledger"
-"""Of the tracer and the meter."""
+"""Name of the tracer and the meter, and prefix of span attributes."""
 
 
 def is_traced() -> bool:
-    """Whether somebody in this process uses OpenTelemetry."""
+    """Return whether OpenTelemetry is imported in this process."""
     known = sys.modules
     return "opentelemetry.trace" in known or "opentelemetry.metrics" in known
 
 
 def is_observed() -> bool:
-    """Whether anybody in this process wants to know anything."""
+    """Return whether log events, spans or metrics are recorded in this process."""
     return is_traced() or is_heard()
 
 
 class Metric(Struct, frozen=True):
-    """A metric.
+    """A kind of metric.
 
     Attributes:
         kind: `counter` or `histogram`.
-        unit: In UCUM's words.
-        meaning: What is counted or measured.
-        keys: Its attributes.
+        unit: The unit in UCUM's notation.
+        meaning: Description of the quantity.
+        keys: Names of its attributes.
     """
 
     kind: str
@@ -227,12 +229,12 @@ METRICS: Final[Mapping[str, Metric]] = {
     "lakeledger.commits": Metric(
         "counter",
         "{transaction}",
-        "transactions asked for, by what came of them: `landed`, `repeated`, `conflicted`, "
-        "`refused`, `unknown`, `interrupted`",
+        "requested transactions, by outcome: `landed`, `repeated`, `conflicted`, `refused`, "
+        "`unknown`, `interrupted`",
         ("outcome",),
     ),
     "lakeledger.commit.duration": Metric(
-        "histogram", "s", "from asking to the answer", ("outcome",)
+        "histogram", "s", "time from request to outcome", ("outcome",)
     ),
     "lakeledger.commit.retries": Metric(
         "counter", "{attempt}", "attempts that another writer won", ()
@@ -240,20 +242,20 @@ METRICS: Final[Mapping[str, Metric]] = {
     "lakeledger.projections": Metric(
         "counter",
         "{run}",
-        "runs that brought a format's files on, by what came of them: `projected`, `failed`",
+        "projection runs of a format, by outcome: `projected`, `failed`",
         ("format", "outcome"),
     ),
     "lakeledger.projection.duration": Metric(
-        "histogram", "s", "of such a run", ("format", "outcome")
+        "histogram", "s", "duration of a projection run", ("format", "outcome")
     ),
     "lakeledger.projection.lag": Metric(
         "histogram",
         "s",
-        "when such a run ended, how long ago the first commit came that the files had lacked",
+        "age of the first commit that the files had lacked, at the end of a projection run",
         ("format",),
     ),
 }
-"""Every metric, by its name."""
+"""All metrics, by name."""
 
 SPANS: Final[Mapping[str, tuple[str, ...]]] = {
     "lakeledger.commit": (
@@ -265,15 +267,15 @@ SPANS: Final[Mapping[str, tuple[str, ...]]] = {
         *("lakeledger.from_version", "lakeledger.version"),
     ),
 }
-"""Every span's attributes, by its name; a failure is recorded as the span's exception."""
+"""Attributes of all spans, by the span's name; a failure is recorded as the span's exception."""
 
 
 @define
 class Measured:
-    """Something that takes time, while it goes on.
+    """An operation in progress: its span and duration.
 
     Attributes:
-        outcome: What came of it.
+        outcome: Its outcome, recorded as an attribute of the span at the end.
     """
 
     outcome: str
@@ -282,18 +284,18 @@ class Measured:
 
     @property
     def seconds(self) -> float:
-        """How long it took so far."""
+        """Duration so far, in seconds."""
         return round(time.monotonic() - self._begun_s, 6)
 
     def note(self, **facts: str | int) -> None:
-        """Say more of its span."""
+        """Set attributes of its span."""
         if self._span is not None:
             self._span.set_attributes(_named(facts))
 
 
 @contextmanager
 def span(name: str, **facts: str | int) -> Iterator[Measured]:
-    """Let a span be the current one; what is raised inside is recorded and goes on."""
+    """Run the body in a new current span; exceptions are recorded in it and raised."""
     if not is_traced():
         yield Measured("", None)
         return
@@ -301,7 +303,7 @@ def span(name: str, **facts: str | int) -> Iterator[Measured]:
 
     made = _tracer().start_span(name, attributes=_named(facts))
     measured = Measured("", made)
-    # What interrupts a caller from outside is raised at once: its traceback is his.
+    # Not recorded by `use_span`: it would also record exceptions that interrupt the caller.
     with use_span(made, end_on_exit=True, record_exception=False, set_status_on_exception=False):
         try:
             yield measured
@@ -315,7 +317,7 @@ def span(name: str, **facts: str | int) -> Iterator[Measured]:
 
 
 def count(name: str, number: float = 1, **facts: str) -> None:
-    """Add to a metric, if anybody looks."""
+    """Add to a counter or record in a histogram, if OpenTelemetry is used."""
     if not is_traced():
         return
     if METRICS[name].kind == "counter":
@@ -330,7 +332,7 @@ def _named(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _tracer() -> Tracer:
-    """Return what goes on to a provider whenever one is set."""
+    """Return the tracer; it forwards to a provider that is set later."""
     from opentelemetry.trace import get_tracer
 
     return get_tracer(NAME)
@@ -354,39 +356,39 @@ _LOG: Final = "ledger.log"
 
 
 class CommitOutcome(Protocol):
-    """What came of a commit."""
+    """Result of a commit, as far as it is logged."""
 
     @property
     def version(self) -> int:
-        """The commit that holds the transaction."""
+        """Version of the commit with the transaction."""
 
     @property
     def repeated(self) -> bool:
-        """Whether it had landed before."""
+        """True if an earlier call had committed the transaction."""
 
     @property
     def attempts(self) -> int:
-        """How often it was decided."""
+        """Number of times that it was decided."""
 
 
 A = TypeVar("A", bound=CommitOutcome)
 
 
 class Named(Protocol):
-    """A stream."""
+    """A stream with a name for log events."""
 
     @property
     def name(self) -> str:
-        """What it is called in what is told."""
+        """URL of the stream."""
 
 
 def told_commit(append: Callable[[], A], *, stream: Named, commit_id: str) -> A:
-    """Append, and tell what came of it.
+    """Append a transaction, with a span, and log and count the outcome.
 
     Args:
-        append: Does it.
-        stream: Whose.
-        commit_id: The transaction's.
+        append: Appends it.
+        stream: The stream.
+        commit_id: The transaction's id.
     """
     if not is_observed():
         return append()
@@ -395,7 +397,7 @@ def told_commit(append: Callable[[], A], *, stream: Named, commit_id: str) -> A:
 
 def _told(append: Callable[[], A], facts: dict[str, str]) -> A:
     with span("lakeledger.commit", **facts) as told:
-        # An exception that is not the ledger's own came into the caller's thread from outside.
+        # An exception that is not the ledger's own interrupted the calling thread.
         told.outcome = "interrupted"
         try:
             done = append()
@@ -414,7 +416,7 @@ def _told(append: Callable[[], A], facts: dict[str, str]) -> A:
 
 
 def _tell_failure(error: LedgerError, facts: dict[str, str], seconds: float) -> str:
-    """Tell why a transaction is not known to be in the log; return what that is called."""
+    """Log why a transaction is not committed, or not known to be; return the metric's outcome."""
     if isinstance(error, CommitConflictError):
         cell, version = error.cell, error.version
         tell(
@@ -429,13 +431,13 @@ def _tell_failure(error: LedgerError, facts: dict[str, str], seconds: float) -> 
     if isinstance(error, CommitUnknownError):
         tell(_LOG, "commit_unknown", **facts, version=error.version, seconds=seconds)
         return "unknown"
-    # Its message may say what stands in the log, such as whose a column is.
+    # Only the kind: the message may contain personal data of the log.
     tell(_LOG, "commit_refused", **facts, error=error.kind, seconds=seconds)
     return "refused"
 
 
 def tell_retry(stream: str, lost_version: int, attempt: int, transactions: int) -> None:
-    """Tell that another writer took a version, in the thread that lands commits."""
+    """Log and count a lost race for a version, in the committer thread."""
     count("lakeledger.commit.retries")
     tell(
         _LOG,
@@ -455,14 +457,14 @@ def told_projection(
     from_version: int,
     lag_s: Callable[[], float],
 ) -> int:
-    """Bring a format's files on, and tell how far they came.
+    """Run a projection of a format's files, with a span, and log and count the outcome.
 
     Args:
-        run: Does it; returns the version reached.
-        table: Whose.
+        run: Projects the files; returns the version reached.
+        table: The table's name.
         format_name: The format's name.
-        from_version: Where they stood.
-        lag_s: Tells how long ago the first commit came that they lacked, in seconds.
+        from_version: The version that the files reflect before.
+        lag_s: Returns the age of the first commit that they lack, in seconds.
     """
     if not is_observed():
         return run()
