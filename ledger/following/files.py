@@ -1,8 +1,8 @@
-"""Following: projections are brought up to date by debounced background steps.
+"""Following: debounced background steps that keep projections up to date.
 
 The table option `ledger.follow` names the formats. Every commit requests a step of the table's
-follower, of which a process has one per table. The step is debounced: it starts once no commit has
-come for `QUIET_S`, or `LATEST_S` after the first commit that it projects, whichever is earlier. It
+follower, of which a process has one per table. The step is debounced: it starts once no commit was
+made for `QUIET_S`, or `LATEST_S` after the first commit that it projects, whichever is earlier. It
 projects up to `STEP_COMMITS` commits per format; while a format is behind, another step follows
 under the same rule. No commit waits for a step.
 
@@ -35,17 +35,17 @@ from ledger.state.declared_formats import FOLLOW_OPTION, followed
 from ledger.state.table import TableState
 
 QUIET_S: Final = 0.25
-"""A step starts once no commit of this process has come to the table for so many seconds."""
+"""Seconds without a commit of this process to the table after which a step starts."""
 
 LATEST_S: Final = 2.0
-"""While commits keep coming, a step starts so many seconds after the first one it projects."""
+"""Seconds after the first commit of a step by which it starts while commits keep coming."""
 
 STEP_COMMITS: Final = 64
-"""The most commits per format of one step: it holds the projection's lock meanwhile."""
+"""Number of commits per format, at most, in one step, which holds the projection's lock."""
 
 
 class FollowedTable(Protocol):
-    """A handle of a table, as far as following needs it."""
+    """The part of a table's handle that following needs."""
 
     identifier: Identifier
     path: str
@@ -76,7 +76,7 @@ class FilesVersion(Protocol):
 
     @property
     def problem(self) -> str | None:
-        """Why the files are not of this log; None where they are."""
+        """Reason why the files do not belong to this log; None if they do."""
 
 
 class Projection(Protocol):
@@ -102,7 +102,7 @@ class Freshness:
         version: The version that the files reflect; -1 without files.
         newest: The newest version of the log.
         millis: Milliseconds since the first commit that the files lack; 0 if they are up to date.
-        problem: Why the files could not be read, or projected by this process; None without one.
+        problem: Reason why the files could not be read or projected by this process; None if none.
     """
 
     format: str
@@ -151,7 +151,7 @@ def find_projection(name: str) -> Projection:
 
 
 def freshness(table: FollowedTable) -> list[Freshness]:
-    """Return for each format that follows a table how far its files are behind."""
+    """Return the lag of each format that follows a table."""
     state = table.state
     return [_freshness(table, name, state.version) for name in followed(state.schema.options)]
 
@@ -271,7 +271,7 @@ class Follower:
             "files_left_behind",
             table=str(self._table.identifier),
             waited_s=EXIT_WAITS_S,
-            advice="the commits have landed; bring their files on with: lakeledger follow --once",
+            advice="the commits are in the log; project them with: lakeledger follow --once",
         )
 
     def _note(self, name: str, found: int | Exception) -> None:
@@ -286,7 +286,7 @@ class Follower:
                 table=str(self._table.identifier),
                 format=name,
                 error=problem,
-                advice=f"look at it with: lakeledger project {name} {self._table.identifier}",
+                advice=f"reproduce it with: lakeledger project {name} {self._table.identifier}",
             )
         self.problems[name] = problem
 
@@ -320,7 +320,7 @@ def follow(table: FollowedTable) -> None:
         follower.request()
         _note_exit()
     except (LedgerError, OSError) as error:
-        # The commit is done, whatever becomes of files.
+        # The commit is done; a failure to project it is only logged.
         _warn_failed(table, error)
 
 
