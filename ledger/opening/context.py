@@ -1,11 +1,11 @@
 """Context that a ledger shares with its tables: settings, streams, policies, location.
 
-A ledger's root says where it began, and its catalog where it went since: what names files by whole
-URLs (position deletes, projected files) is right at that place alone. Other ways to the same
-storage are aliases: those that were recorded, and on this machine those that links make.
+A ledger's root file records the URL where it was created, and its catalog the later ones: files
+that contain absolute URLs (position deletes, projected files) are valid at that URL only. Other
+URLs of the same storage are aliases: recorded ones, and on this machine symbolic links.
 
-No other module says where the streams of a catalog and of tables are, and what is kept next to a
-table's.
+Only this module knows where the streams of a catalog and of tables are, and which caches belong to
+a table's.
 """
 
 from __future__ import annotations
@@ -47,29 +47,29 @@ AnyLog = StreamLog[Any, Any]
 
 
 class _Setting(Protocol):
-    """What is asked of a ledger's setting."""
+    """The part of `TableSetting` that opening a table's stream needs."""
 
     @property
     def store(self) -> Store:
-        """The ledger's."""
+        """The ledger's store."""
 
     def store_at(self, url: str) -> Store:
-        """Return the store of a table that lies elsewhere."""
+        """Return the store of an external table."""
 
 
 def catalog_stream(store: Store) -> StreamLog[CatalogState, CatalogEvent]:
-    """Return the catalog's stream of the ledger in a store, cold."""
+    """Return the catalog's stream of the ledger in a store; nothing is read yet."""
     return StreamLog(store, STREAM_FOLDER, CatalogStream())
 
 
 @frozen
 class OpenedTable:
-    """A table's stream, and what is known of it by heart and kept beside it.
+    """A table's stream with its caches.
 
     Attributes:
         log: The stream.
-        live: Its live files.
-        past: What it was.
+        live: The table's live files.
+        past: The table's older schemas and files, for format rules.
     """
 
     log: StreamLog[TableState, TableEvent]
@@ -78,8 +78,8 @@ class OpenedTable:
 
     @classmethod
     def at(cls, path: str, setting: _Setting) -> OpenedTable:
-        """Return a table's, cold, by the path that the catalog has."""
-        # An external table's stream is in its own folder, which is a store of its own.
+        """Return the stream of a table, by its path in the catalog; nothing is read yet."""
+        # An external table's stream is in the table's own folder, which has its own store.
         is_external = is_absolute(path)
         log: StreamLog[TableState, TableEvent] = StreamLog(
             setting.store_at(path) if is_external else setting.store,
@@ -96,10 +96,10 @@ class OpenedTable:
 def _kept_beside(
     log: StreamLog[TableState, TableEvent], live: LiveFiles, past: TablePast
 ) -> tuple[Callable[[Commit[TableEvent]], Iterable[str]], Callable[[int], None]]:
-    """Return what a table's log is to remember and to save.
+    """Return the two hooks of a table's log; see `StreamLog.remember`.
 
-    Both ask the log, and so the log may not hold them. Where it is all that is left of a handle,
-    as when caches are saved after it was let go of, they are made anew.
+    Both caches reference the log, so the hooks reference them weakly. If only the log is left of a
+    handle, as when caches are saved after it was released, the hooks make new caches.
     """
     log_of, live_of, past_of = ref(log), ref(live), ref(past)
 
@@ -127,38 +127,38 @@ def _kept_beside(
 
 
 class Houses:
-    """Shared by all handles of a ledger; elsewhere the catalog is opened anew."""
+    """Cache of the rules that databases have for their tables; all handles of a ledger share it."""
 
     __slots__ = ("__weakref__", "_begun", "_known", "_log", "_looked", "_turn")
 
     def __init__(self) -> None:
         self._log: StreamLog[Any, Any] | None = None
-        # Replaced as a whole, so that threads never meet it half made.
+        # Replaced as a whole, so that threads never see it half updated.
         self._known: tuple[Head[Any] | None, str, House] | None = None
         self._begun = self._looked = 0
         self.after_fork()
         begin_anew_after_fork(self)
 
     def after_fork(self) -> None:
-        """Forget who was looking: a child has none of its parent's threads."""
+        """Replace the lock: a forked child has none of the threads that hold it."""
         self._turn = threading.RLock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), ()
 
     def read_by(self, log: StreamLog[Any, Any]) -> None:
-        """Say which handle on the catalog is open already."""
+        """Set the catalog stream to read, one that is open already."""
         self._log = log
 
     def of(self, store: Store, table_id: str) -> House:
-        """Return the rules that a table's database has, after looking what is new in the catalog.
+        """Return the rules of a table's database, after reading new commits of the catalog.
 
-        Where the catalog cannot be read, what was read last counts: nobody's commit to a table
-        waits for the catalog.
+        If the catalog cannot be read, the state read last is used, so that commits to tables do not
+        depend on its availability.
 
         Args:
-            store: The ledger's.
-            table_id: The table's.
+            store: The ledger's store.
+            table_id: The table's id.
         """
         if self._log is None:
             self._log = catalog_stream(store)
@@ -170,7 +170,7 @@ class Houses:
         return known[2]
 
     def _look(self, log: StreamLog[Any, Any]) -> None:
-        """Read what is new; one look that begins after all of several threads asked serves them."""
+        """Read new commits of the catalog; threads that wait for the lock share one read."""
         begun = self._begun
         with self._turn:
             if self._looked > begun:
@@ -181,8 +181,8 @@ class Houses:
             except LedgerError:
                 pass
             except OSError as error:
-                # A local file system's errors have numbers. One without that does not come again
-                # was raised by a signal handler, and is its caller's.
+                # Errors of a local file system have an errno. One without it that does not recur
+                # was raised by a signal handler, and is passed to the caller.
                 if log.store.is_near and error.errno is None and _can_catch_up(log):
                     raise
             self._looked = number
@@ -210,16 +210,16 @@ _NOWHERE: Final = "memory://"
 
 
 def recordable(url: str) -> str:
-    """Return a root's URL as it is recorded; empty for one that means nothing to others."""
+    """Return a root's URL as it is recorded; empty for one that other processes cannot open."""
     return "" if url.startswith(_NOWHERE) else url
 
 
 class Whereabouts:
-    """Shared by all handles of a ledger; it learns as the catalog is read.
+    """Recorded location of a ledger; all handles share it, and reading the catalog updates it.
 
     Attributes:
-        place: The URL that the ledger is said to be at; empty where nobody ever said.
-        aliases: Other URLs that lead to the same storage.
+        place: The recorded URL of the ledger; empty if none was ever recorded.
+        aliases: Other recorded URLs that lead to the same storage.
     """
 
     __slots__ = ("_began", "_canonical", "_since", "aliases", "place")
@@ -231,12 +231,12 @@ class Whereabouts:
         self._canonical: dict[str, str] = {}
 
     def begin(self, place: str, since: int) -> None:
-        """Learn where the ledger began, which commits of the catalog before a version knew not."""
+        """Set the location from the root file; it overrides catalog commits before a version."""
         self._began, self._since = place, since
         self.place = self.place or place
 
     def learn(self, state: CatalogState) -> None:
-        """Learn what the catalog says."""
+        """Update the location from the catalog's state."""
         is_newer = state.placed_version >= self._since
         said = (state.place, state.aliases) if is_newer else (self._began, ())
         if said != (self.place, self.aliases):
@@ -245,22 +245,22 @@ class Whereabouts:
 
     @property
     def is_settled(self) -> bool:
-        """Whether somebody said where the ledger is."""
+        """True if a location is recorded."""
         return bool(self.place)
 
     def is_here(self, url: str) -> bool:
-        """Whether a URL is the ledger's place or leads to it, as far as is known.
+        """Return whether a URL is the ledger's recorded location or leads to the same storage.
 
-        Nothing that is asked when nobody ever said where the ledger is.
+        True if no location is recorded.
         """
         return not self.place or self.canonical(url) == self.place
 
     def is_recorded_at(self, url: str) -> bool:
-        """Return whether the ledger is recorded to be at a URL, or at one that leads there."""
+        """Return whether a location is recorded, and a URL leads to it."""
         return self.is_settled and self.is_here(url)
 
     def canonical(self, url: str) -> str:
-        """Return the recorded URL of the place that a URL leads to; itself where none does."""
+        """Return the recorded URL of the ledger if a URL leads to it; else the URL itself."""
         if not self.place or url == self.place:
             return url
         found = self._canonical.get(url)
@@ -274,7 +274,7 @@ class Whereabouts:
         return place in known or behind_links(place) in map(behind_links, known)
 
     def others(self, url: str) -> tuple[str, ...]:
-        """Return the known URLs of a ledger that do not lead where it was opened."""
+        """Return the recorded URLs of the ledger; none if `url` is one of them or leads there."""
         return () if self.is_here(url) else tuple(self._known())
 
     def _known(self) -> Iterator[str]:
@@ -283,12 +283,12 @@ class Whereabouts:
 
 
 class Settled(Whereabouts):
-    """Of who says where a ledger is: wherever it was opened, it is at home."""
+    """Root location of a handle that sets the location itself: every URL counts as the ledger's."""
 
     __slots__ = ()
 
     def is_here(self, url: str) -> bool:
-        """Say so."""
+        """Return True."""
         del url
         return True
 
@@ -298,32 +298,32 @@ class Settled(Whereabouts):
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing needs to be looked at before a commit."""
+        """Always True: no location has to be looked up before a commit."""
         return True
 
 
 Progress = Callable[[int, int], None]
-"""Told how much is done, of how much."""
+"""Called with the number of items done, and the total."""
 
 Plan: TypeAlias = "Callable[[TableState], Sequence[TableChange] | Landed]"
-"""Gives the changes that a call means on a state, or where it landed before."""
+"""Returns the changes that a call makes to a state, or the commit that made them before."""
 
 
 @frozen
 class TableSetting:
-    """What a table's handle shares with its ledger.
+    """Settings that a ledger shares with the handles of its tables.
 
     Attributes:
         store: The ledger's store.
-        storage_options: For reading data files beside it.
-        author: Who commits when a call does not say.
+        storage_options: Options of the store's client, also for reading data files.
+        author: The author of commits whose call names none.
         now_millis: The clock.
-        patience: How long a writer goes on.
-        allowed: Where data files may be read beside the ledger's own kind of storage.
-        whereabouts: Where the ledger is said to be.
-        houses: Which rules its databases have.
-        shown_at: Where a table's files of formats are made for; empty for where it is.
-        trust: What is taken for true: caches that fit the log, too, or the log alone.
+        patience: The retry policy of writers.
+        allowed: Locations on other storage from which files may be read.
+        whereabouts: The recorded location of the ledger.
+        houses: Cache of the rules of its databases.
+        shown_at: The location that projected files are made for; empty for the table's own.
+        trust: The files that readers trust: the log, or also caches that match it.
     """
 
     store: Store
@@ -339,28 +339,28 @@ class TableSetting:
 
     @property
     def home(self) -> str:
-        """The URL that the ledger's files are known by, whichever way led to it."""
+        """Recorded URL of the ledger, also if it was opened by an alias."""
         return self.whereabouts.canonical(self.store.url)
 
     def store_at(self, url: str) -> Store:
-        """Return the store of a table that lies elsewhere.
+        """Return the store of an external table.
 
         Raises:
-            UnsupportedError: It lies on another service than the ledger, and is not allowed: the
+            UnsupportedError: It is on another service than the ledger, and is not allowed: the
                 catalog that names it may be foreign.
         """
         self.file_access().check(url)
         return trusting(open_store(url, self.options_for(url)), self.trust)
 
     def options_for(self, url: str) -> Mapping[str, Any]:
-        """Return the storage options of an external table: the ledger's own on the same service."""
+        """Return the storage options for an external table: the ledger's on the same service."""
         return self.file_access().options_at(url)
 
     def file_access(self, location: str = "") -> FileAccess:
         """Return the permission to open files that a log names.
 
-        Every file on the ledger's own storage may be read, on that of a table's location, and
-        below the allowed locations.
+        It includes every file on the ledger's own storage and on that of a table's location, and
+        files below the allowed locations.
 
         Args:
             location: The table's absolute URL; empty for none.
@@ -371,4 +371,4 @@ class TableSetting:
 
 
 def no_progress(_done: int, _of: int) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""

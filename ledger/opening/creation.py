@@ -51,11 +51,11 @@ _BIRTH_DEPTH: Final = 2
 
 @frozen
 class Born:
-    """What a new table begins with, every id resolved; None where nothing was asked.
+    """Initial schema, partition spec and sort order of a new table, with all ids resolved.
 
     Attributes:
-        schema: Its schema 0.
-        field_id_policy: Who counts field ids; None for Paimon.
+        schema: Schema 0.
+        field_id_policy: The rule by which new field ids are assigned; None for Paimon's.
         partition_spec: Spec 0; None for identity over the partition keys.
         sort_order: Order 1; None for unsorted.
     """
@@ -66,7 +66,7 @@ class Born:
     sort_order: tuple[SortField, ...] | None
 
     def rest(self) -> dict[str, Any]:
-        """Return what was asked beside the schema, by the names of `CreateTable`."""
+        """Return the fields besides the schema that are set, by the names of `CreateTable`."""
         rest = asdict(self, recurse=False, filter=lambda _, value: value is not None)
         del rest["schema"]
         return rest
@@ -79,7 +79,7 @@ def born(
     partition_spec: Sequence[AddPartitionField | Term] | None = None,
     sort_order: Sequence[SortColumn | Term] | None = None,
 ) -> Born:
-    """Return what a table begins with that is asked for like this.
+    """Return the initial schema, spec and order of a new table, after validation.
 
     Raises:
         InvalidChangeError: The schema, the spec or the order breaks a rule.
@@ -90,7 +90,7 @@ def born(
     fields = None if partition_spec is None else [_partition_field(each) for each in partition_spec]
     spec = first_spec(created, fields, rules)
     order = first_order(created, [_sort_column(each) for each in sort_order or ()], rules)
-    # Whether the ledger can erase, the catalog says.
+    # The catalog checks whether the ledger is erasable.
     refuse_marks(created, {}, is_erasable=True)
     refuse_birth(Birth(created, LayoutTrail((spec,), (order,)), rules), INSTALLED)
     policy = created.field_id_policy
@@ -117,10 +117,10 @@ def _sort_column(given: SortColumn | Term) -> SortColumn:
 
 
 def was_born(catalog: StreamLog[CatalogState, CatalogEvent], table_id: str) -> bool:
-    """Whether a table is known to have had a version 0, wherever that may be now.
+    """Return whether a marker file records that a table's version 0 was written.
 
-    Tables that older versions created are not known, and neither is one whose creator died in the
-    moment between the two.
+    Then a table without a version 0 has lost it. Older versions wrote no marker, and a creator that
+    died after version 0 wrote none, either.
     """
     key = _birth_key(table_id)
     return key is not None and catalog.store.exists(key)
@@ -134,7 +134,7 @@ def _birth_key(table_id: str) -> str | None:
 def note_birth(
     catalog: StreamLog[CatalogState, CatalogEvent], table_id: str, created_version: int
 ) -> None:
-    """Keep in the catalog's folder that a table had its version 0, wherever that may be now.
+    """Write the marker file, in the catalog's folder, that a table's version 0 was written.
 
     Raises:
         OSError: The store failed.
@@ -150,13 +150,13 @@ def bear(
     table: StreamLog[TableState, TableEvent],
     patience: Patience,
 ) -> None:
-    """Write a table's version 0, which the catalog's commit contains.
+    """Create a table's version 0, which the catalog's commit contains.
 
-    Whoever misses the file writes it; all write the same bytes. Then the catalog's folder keeps
-    that it was there once, best effort.
+    Every process that finds it missing creates it, with the same bytes. Then a marker file records
+    that it existed, best effort.
 
     Raises:
-        CommitUnknownError: The store does not answer; opening the table again goes on from there.
+        CommitUnknownError: The store does not answer; opening the table again retries it.
         DamagedLogError: The catalog's commit does not create that table.
     """
     created = catalog.commit_at(entry.created_version)
@@ -174,12 +174,12 @@ def bear(
 
 
 def drop_asked(identifier: Identifier) -> list[str]:
-    """Return what dropping a table asks, whoever asks it."""
+    """Return the content of a request to drop a table, for its request digest."""
     return ["DropTable", str(identifier)]
 
 
 def may_be_renamed(entry: TableEntry) -> bool:
-    """Whether a table may have had another name once."""
+    """Return whether a table may have been renamed."""
     own = f"{entry.identifier.database}.db/{entry.identifier.name}"
     is_changed = entry.audit.updated_at != entry.audit.created_at
     return is_changed or entry.is_external or not entry.path.startswith(own)
@@ -190,14 +190,15 @@ def finish_drop(
     sealed: StreamLog[TableState, TableEvent],
     entry: TableEntry,
 ) -> None:
-    """Let the catalog forget a table whose stream is sealed already, in the sealer's name.
+    """Remove a dropped table from the catalog, with the commit id and author of its last commit.
 
-    Who asked for a drop again, when another table had got the name meanwhile, sealed both under one
-    id; the catalog has that id for the first, and forgets the second under one of its own.
+    A table's drop ends its stream first. If a drop was retried after another table had got the
+    name, both streams end with the same commit id; the catalog has that id for the first table, and
+    the second one is removed with an id derived from it.
     """
     last = sealed.commit_at(sealed.head.state.version if sealed.head else 0)
     seal = sealed.personal.transaction(last.transactions[-1])
-    # With the seal's id, so that the dropper who asks again is given this commit.
+    # With the same id, so that a retry of the drop returns this commit.
     options: CommitOptions = {
         "commit_id": seal.id,
         "author": seal.author,
@@ -216,12 +217,12 @@ def finish_drop(
 
 
 class Nothing:
-    """An intent that holds already: its transaction is recorded without events."""
+    """Intent that changes nothing: its transaction is recorded without events."""
 
     base_version: int | None = None
 
     def meet(self, winners: object) -> None:
-        """See `Intent`: there is nothing to have ready."""
+        """See `Intent`: there is nothing to prepare."""
 
     def decide(self, state: object, winners: object) -> tuple[()]:
         """Return no events, whatever the state is."""
@@ -233,25 +234,25 @@ NOTHING = Nothing()
 
 
 class ExportsSchema(Protocol):
-    """A library's schema: Arrow's PyCapsule interface."""
+    """Schema of another library with Arrow's PyCapsule interface."""
 
     def __arrow_c_schema__(self) -> object: ...
 
 
 class ExportsRows(Protocol):
-    """A library's frame or table: Arrow's PyCapsule interface."""
+    """Data frame or table of another library with Arrow's PyCapsule interface."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
 class HasArrow(Protocol):
-    """A schema of PyIceberg."""
+    """Schema of PyIceberg."""
 
     def as_arrow(self) -> pa.Schema: ...  # noqa: D102 - theirs
 
 
 GivenSchema = Schema | Mapping[str, Any] | ExportsSchema | ExportsRows | HasArrow
-"""What a schema can be taken from."""
+"""Values that can be converted to a schema."""
 
 
 def as_schema(given: GivenSchema) -> Schema:
@@ -260,13 +261,13 @@ def as_schema(given: GivenSchema) -> Schema:
     Columns of another library get new ids.
 
     Args:
-        given: A Schema, its JSON, or a library's. A mapping of names says each type as a
-            `DataType` or as Paimon's type text.
+        given: A Schema, its JSON, or one of another library. A mapping from column names to types,
+            each a `DataType` or Paimon's type text, is a schema, too.
 
     Raises:
-        InvalidInputError: It is no schema; the message names the place.
-        InvalidTypeError: A type's text cannot be read.
-        UnsupportedError: No type holds a column's values; the message names the column.
+        InvalidInputError: It is not a schema; the message names the place.
+        InvalidTypeError: A type's text cannot be parsed.
+        UnsupportedError: No type can represent a column's values; the message names the column.
 
     Example:
         >>> import pyarrow as pa
@@ -300,5 +301,7 @@ def _arrow(given: Any) -> pa.Schema:
         return pa.schema(given)
     found = given.as_arrow()
     if not isinstance(found, pa.Schema):
-        raise InvalidInputError(f"schema={excerpt(given)} gives no Arrow schema; give one itself")
+        raise InvalidInputError(
+            f"schema={excerpt(given)} does not return an Arrow schema; give the schema itself"
+        )
     return found

@@ -24,9 +24,14 @@ ROOT_KEY: Final = f"{STREAM_FOLDER}/ledger.json"
 
 
 class _Root(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What the file says: the format that the ledger began with, its id, whose copy it is, where.
+    """Content of `ledger.json`.
 
-    `place_since` is the first version of the catalog that can say otherwise.
+    Attributes:
+        format: The format version of the ledger when it was created.
+        ledger_id: The ledger's id.
+        copied_from: The id of the ledger that it is a copy of, if it is one.
+        place: The URL where it was created; empty if not recorded.
+        place_since: The first catalog version whose recorded location overrides `place`.
     """
 
     format: int
@@ -40,10 +45,10 @@ _ROOT = msgspec.json.Decoder(_Root)
 
 
 def read_root(setting: TableSetting) -> str | None:
-    """Return the id of the ledger that is here; None: none is.
+    """Return the id of the ledger in a store, and note its location; None without a ledger.
 
     Raises:
-        DamagedLogError: The file is no ledger's root.
+        DamagedLogError: The file is not a ledger's root file.
         UpgradeRequiredError: A newer lakeledger wrote it.
         UnsupportedError: It has a format that was never released.
     """
@@ -57,14 +62,14 @@ def read_root(setting: TableSetting) -> str | None:
 
 
 def check_format(body: bytes, place: str) -> None:
-    """Check that a ledger's root has the format that this version knows.
+    """Check that a ledger's root file has the supported format version.
 
     Args:
-        body: The root's bytes.
-        place: What they are called in errors.
+        body: The bytes of `ledger.json`.
+        place: The file's name in errors.
 
     Raises:
-        DamagedLogError: They are no ledger's root.
+        DamagedLogError: The bytes are not a ledger's root file.
         UpgradeRequiredError: A newer lakeledger wrote them.
         UnsupportedError: They have a format that was never released.
     """
@@ -77,38 +82,40 @@ def _decoded(body: bytes) -> _Root:
     try:
         return _ROOT.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DamagedLogError(f"{ROOT_KEY} is no ledger's root: {error}", ROOT_KEY) from error
+        raise DamagedLogError(
+            f"{ROOT_KEY} is not a ledger's root file: {error}; restore it from a backup", ROOT_KEY
+        ) from error
 
 
 def id_of(body: bytes) -> str:
-    """Return the id of the ledger whose root is given.
+    """Return the ledger id in a root file, given its bytes.
 
     Raises:
-        DamagedLogError: The bytes are no ledger's root.
+        DamagedLogError: The bytes are not a ledger's root file.
     """
     return _decoded(body).ledger_id
 
 
 def copied_from(body: bytes) -> str | None:
-    """Return the id of the ledger that another was copied from, by its root; None: from none.
+    """Return the id of the ledger that this one is a copy of, given the root file; None: no copy.
 
     Raises:
-        DamagedLogError: The bytes are no ledger's root.
+        DamagedLogError: The bytes are not a ledger's root file.
     """
     found = _decoded(body).copied_from
     return None if found is UNSET else found
 
 
 def root_of_copy(body: bytes, place: str, since: int) -> bytes:
-    """Return the root of a copy of the ledger whose root is given: with an id of its own.
+    """Return the root file of a copy of a ledger, with a new ledger id.
 
     Args:
-        body: The root of the original.
-        place: Where the copy is.
-        since: The first version of the catalog's that is the copy's own.
+        body: The root file of the original.
+        place: The URL of the copy.
+        since: The first catalog version that is the copy's own.
 
     Raises:
-        DamagedLogError: The bytes are no ledger's root.
+        DamagedLogError: The bytes are not a ledger's root file.
     """
     root = _decoded(body)
     return _encoded(_Root(root.format, fresh_id(), root.ledger_id, place, since))
@@ -119,28 +126,27 @@ def _encoded(root: _Root) -> bytes:
 
 
 def begin_root(setting: TableSetting) -> None:
-    """Write the file if it is not there.
+    """Create `ledger.json` unless it exists.
 
     Raises:
-        StoreError: The place cannot hold a ledger, or did not answer; no commit was written.
+        StoreError: The store cannot hold a ledger, or did not answer; no commit was written.
     """
     body = _encoded(_Root(FORMAT, fresh_id(), place=recordable(setting.store.url)))
-    says = "whether the ledger has begun is unknown, and no commit was written. Ask again"
+    says = "the ledger may have been created or not, and no commit was written. Try again"
     land_or_refuse(setting.store, LogFile(ROOT_KEY, body, 0), setting.patience, says)
 
 
 def refuse_location(location: str, state: CatalogState, setting: TableSetting) -> None:
-    """Refuse a location that a table cannot have, before the catalog says that it has.
+    """Reject a location that a new table cannot have, before it is recorded in the catalog.
 
-    The place is tried out: what a store needs is done to a key of its own, which is gone
-    afterwards.
+    The store's required behaviour is checked with a temporary key.
 
     Raises:
         InvalidInputError: It is not absolute, or not plain.
-        InvalidChangeError: It meets the ledger's root or another table's location, by its text or
-            through links, or holds a log already.
+        InvalidChangeError: It overlaps the ledger's root or another table's location, by its text
+            or through links, or contains a log already.
         StoreError: It cannot hold a table, or does not answer; nothing was committed.
-        UnsupportedError: It lies on another service than the ledger, and is not allowed.
+        UnsupportedError: It is on another service than the ledger, and is not allowed.
     """
     path = external_location(location)
     used = clash(state, path)
@@ -158,7 +164,7 @@ def refuse_location(location: str, state: CatalogState, setting: TableSetting) -
 
 def _meets(location: str, what: str) -> InvalidChangeError:
     return InvalidChangeError(
-        f"location {location} meets {what}; no place is used twice, so choose another"
+        f"location {location} overlaps {what}; locations must not overlap, so choose another"
     )
 
 
@@ -167,7 +173,7 @@ def _try_out(location: str, store: Store) -> None:
         for key in (Layout(STREAM_FOLDER).commit(0), ROOT_KEY):
             if store.exists(key):
                 raise InvalidChangeError(
-                    f"location {location} holds a log already ({key}); choose another"
+                    f"location {location} contains a log already ({key}); choose another"
                 )
         probe = f"{STREAM_FOLDER}/probe-{fresh_id()}"
         failed = [each.claim for each in examine(store, probe) if not each.holds]
@@ -175,6 +181,6 @@ def _try_out(location: str, store: Store) -> None:
         raise StoreError(f"location {location}: {error}; nothing was committed") from error
     if failed:
         raise StoreError(
-            f"location {location} cannot hold a table: not everything holds that one needs "
-            f"({'; '.join(failed)}). Nothing was committed; choose another"
+            f"location {location} cannot hold a table: its store failed these checks: "
+            f"{'; '.join(failed)}. Nothing was committed; choose another"
         )
