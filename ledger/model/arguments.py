@@ -1,7 +1,8 @@
 """Validation of public arguments, with errors that name them.
 
-What Python would find out later says nothing about the call: a text is taken apart into letters,
-None has no attribute. A check looks at kinds alone, and at nothing inside of long lists.
+Without these checks Python would fail later, with an error that does not name the argument: a str
+is iterated letter by letter, None has no attribute. A check inspects the type of an argument alone,
+and never the items of a long list.
 """
 
 from __future__ import annotations
@@ -24,25 +25,26 @@ R = TypeVar("R")
 
 
 class Form(Struct, frozen=True):
-    """What an argument has to be.
+    """Requirement on an argument: a description and a predicate.
 
     Attributes:
-        what: In words.
-        holds: Whether a value is that.
+        what: Description of a valid value, for the error message.
+        holds: Predicate that returns True for a valid value.
     """
 
     what: str
     holds: Callable[[Any], bool]
 
     def or_none(self) -> Form:
-        """Return the same, or nothing."""
+        """Return the same form that also accepts None."""
         return Form(f"{self.what}, or None", lambda value: value is None or self.holds(value))
 
     def check(self, name: str, value: object) -> None:
-        """Refuse a value that is something else.
+        """Raise if a value does not have this form.
 
         Raises:
-            InvalidInputError: It names the argument, what was given and what is wanted.
+            InvalidInputError: The value is invalid; the message names the argument, the value and
+                the requirement.
         """
         if not self.holds(value):
             raise InvalidInputError(f"{name}={excerpt(value)} is not {self.what}")
@@ -51,22 +53,22 @@ class Form(Struct, frozen=True):
 
 
 def a(what: str, *kinds: type) -> Form:
-    """Return the form of instances of some classes; True and False are no numbers."""
+    """Return the form of instances of the given classes; bool does not count as int."""
     if bool in kinds:
         return Form(what, lambda value: isinstance(value, kinds))
     return Form(what, lambda value: isinstance(value, kinds) and not isinstance(value, bool))
 
 
 def one_of(*values: str) -> Form:
-    """Return the form of one of some words."""
-    # A list cannot be looked up among them.
+    """Return the form of a str that is one of the given values."""
+    # The type is checked first: the value may be unhashable.
     return Form(
         f"one of {', '.join(values)}", lambda value: isinstance(value, str) and value in values
     )
 
 
 def many(what: str) -> Form:
-    """Return the form of several things, which one text or one mapping is not."""
+    """Return the form of an iterable of items; a single str, bytes or mapping is rejected."""
     return Form(
         what,
         lambda value: (
@@ -129,10 +131,10 @@ texts = Form(
 
 
 def path_texts(given: str | PurePath | Iterable[str | PurePath]) -> list[str]:
-    """Return one path or name, or several, as texts.
+    """Return one path or name, or several, as a list of str.
 
     Raises:
-        InvalidInputError: One is none.
+        InvalidInputError: An item is neither a path nor a name, or is empty.
 
     Example:
         >>> from pathlib import PurePosixPath
@@ -155,7 +157,7 @@ def path_texts(given: str | PurePath | Iterable[str | PurePath]) -> list[str]:
 
 
 def takes(**forms: Form) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a function refuse arguments that are not of a form, by their names.
+    """Decorate a function to validate its arguments; each form is given by parameter name.
 
     Example:
         >>> @takes(count=whole)
@@ -176,7 +178,7 @@ def takes(**forms: Form) -> Callable[[Callable[P, R]], Callable[P, R]]:
             for place, name, needed in checks:
                 if place < len(args):
                     value = args[place]
-                    # Most are what they have to be, and no numbers.
+                    # Fast path: most arguments are valid and not int.
                     if isinstance(value, int) or not needed.holds(value):
                         needed.check(name, value)
             for name, value in kwargs.items():

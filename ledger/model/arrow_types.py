@@ -1,9 +1,9 @@
 """Data types as Arrow types and back, with Parquet field ids.
 
-Arrow looks for pandas when it is given a list, and loading that holds up every thread of a process
-for as long as a writer makes hundreds of commits; what casts loads Arrow's functions, a quarter of
-all that Arrow loads. Buffers are copied into Arrow's own memory: its
-threads may let go of an array while the interpreter ends.
+Arrays are built from buffers, not from lists: given a list, Arrow imports pandas, which blocks
+every thread of the process for the time of hundreds of commits. Casts are avoided, since they load
+Arrow's compute functions, a quarter of Arrow's import time. Buffers are copied into Arrow's own
+memory: its threads may release an array while the interpreter exits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 FIELD_ID_KEY = b"PARQUET:field_id"
-"""The metadata key under which Arrow hands a field's id to Parquet, and finds it there."""
+"""The metadata key under which Arrow writes a field's id to Parquet and reads it back."""
 
 _MEMBER_ID_BASE = 536870911
 _MEMBER_ID_STRIDE = 1024
@@ -37,7 +37,7 @@ def element_id(field_id: int, depth: int) -> int:
 
     Args:
         field_id: The id of the nearest named field around it.
-        depth: How many lists and maps lie between the two, itself included: 1, 2, ...
+        depth: Number of lists and maps from that field down to this one, included: 1, 2, ...
 
     Example:
         >>> element_id(2, 1), element_id(3, 2)
@@ -58,14 +58,14 @@ def key_id(field_id: int, depth: int) -> int:
 def nested_ids(data_type: t.DataType, field_id: int, depth: int) -> tuple[int, ...]:
     """Return the field ids of a list's element, or of a map's key and value.
 
-    A type that carries ids keeps them: its table came with them, or Iceberg counts its ids. Other
-    types get those of `element_id` and `key_id`. Everything that writes or compares such ids calls
-    this function.
+    A type that carries ids keeps them: its table was imported with them, or numbers its ids as
+    Iceberg does. Other types get those of `element_id` and `key_id`. All code that writes or
+    compares such ids calls this function.
 
     Args:
         data_type: The type; one that is neither list nor map gives no ids.
         field_id: The id of the nearest named field around it.
-        depth: How many lists and maps lie between the two, the type itself included: 1, 2, ...
+        depth: Number of lists and maps from that field down to this type, included: 1, 2, ...
 
     Example:
         >>> nested_ids(t.ArrayType(t.STRING), 2, 1)
@@ -90,10 +90,10 @@ def nested_ids(data_type: t.DataType, field_id: int, depth: int) -> tuple[int, .
 
 
 def to_arrow_type(data_type: t.DataType) -> pa.DataType:
-    """Return a type as Arrow has it; ROW members carry their field ids.
+    """Return the Arrow type of a data type; ROW members carry their field ids.
 
     Lengths of text and bytes are lost, a MULTISET becomes a map to counts, and fractions of a
-    second are kept in milli-, micro- or nanoseconds, whichever is the first to hold them.
+    second are kept in the coarsest of milli-, micro- and nanoseconds that holds them.
 
     Raises:
         UnsupportedError: Arrow has no such type.
@@ -107,7 +107,7 @@ def fields_to_arrow(fields: Sequence[t.DataField]) -> pa.Schema:
     Elements, keys and values carry those of `nested_ids`.
 
     Raises:
-        UnsupportedError: Arrow cannot say a column's type; the message names the column.
+        UnsupportedError: Arrow has no such type; the message names the column.
     """
     import pyarrow as pa
 
@@ -117,7 +117,7 @@ def fields_to_arrow(fields: Sequence[t.DataField]) -> pa.Schema:
 def from_arrow_type(arrow_type: pa.DataType) -> t.DataType:
     """Return the type of an Arrow array's values; ROW members get new ids from 0.
 
-    A dictionary is read as what it encodes, and a zone only says that it is a point in time.
+    A dictionary type is read as its value type; a timestamp with any zone is a TIMESTAMP_LTZ.
 
     Raises:
         UnsupportedError: No type holds such values.
@@ -127,16 +127,16 @@ def from_arrow_type(arrow_type: pa.DataType) -> t.DataType:
 
 
 def fields_from_arrow(schema: pa.Schema, first_id: int = 0) -> tuple[t.DataField, ...]:
-    """Return an Arrow schema's columns under new ids, in Paimon's order: column, then its inside.
+    """Return an Arrow schema's columns under new ids, each column before its members.
 
     Args:
-        schema: Ids that its metadata carries belong to another table and are not read.
+        schema: The Arrow schema; ids in its metadata belong to another table and are ignored.
         first_id: The first column's id.
 
     Raises:
         UnsupportedError: No type holds a column's values; the message names the column.
-        InvalidTypeError: Arrow allows what no type does, such as two members of one name; the
-            message names the column.
+        InvalidTypeError: Arrow allows the type but the ledger does not, such as two members of one
+            name; the message names the column.
     """
     columns = []
     next_id = first_id
@@ -152,7 +152,7 @@ def fields_from_arrow(schema: pa.Schema, first_id: int = 0) -> tuple[t.DataField
 
 
 class _Place(Struct, frozen=True):
-    """Where a type stands: its path, the named field around it, the lists and maps since."""
+    """Position of a type in a schema: path, nearest named field, list and map depth below it."""
 
     path: str
     field_id: int | None = None
@@ -213,7 +213,7 @@ def _to_arrow_nested(
 def _members(
     types: Mapping[str, t.DataType], around: t.DataType, place: _Place
 ) -> Iterator[pa.Field]:
-    """Yield the fields of a list or map, each with its id where the field around has one."""
+    """Yield the fields of a list or map, each with its id if the enclosing field has one."""
     import pyarrow as pa
 
     ids: Iterable[int | None] = (None,) * len(types)
@@ -247,10 +247,10 @@ def _to_arrow_atomic(data_type: t.DataType, place: _Place) -> pa.DataType:
             return pa.time32(unit) if unit == "ms" else pa.time64(unit)
         case _:
             make = _ARROW_NAMES.get(data_type.root)
-            # Arrow has had UUID for a few years only.
+            # Older Arrow versions have no UUID type.
             if make is None or not hasattr(pa, make):
                 raise UnsupportedError(
-                    f"Arrow cannot say {format_type(data_type)} of {place.path}: "
+                    f"Arrow has no type for {format_type(data_type)} of {place.path}: "
                     "leave the column out, or change its type first"
                 )
             return getattr(pa, make)()
@@ -359,14 +359,14 @@ _DECIMAL_DIGITS: Final = bytes.maketrans(b"\0\1", b"01")
 
 
 def numbers(values: Sequence[int], kind: pa.DataType) -> pa.Array:
-    """Return an array of whole numbers, or of what Arrow keeps as such: times.
+    """Return an array of integers, or of times, which Arrow stores as integers.
 
     Args:
-        values: None of them absent.
-        kind: Of 32 or 64 bits.
+        values: The values, without None.
+        kind: An Arrow type of 32 or 64 bits.
 
     Raises:
-        OverflowError: One has more bits.
+        OverflowError: A value has more bits.
 
     Example:
         >>> import pyarrow as pa
@@ -380,7 +380,7 @@ def numbers(values: Sequence[int], kind: pa.DataType) -> pa.Array:
 
 
 def flags(values: Sequence[bool]) -> pa.Array:
-    """Return an array of truth values, none of them absent.
+    """Return an array of booleans without nulls.
 
     Example:
         >>> flags([True, False]).to_pylist()
@@ -388,17 +388,17 @@ def flags(values: Sequence[bool]) -> pa.Array:
     """
     import pyarrow as pa
 
-    # As a number in base two, whose last digit is the first value.
+    # A bitmap as an integer, whose lowest bit is the first value.
     digits = bytes(values)[::-1].translate(_DECIMAL_DIGITS)
     bits = int(digits or b"0", 2).to_bytes((len(values) + 7) // 8, "little")
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, _owned(bits)])
 
 
 def texts(values: Sequence[str]) -> pa.Array:
-    """Return an array of texts, none of them absent.
+    """Return an array of strings without nulls.
 
     Raises:
-        UnicodeEncodeError: One is no text.
+        UnicodeEncodeError: A string cannot be encoded as UTF-8.
         OverflowError: They are longer than 2 GiB together.
 
     Example:
@@ -415,10 +415,10 @@ def texts(values: Sequence[str]) -> pa.Array:
 
 
 def texts_of(values: Sequence[bytes]) -> pa.Array:
-    """Return an array of texts that are encoded already.
+    """Return an array of strings from their UTF-8 bytes.
 
     Raises:
-        pyarrow.ArrowInvalid: One is no UTF-8.
+        pyarrow.ArrowInvalid: An item is not valid UTF-8.
         OverflowError: They are longer than 2 GiB together.
 
     Example:

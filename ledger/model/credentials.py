@@ -1,7 +1,7 @@
 """Detection and removal of credentials in URLs.
 
-A ledger keeps what it is told for ever, so that a URL with a password or a signature in it is
-refused at every door, and shown without them. What opens a place goes into `storage_options`.
+The log is never rewritten, so every entry point rejects a URL that contains a password or a
+signature, and messages show it without them. Credentials are passed in `storage_options`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _user = re.compile(
     re.DOTALL,
 ).match
 _HERE: Final = frozenset({"file", "memory"})
-"""Places that nobody signs in to: what looks like a query is a part of the name."""
+"""URL schemes without authentication, where `?` is a part of a file's name."""
 _CONTAINERS: Final = frozenset({"abfs", "abfss", "az", "wasb", "wasbs"})
-"""Where a container stands before the `@`, and no user."""
+"""Azure's URL schemes, in which the part before the `@` is a container, not a user."""
 _WEB: Final = frozenset({"http", "https"})
 
 _between_parameters = re.compile(r"[?&;#]").split
@@ -30,7 +30,7 @@ _surely_names_secret = re.compile(r"sig|token|secret|passw|pwd|cred", re.IGNOREC
 
 
 def carries_credentials(url: str) -> bool:
-    """Whether a URL has a user in it, or a query, where signatures and tokens stand.
+    """Return True if a URL contains a user, or a query, which may hold a signature or token.
 
     Example:
         >>> [carries_credentials(each) for each in ("s3://a/b", "s3://me:pw@a/b", "s3://a/b?sig=x")]
@@ -44,7 +44,7 @@ def carries_credentials(url: str) -> bool:
 
 
 def _user_length(scheme: str, separator: str, rest: str) -> int:
-    """Return how long the user in a URL is, with its `@`; 0 where there is none."""
+    """Return the length of a URL's user part, including `@`; 0 without one."""
     found = _user(rest) if "@" in rest else None
     if found is None or (scheme in _HERE and (scheme, separator) != ("file", "://")):
         return 0
@@ -54,7 +54,7 @@ def _user_length(scheme: str, separator: str, rest: str) -> int:
 
 
 def _query_start(scheme: str, rest: str) -> int | None:
-    """Return where the parameters of a URL begin that may sign in."""
+    """Return the offset of a URL's query parameters that may authenticate; None without any."""
     if scheme in _HERE:
         return None
     mark = rest.find("?")
@@ -66,7 +66,7 @@ def _query_start(scheme: str, rest: str) -> int | None:
 
 
 def _is_signed(rest: str) -> bool:
-    """Whether the name of a parameter of a URL says that it signs in."""
+    """Return True if the name of a URL parameter denotes a credential."""
     path, _, query = rest.partition("?")
     _, *after_path = _between_parameters(path) if "#" in path or ";" in path else ("",)
     return any(
@@ -109,19 +109,19 @@ _property: Final = re.compile(
     r'|password)\\*"\s*:\s*\\*"(?![\\"*])',
     re.IGNORECASE,
 ).search
-"""A property that clients of object stores and databases take a secret from, with a value."""
+"""Find a `name=value` property that object store and database clients read as a secret."""
 _connection: Final = re.compile(
     r"((?:account|sharedaccess)key|sharedaccesssignature)=(?=[A-Za-z0-9+/])", re.IGNORECASE
 ).search
 
 _SECRETS: Final = ("key", "secret", "token", "password", "access")
-"""Words of which the two searches above need one; texts without them are searched no further."""
+"""Substrings that both searches above require; a text without any of them is not searched."""
 
 
 def credentials_in(text: str) -> str | None:
-    """Return the first URL or property within a text that carries credentials, without them.
+    """Return the first URL or property in a text that carries credentials, with them removed.
 
-    A link to a page may have a query; it carries credentials only where a parameter's name says so.
+    A web link may have a query; it counts only if a parameter's name denotes a credential.
 
     Args:
         text: Any text, also JSON, and JSON within JSON.
@@ -162,8 +162,8 @@ def _in_plain(text: str) -> str | None:
 
 
 def advice(url: str) -> str:
-    """Return what is wrong with a URL that carries credentials, and what to do."""
+    """Return the error message for a URL that carries credentials, with the fix."""
     return (
         f"{shown(url)!r} carries a user or a query, and a ledger keeps no credentials: leave them "
-        "out, and give what opens the place as storage_options"
+        "out, and pass them as storage_options"
     )

@@ -1,16 +1,17 @@
 """Errors of the library, grouped by the caller's next step.
 
-The class is the reaction, `kind` is the exact cause for programs, the message is for people:
+The class tells the caller how to react, `kind` is the exact cause for programs, the message is for
+people:
 
-- `InvalidInputError`: fix what you asked for.
-- `NotFoundError`, `AlreadyExistsError`: look at the name.
-- `CommitConflictError`: somebody else won; reload, look, ask again.
-- `CommitUnknownError`: the outcome could not be found out; read before you retry.
-- `DamagedLogError`: stop; stored bytes do not fit. Nothing was repaired.
-- `UpgradeRequiredError`: written by a newer lakeledger.
-- `UnsupportedError`: a dialect cannot say this.
-- `StoreError`: this place cannot hold a ledger, or refuses; mend the place.
-- `MissingDependencyError`: install what the message names.
+- `InvalidInputError`: fix the request.
+- `NotFoundError`, `AlreadyExistsError`: check the name.
+- `CommitConflictError`: a concurrent writer won; reload, check, retry.
+- `CommitUnknownError`: the outcome of the commit is unknown; read before a retry.
+- `DamagedLogError`: stop; stored bytes are missing or changed. Nothing was repaired.
+- `UpgradeRequiredError`: written by a newer lakeledger; upgrade.
+- `UnsupportedError`: a format or dialect cannot express this.
+- `StoreError`: the store is unusable or rejected the operation; fix the store.
+- `MissingDependencyError`: install the package that the message names.
 
 All of them survive pickling (Spark pickles them), since they carry plain positional arguments.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 
 class LedgerError(Exception):
-    """The root of every error that lakeledger raises on purpose."""
+    """Base class of all errors that lakeledger raises on purpose."""
 
     kind: str = "LEDGER"
 
@@ -34,7 +35,7 @@ class LedgerError(Exception):
 
 
 class InvalidInputError(LedgerError, ValueError):
-    """What was asked for cannot be done; the message names the rule and a next step."""
+    """The request is invalid; the message names the rule and a next step."""
 
     kind = "ILLEGAL_ARGUMENT"
 
@@ -65,9 +66,9 @@ class InvalidChangeError(InvalidInputError):
 
 
 class FormatError(InvalidChangeError):
-    """A format that the table is declared to stay expressible in cannot express a change.
+    """A change cannot be expressed in one of the table's declared formats.
 
-    `format` is that format, `rule` what it says, `alternative` what can be done instead.
+    `format` is that format, `rule` its rule, `alternative` a change that is possible instead.
     """
 
     kind = "UNSUPPORTED"
@@ -105,16 +106,16 @@ class AlreadyExistsError(LedgerError):
 
 
 class TableDroppedError(NotFoundError):
-    """The table that this handle stands for was dropped."""
+    """The table of this handle was dropped."""
 
     kind = "TABLE_DROPPED"
 
 
 class CommitConflictError(LedgerError):
-    """Another writer changed the same thing first; nothing of this transaction was written.
+    """A concurrent writer changed the same thing first; nothing of this transaction was written.
 
-    `cell` is what both wanted, `version` and `author` say who won, `winner` is the event that won
-    as it stands in the log (None where no single event did, as with `expect_version`).
+    `cell` is the contested item, `version` and `author` are those of the winning commit, `winner`
+    is its conflicting event as in the log (None without a single one, as with `expect_version`).
     """
 
     kind = "CONFLICT"
@@ -136,9 +137,9 @@ class CommitConflictError(LedgerError):
 
 
 class CommitUnknownError(LedgerError):
-    """The store gave no answer and reading back gave none either: done or not, nobody knows.
+    """The store did not answer, and neither did reading back: the commit's outcome is unknown.
 
-    Nothing was taken back. `commit_id` finds out later; appending it again is safe.
+    Nothing was rolled back. `commit_id` finds the outcome later; appending it again is safe.
     """
 
     kind = "UNKNOWN"
@@ -151,7 +152,7 @@ class CommitUnknownError(LedgerError):
 
 
 class DamagedLogError(LedgerError):
-    """Stored bytes do not fit: a gap, a torn, changed or unreadable file. `file` names it."""
+    """A stored file is missing, torn, changed or unreadable; `file` names it."""
 
     kind = "DAMAGED"
 
@@ -168,13 +169,15 @@ class UpgradeRequiredError(LedgerError):
 
 
 class UnsupportedError(LedgerError):
-    """A dialect cannot say this; the message names the field and the dialect."""
+    """A format or dialect cannot express this; the message names the field and the format."""
 
     kind = "UNSUPPORTED"
 
 
 class StoreError(LedgerError):
-    """The store cannot be used, or refuses; the message says why, and nothing was written.
+    """The store cannot be used or rejected the operation; nothing was written.
+
+    The message says why.
 
     `kind` is NO_SPACE, READ_ONLY, NO_PERMISSION, TOO_LARGE, NAME_TOO_LONG, TOO_MANY_FILES,
     NO_FOLDER, NO_HARD_LINKS, NO_BUCKET or SYSTEM where that is the reason.
@@ -184,6 +187,6 @@ class StoreError(LedgerError):
 
 
 class MissingDependencyError(LedgerError):
-    """Something that this feature needs is not installed; the message says how to get it."""
+    """A package that this feature needs is not installed; the message says how to install it."""
 
     kind = "DEPENDENCY"

@@ -13,23 +13,23 @@ PartitionValue = str | int | bool | None
 """A partition value in JSON form: numbers and booleans as such, everything else as text.
 
 Dates are `2013-01-01`, timestamps ISO 8601, decimals and floats their decimal text, so that no
-floating-point number stands in hashed bytes.
+floating-point number is in hashed bytes.
 """
 
 _PLACEHOLDER: Final = re.compile(r"sidecar:[0-9a-f]{32}:[0-9a-f]{64}")
 
 
 def placeholder(reference: str) -> str:
-    """Return what stands in a partition in the place of a personal column's value.
+    """Return the partition value that replaces a personal column's value.
 
     Args:
-        reference: Where the value is kept, `<file>:<digest>`.
+        reference: The value's location in a sidecar file, `<file>:<digest>`.
     """
     return f"sidecar:{reference}"
 
 
 def kept_at(value: PartitionValue) -> str | None:
-    """Return where a partition value is kept, if what stands here is not the value itself.
+    """Return the sidecar location that a placeholder refers to; None for an ordinary value.
 
     Example:
         >>> kept_at("2024-01-01"), kept_at(placeholder(f"{32 * '0'}:{64 * 'f'}")) is None
@@ -49,12 +49,12 @@ class FileChange(
     rename="camel",
     forbid_unknown_fields=True,
 ):
-    """A data file added to or removed from a table; stands inside commits and change files.
+    """A data file added to or removed from a table, as commits and change files record it.
 
     Attributes:
         kind: ADD or DELETE.
-        path: Relative to the table's location, or absolute where it lies outside.
-        partition: One value a field of the spec `spec_id`, in the spec's order.
+        path: Relative to the table's location, or absolute for a file outside of it.
+        partition: One value for each field of the spec `spec_id`, in the spec's order.
         schema_id: The schema whose column names the file uses.
         record_count: Rows.
         file_size_in_bytes: Bytes.
@@ -64,21 +64,21 @@ class FileChange(
         spec_id: The partition spec that it was written with.
         bucket: Paimon's bucket; 0 for append tables.
         level: Paimon's level; 0 for append tables.
-        field_ids: Whether the file carries this table's field ids.
+        field_ids: True if the file carries this table's field ids.
         value_counts: Values by field id, nulls included.
         null_value_counts: Nulls by field id.
         lower_bounds: By field id, hex of Iceberg's single-value bytes.
         upper_bounds: As `lower_bounds`.
-        first_row_id: The first row's id where rows are tracked; the others' follow.
+        first_row_id: Id of the first row, in tables with row tracking; the other ids follow it.
         extra_files: Files that belong to it (Paimon's indexes).
         sort_order_id: The sort order that its rows are in; one of the table's.
         equality_ids: Of equality deletes: the columns that they compare, by field id.
-        referenced_data_file: Of position deletes that are of one data file: its path, as `path`.
-        content_offset: Of a deletion vector: where in its Puffin file it begins, in bytes; its
-            `path` is that file's, with `#` and this number behind.
+        referenced_data_file: Path of the one data file that position deletes apply to, as `path`.
+        content_offset: Of a deletion vector: its byte offset in its Puffin file; its `path` is that
+            file's, followed by `#` and this number.
         content_size_in_bytes: Of a deletion vector: its length.
-        sidecar: Where bounds of personal columns are kept, by field id, `<file>:<digest>`; empty
-            where only values of its partition are kept elsewhere.
+        sidecar: Locations of personal columns' bounds in sidecar files, by field id,
+            `<file>:<digest>`; empty if only partition values are in a sidecar file.
     """
 
     kind: Literal["ADD", "DELETE"] = "ADD"
@@ -109,12 +109,12 @@ class FileChange(
 
     @property
     def is_vector(self) -> bool:
-        """Whether it is a deletion vector, which stands in a Puffin file with others."""
+        """True for a deletion vector, which shares a Puffin file with others."""
         return self.content == "position-deletes" and self.format.lower() == "puffin"
 
     @property
     def stored_at(self) -> str:
-        """The path of the file that holds it; other deletion vectors may stand there, too.
+        """The path of the file that stores it; several deletion vectors may share that file.
 
         Example:
             >>> vector = FileChange(
@@ -135,14 +135,14 @@ RARE_FACTS: Final = (
     "content_offset",
     "content_size_in_bytes",
 )
-"""What few files say."""
+"""Optional attributes that few file changes have."""
 
 _rare_facts = attrgetter(*RARE_FACTS)
 _SAYS_NONE: Final = (UNSET,) * len(RARE_FACTS)
 
 
 def has_rare_facts(files: Iterable[FileChange]) -> bool:
-    """Whether one of some files says what few files say.
+    """Return True if any of the file changes sets one of `RARE_FACTS`.
 
     Example:
         >>> has_rare_facts([FileChange(path="a", record_count=1, file_size_in_bytes=9)])
@@ -155,10 +155,10 @@ _DECODER = Decoder(tuple[FileChange, ...])
 
 
 def inline_files(files: Raw) -> tuple[FileChange, ...]:
-    """Return the file changes that stand inside an event, in JSON.
+    """Return the file changes listed inside an event, decoded from JSON.
 
     Raises:
-        msgspec.DecodeError: They are none.
+        msgspec.DecodeError: The JSON is not a list of file changes.
         RecursionError: They nest too deep.
 
     Example:
@@ -168,14 +168,14 @@ def inline_files(files: Raw) -> tuple[FileChange, ...]:
     try:
         return _DECODER.decode(files) if memoryview(files).nbytes else ()
     except UnicodeDecodeError as error:
-        raise DecodeError(f"they are no text: {error}") from error
+        raise DecodeError(f"they are not UTF-8: {error}") from error
 
 
 _KEYS: Final = frozenset(each.encode_name for each in fields(FileChange))
 
 
 def unknown_key(files: Raw) -> str | None:
-    """Return the first key of some file changes in JSON that no file change has; None: none.
+    """Return the first key in a JSON list of file changes that is unknown; None without one.
 
     Example:
         >>> unknown_key(Raw(b'[{"path":"a"},{"rows":1}]'))
@@ -193,9 +193,9 @@ _ALL = Decoder(list[tuple[FileChange, ...]])
 
 
 def inline_files_of_all(lists: Sequence[Raw]) -> list[tuple[FileChange, ...]] | None:
-    """Return the file changes of some events, as `inline_files` does of each.
+    """Return the file changes of several events, each as `inline_files` returns them.
 
-    None where it has to be asked about each.
+    None if they cannot be decoded together; call `inline_files` for each then.
 
     Example:
         >>> inline_files_of_all([Raw(b""), Raw(b"[]")]), inline_files_of_all([Raw(b"[[]]")])

@@ -1,6 +1,6 @@
 """Partition specs and sort orders in Iceberg's own JSON.
 
-Attributes stand in Java's order of keys. A key that a class does not have is rejected; readers of
+Attributes are in Java's order of keys. A key that a class does not have is rejected; readers of
 files by other writers remove such keys first. Paimon's partition keys are the spec whose
 transforms are all identity.
 
@@ -24,7 +24,7 @@ from ledger.model.iceberg_objects import Int
 FIRST_PARTITION_FIELD_ID = 1000
 UNSORTED_ID = 0
 NO_ID = -1
-"""Stands for a field id that was left out and for "the last one added" in updates."""
+"""Placeholder for a field id that was left out, and for "the last one added" in updates."""
 
 Direction = Literal["asc", "desc"]
 NullOrder = Literal["nulls-first", "nulls-last"]
@@ -73,9 +73,9 @@ class PartitionField(_Field, frozen=True):
     """One field of a partition spec.
 
     Attributes:
-        name: Its name, which stands in paths.
+        name: Its name, which is a part of paths.
         transform: `identity`, `bucket[N]`, `truncate[W]`, `year`, `month`, `day`, `hour`, `void`,
-            or one that nobody knows yet, kept as it is.
+            or an unknown one, kept as it is.
         source_id: The column that the value derives from; `NO_ID` if there are many.
         source_ids: The columns of a transform of many arguments.
         field_id: Its own id, from 1000; `NO_ID` until a spec numbers it.
@@ -161,7 +161,7 @@ def numbered(fields: tuple[PartitionField, ...]) -> tuple[PartitionField, ...]:
 
 
 def same_spec(one: PartitionSpec, other: PartitionSpec) -> bool:
-    """Return whether two specs lay files out alike: fields equal but for their ids."""
+    """Return whether two specs have the same layout: equal fields apart from their ids."""
     return _layout(one) == _layout(other)
 
 
@@ -204,7 +204,7 @@ def check_ledger_fields(fields: Sequence[PartitionField | SortField], parent: st
             )
         if isinstance(field, PartitionField) and field.field_id == NO_ID:
             raise InvalidInputError(
-                f"field {field.name} of {parent} has no field-id; an event says every id"
+                f"field {field.name} of {parent} has no field-id; an event states every id"
             )
         if not _RECORDED.fullmatch(field.transform):
             raise InvalidInputError(
@@ -217,15 +217,16 @@ _T = TypeVar("_T")
 
 
 def decoded(decoder: msgspec.json.Decoder[_T], part: bytes | msgspec.Raw, says: str) -> _T:
-    """Return what a part of a checkpoint's record holds.
+    """Return the decoded value of a part of a checkpoint's record.
 
     Args:
-        decoder: Of the part.
-        part: Its JSON.
-        says: What to say that the checkpoint holds, if it is none.
+        decoder: The part's decoder.
+        part: The part's JSON.
+        says: Description of an invalid part, for the error message.
 
     Raises:
-        DamagedLogError: It is none. The record's own check held, so that a wrong writer made it.
+        DamagedLogError: The JSON is invalid. The record's checksum was right, so a faulty writer
+            wrote it.
 
     Example:
         >>> decoded(msgspec.json.Decoder(list[int]), b"[1, 2]", "numbers that are none")
@@ -235,8 +236,8 @@ def decoded(decoder: msgspec.json.Decoder[_T], part: bytes | msgspec.Raw, says: 
         return decoder.decode(part)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise DamagedLogError(
-            f"a checkpoint holds {says}: {error}. Delete the folder caches beside the log; it is "
-            "made again",
+            f"a checkpoint holds {says}: {error}. Delete the folder caches next to the log; it is "
+            "rebuilt",
             "caches",
         ) from error
 
@@ -247,11 +248,11 @@ class _Numbered(Struct, frozen=True, rename="kebab", gc=False):
 
 _SPEC_DECODER: Final = msgspec.json.Decoder(PartitionSpec)
 _NUMBERS_DECODER: Final = msgspec.json.Decoder(list[_Numbered])
-_NO_SPEC: Final = "a partition spec that is none"
+_NO_SPEC: Final = "an invalid partition spec"
 
 
 def _numbers_of(specs: Sequence[PartitionSpec | Raw]) -> list[int]:
-    # All at once: of a hundred, each takes longer to begin with than to read.
+    # One decoder call for all: a call costs more than decoding one spec.
     late = b",".join(each for each in specs if isinstance(each, Raw))
     found = decoded(_NUMBERS_DECODER, b"[%b]" % late, _NO_SPEC)
     read = iter(found)
@@ -259,12 +260,12 @@ def _numbers_of(specs: Sequence[PartitionSpec | Raw]) -> list[int]:
 
 
 class Specs(Sequence[PartitionSpec]):
-    """Some specs, each decoded when somebody looks at it; equal to the tuple of them.
+    """Sequence of partition specs, each decoded on first access; equal to the tuple of them.
 
-    A table has as many as it ever had layouts, and a commit uses one.
+    A table keeps one spec for each layout that it ever had, and a commit uses one.
 
     Args:
-        found: Each, or its JSON. One that is none is a `DamagedLogError` when it is looked at.
+        found: Each spec, or its JSON. Access to an invalid one raises `DamagedLogError`.
 
     Example:
         >>> Specs([Raw(b'{"spec-id": 7}')]).of_id(7)
@@ -298,7 +299,7 @@ class Specs(Sequence[PartitionSpec]):
         return iter(self._whole)
 
     def of_id(self, spec_id: int) -> PartitionSpec | None:
-        """Return the one of an id; None where there is none."""
+        """Return the spec with an id; None if there is none."""
         if self._places is None:
             self._places = {each: at for at, each in enumerate(_numbers_of(self._found))}
         place = self._places.get(spec_id)
@@ -312,7 +313,7 @@ class Specs(Sequence[PartitionSpec]):
             return (*self._whole, *more)
         joined = Specs((*self._found, *more))
         if self._places is not None:
-            # Several changes of layout in a row look through the older ones once.
+            # Several layout changes in a row share the index of the older specs.
             there = enumerate(more, len(self._found))
             joined._places = {**self._places, **{each.spec_id: at for at, each in there}}
         return joined
@@ -331,17 +332,17 @@ class Specs(Sequence[PartitionSpec]):
 
 
 SomeSpecs = tuple[PartitionSpec, ...] | Specs
-"""A table's specs, decoded or not."""
+"""A table's partition specs, decoded or lazily decoded."""
 
 
 def spec_of_id(specs: SomeSpecs, spec_id: int) -> PartitionSpec | None:
-    """Return the spec of an id among a table's; None where there is none.
+    """Return the partition spec with an id; None if there is none.
 
     Example:
         >>> spec_of_id((PartitionSpec(0), PartitionSpec(3)), 3)
         PartitionSpec(spec_id=3, fields=())
     """
-    # They are numbered as they come, so that of many none but this one has to be looked at.
+    # Ids are mostly positions, so that only this spec has to be decoded.
     if 0 <= spec_id < len(specs) and specs[spec_id].spec_id == spec_id:
         return specs[spec_id]
     if isinstance(specs, Specs):
@@ -350,7 +351,7 @@ def spec_of_id(specs: SomeSpecs, spec_id: int) -> PartitionSpec | None:
 
 
 def spec_by_id(specs: SomeSpecs, spec_id: int) -> PartitionSpec:
-    """Return the spec of an id among a table's.
+    """Return the partition spec with an id.
 
     Raises:
         NotFoundError: There is none.

@@ -1,6 +1,6 @@
 """Iceberg's snapshots, refs, logs, statistics files and keys, in Iceberg's own JSON.
 
-Attributes stand in Java's order of keys; an attribute that is None is absent from the JSON. A key
+Attributes are in Java's order of keys; an attribute that is None is absent from the JSON. A key
 that a class does not have is rejected: events must not lose it. Readers of files by other writers
 remove such keys first.
 
@@ -19,7 +19,7 @@ from ledger.model.errors import InvalidInputError
 
 Int = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Long = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-"""Numbers in the ranges of Java, which every other reader has."""
+"""Integers in the range of Java's long; Iceberg's other readers have the same range."""
 
 MAIN: Final = "main"
 RefType = Literal["branch", "tag"]
@@ -38,7 +38,7 @@ class IcebergSnapshot(_Part, frozen=True, kw_only=True):
     Attributes:
         sequence_number: Orders snapshots from format version 2 on; 0 before.
         snapshot_id: A positive number, unique in the table.
-        parent_snapshot_id: The snapshot that this one was committed onto.
+        parent_snapshot_id: The snapshot that this one follows.
         timestamp_ms: Its time, in milliseconds since 1970.
         summary: `operation` first, then counts as texts.
         manifest_list: Path of the file that lists its manifests; None in old tables, and while the
@@ -69,9 +69,9 @@ class IcebergSnapshot(_Part, frozen=True, kw_only=True):
 
 
 def checked_snapshot(snapshot: IcebergSnapshot) -> IcebergSnapshot:
-    """Return a snapshot that another writer made, as Java reads it.
+    """Return another writer's snapshot, validated and normalized as Iceberg's Java reader does.
 
-    A summary that does not name its operation is that of an overwrite, and an empty one is none.
+    A summary without an operation counts as an overwrite's, and an empty one as absent.
 
     Raises:
         InvalidInputError: It has no manifests, or its row ids contradict each other.
@@ -110,9 +110,10 @@ class SnapshotRef(_Part, frozen=True, kw_only=True):
     Attributes:
         snapshot_id: The snapshot that it points to.
         type: A branch moves with commits, a tag does not.
-        min_snapshots_to_keep: At least so many of a branch's newest snapshots survive expiry.
-        max_snapshot_age_ms: A branch's younger snapshots survive expiry.
-        max_ref_age_ms: The ref itself goes when its snapshot is older; never for `main`.
+        min_snapshots_to_keep: Minimum number of a branch's newest snapshots that survive expiry.
+        max_snapshot_age_ms: Age in milliseconds below which a branch's snapshots survive expiry.
+        max_ref_age_ms: Age of its snapshot in milliseconds above which the ref itself expires;
+            `main` never does.
     """
 
     snapshot_id: Long
@@ -123,10 +124,10 @@ class SnapshotRef(_Part, frozen=True, kw_only=True):
 
 
 def checked_ref(ref: SnapshotRef) -> SnapshotRef:
-    """Return a ref that another writer made.
+    """Return another writer's ref after validating its retention.
 
     Raises:
-        InvalidInputError: It has a retention of 0 or less, or a tag has that of branches.
+        InvalidInputError: A retention is 0 or less, or a tag has one that only branches have.
     """
     of_branches = (ref.min_snapshots_to_keep, ref.max_snapshot_age_ms)
     if ref.type == "tag" and of_branches != (None, None):
@@ -137,14 +138,14 @@ def checked_ref(ref: SnapshotRef) -> SnapshotRef:
 
 
 class SnapshotLogEntry(_Part, frozen=True):
-    """The time since when a snapshot was the current one."""
+    """Entry of the snapshot log: the time at which a snapshot became current."""
 
     timestamp_ms: Long
     snapshot_id: Long
 
 
 class MetadataLogEntry(_Part, frozen=True):
-    """An earlier metadata file and its time."""
+    """Entry of the metadata log: an earlier metadata file and its time."""
 
     timestamp_ms: Long
     metadata_file: str

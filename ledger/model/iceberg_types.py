@@ -1,11 +1,11 @@
-"""Data types and defaults as Iceberg's, and single values as JSON.
+"""Iceberg's form of data types, column defaults and single values.
 
-Source: the Iceberg table specification, "Primitive Types" and appendix D, Paimon's own Iceberg
-files, so that readers of both agree, and Paimon's casts of text. BINARY(n) is `binary`, not
-`fixed[n]`: files hold it as bytes of any length.
+Values have the form that `ledger.model.single_values` describes; a ROW is a dict by field id, an
+ARRAY a list, a MAP a list of pairs. BINARY(n) is `binary`, not `fixed[n]`: files hold it as bytes
+of any length.
 
-Source: the Iceberg specification, appendix D. Values have the form that `transforms.values`
-describes; in JSON a ROW is a dict by field id, an ARRAY a list, a MAP a list of pairs.
+Source: the Iceberg table specification, "Primitive Types" and appendix D (single-value
+serialization); Paimon's own Iceberg files, so that readers of both agree, and its casts of text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UTC = "+00:00"
 
 
 def value_to_json(value: Any, data_type: t.DataType) -> Any:
-    """Return a value as Iceberg's JSON has it.
+    """Return a value in Iceberg's JSON single-value form.
 
     Raises:
         UnsupportedError: Iceberg's JSON has no value of that type.
@@ -79,10 +79,10 @@ def _primitive_to_json(value: Any, data_type: t.DataType) -> Any:
 
 
 def value_from_json(json: Any, data_type: t.DataType) -> Any:
-    """Return the value that Iceberg's JSON has.
+    """Return the value of Iceberg's JSON single-value form; the inverse of `value_to_json`.
 
     Raises:
-        InvalidInputError: The JSON is no value of the type.
+        InvalidInputError: The JSON is not a value of the type.
 
     Example:
         >>> value_from_json("14.20", t.DecimalType(9, 2))
@@ -115,7 +115,7 @@ def _primitive_from_json(json: Any, data_type: t.DataType) -> Any:
         if isinstance(json, wanted):
             return json
     elif data_type.root in WHOLE_BITS:
-        # Iceberg's least whole number has 32 bits.
+        # Iceberg's smallest integer type has 32 bits.
         limit = 1 << max(WHOLE_BITS[data_type.root], 32) - 1
         if isinstance(json, int) and not isinstance(json, bool) and -limit <= json < limit:
             return json
@@ -142,7 +142,7 @@ _INTEGERS = (t.TinyIntType, t.SmallIntType, t.IntType)
 def single_value_bytes(  # noqa: PLR0911 - one case a kind
     value: Value, data_type: t.DataType
 ) -> bytes:
-    """Return a value as Iceberg writes bounds.
+    """Return a value in Iceberg's binary single-value form, as bounds have it.
 
     >>> single_value_bytes(34, t.BigIntType()).hex()
     '2200000000000000'
@@ -168,7 +168,7 @@ def single_value_bytes(  # noqa: PLR0911 - one case a kind
 
 
 def least_bytes(number: int) -> bytes:
-    """Return a whole number as decimals are written: big-endian, in as few bytes as hold it.
+    """Return an integer in two's complement, big-endian, in the fewest bytes that hold it.
 
     >>> least_bytes(-129).hex()
     'ff7f'
@@ -206,11 +206,11 @@ def iceberg_type(data_type: t.DataType, *, format_version: int) -> str:
     """Return a primitive type as Iceberg's metadata names it; nullability does not count.
 
     Args:
-        data_type: No ARRAY, MAP or ROW: those are made of others.
+        data_type: A primitive type, not an ARRAY, MAP or ROW.
         format_version: The table's Iceberg format version: 1, 2 or 3.
 
     Raises:
-        UnsupportedError: Iceberg has no such type, or only a later version has.
+        UnsupportedError: Iceberg has no such type, or only a later format version has it.
 
     Example:
         >>> iceberg_type(t.SmallIntType(), format_version=2)
@@ -277,14 +277,14 @@ _FRACTION = re.compile(r"\.[0-9]*")
 
 
 def default_json(text: str, data_type: t.DataType, column: str) -> Any:
-    """Return a default; single quotes around the whole text do not count.
+    """Return a column default in Iceberg's JSON; single quotes around the whole text do not count.
 
     As in Paimon, a number for a DATE is days and for a TIMESTAMP milliseconds since 1970.
 
     Args:
-        text: As the ledger keeps it.
-        data_type: The column's.
-        column: Its name, for messages.
+        text: The default, as the ledger stores it.
+        data_type: The column's type.
+        column: The column's name, for messages.
 
     Raises:
         UnsupportedError: Iceberg has no such default.
@@ -299,7 +299,7 @@ def default_json(text: str, data_type: t.DataType, column: str) -> Any:
     except (ValueError, OverflowError, UnsupportedError) as error:
         raise UnsupportedError(
             f"the default {text!r:.80} of {column} is no {format_type(data_type)} that Iceberg "
-            "has: set one that is written out, or take it away"
+            "has: set a literal default, or remove it"
         ) from error
 
 

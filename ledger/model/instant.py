@@ -14,7 +14,7 @@ from ledger.model.errors import InvalidInputError
 
 @frozen
 class VersionInstant:
-    """The state right after a commit; `version` counts a stream's commits from 0."""
+    """The state right after the commit `version`; a stream's versions count from 0."""
 
     version: int
 
@@ -24,7 +24,7 @@ class VersionInstant:
 
 @frozen
 class TimestampInstant:
-    """The state current at a Unix time in milliseconds."""
+    """The state that was current at a Unix time in milliseconds."""
 
     timestamp_millis: int
 
@@ -35,7 +35,7 @@ class TimestampInstant:
 
 @frozen
 class SnapshotInstant:
-    """A snapshot, by its id (1, 2, 3, ...), with the schema it was written with."""
+    """A snapshot, by its id (1, 2, 3, ...), read with the schema that it was written with."""
 
     snapshot_id: int
 
@@ -45,7 +45,7 @@ class SnapshotInstant:
 
 @frozen
 class TagInstant:
-    """A tagged snapshot, by the tag's name, with the schema it was written with."""
+    """A tagged snapshot, by the tag's name, read with the schema that it was written with."""
 
     tag_name: str
 
@@ -62,11 +62,11 @@ _HOUR_24: Final = re.compile(r"(?:\d{4}-\d\d-\d\d|\d{8}|\d{4}-?W\d\d(?:-?\d)?).2
 
 
 def iso_moment(text: str) -> datetime:
-    """Return the moment that an ISO 8601 text says.
+    """Return the datetime of an ISO 8601 text.
 
     Raises:
-        ValueError: It says none. No Python takes the hour 24 here, though from 3.14 on it is
-            Python's midnight of the day after.
+        ValueError: The text is not ISO 8601. Hour 24 is rejected under every Python version,
+            although Python 3.14 and later read it as the next midnight.
 
     Example:
         >>> iso_moment("2013-01-31T12:00:00Z")
@@ -78,14 +78,14 @@ def iso_moment(text: str) -> datetime:
 
 
 def millis(moment: datetime | int | str) -> int:
-    """Return a moment as Unix time in milliseconds.
+    """Return a point in time as Unix time in milliseconds.
 
     Args:
-        moment: A datetime with a time zone, one as ISO text, or milliseconds already.
+        moment: A datetime with a time zone, such a datetime as ISO text, or Unix milliseconds.
 
     Raises:
-        InvalidInputError: A datetime without a time zone: it could mean two instants. Or a text
-            that is no time, or a number before the year 1 or after 9999.
+        InvalidInputError: A datetime has no time zone and so is ambiguous, a text is not a
+            datetime, or a number is before the year 1 or after 9999.
 
     Example:
         >>> millis(datetime(2013, 1, 1, tzinfo=UTC))
@@ -116,10 +116,10 @@ def instant_of(
     snapshot: int | None = None,
     tag: str | None = None,
 ) -> Instant | None:
-    """Return the one instant that was named; None (the head) when none was.
+    """Return the instant that the arguments name; None (the head) without any.
 
     Raises:
-        InvalidInputError: More than one was named.
+        InvalidInputError: The arguments name more than one instant.
 
     Example:
         >>> instant_of(tag="v1")
@@ -142,11 +142,13 @@ def instant_of(
 
 @frozen
 class ClockCorrection:
-    """No commit before a version took effect later than at a time, whatever it says itself.
+    """Correction of commit times that a wrong clock recorded: an upper bound for older commits.
+
+    No commit before `version` took effect later than `true_time_millis`, whatever time it records.
 
     Attributes:
-        version: The commit that says so; it took effect at that time or later.
-        true_time_millis: The time, Unix milliseconds.
+        version: The commit that makes the correction; it took effect at that time or later.
+        true_time_millis: The upper bound, Unix milliseconds.
     """
 
     version: int
@@ -154,14 +156,14 @@ class ClockCorrection:
 
 
 def true_millis(corrections: Iterable[ClockCorrection], version: int, millis: int) -> int:
-    """Return when a commit took effect that says it was at `millis`.
+    """Return the corrected effective time of a commit, Unix milliseconds.
 
-    What never decreased before never decreases afterwards, so that a search by bisection holds.
+    Times that increase with the version still do after correction, so that bisection works.
 
     Args:
-        corrections: All that the newest state known has.
-        version: The commit's.
-        millis: What the commit says, Unix milliseconds.
+        corrections: All corrections in the newest known state.
+        version: The commit's version.
+        millis: The time that the commit records, Unix milliseconds.
 
     Example:
         >>> corrections = [ClockCorrection(version=7, true_time_millis=500)]

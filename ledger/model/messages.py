@@ -11,9 +11,9 @@ from ledger.model.credentials import credentials_in
 
 
 def excerpt(value: object) -> str:
-    """Return the beginning of a value as Python writes it.
+    """Return the abbreviated repr of a value, for messages.
 
-    A value that nests too deep, holds itself, or has too many digits is cut.
+    A value that is too long, nests too deep, contains itself, or has too many digits is cut.
 
     Example:
         >>> excerpt({"a": [1, 2]}), excerpt([10**9999])
@@ -23,10 +23,10 @@ def excerpt(value: object) -> str:
 
 
 class _Excerpt(reprlib.Repr):
-    """Python's own excerpts, which for thousands of digits raise, or give an address in memory."""
+    """`reprlib.Repr` without its errors and memory addresses for ints of thousands of digits."""
 
     def repr_str(self, x: str, level: int) -> str:
-        # Cut short, a password would no longer be known for one.
+        # A password that is cut short would no longer be recognized and removed.
         return super().repr_str(credentials_in(x) or x, level)
 
     def repr_int(self, x: int, level: int) -> str:
@@ -41,10 +41,10 @@ _EXCERPTS: Final = _Excerpt()
 
 
 def visible(value: object) -> str:
-    """Return a text from elsewhere on one line, in the order in which its characters are stored.
+    """Return an untrusted text as one printable line, safe for terminals and logs.
 
-    Each character that is not printable becomes `?`: control characters, which steer terminals,
-    ends of lines, which forge further ones, and marks that change the direction of the text.
+    Each character that is not printable becomes `?`: control characters, line breaks, which could
+    forge further lines, and marks that change the direction of the text.
 
     Example:
         >>> visible("a" + chr(27) + "[2Jb"), visible("txt." + chr(0x202E) + "exe")
@@ -57,7 +57,7 @@ def visible(value: object) -> str:
 
 
 def first_few(values: Iterable[object], most: int = 8) -> str:
-    """Return the beginning of a list as Python writes it, and how many more there are.
+    """Return the repr of a list's first items, and the number of the others.
 
     Example:
         >>> first_few("abc"), first_few(range(99), most=2)
@@ -70,7 +70,7 @@ def first_few(values: Iterable[object], most: int = 8) -> str:
 
 
 def is_storable(text: str) -> bool:
-    """Return whether a text can be written as UTF-8, which half of a surrogate pair cannot.
+    """Return whether a text can be encoded as UTF-8; a lone surrogate cannot.
 
     >>> is_storable("ä"), is_storable(chr(0xD800))
     (True, False)
@@ -83,7 +83,7 @@ def is_storable(text: str) -> bool:
 
 
 def size(count: int) -> str:
-    """Return a number of bytes as people read it.
+    """Return a number of bytes in a human-readable unit.
 
     Example:
         >>> size(999), size(419_001)
@@ -98,7 +98,7 @@ def size(count: int) -> str:
 
 
 def moment(time_millis: int) -> str:
-    """Return a Unix time in milliseconds as text, in UTC; the number itself outside of 1 to 9999.
+    """Return a Unix time in milliseconds as text in UTC; the number outside of years 1 to 9999.
 
     Example:
         >>> moment(1_356_998_400_000), moment(10**18)
@@ -112,7 +112,7 @@ def moment(time_millis: int) -> str:
 
 
 def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str) -> str:
-    """Return text as an HTML table, all of it `visible` and escaped; None is an empty cell.
+    """Return rows as an HTML table, with all text `visible` and escaped; None is an empty cell.
 
     Example:
         >>> html_table(["a"], [["<b>"]], caption="one")
@@ -137,11 +137,11 @@ _PREFIX = 3
 
 
 def similar(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known names that were meant by a name, nearest first; at most three.
+    """Return the known names similar to a misspelled name, nearest first; at most three.
 
-    One letter may be wrong, too many, missing or swapped with its neighbour, in names of eight and
-    more two; case does not count, and a beginning stands for the whole. Nothing is better than a
-    name that only shares letters.
+    The edit distance, with transpositions, is at most 1, and 2 for names of eight and more letters;
+    case does not count. A prefix of a known name matches it. A name that only shares letters does
+    not: no suggestion is better than a wrong one.
 
     Example:
         >>> similar("lgo", ["log", "tag"]), similar("rename", ["create"]), similar("Id", ["id"])
@@ -163,7 +163,7 @@ def similar(name: str, known: Iterable[str]) -> list[str]:
 
 
 def meant(name: str, known: Collection[str]) -> str:
-    """Return how a message about an unknown name ends: what was meant, or what there is.
+    """Return the end of a message about an unknown name: similar names, or the known ones.
 
     Example:
         >>> meant("adr", ["id", "addr"])
@@ -178,7 +178,7 @@ def meant(name: str, known: Collection[str]) -> str:
 
 
 def listed(names: Collection[str]) -> str:
-    """Return names as text, the first dozen of many.
+    """Return names as a comma-separated text, at most a dozen and the number of the others.
 
     Example:
         >>> listed([str(each) for each in range(100)])[-22:]
@@ -190,7 +190,7 @@ def listed(names: Collection[str]) -> str:
 
 
 def _slips(left: str, right: str) -> int:
-    """Return how many letters are wrong, too many, missing or swapped between two texts."""
+    """Return the edit distance between two texts, where swapping neighbours counts as 1."""
     before: list[int] = []
     row = list(range(len(right) + 1))
     for i, a in enumerate(left, 1):

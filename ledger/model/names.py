@@ -18,11 +18,11 @@ _RESERVED = frozenset({"_ledger", "sys", "schema", "snapshot", "manifest", "meta
 
 
 def checked_name(name: str, what: str) -> str:
-    """Return `name` if it is safe as one path segment in every format; refuse it otherwise.
+    """Return `name` if it is safe as one path segment in every format; raise otherwise.
 
     Args:
-        name: What a user wants to call something.
-        what: What it names, for the message: "database", "table", "view", "tag".
+        name: The wanted name.
+        what: The kind of thing that it names, for the message: "database", "table", "view", "tag".
 
     Raises:
         InvalidNameError: It is empty, too long, `.` or `..`, reserved, or has separators,
@@ -96,18 +96,18 @@ class Identifier:
         return f"{self.database}.{self.name}"
 
 
-# A dot ends a segment and a blank or '=' ends the path, unless they stand between backticks.
+# A dot ends a segment and a blank or '=' ends the path, except between backticks.
 _SEGMENT = re.compile(r"`((?:[^`]|``)+)`|([^\s.`=]+)")
 
 
 def leading_path(text: str) -> tuple[tuple[str, ...], str]:
-    """Return the path that a text begins with, and what follows.
+    """Return the column path at the start of a text, and the rest of the text.
 
-    Segments are parted by dots; a name with dots, blanks or `=` in it stands between backticks,
+    Segments are separated by dots; a name with dots, blanks or `=` in it is quoted with backticks,
     and a backtick in it is doubled.
 
     Raises:
-        InvalidInputError: The text begins with no path.
+        InvalidInputError: The text does not begin with a path.
 
     Example:
         >>> leading_path("address.`zip.code` STRING")
@@ -128,10 +128,10 @@ def leading_path(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def whole_path(text: str) -> tuple[str, ...]:
-    """Return the path that a text is.
+    """Return the column path that a text consists of.
 
     Raises:
-        InvalidInputError: Something follows the path.
+        InvalidInputError: The text is not a path, or has more text after it.
     """
     names, rest = leading_path(text.strip())
     if rest:
@@ -140,7 +140,7 @@ def whole_path(text: str) -> tuple[str, ...]:
 
 
 def shown_path(names: tuple[str, ...]) -> str:
-    """Return a path as `leading_path` reads it.
+    """Return a column path as text, quoted as `leading_path` reads it.
 
     Example:
         >>> shown_path(("address", "zip.code"))

@@ -12,8 +12,6 @@ same statistics in every row, zstd) take 0.43 bytes a row, and unpack 1,840 time
 columns have statistics; files with UUIDs in their paths take 20 bytes a row.
 
 Source: the Parquet format, parquet.thrift; the Thrift compact protocol.
-
-Source: the Parquet format, parquet.thrift; the Thrift compact protocol.
 """
 
 from __future__ import annotations
@@ -40,32 +38,33 @@ _DATA, _DICTIONARY, _DATA_V2 = 5, 7, 8
 _BOOLEANS: Final = (1, 2)
 _BYTE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 3, 8, 9, 10, 11, 12
 _FIXED: Final = {1: 0, 2: 0, _BYTE: 1, 7: 8}
-"""Bytes of truth values, which stand in the field's head, of a byte, and of a double."""
+"""Bytes of a value by Thrift kind: booleans (kept in the field header), a byte, a double."""
 _INTEGERS: Final = (4, 5, 6)
 _LONG_LIST: Final = 15
 _MORE: Final = 0x80
-"""Set in each byte of a number but its last."""
+"""Continuation bit: set in each byte of a varint except the last."""
 _NEXT_FIELD: Final = 0x10
-"""Below it, a field's head is followed by its number."""
+"""A field header below this value is followed by the field id."""
 _FIELDS: Final = 64
-"""Above all numbers of fields in parquet.thrift."""
+"""A bound above all field ids in parquet.thrift."""
 _PAGES: Final = ([_DATA], [_DATA_V2], [_DICTIONARY])
 _LONGEST_NUMBER: Final = 10
 _STRUCTURE_DEPTH: Final = 16
 
 
 def schema_depth(body: bytes, start: int, end: int, most: int) -> int:
-    """Return how many groups of a footer's schema nest in one another.
+    """Return the nesting depth of the groups in a footer's schema.
 
     Args:
-        body: Bytes that hold the footer.
-        start: Where it begins.
-        end: Where it ends.
-        most: A schema of so few elements is not read: its elements are returned, as a bound.
+        body: Bytes that contain the footer.
+        start: Offset of the footer's first byte.
+        end: Offset after the footer's last byte.
+        most: A schema with at most this number of elements is not read; the number is returned as
+            an upper bound.
 
     Raises:
-        IndexError: It ends early.
-        ValueError: It is no footer.
+        IndexError: The footer ends early.
+        ValueError: The bytes are not a footer.
     """
     footer = _Compact(body, start, end)
     for number, kind in footer.fields():
@@ -76,7 +75,7 @@ def schema_depth(body: bytes, start: int, end: int, most: int) -> int:
 
 
 def _depth(footer: _Compact, most: int) -> int:
-    """Return the depth of the list of elements that follows, each before its children."""
+    """Return the depth of the schema elements that follow, which are listed in pre-order."""
     elements = footer.list_size()
     if elements <= most:
         return elements
@@ -100,13 +99,13 @@ def _depth(footer: _Compact, most: int) -> int:
 
 
 class PageHeader(NamedTuple):
-    """A page's header.
+    """Header of a Parquet page.
 
     Attributes:
-        end: Where the page ends, in bytes from the file's begin.
-        unpacked: Bytes of the page when it is decompressed.
-        values: How many it holds.
-        is_dictionary: Whether these are the entries of a dictionary.
+        end: Offset in the file after the page's last byte.
+        unpacked: Size of the decompressed page in bytes.
+        values: Number of values in the page.
+        is_dictionary: True for a dictionary page, whose values are dictionary entries.
     """
 
     end: int
@@ -116,23 +115,23 @@ class PageHeader(NamedTuple):
 
 
 def page_header(body: bytes, start: int, end: int) -> PageHeader:  # noqa: C901, PLR0912 - one loop without calls
-    """Return what the header of a page says.
+    """Return the decoded header of a page.
 
     Args:
         body: The file.
-        start: Where the header begins.
-        end: Where the page's column chunk ends.
+        start: Offset of the header.
+        end: Offset after the page's column chunk.
 
     Raises:
-        OSError: It is no header, or the page does not end in its column chunk.
+        OSError: The bytes are not a header, or the page exceeds its column chunk.
     """
     sizes = {_UNPACKED: 0, _PACKED: 0}
     values, is_dictionary = 0, False
     at, number = start, 0
     around: list[int] = []
     try:
-        # One loop without calls: a file may have thousands of pages, and lists of files are read
-        # for every commit that removes one.
+        # One loop without function calls, for speed: a file may have thousands of pages, and every
+        # commit that removes a file reads lists of files.
         while (head := body[at]) or around:
             at += 1
             if not head:
@@ -175,14 +174,14 @@ def page_header(body: bytes, start: int, end: int) -> PageHeader:  # noqa: C901,
 
 
 class ChunkValue(NamedTuple):
-    """A value in the metadata of a column chunk that has to fit the schema.
+    """A value in the metadata of a column chunk that has to match the schema.
 
     Attributes:
-        column: The place of the column among the leaves of the schema; 0 for `chunks`.
+        column: The index of the column among the leaves of the schema; 0 for `chunks`.
         part: One of `minimum or maximum`, `repetition levels`, `definition levels`,
             `unencoded bytes`, `physical type` and `chunks`.
-        value: Bytes of an extreme, entries of a histogram, a number of bytes, the number of a type
-            in parquet.thrift, or how many column chunks a row group has.
+        value: Length of a minimum or maximum in bytes, number of entries of a histogram, a number
+            of bytes, a type's number in parquet.thrift, or a row group's number of column chunks.
     """
 
     column: int
@@ -202,14 +201,14 @@ _MEASURED: Final = {
     (_METADATA << 6 | 16) << 6 | 2: "repetition levels",
     (_METADATA << 6 | 16) << 6 | 3: "definition levels",
 }
-"""Places in a footer, six bits a field: lists of column chunks, values of statistics, histograms of
-size statistics."""
+"""Field paths in a footer, six bits for each field id: lists of column chunks, values of
+statistics, histograms of size statistics."""
 _NUMBERS: Final = {
     _METADATA << 6 | 1: "physical type",
     (_METADATA << 6 | 16) << 6 | 1: "unencoded bytes",
 }
 _NAMES: Final = (_SCHEMA << 6 | 4, _METADATA << 6 | 3)
-"""Places of columns' names, which are UTF-8."""
+"""Field paths of columns' names, which are UTF-8."""
 _INT32, _INT64 = 5, 6
 _ELEMENTS: Final = {
     **dict.fromkeys((_SCHEMA, _GROUP, 5, 7, _CHUNK, _GROUP << 6 | 4), _STRUCT),
@@ -219,21 +218,21 @@ _ELEMENTS: Final = {
     (_METADATA << 6 | 16) << 6 | 2: _INT64,
     (_METADATA << 6 | 16) << 6 | 3: _INT64,
 }
-"""Kinds of the elements of lists. Thrift in C++ reads the kind that it expects, not the one that a
-list declares; read by the latter, the rest of the footer would mean something else."""
+"""Element kinds of lists, by field path. Thrift's C++ reader reads the kind that it expects, not
+the one that a list declares; with the latter, the rest of the footer would be read differently."""
 
 
 def chunk_values(body: bytes, start: int, end: int) -> set[ChunkValue]:  # noqa: C901, PLR0912, PLR0915 - one loop without calls
-    """Return the values in a footer that PyArrow takes on trust, each of a column once.
+    """Return the values in a footer that PyArrow does not validate, without duplicates.
 
     Args:
-        body: Bytes that hold the footer.
-        start: Where it begins.
-        end: Where it ends.
+        body: Bytes that contain the footer.
+        start: Offset of the footer's first byte.
+        end: Offset after the footer's last byte.
 
     Raises:
-        IndexError: It ends early.
-        ValueError: It is no footer, or a column is encrypted.
+        IndexError: The footer ends early.
+        ValueError: The bytes are not a footer, or a column is encrypted.
     """
     found: set[ChunkValue] = set()
     at, number, path, left, column = start, 0, 0, 0, 0
@@ -292,7 +291,7 @@ def chunk_values(body: bytes, start: int, end: int) -> set[ChunkValue]:  # noqa:
 
 
 def _list_head(body: bytes, at: int, end: int, place: int) -> tuple[int, int, int]:
-    """Return the kind and the number of a list's elements, and the byte after its head."""
+    """Return the kind and the number of a list's elements, and the offset after its header."""
     head = body[at]
     at += 1
     kind, size = head & 0x0F, head >> 4
@@ -306,7 +305,7 @@ def _list_head(body: bytes, at: int, end: int, place: int) -> tuple[int, int, in
 
 
 def _field_number(body: bytes, at: int, before: int) -> tuple[int, int]:
-    """Return the number of a field that is written out, and the byte after it."""
+    """Return a field id that is not delta-encoded, and the offset after it."""
     raw, at = _number(body, at)
     if not before + 15 < raw >> 1 < _FIELDS or raw & 1:
         raise _no_header("a field is there twice, or its number is not the shortest")
@@ -314,7 +313,7 @@ def _field_number(body: bytes, at: int, before: int) -> tuple[int, int]:
 
 
 def _number(body: bytes, at: int) -> tuple[int, int]:
-    """Return the number that begins at a byte, and the byte after it."""
+    """Return the varint at an offset, and the offset after it."""
     found = shift = 0
     while (byte := body[at]) >= _MORE and shift < 7 * _LONGEST_NUMBER:
         found, at, shift = found | (byte & 0x7F) << shift, at + 1, shift + 7
@@ -326,7 +325,7 @@ def _no_header(why: str) -> ValueError:
 
 
 class _Compact:
-    """Reads structures of Thrift's compact protocol."""
+    """Reader of structures in Thrift's compact protocol."""
 
     __slots__ = ("_body", "_end", "position")
 
@@ -359,7 +358,7 @@ class _Compact:
         return raw >> 1 ^ -(raw & 1)
 
     def fields(self) -> Iterator[tuple[int, int]]:
-        """Yield the number and the kind of a structure's fields; the caller reads each value."""
+        """Yield the id and the kind of each field of a structure; the caller reads the value."""
         number = 0
         while head := self._byte():
             step = head >> 4
@@ -367,10 +366,10 @@ class _Compact:
             yield number, head & 0x0F
 
     def list_size(self) -> int:
-        """Return how many elements the list has that begins here.
+        """Return the number of elements of the list at the current position.
 
         Raises:
-            ValueError: There are fewer bytes.
+            ValueError: The list declares more elements than there are bytes left.
         """
         return self._checked(self._list_head()[0])
 
@@ -386,7 +385,7 @@ class _Compact:
         return size, head & 0x0F
 
     def skip(self, kind: int, depth: int = 0) -> None:
-        """Pass over a value."""
+        """Skip a value."""
         if depth > _STRUCTURE_DEPTH:
             raise ValueError("structures nest too deep")
         if kind in _FIXED:
@@ -414,52 +413,52 @@ class _Compact:
             raise ValueError(f"no value is of kind {kind}")
         for _ in range(self._checked(size)):
             for each in kinds:
-                # Inside of a container a truth value takes a byte.
+                # Inside a container a boolean takes a byte.
                 self.skip(_BYTE if each in _BOOLEANS else each, depth)
 
 
 ROWS_FLOOR: Final = 1 << 16
 ROWS_PER_BYTE: Final = 3
-"""Files that list files have one row for each, with a path of its own."""
+"""Limit of rows by a file's size; a list of files has one row, with its own path, per file."""
 
 ROW_GROUPS_FLOOR: Final = 4_096
 ROW_GROUP_BYTES: Final = 512
-"""Above the floor, a row group takes at least so many bytes of the file."""
+"""Minimum file size per row group, in bytes, above the floor."""
 
 VALUES_FLOOR: Final = 1 << 20
 VALUES_PER_BYTE: Final = 16
-"""Values of one column, list and map elements included."""
+"""Limit of values of one column by a file's size; list and map elements count."""
 
 PAGES_FLOOR: Final = 64 << 20
 PAGES_PER_BYTE: Final = 256
-"""Bytes of decompressed pages."""
+"""Limit of decompressed page bytes by a file's size."""
 
 DECODED_FLOOR: Final = 128 << 20
 DECODED_PER_BYTE: Final = 2_048
-"""Bytes of decoded Arrow arrays."""
+"""Limit of decoded Arrow bytes by a file's size."""
 
 FOOTER_BYTES: Final = 256 << 20
-"""A footer has some 100 bytes a column of a row group: 5,000 columns in 500 row groups."""
+"""Limit of a footer's bytes; 5,000 columns in 500 row groups take some 100 bytes each."""
 
 SCHEMA_DEPTH: Final = 100
-"""Levels of nested groups. Arrow descends recursively, and some thousands crash the process."""
+"""Limit of nested groups. Arrow recurses, and some thousands of levels crash the process."""
 
 _SLOT_BYTES: Final = 8
-"""Memory of a value apart from its text: an offset, a number, a bit of validity."""
+"""Memory of a value without its text: an offset, a number, a validity bit."""
 
 _BATCH_ROWS: Final = 8_192
 _SMALL_BYTES: Final = 1_000_000
 _NOWHERE: Final = -1
 _CONTAINER_FLOOR: Final = 1_024
 _ELEMENT_BYTES: Final = 3
-"""The least bytes of an element of a list in a footer, apart from lists of few encodings."""
+"""Minimum size of a list element in a footer, in bytes; short lists of encodings excepted."""
 
 _TRAILER_BYTES: Final = 8
 _MAGIC: Final = b"PAR1"
 
 
 def bounded_table(body: bytes, file: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return the rows of a Parquet file.
+    """Return the rows of a Parquet file as a table, within the limits for its size.
 
     Args:
         body: The whole file.
@@ -474,11 +473,11 @@ def bounded_table(body: bytes, file: str, columns: Sequence[str] | None = None) 
 
 
 def arrow_owned(body: bytes) -> pa.BufferReader:
-    """Return a copy to read a Parquet file from with threads.
+    """Return a copy of a file in Arrow's memory, safe to read with Arrow's threads.
 
-    Arrow's threads release what they read a moment after the rows are there. Releasing Python's own
-    bytes takes the interpreter's lock, and a thread that asks for it while the interpreter ends
-    takes the whole process down.
+    Arrow's threads release their buffers shortly after the rows are returned. Releasing a Python
+    bytes object takes the interpreter lock, and a thread that waits for it while the interpreter
+    exits crashes the process.
 
     Example:
         >>> arrow_owned(b"abc").read()
@@ -498,7 +497,7 @@ def opened(body: bytes, file: str, columns: Sequence[str] | None = None) -> Boun
     Args:
         body: The whole file.
         file: Its name, for errors.
-        columns: Those that are going to be read, top-level or nested; None for all.
+        columns: Names of the columns to read, top-level or nested; None for all.
 
     Raises:
         TooLargeError: The footer declares more than the limits of the file's size.
@@ -542,13 +541,13 @@ def read_metadata(tail: bytes, file: str) -> parquet.FileMetaData:
 
 
 def opened_stream(stream: IO[bytes], size: int, file: str) -> parquet.ParquetFile:
-    """Open a data file, whose rows are not limited, to read a few of them at a time.
+    """Open a data file for reading in batches; only its footer is limited, not its rows.
 
     Texts are read as dictionary arrays, so that a repeated one takes memory once.
 
     Args:
         stream: The file.
-        size: Its bytes.
+        size: The file's size in bytes.
         file: Its name, for errors.
 
     Raises:
@@ -559,7 +558,7 @@ def opened_stream(stream: IO[bytes], size: int, file: str) -> parquet.ParquetFil
 
     stream.seek(max(0, size - _TRAILER_BYTES))
     length = int.from_bytes(stream.read(_TRAILER_BYTES)[: -len(_MAGIC)], "little")
-    # One that is longer than may be is judged by its end.
+    # A footer that is longer than the limit is rejected by its length alone.
     start = max(0, size - _TRAILER_BYTES - (length if length <= FOOTER_BYTES else 0))
     stream.seek(start)
     metadata = read_metadata(stream.read(size - start), file)
@@ -570,11 +569,11 @@ def opened_stream(stream: IO[bytes], size: int, file: str) -> parquet.ParquetFil
 
 @frozen
 class CheckedFooter:
-    """A footer that Arrow may parse.
+    """A footer that is safe for Arrow to parse.
 
     Attributes:
-        longest_list: How many elements its lists may have.
-        values: Those of its column chunks that have to fit its schema.
+        longest_list: Maximum number of elements of its lists.
+        values: Values of its column chunks that have to match its schema.
     """
 
     longest_list: int
@@ -586,12 +585,12 @@ def check_footer(tail: bytes, size: int, file: str) -> CheckedFooter:
 
     Args:
         tail: The end of the file, with the whole footer.
-        size: Bytes of `tail` that belong to the file.
+        size: Number of bytes of `tail` that belong to the file.
         file: Its name, for errors.
 
     Raises:
         TooLargeError: The footer is too long, or its schema nests too deep.
-        InvalidInputError: It is no footer, or a column is encrypted.
+        InvalidInputError: The bytes are not a footer, or a column is encrypted.
     """
     length = int.from_bytes(tail[-_TRAILER_BYTES : -len(_MAGIC)], "little")
     if tail[-len(_MAGIC) :] != _MAGIC or length + _TRAILER_BYTES > size:
@@ -602,7 +601,7 @@ def check_footer(tail: bytes, size: int, file: str) -> CheckedFooter:
         raise _too_large(file, f"the footer has {length} bytes", FOOTER_BYTES, "bytes")
     start = len(tail) - _TRAILER_BYTES - length
     try:
-        # First: it rejects fields that are there twice, of which Thrift keeps the last.
+        # First: it rejects duplicate fields, of which Thrift keeps the last.
         values = chunk_values(tail, start, start + length)
         depth = schema_depth(tail, start, start + length, SCHEMA_DEPTH)
     except (IndexError, ValueError) as error:
@@ -614,24 +613,24 @@ def check_footer(tail: bytes, size: int, file: str) -> CheckedFooter:
 
 _WIDTHS: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 _TYPES: Final = (*_WIDTHS, "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
-"""Physical types, each at its number in parquet.thrift."""
+"""Physical types, indexed by their numbers in parquet.thrift."""
 
 
 def check_chunks(metadata: parquet.FileMetaData, footer: CheckedFooter, file: str) -> None:
     """Check the column chunks in a footer against its schema.
 
-    PyArrow throws where nothing catches, and so ends the process, or reads memory that it does not
-    own, where a row group has other columns than the schema, a chunk has an unknown type, an
-    extreme is shorter than a value of its column, a histogram has other levels than the column, or
-    a number has the length of texts. Call it before anything is asked of a column chunk.
+    PyArrow terminates the process with an uncaught exception, or reads out of bounds, if a row
+    group has other columns than the schema, a chunk has an unknown type, a minimum or maximum is
+    shorter than a value of its column, a histogram has other levels than the column, or a column
+    of numbers declares a size of texts. Call this before any access to a column chunk.
 
     Args:
         metadata: The footer as Arrow parsed it.
-        footer: The same as `check_footer` found it.
+        footer: The same footer, from `check_footer`.
         file: Its name, for errors.
 
     Raises:
-        InvalidInputError: They do not fit.
+        InvalidInputError: A column chunk does not match the schema.
     """
     columns = metadata.num_columns
     for _, part, count in footer.values:
@@ -669,9 +668,9 @@ class BoundedFile:
 
     Attributes:
         body: The whole file.
-        name: For errors.
-        columns: Those that are read; None for all.
-        arrow: Arrow's reader; what is read through it alone is not bounded.
+        name: The file's name, for errors.
+        columns: Names of the columns to read; None for all.
+        arrow: Arrow's reader; reading through it directly bypasses the limits.
     """
 
     body: bytes
@@ -717,9 +716,9 @@ class BoundedFile:
         return self.arrow.read(wanted, use_threads=len(self.body) > _SMALL_BYTES)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, some thousand at a time; texts are dictionary arrays.
+        """Yield the rows in batches of some thousand; texts are dictionary arrays.
 
-        So the memory of a batch does not depend on how often a text is repeated.
+        So a batch's memory does not depend on the repetition of texts.
 
         Raises:
             TooLargeError: Pages hold more than the limits.
@@ -752,7 +751,7 @@ class BoundedFile:
         return found
 
     def _check_pages(self, leaves: Sequence[_Leaf]) -> list[_Pages]:
-        """Check what pages unpack to, and return the sums of each leaf."""
+        """Check the decompressed size of the pages, and return the sums of each leaf."""
         metadata = self.arrow.metadata
         groups = [metadata.row_group(each) for each in range(metadata.num_row_groups)]
         unpacked = decoded = 0
@@ -776,7 +775,7 @@ class BoundedFile:
         self._refuse(found, DECODED_FLOOR, DECODED_PER_BYTE, what, "bytes of rows")
 
     def _walk(self, chunk: Any, into: _Pages) -> None:
-        """Add up the headers of a column chunk's pages, as Arrow is going to read them."""
+        """Add up the page headers of a column chunk, in the order in which Arrow reads pages."""
         start = chunk.data_page_offset
         dictionary = chunk.dictionary_page_offset
         if dictionary is not None and 0 < dictionary < start:
@@ -796,7 +795,7 @@ class BoundedFile:
         into.values += max(values, chunk.num_values)
 
     def _check_decoded(self) -> None:
-        """Check how many bytes texts decode to that dictionaries hold once."""
+        """Check the size of texts that are decoded from dictionaries."""
         leaves = self._leaves()
         sums = self._check_pages(leaves)
         total = sum(leaf.width * each.values for leaf, each in zip(leaves, sums, strict=True))
@@ -810,7 +809,7 @@ class BoundedFile:
         most = DECODED_FLOOR + DECODED_PER_BYTE * len(self.body)
         if total + sum(longest for _, longest in repeated) <= most:
             return
-        # An entry may be as long as its dictionary; mostly none is, and this sum is exact.
+        # An entry may be as long as its whole dictionary; usually none is, so take the exact sum.
         for path, _ in repeated:
             reader = self._with_dictionaries([path])
             for batch in reader.iter_batches(_BATCH_ROWS, columns=[path], use_threads=False):
@@ -820,7 +819,7 @@ class BoundedFile:
 
 @frozen
 class _Leaf:
-    """A column without members: its place, its path, and bytes of a value's slot."""
+    """A leaf column: its index, its path, and the size of a value's slot in bytes."""
 
     index: int
     path: str
@@ -829,7 +828,7 @@ class _Leaf:
 
 
 class _Pages:
-    """Sums over the pages of a leaf: bytes unpacked, values, the largest dictionary."""
+    """Sums over the pages of a leaf: decompressed bytes, values, the largest dictionary."""
 
     def __init__(self) -> None:
         self.unpacked = 0
@@ -838,7 +837,7 @@ class _Pages:
 
 
 def _text_bytes(array: Any) -> int:
-    """Return how many bytes the texts of a column take when none is shared."""
+    """Return the size of a column's texts in bytes, counting each repetition."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -858,9 +857,9 @@ def _text_bytes(array: Any) -> int:
 
 
 def python_values(array: Any) -> list[Any]:
-    """Return an array as Python's values, equal texts of a dictionary as one object.
+    """Return an array as Python values; equal texts of a dictionary share one object.
 
-    Structs become dicts of the members that are present, and maps dicts.
+    Structs become dicts of the members that are not null, and maps become dicts.
 
     Example:
         >>> import pyarrow as pa
@@ -892,13 +891,13 @@ def python_values(array: Any) -> list[Any]:
 
 
 def _numbers(array: Any) -> list[Any]:
-    """Return numbers without nulls, in a tenth of the time that Arrow's objects take."""
+    """Return an array of numbers without nulls as a list, ten times faster than Arrow does."""
     found: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
     return found
 
 
 def _texts_at(array: Any, places: AbstractSet[int]) -> dict[int, Any]:
-    """Return some texts of a dictionary by their places; a batch uses few of a large one's."""
+    """Return the texts at the given indexes of a dictionary; a batch uses few of them."""
     import pyarrow as pa
 
     found: dict[int, Any] = {_NOWHERE: None}
@@ -948,10 +947,10 @@ def _whole_file() -> type[parquet.ParquetFile]:
     from pyarrow import parquet
 
     class WholeFile(parquet.ParquetFile):  # type: ignore[misc]
-        """A file of which all columns are read.
+        """A Parquet file that is always read with all columns.
 
-        Where each name stands is worked out when a file is opened, which takes as long as reading
-        a small one, and who reads all of them asks for no name.
+        It skips PyArrow's index of column names, which is built when a file is opened, takes as
+        long as reading a small file, and is not needed to read all columns.
         """
 
         def _build_nested_paths(self) -> dict[str, list[int]]:

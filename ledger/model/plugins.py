@@ -1,8 +1,8 @@
 """Discovery of entry points of other packages.
 
-`ledger` never imports the projections. They say in their package's metadata what they offer, by
-group and name, and it is loaded when it is needed. Formats are found by `ledger.formats`, which
-asks here, too. No rule asks here: it reads folders.
+`ledger` never imports the projections. Their package metadata declares entry points by group and
+name, which are loaded on demand. `ledger.formats` finds the formats through this module. Rules of
+the decision core do not use it, since it reads folders.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class Offer(NamedTuple):
-    """What a package offers.
+    """Entry point of an installed package.
 
     Attributes:
-        name: Under which.
-        value: Where it is, such as `projections.delta.format:DELTA`.
-        package: Whose it is, in lower case and with hyphens.
+        name: The entry point's name.
+        value: The object's location, such as `projections.delta.format:DELTA`.
+        package: The normalized name of the package, in lower case and with hyphens.
     """
 
     name: str
@@ -32,11 +32,11 @@ class Offer(NamedTuple):
     package: str
 
     def load(self) -> Any:
-        """Import it.
+        """Import and return the object.
 
         Raises:
-            ImportError: Its module is not there, or cannot be imported.
-            AttributeError: Its module has no such thing.
+            ImportError: The module is missing, or cannot be imported.
+            AttributeError: The module has no such attribute.
         """
         from importlib.metadata import EntryPoint
 
@@ -44,23 +44,23 @@ class Offer(NamedTuple):
 
 
 def offers(group: str) -> tuple[Offer, ...]:
-    """Return what installed packages offer in a group.
+    """Return the entry points of installed packages in a group.
 
-    It is looked for once a process, and again on another `sys.path`, or after `look_anew`.
+    They are cached for the process until `sys.path` changes or `look_anew` is called.
     """
     return _offers(group, tuple(map(str, sys.path)))
 
 
 def look_anew() -> None:
-    """Look for everything anew: something was installed meanwhile."""
+    """Clear the cache of entry points, after a package was installed."""
     _offers.cache_clear()
 
 
 def load(group: str, name: str) -> Any:
-    """Return what an installed package offers under a name.
+    """Return the object of an entry point, by group and name.
 
     Raises:
-        MissingDependencyError: No installed package offers it, or it cannot be imported.
+        MissingDependencyError: No installed package has it, or it cannot be imported.
     """
     offered = next((each for each in offers(group) if each.name == name), None)
     if offered is None:
@@ -69,48 +69,48 @@ def load(group: str, name: str) -> Any:
 
 
 def names(group: str) -> set[str]:
-    """Return the names under which installed packages offer something."""
+    """Return the names of the entry points in a group."""
     return {each.name for each in offers(group)}
 
 
 def load_all(group: str) -> dict[str, Any]:
-    """Return all that installed packages offer in a group, by name.
+    """Return the objects of all entry points in a group, by name.
 
     Raises:
-        MissingDependencyError: Something cannot be imported.
+        MissingDependencyError: One of them cannot be imported.
     """
-    # A package that is on the path twice offers everything twice.
+    # A package that is on the path twice has each entry point twice.
     offered = {each.name: each for each in offers(group)}
     return {name: _loaded(each) for name, each in sorted(offered.items())}
 
 
 def missing(name: str, others: set[str]) -> MissingDependencyError:
-    """Return the error that nothing offers a name, though there may be others."""
+    """Return the error for a missing entry point, with the names that exist."""
     instead = f", but {', '.join(sorted(others))}" if others else ""
     return MissingDependencyError(
-        f"nothing that is installed gives {name!r}{instead}; install the package "
-        "itself, which brings it: pip install lakeledger (in a checkout: pip install -e .)"
+        f"no installed package provides {name!r}{instead}; install the package that does: "
+        "pip install lakeledger (in a checkout: pip install -e .)"
     )
 
 
 def unloadable(offered: Offer, error: Exception) -> MissingDependencyError:
-    """Return the error that something is offered and cannot be imported."""
+    """Return the error for an entry point that cannot be imported."""
     return MissingDependencyError(
-        f"{offered.name} ({offered.value}) cannot be loaded: {error}; install lakeledger anew"
+        f"{offered.name} ({offered.value}) cannot be loaded: {error}; reinstall lakeledger"
     )
 
 
 @lru_cache(maxsize=32)
 def _offers(group: str, path: tuple[str, ...]) -> tuple[Offer, ...]:
     del path
-    # Processes that only read need no entry points.
+    # Imported late: processes that only read need no entry points.
     from importlib.metadata import entry_points
 
     return tuple(Offer(each.name, each.value, _package(each)) for each in entry_points(group=group))
 
 
 def _package(point: EntryPoint) -> str:
-    # A folder of metadata without METADATA has no name.
+    # A metadata folder without a METADATA file has no name.
     name = getattr(point.dist, "name", None) or ""
     return re.sub("[-_.]+", "-", name).lower()
 

@@ -2,8 +2,8 @@
 
 Source: Paimon's TableSchema (`schema/schema-N`) and the DLF metadata API's Schema and ViewSchema.
 
-A commit asks a dozen times which column has a name or an id. Most commits change no column, and
-those that do share what they made with whoever asks about it next.
+A commit looks up columns by name or id a dozen times. Most commits change no column, so the index
+of the columns is cached and shared between states (`indexed`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def as_fields(values: Iterable[DataField]) -> tuple[DataField, ...]:
 
 
 def as_names(values: Iterable[str]) -> tuple[str, ...]:
-    """Return names as a tuple; one text is a mistake, not a sequence of letters.
+    """Return names as a tuple; a single str counts as one name.
 
     Example:
         >>> as_names(["day"])
@@ -48,8 +48,8 @@ def as_texts(values: Mapping[str, str]) -> dict[str, str]:
 
 
 FieldIdPolicy = Literal["paimon", "iceberg"]
-"""Who counts a table's field ids: Paimon numbers columns and ROW members, from 0; Iceberg numbers
-list elements, map keys and values, too, from 1."""
+"""Numbering rule of a table's field ids: Paimon's gives ids to columns and ROW members, from 0;
+Iceberg's gives ids to list elements, map keys and map values, too, from 1."""
 
 _A_TYPE = its.a("a type, or its text", DataType)
 SCHEMA_FILE_VERSION = 3
@@ -57,7 +57,7 @@ SYSTEM_FIELD_ID_START = 1_073_741_823
 
 
 def highest_field_id(fields: Sequence[DataField]) -> int:
-    """Return the highest id among all fields, whatever is nested included; -1 when there are none.
+    """Return the highest id among all fields, including nested ones; -1 when there are none.
 
     Ids of the formats' system range (1,073,741,823 and above) do not count.
 
@@ -70,7 +70,7 @@ def highest_field_id(fields: Sequence[DataField]) -> int:
 
 
 def paths_of(schema: Schema) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield every field's path and id; inside a list or map by `element`, `key` and `value`.
+    """Yield the path and id of every field; list and map parts are `element`, `key`, `value`.
 
     Example:
         >>> from ledger.model.types import ArrayType
@@ -84,7 +84,7 @@ def paths_of(schema: Schema) -> Iterator[tuple[tuple[str, ...], int]]:
 
 @frozen
 class Schema:
-    """What a table looks like: one version of its schema.
+    """Schema of a table at a version: columns, keys, options and comment.
 
     Attributes:
         fields: The columns, in order.
@@ -98,7 +98,7 @@ class Schema:
         time_millis: Unix time of the commit that made this version, in milliseconds.
         version: Version of Paimon's schema file; 3 for everything but old files read as they are.
         identifier_field_ids: Columns that identify a row, sorted; empty means the primary key's.
-        field_id_policy: Who counts field ids; fixed when the table is created.
+        field_id_policy: Numbering rule of field ids; fixed when the table is created.
 
     Example:
         >>> orders = Schema.of({"id": "BIGINT NOT NULL", "day": "DATE"}, partition_keys=["day"])
@@ -200,10 +200,10 @@ class Schema:
     def to_arrow(self) -> pa.Schema:
         """Return the Arrow schema, every field with its id (`PARQUET:field_id`).
 
-        Files written with it can be read by id for ever, whatever is renamed later.
+        Files written with it are matched by id, so that they stay readable after renames.
 
         Raises:
-            UnsupportedError: A column has a type that Arrow cannot say.
+            UnsupportedError: Arrow has no type for a column.
         """
         from ledger.model.arrow_types import fields_to_arrow
 
@@ -213,7 +213,7 @@ class Schema:
 
 @frozen
 class ViewSchema:
-    """What a view is.
+    """Definition of a view: result columns, query and options.
 
     Attributes:
         fields: The columns of its result.
@@ -233,22 +233,22 @@ class ViewSchema:
 R = TypeVar("R")
 
 _KEPT: Final = 4
-"""Columns before and after a change, of the two tables or states that most work looks at."""
+"""Number of cached column indexes: before and after a change, for two tables or states."""
 
 
 @frozen(eq=False)
 class ColumnIndex:
-    """The columns of a table, found by what they have.
+    """Index of a table's columns by id and by name, each built on first use.
 
     Attributes:
-        fields: They, in order.
+        fields: The columns, in order.
     """
 
     fields: tuple[DataField, ...]
     _of_names: dict[Callable[[tuple[str, ...]], Any], Any] = field(factory=dict, init=False)
 
     def of_names(self, ask: Callable[[tuple[str, ...]], R]) -> R:
-        """Return what a function says of the names; it is asked once."""
+        """Return the result of a function of the column names, computed once and cached."""
         if ask not in self._of_names:
             self._of_names[ask] = ask(self.names)
         said: R = self._of_names[ask]
@@ -256,12 +256,12 @@ class ColumnIndex:
 
     @cached_property
     def by_id(self) -> Mapping[int, DataField]:
-        """The columns by id, in order; of two that share one, the later."""
+        """The columns by id, in order; of two with the same id, the later."""
         return {each.id: each for each in self.fields}
 
     @cached_property
     def ids(self) -> Mapping[str, int]:
-        """Name to id, in order; of columns that share an id, of the later alone."""
+        """Name to id, in order; of two columns with the same id, only the later."""
         return {each.name: each.id for each in self.by_id.values()}
 
     @cached_property
@@ -271,26 +271,26 @@ class ColumnIndex:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Their names, in order."""
+        """The names of the columns, in order."""
         return tuple([each.name for each in self.fields])
 
     @cached_property
     def roots(self) -> frozenset[str]:
-        """The roots of their types."""
+        """The set of the columns' type names without parameters (`DataType.root`)."""
         return frozenset([each.type.root for each in self.fields])
 
     @cached_property
     def nested(self) -> tuple[DataField, ...]:
-        """Those with something inside."""
+        """The columns of constructed types: ROW, ARRAY, MAP, MULTISET, VECTOR."""
         return tuple([each for each in self.fields if each.type.depth])
 
 
-# Replaced as a whole, so that threads never meet it half made.
+# Replaced as a whole, so that threads never see a partial update.
 _recent: tuple[ColumnIndex, ...] = ()
 
 
 def indexed(fields: tuple[DataField, ...]) -> ColumnIndex:
-    """Return what was found about these very columns lately, or find it from now on.
+    """Return the cached index of a tuple of columns, by identity; create it if there is none.
 
     Example:
         >>> from ledger.model.types import IntType
@@ -308,10 +308,11 @@ def indexed(fields: tuple[DataField, ...]) -> ColumnIndex:
 
 
 def shared(fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
-    """Return columns that somebody asked about lately and that are the same, or these.
+    """Return the equal tuple of columns that was indexed recently, or the given one.
 
-    What is decided is folded afterwards: both make the same columns. Those asked about may be
-    another table's, and types are equal whatever ids they have inside.
+    A decided event is folded afterwards, and both steps build the same columns: sharing one tuple
+    lets them share its index. The cached columns may be another table's, and equality of types
+    ignores the ids inside, so those are compared, too.
 
     Example:
         >>> from ledger.model.types import ArrayType, IntType

@@ -1,6 +1,6 @@
 """Single values of partitions and bounds, and calendar arithmetic.
 
-Everything that is counted is a whole number, so that no digit is lost and all of it compares:
+Numbers and times are integers in the type's unit, so that they are exact and comparable:
 
 | type | value |
 |---|---|
@@ -13,10 +13,10 @@ Everything that is counted is a whole number, so that no digit is lost and all o
 | TIME | microseconds since midnight; nanoseconds where its precision is above 6 |
 | TIMESTAMP, TIMESTAMP_LTZ | microseconds since 1970 (UTC); nanoseconds as for TIME |
 
-Source: the values that the Iceberg specification writes as single-value bytes.
+Source: the Iceberg specification, single-value serialization.
 
-Python's own dates end with the year 9999 and its moments with the microsecond; stored values and
-bounds do neither. The calendar is the proleptic Gregorian one, as in Iceberg.
+Python's dates end with the year 9999 and its datetimes have microseconds; stored values and bounds
+may exceed both, so the calendar is computed here. It is the proleptic Gregorian one, as in Iceberg.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SECONDS_A_DAY = 86_400
 
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _YEARS, _DAYS = 400, 146_097
-"""A Gregorian cycle: after it the calendar repeats."""
+"""Years and days of a Gregorian cycle, after which the calendar repeats."""
 
 _DATE = r"([+-]?[0-9]{4,6})-([0-9]{2})-([0-9]{2})"
 _TIME = r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?"
@@ -85,7 +85,7 @@ def year_text(year: int) -> str:
 
 
 def date_text(days: int) -> str:
-    """Return a day as ISO 8601 has it.
+    """Return days since 1970-01-01 as an ISO 8601 date.
 
     >>> date_text(17501)
     '2017-12-01'
@@ -95,10 +95,10 @@ def date_text(days: int) -> str:
 
 
 def parse_date(text: str) -> int:
-    """Return the day that a text names.
+    """Return an ISO 8601 date as days since 1970-01-01.
 
     Raises:
-        ValueError: It names none.
+        ValueError: The text is not a date.
     """
     found = _DATE_TEXT.fullmatch(text)
     if not found:
@@ -107,7 +107,7 @@ def parse_date(text: str) -> int:
 
 
 def time_text(count: int, digits: int) -> str:
-    """Return a time of day, all digits of its fraction written out.
+    """Return a time of day as ISO 8601 text with all digits of its fraction.
 
     Args:
         count: Units since midnight.
@@ -124,10 +124,10 @@ def time_text(count: int, digits: int) -> str:
 
 
 def parse_time(text: str, digits: int) -> int:
-    """Return the units since midnight that a text names.
+    """Return an ISO 8601 time of day as units since midnight.
 
     Raises:
-        ValueError: It names no time of day, or one between two units.
+        ValueError: The text is not a time of day, or has more digits than the unit.
     """
     found = _TIME_TEXT.fullmatch(text)
     if not found:
@@ -141,7 +141,7 @@ def parse_time(text: str, digits: int) -> int:
 
 
 def moment_text(count: int, digits: int) -> str:
-    """Return a moment, all digits of its fraction written out, without an offset.
+    """Return a timestamp as ISO 8601 text with all digits of its fraction, without an offset.
 
     >>> moment_text(-1, 6)
     '1969-12-31T23:59:59.999999'
@@ -151,12 +151,12 @@ def moment_text(count: int, digits: int) -> str:
 
 
 def parse_moment(text: str, digits: int) -> tuple[int, str | None]:
-    """Return a moment in UTC as units since 1970, and the offset that the text had.
+    """Return an ISO 8601 timestamp as units since 1970 in UTC, and the offset of the text.
 
-    A day alone is its midnight; without an offset the text is taken as UTC.
+    A date alone is its midnight; a text without an offset is UTC.
 
     Raises:
-        ValueError: It names no moment, or one between two units.
+        ValueError: The text is not a timestamp, or has more digits than the unit.
 
     Example:
         >>> parse_moment("1970-01-01T01:00:00.5+01:00", 6)
@@ -179,10 +179,10 @@ def _offset_seconds(offset: str | None) -> int:
 
 
 Value = bool | int | float | str | bytes
-"""A value that is not NULL; see the table above."""
+"""A single value other than NULL, in the form of the table above."""
 
 WHOLE_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
-"""The types of whole numbers, with their widths."""
+"""The integer types by name, with their widths in bits."""
 
 _MICROSECONDS, _NANOSECONDS = 6, 9
 _UUID_DASHES = (0, 8, 12, 16, 20, 32)
@@ -191,12 +191,12 @@ _DECIMAL = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]+))?")
 
 
 def is_comparable(data_type: t.DataType) -> bool:
-    """Return whether values of a type have the form above: ordered, and not nested."""
+    """Return whether values of a type have the form above: comparable and not nested."""
     return data_type.root in _WRITERS
 
 
 def has_room(value: Value, data_type: t.DataType) -> bool:
-    """Whether a whole number is within its type; what is no type of whole numbers has room for all.
+    """Return True if a value is within the range of its integer type, or the type is another one.
 
     >>> has_room(127, t.TinyIntType()), has_room(128, t.TinyIntType()), has_room("x", t.DateType())
     (True, False, True)
@@ -206,12 +206,12 @@ def has_room(value: Value, data_type: t.DataType) -> bool:
 
 
 def unit_digits(data_type: t.TimeType | t.TimestampType | t.LocalZonedTimestampType) -> int:
-    """Return the unit that a type's moments are counted in: 6 or 9 digits of a second."""
+    """Return the fractional digits of a time type's unit: 6 (micro-) or 9 (nanoseconds)."""
     return _NANOSECONDS if data_type.precision > _MICROSECONDS else _MICROSECONDS
 
 
 def single_precision(number: float) -> float:
-    """Return the FLOAT nearest to a number; infinite beyond their range.
+    """Return a number rounded to single precision (FLOAT); infinite beyond its range.
 
     >>> single_precision(0.1)
     0.10000000149011612
@@ -223,7 +223,7 @@ def single_precision(number: float) -> float:
 
 
 def decimal_text(unscaled: int, scale: int) -> str:
-    """Return a decimal with all digits of its scale.
+    """Return an unscaled decimal as text with all digits of its scale.
 
     >>> decimal_text(-5, 2), decimal_text(1420, 0)
     ('-0.05', '1420')
@@ -234,11 +234,11 @@ def decimal_text(unscaled: int, scale: int) -> str:
 
 
 def encode_value(value: Value | None, data_type: t.DataType) -> PartitionValue:
-    """Return a value as it stands in the log, in a file's partition.
+    """Return a value in its JSON form for the partition of a file in the log.
 
-    Besides what `PartitionValue` says: moments are UTC without an offset and without zeros at the
-    end of their fraction, bytes are hex. A field of the transform `day` has the type DATE and so
-    the day's text; `year`, `month`, `hour` and `bucket[N]` have whole numbers.
+    In addition to the rules of `PartitionValue`: timestamps are UTC without an offset and without
+    trailing zeros in their fraction, bytes are hex. A field of the transform `day` has the type
+    DATE and so the date's text; `year`, `month`, `hour` and `bucket[N]` have integers.
 
     Args:
         value: A value of the type; None for NULL.
@@ -262,10 +262,10 @@ def encode_value(value: Value | None, data_type: t.DataType) -> PartitionValue:
 
 
 def decode_value(value: PartitionValue, data_type: t.DataType) -> Value | None:
-    """Return the value that stands in the log; the inverse of `encode_value`.
+    """Return the value of a partition's JSON form; the inverse of `encode_value`.
 
     Raises:
-        InvalidInputError: It is no value of the type.
+        InvalidInputError: The JSON is not a value of the type.
 
     Example:
         >>> decode_value("1969-12-31T23:59:59.5", t.TimestampType(6))
@@ -293,12 +293,12 @@ def _decoded(value: str | int | bool, data_type: t.DataType) -> Value:  # noqa: 
 
 
 def parse_text(text: str, data_type: t.DataType) -> Value:
-    """Return the value of a type that is written as text in JSON.
+    """Return the value of a text, for types whose values are text in JSON.
 
-    Moments without an offset are UTC; a TIMESTAMP may have none.
+    Timestamps without an offset are UTC; the text of a TIMESTAMP may not have an offset.
 
     Raises:
-        ValueError: The text is no such value, or the type's values are not text.
+        ValueError: The text is not a value of the type, or the type's values are not text.
     """
     read = _READERS.get(data_type.root)
     if read is None:
@@ -314,10 +314,10 @@ def _wall_clock(text: str, data_type: Any) -> int:
 
 
 def parse_decimal(text: str, data_type: t.DecimalType) -> int:
-    """Return a decimal's digits at the type's scale.
+    """Return a decimal text as an unscaled integer at the type's scale.
 
     Raises:
-        ValueError: The text is no such number, or has digits that the type cannot hold.
+        ValueError: The text is not a decimal, or has digits that the type cannot hold.
     """
     found = _DECIMAL.fullmatch(text)
     if not found:

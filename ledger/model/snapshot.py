@@ -1,9 +1,9 @@
-"""Snapshot, tag, branch and totals.
+"""Snapshot, tag, branch and totals, and the tiling of caches.
+
+Caches of a log and lists of manifests are tiled (`covering`, `parts`): an interval is written once
+for each tier, so that the cost of an append does not grow with the length of the log.
 
 Source: Paimon's snapshot and tag files, and the DLF metadata API's Snapshot and TableSnapshot.
-
-Caches beside the log and manifests both follow it: a piece is written once a tier, so one more
-thing costs the same however long the row is.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ BATCH_COMMIT_IDENTIFIER = 9_223_372_036_854_775_807
 
 @frozen(kw_only=True)
 class Snapshot:
-    """One snapshot. Names and meanings are those of the DLF page and of Paimon's snapshot file.
+    """One snapshot, with the attributes of the DLF API and of Paimon's snapshot file.
 
     Attributes:
-        id: 1, 2, 3, ... without gaps; on a branch from its own first one on.
+        id: 1, 2, 3, ... without gaps; on a branch from `Branch.first_snapshot_id` on.
         schema_id: The schema that was current when it was committed.
         commit_kind: APPEND, COMPACT, OVERWRITE or ANALYZE.
-        commit_user: Who resumes after a failure: stable for a stream, fresh for a batch.
+        commit_user: Id of the writer: stable for a stream that resumes, fresh for a batch.
         commit_identifier: The stream's own number for this commit.
         time_millis: Unix time in milliseconds.
         total_record_count: Rows in all live files.
@@ -65,13 +65,13 @@ class Snapshot:
 
 @frozen
 class Tag:
-    """A name for a snapshot, which keeps it from expiring.
+    """Tag: a name for a snapshot, which keeps it from expiring.
 
     Attributes:
         name: The tag's name.
         snapshot_id: The snapshot that it names.
         create_time_millis: Unix time of the tag's commit, in milliseconds.
-        time_retained_millis: How long it is kept; None for ever.
+        time_retained_millis: Retention of the tag in milliseconds; None to keep it for ever.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Tag:
     time_retained_millis: int | None = None
 
     def not_after(self, latest_millis: int) -> Tag:
-        """Return the tag as if it had been made by then, at the latest."""
+        """Return the tag with its creation time capped at `latest_millis`."""
         if self.create_time_millis <= latest_millis:
             return self
         return evolve(self, create_time_millis=latest_millis)
@@ -88,7 +88,7 @@ class Tag:
 
 @frozen
 class Totals:
-    """Sums over the live files at one instant, as DLF's TableSnapshot has them.
+    """Sums over the live files at one instant: rows, bytes and files, as in DLF's TableSnapshot.
 
     `last_file_creation_time` is the maximum over every file ever added or removed, in
     milliseconds, as Paimon defines it; None before the first.
@@ -101,11 +101,11 @@ class Totals:
 
 
 BRANCH_IDS: Final = 1_000_000_000_000
-"""Snapshots of the n-th branch that a table ever had have the ids from n times this one on."""
+"""First snapshot id of a table's branch 1; ids of the n-th branch start at n times this number."""
 
 
 def branch_number(snapshot_id: int) -> int:
-    """Return which branch a snapshot is of: the first that the table had is 1; 0 for main.
+    """Return the number of a snapshot's branch, in order of creation from 1; 0 for main.
 
     Example:
         >>> branch_number(7), branch_number(2_000_000_000_007)
@@ -115,15 +115,15 @@ def branch_number(snapshot_id: int) -> int:
 
 
 def snapshot_key_of(kind: str, identifier: int, user: str, branch: int = 0) -> str | None:
-    """Return what makes a snapshot the same as another.
+    """Return the idempotency key of a snapshot; snapshots with equal keys are the same one.
 
     None for batch commits: their identifier never deduplicates.
 
     Args:
-        kind: The commit's.
-        identifier: The stream's own number.
-        user: Whose stream.
-        branch: The number of the branch that it is for; 0 for main.
+        kind: The commit's kind.
+        identifier: The stream's own number for the commit.
+        user: The commit user, which names the stream.
+        branch: The number of the branch; 0 for main.
 
     Example:
         >>> snapshot_key_of("APPEND", 7, "job"), snapshot_key_of("APPEND", 7, "job", 2)
@@ -135,27 +135,27 @@ def snapshot_key_of(kind: str, identifier: int, user: str, branch: int = 0) -> s
 
 
 def on_line(branch: int) -> str:
-    """Return what a key of a branch's begins with, by its number; nothing for main."""
+    """Return the prefix of a branch's keys, by the branch's number; empty for main."""
     return f"branch {branch}:" if branch else ""
 
 
 @frozen(kw_only=True)
 class Branch:
-    """A line of snapshots beside main: what a snapshot of main holds, and what came since.
+    """Branch: a base snapshot of main, and the branch's own snapshots on top of it.
 
     Attributes:
         name: Its name.
-        number: Which of the branches that the table ever had it is, from 1; never given again.
-        base_snapshot_id: The snapshot of main that it begins with, which it keeps from expiring.
-        base_version: The commit that made that one.
-        since_version: The commit from which on it begins there.
-        first_snapshot_id: The id of the first snapshot of its own since then, made or not.
-        earliest_snapshot_id: Those of its own before it were expired.
-        snapshot: The newest of its own since then; None before the first.
+        number: Its number among all branches that the table ever had, from 1; never reused.
+        base_snapshot_id: The snapshot of main that it starts from, which it keeps from expiring.
+        base_version: The version of that snapshot's commit.
+        since_version: The version of the commit that set this base.
+        first_snapshot_id: The id of its first own snapshot on this base, committed or not yet.
+        earliest_snapshot_id: The oldest own snapshot that is not expired.
+        snapshot: Its newest own snapshot on this base; None before the first.
         totals: Sums over its live files.
-        min_snapshots_to_keep: How many of its snapshots an engine that expires has to keep.
-        max_snapshot_age_millis: How long such an engine has to keep them.
-        max_ref_age_millis: How long such an engine has to keep the branch.
+        min_snapshots_to_keep: Minimum number of its snapshots that expiry by an engine keeps.
+        max_snapshot_age_millis: Age below which expiry by an engine keeps its snapshots.
+        max_ref_age_millis: Age below which expiry by an engine keeps the branch.
     """
 
     name: str
@@ -173,17 +173,17 @@ class Branch:
 
     @property
     def head_id(self) -> int:
-        """The snapshot that it shows: the newest of its own, or the one that it begins with."""
+        """The id of its current snapshot: the newest own one, or else the base."""
         return self.base_snapshot_id if self.snapshot is None else self.snapshot.id
 
     @property
     def next_id(self) -> int:
-        """The id of its next snapshot."""
+        """The id that its next snapshot gets."""
         return self.first_snapshot_id if self.snapshot is None else self.snapshot.id + 1
 
     @property
     def snapshot_ids(self) -> range:
-        """The snapshots of its own that can be read, oldest first."""
+        """The ids of its own snapshots that are not expired, oldest first."""
         return range(self.earliest_snapshot_id, self.next_id)
 
 
@@ -191,7 +191,7 @@ FAN_OUT = 8
 
 
 def covering(count: int) -> Iterator[tuple[int, int]]:
-    """Yield the tiles, as half-open ranges of indexes, that cover `count` things; newest first.
+    """Yield the tiles, as half-open ranges of indexes, that cover `count` items; newest first.
 
     Example:
         >>> list(covering(10))
@@ -207,7 +207,7 @@ def covering(count: int) -> Iterator[tuple[int, int]]:
 
 
 def parts(start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the tiles of the tier below that merge into one, oldest first; none for a single.
+    """Yield the tiles of the tier below that merge into a tile, oldest first; none for width 1.
 
     Example:
         >>> list(parts(0, 8))[:2], list(parts(3, 4))

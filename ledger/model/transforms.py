@@ -1,13 +1,9 @@
 """Partition transforms, partition types and partition paths.
 
-Source: the Iceberg table specification, partition transforms. The transforms themselves are here;
-beside them others may import:
+The values that transforms take and return have the form of `ledger.model.single_values`.
 
-- `values`: the values that transforms take and give.
-- `calendar`: dates and moments.
-- `paths`: partition values in folders' names.
-
-Source: the Iceberg table specification, and the form in which Iceberg's writers lay out files.
+Source: the Iceberg table specification, "Partition Transforms" and appendix B (bucket hash), and
+the partition paths that Iceberg's writers use.
 """
 
 from __future__ import annotations
@@ -52,35 +48,35 @@ _MOMENTS = (t.TimestampType, t.LocalZonedTimestampType)
 
 
 class Transform(Struct, frozen=True):
-    """A transform; NULL becomes NULL under each of them."""
+    """A partition transform; NULL transforms to NULL."""
 
     @property
     def text(self) -> str:
-        """As it stands in specs, such as `bucket[16]`."""
+        """The transform's text in partition specs, such as `bucket[16]`."""
         raise NotImplementedError
 
     @property
     def preserves_order(self) -> bool:
-        """Whether a greater value never has a lesser result."""
+        """True if the transform is monotonic: a greater value never has a lesser result."""
         return False
 
     def accepts(self, source: t.DataType) -> bool:
-        """Return whether a column of that type may be its source."""
+        """Return whether a column of that type may be the transform's source."""
         raise NotImplementedError
 
     def result_type(self, source: t.DataType) -> t.DataType:
-        """Return the type of its results; always nullable."""
+        """Return the type of the transform's results; always nullable."""
         raise NotImplementedError
 
     def apply(self, value: Value | None, source: t.DataType) -> Value | None:
-        """Return its result for a value of a column.
+        """Return the transform's result for a value of a column.
 
         Args:
             value: None for NULL.
             source: The column's type, which gives the value's unit.
 
         Raises:
-            InvalidInputError: It does not accept the type.
+            InvalidInputError: The transform does not accept the type.
 
         Example:
             >>> transform_of("month").apply(-1, t.DateType())  # 1969-12-31
@@ -98,11 +94,11 @@ class Transform(Struct, frozen=True):
 
 
 class Identity(Transform, frozen=True):
-    """The value itself."""
+    """The `identity` transform: the value itself."""
 
     @property
     def text(self) -> str:
-        """As it stands in specs."""
+        """The transform's text in partition specs."""
         return "identity"
 
     @property
@@ -123,13 +119,13 @@ class Identity(Transform, frozen=True):
 
 
 class Bucket(Transform, frozen=True):
-    """One of `count` buckets, by the value's hash."""
+    """The `bucket[N]` transform: the value's hash modulo `count`."""
 
     count: int
 
     @property
     def text(self) -> str:
-        """As it stands in specs."""
+        """The transform's text in partition specs."""
         return f"bucket[{self.count}]"
 
     def accepts(self, source: t.DataType) -> bool:
@@ -146,13 +142,13 @@ class Bucket(Transform, frozen=True):
 
 
 class Truncate(Transform, frozen=True):
-    """Numbers down to a multiple of `width`, text and bytes to their first `width`."""
+    """The `truncate[W]` transform: numbers down to a multiple, text and bytes to a prefix."""
 
     width: int
 
     @property
     def text(self) -> str:
-        """As it stands in specs."""
+        """The transform's text in partition specs."""
         return f"truncate[{self.width}]"
 
     @property
@@ -175,13 +171,13 @@ class Truncate(Transform, frozen=True):
 
 
 class Period(Transform, frozen=True):
-    """Whole years, months, days or hours since 1970, in UTC; negative before."""
+    """The `year`, `month`, `day` and `hour` transforms: whole units since 1970, in UTC."""
 
     unit: Unit
 
     @property
     def text(self) -> str:
-        """As it stands in specs."""
+        """The transform's text in partition specs."""
         return self.unit
 
     @property
@@ -200,7 +196,7 @@ class Period(Transform, frozen=True):
         return t.DateType() if self.unit == "day" else t.IntType()
 
     def is_coarser_than(self, other: Period) -> bool:
-        """Return whether each of its units is made of the other's."""
+        """Return whether the unit is longer than the other's, such as month and day."""
         return _UNITS.index(self.unit) < _UNITS.index(other.unit)
 
     def _apply(self, value: Value, source: t.DataType) -> int:
@@ -218,11 +214,11 @@ class Period(Transform, frozen=True):
 
 
 class Void(Transform, frozen=True):
-    """Always NULL: what is left of a field that was removed."""
+    """The `void` transform: always NULL; it replaces the transform of a removed field."""
 
     @property
     def text(self) -> str:
-        """As it stands in specs."""
+        """The transform's text in partition specs."""
         return "void"
 
     def accepts(self, source: t.DataType) -> bool:  # noqa: ARG002
@@ -238,13 +234,13 @@ class Void(Transform, frozen=True):
 
 
 class UnknownTransform(Transform, frozen=True):
-    """A transform that only a newer writer knows: nobody can write with it or plan by it."""
+    """A transform of a newer specification; it can neither be written with nor planned by."""
 
     name: str
 
     @property
     def text(self) -> str:
-        """As it stands in specs."""
+        """The transform's text in partition specs."""
         return self.name
 
     def accepts(self, source: t.DataType) -> bool:  # noqa: ARG002
@@ -290,7 +286,7 @@ _NANOSECONDS_DIGITS = 9
 
 
 def murmur3(data: bytes) -> int:
-    """Return the hash as a signed 32-bit number.
+    """Return the 32-bit Murmur3 hash (x86, seed 0) of bytes, as a signed number.
 
     >>> murmur3(b"iceberg"), murmur3(b"")
     (1210000089, 0)
@@ -316,7 +312,7 @@ def _rotated(number: int, bits: int) -> int:
 
 
 def bucket_hash(value: Value, data_type: t.DataType) -> int:
-    """Return a value's hash.
+    """Return the hash of a value for the bucket transform.
 
     Args:
         value: A value of the type, not None.
@@ -375,14 +371,14 @@ def field_types(schema: Schema) -> dict[int, t.DataType]:
 
 
 def partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> tuple[t.DataField, ...]:
-    """Return one field for each partition field of some specs, by field id.
+    """Return the unified partition type of several specs: one field for each partition field id.
 
-    The newest spec names a field. A column that was dropped leaves the type UNKNOWN; a field that
-    became void keeps the type that it had.
+    The newest spec names a field. A dropped column's field has the type UNKNOWN; a field that
+    became void keeps its former type.
 
     Args:
-        specs: Of one table.
-        schema: Its columns give the types.
+        specs: The specs of one table.
+        schema: The schema that gives the types of the columns.
 
     Example:
         >>> from ledger.model.iceberg_layout import PartitionField
@@ -408,12 +404,12 @@ def partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> tuple[t.Da
 
 
 def human_text(value: Value | None, transform: Transform, source: t.DataType) -> str:
-    """Return a partition value as paths and messages show it.
+    """Return a partition value as text for paths and messages.
 
     Args:
         value: A result of the transform; None for NULL.
-        transform: It.
-        source: The column's type.
+        transform: The field's transform.
+        source: The source column's type.
 
     Example:
         >>> human_text(420034, transform_of("hour"), t.TimestampType())
@@ -446,12 +442,12 @@ def _period_text(value: int, transform: Period) -> str:
 
 
 def partition_path(spec: PartitionSpec, values: Sequence[Value | None], schema: Schema) -> str:
-    """Return the folders that a file of a partition lies in, `name=value` each, URL-encoded.
+    """Return the folders of a partition in Iceberg's layout, `name=value` each, URL-encoded.
 
     Args:
-        spec: Its fields name the folders.
-        values: One a field, results of its transform.
-        schema: Its columns give the types.
+        spec: The spec, whose fields name the folders.
+        values: One result of the transform for each field.
+        schema: The schema that gives the types of the columns.
 
     Raises:
         InvalidInputError: There are more or fewer values than fields.

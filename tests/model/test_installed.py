@@ -167,5 +167,5 @@ def test_what_cannot_be_imported_is_refused_by_name(
 
     with pytest.raises(MissingDependencyError, match=rf"a \({value}\) cannot be loaded"):
         load(GROUP, "a")
-    with pytest.raises(MissingDependencyError, match="gives 'b', but a; install"):
+    with pytest.raises(MissingDependencyError, match="provides 'b', but a; install"):
         load(GROUP, "b")

@@ -1,20 +1,15 @@
 """Logical types of columns: Paimon's, plus the two that only Iceberg has.
 
-A type is a value: frozen, comparable, hashable, and valid by construction. The types themselves
-are here; beside them others may import:
+A type is a value: frozen, comparable, hashable, and valid by construction. This module has the
+types, traversal of nested types, assignment of field ids, and limits on the digits of numbers.
+Other modules:
 
-- `text`, `wire`: a type's text and JSON forms; `sql`, `arrow`: what it is in Spark's SQL and Arrow.
-- `iceberg`, `single_value`: what it and its values are in Iceberg.
-- `defaults`: a column's default, kept as text.
-- `casting`: what may become what.
-- `walk`: what stands inside a type, every place of a schema, and who gives ids to members.
-- `columns`: a table's columns by id and by name, found once while they stand.
-- `numbers`: numbers that texts and decimals say, with a bound on their digits.
+- `text`, `wire`: a type's text and JSON forms; `sql`: types as users write them.
+- `casts`: allowed type changes and checks of column defaults.
+- `ledger.model.arrow_types`, `ledger.model.iceberg_types`: the types in Arrow and Iceberg.
 
-Nothing else takes types apart but what makes other types or values of them.
-
-Python refuses to read very many digits, with an error of its own, and writes out an exponent as so
-many zeros: nine letters, and a gigabyte. So both are asked for their length first.
+Numbers are limited in length before they are parsed or printed: Python rejects very long numbers
+with an error of its own, and prints an exponent as zeros, so that nine letters become a gigabyte.
 """
 
 from __future__ import annotations
@@ -31,13 +26,13 @@ from ledger.model.errors import InvalidInputError, InvalidTypeError
 from ledger.model.messages import excerpt
 
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
-"""The greatest numbers of Java's int and long, which formats' files hold."""
+"""The maximum values of Java's int and long, the range of numbers in the formats' files."""
 
 MAX_LENGTH = INT_MAX
-"""The greatest length of a string or binary type; there it prints as STRING or BYTES."""
+"""The maximum length of a string or binary type; with it a type prints as STRING or BYTES."""
 
 MAX_DEPTH = 100
-"""How many constructed types may stand inside one another; deeper ones are refused."""
+"""Maximum nesting depth of constructed types; deeper types are rejected."""
 
 GEOGRAPHY_ALGORITHMS = ("spherical", "vincenty", "thomas", "andoyer", "karney")
 
@@ -69,14 +64,14 @@ def _as_tuple(fields: Iterable[DataField]) -> tuple[DataField, ...]:
 
 @frozen
 class DataType:
-    """What a column's values are, and whether they may be NULL (by default they may)."""
+    """Logical type of a column, and its nullability (nullable by default)."""
 
     root: ClassVar[str]
     """The type's name without parameters, such as `VARCHAR` or `TIMESTAMP_LTZ`."""
 
     nullable: bool = field(default=True, kw_only=True)
     depth: int = field(default=0, init=False, eq=False, repr=False)
-    """How many constructed types lead to the innermost one: 0 for INT, 1 for an ARRAY of INT."""
+    """Nesting depth of constructed types: 0 for INT, 1 for an ARRAY of INT."""
 
     def with_nullability(self, nullable: bool) -> Self:  # noqa: FBT001 - the value, not a switch
         """Return the same type, nullable or not.
@@ -130,7 +125,7 @@ class VarBinaryType(DataType):
     length: int = field(default=1, validator=_within(1, MAX_LENGTH))
 
 
-# attrs compiles methods for every class it is given: one that adds no field inherits them.
+# attrs compiles methods for every decorated class; a class without fields of its own inherits them.
 class BooleanType(DataType):
     """True or false."""
 
@@ -232,7 +227,7 @@ class VariantType(DataType):
 
 
 class BlobType(DataType):
-    """A large binary object that is stored beside the rows."""
+    """A large binary object that is stored separately from the rows."""
 
     __slots__ = ()
     root: ClassVar[str] = "BLOB"
@@ -351,10 +346,10 @@ class VectorType(DataType):
 
 @frozen
 class DataField:
-    """A column or a member of a ROW. `id` is what it is; `name` is only what it is called.
+    """A column or a member of a ROW, identified by `id`; `name` may change.
 
-    `default_value` is what writers put where a row says nothing; `initial_default` what files older
-    than the column read as (Iceberg's; None: NULL).
+    `default_value` is Paimon's default, which writers use for rows without a value;
+    `initial_default` is Iceberg's, the value of rows in files older than the column (None: NULL).
     """
 
     id: int
@@ -372,13 +367,13 @@ _VECTOR_ELEMENTS = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", 
 
 
 class Part(NamedTuple):
-    """What stands directly inside a type.
+    """Direct part of a constructed type: a ROW member, list element, map key or map value.
 
     Attributes:
-        name: A member's name; `element`, `key` or `value` for what has none.
-        type: What stands there.
+        name: A member's name; `element`, `key` or `value` for the other parts.
+        type: The part's type.
         field: The member of a ROW; None for an element, key or value.
-        id: Its field id; None where it has none.
+        id: The part's field id; None if it has none.
     """
 
     name: str
@@ -388,7 +383,7 @@ class Part(NamedTuple):
 
 
 def parts_of(data_type: DataType) -> tuple[Part, ...]:
-    """Return what stands directly inside a type; nothing for one that holds plain values.
+    """Return the direct parts of a type; empty for an atomic type.
 
     Example:
         >>> from ledger.model.types import STRING, IntType
@@ -412,11 +407,11 @@ def parts_of(data_type: DataType) -> tuple[Part, ...]:
 
 
 def with_parts(data_type: DataType, parts: Sequence[Part]) -> DataType:
-    """Return a type that holds other types and ids than before.
+    """Return a type with its direct parts replaced.
 
     Args:
         data_type: The type.
-        parts: What `parts_of` it gives, in that order, with the types and ids to have.
+        parts: The parts in the order of `parts_of`, with their new types and ids.
 
     Example:
         >>> from ledger.model.types import STRING, IntType
@@ -467,7 +462,7 @@ def _fields_inside(data_type: DataType) -> Iterator[DataField]:
 
 
 def walk_ids(data_type: DataType) -> Iterator[int]:
-    """Yield every id inside a type: of ROW members, and of elements, keys and values with one.
+    """Yield every field id inside a type: ROW members, and elements, keys and values with an id.
 
     >>> from ledger.model.types import IntType
     >>> list(walk_ids(ArrayType(RowType((DataField(2, "x", IntType()),)), element_id=1)))
@@ -477,7 +472,7 @@ def walk_ids(data_type: DataType) -> Iterator[int]:
         return
     parts = parts_of(data_type)
     if isinstance(data_type, MapType):
-        # The ids of a key and a value are given out together.
+        # The ids of a key and a value are assigned together.
         yield from (each.id for each in parts if each.id is not None)
     for each in parts:
         if each.id is not None and not isinstance(data_type, MapType):
@@ -486,15 +481,15 @@ def walk_ids(data_type: DataType) -> Iterator[int]:
 
 
 class TypePlace(Struct, frozen=True):
-    """One place.
+    """Position of a type in a schema: a column, or a part nested in one.
 
     Attributes:
-        path: Names from the column on; `element`, `key` and `value` for what has none.
-        type: What stands there.
-        field: The named field that stands there; None for an element, key or value.
-        level: Among what its name has to be unique: the id of the named field around it (None on
-            top), then `element`, `key` and `value` since.
-        around: The types that it stands in, outermost first.
+        path: Names from the column on; `element`, `key` and `value` for unnamed parts.
+        type: The type at this position.
+        field: The named field at this position; None for an element, key or value.
+        level: Scope in which its name has to be unique: the id of the enclosing named field (None
+            at the top level), then the `element`, `key` and `value` steps below it.
+        around: The enclosing types, outermost first.
     """
 
     path: tuple[str, ...]
@@ -505,12 +500,12 @@ class TypePlace(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The path as people read it."""
+        """The path as text, with dots."""
         return ".".join(self.path)
 
 
 def type_places(fields: Iterable[DataField]) -> Iterator[TypePlace]:
-    """Yield every place, each before those inside it.
+    """Yield the position of every type in a schema, each before the ones nested in it.
 
     Example:
         >>> from ledger.model.types import IntType
@@ -538,13 +533,13 @@ def _places_inside(place: TypePlace) -> Iterator[TypePlace]:
 
 
 def assign_field_ids(data_type: DataType, highest: int) -> tuple[DataType, int]:
-    """Give every ROW member in `data_type` a fresh id; return the type and the greatest id given.
+    """Assign new ids to all ROW members in a type; return the type and the highest id.
 
     Paimon's order: the ids inside a member come before its own, a map's key before its value.
 
     Args:
-        data_type: Whatever ids it holds are discarded.
-        highest: The greatest id given out so far; the first new one is `highest + 1`.
+        data_type: The type; ids that it has are discarded.
+        highest: The highest id assigned so far; the first new one is `highest + 1`.
 
     Example:
         >>> from ledger.model.types import DataField, IntType
@@ -562,7 +557,7 @@ def assign_field_ids(data_type: DataType, highest: int) -> tuple[DataType, int]:
 
 
 MOST_DIGITS = 309
-"""As many as the greatest DOUBLE has; no number that a table holds has more."""
+"""Maximum number of digits: that of the greatest DOUBLE; no number in a table has more."""
 
 TOO_MANY_DIGITS = f"more digits than any number here: {MOST_DIGITS} at most"
 
@@ -570,7 +565,7 @@ _ENDLESS = 10**MOST_DIGITS
 
 
 def is_endless(number: int) -> bool:
-    """Return whether a number has more digits than any that a table holds.
+    """Return whether an integer has more than `MOST_DIGITS` digits.
 
     >>> is_endless(10**18), is_endless(-(10**5000))
     (False, True)
@@ -579,10 +574,10 @@ def is_endless(number: int) -> bool:
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number that digits say; None for any other text.
+    """Return the integer of a decimal text; None for any other text.
 
     Raises:
-        InvalidInputError: It has more digits than any number that a table holds.
+        InvalidInputError: The text has more than `MOST_DIGITS` digits.
 
     Example:
         >>> whole_number("12"), whole_number("-3"), whole_number("1_000")
@@ -596,11 +591,11 @@ def whole_number(text: str) -> int | None:
 
 
 def within_digits(value: Decimal) -> Decimal:
-    """Return a decimal as it is, if it can be written out.
+    """Return a decimal unchanged if it is safe to print without an exponent.
 
     Raises:
-        InvalidInputError: Written out, it has more digits than any number that a table holds.
-        OverflowError: It is infinite, or no number.
+        InvalidInputError: Without an exponent it has more than `MOST_DIGITS` digits.
+        OverflowError: It is infinite or NaN.
 
     Example:
         >>> within_digits(Decimal("1e3"))

@@ -1,12 +1,12 @@
 """Allowed type changes, and checks of column defaults.
 
-In Paimon by its cast rules: a change needs a rule (implicit, or explicit where that is allowed) and
-an implementation that converts values. In Iceberg without touching a stored value: it reads old
-files through the new type and casts nothing, so a change has to pass twice. The Iceberg types must
-be equal or promotable, and no stored value may fall outside the new type where Paimon's types are
-narrower than Iceberg's (an INT made a TINYINT is an `int` before and after).
+Paimon: a change needs a cast rule (implicit, or explicit where that is allowed) and an
+implementation that converts values. Iceberg: old files are read through the new type without a
+cast, so a change has to pass two checks. The Iceberg types must be equal or promotable, and no
+stored value may be outside the new type where Paimon's types are narrower than Iceberg's (an INT
+changed to a TINYINT is an `int` before and after).
 
-Source: Paimon's casts that start at text.
+Source: Paimon's cast rules, and its casts from text for column defaults.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from ledger.model.types import (
 _FIRST_VERSION_THAT_WIDENS_DATES = 3
 _MICROSECONDS = 6
 
-# Each type may become any later one of its line.
+# Each type may become any later one in its row.
 _LADDERS = (("TINYINT", "SMALLINT", "INT", "BIGINT"), ("FLOAT", "DOUBLE"))
 
 
 def can_promote(source: t.DataType, target: t.DataType, *, format_version: int) -> bool:
     """Return whether an Iceberg table may change a column from `source` to `target`.
 
-    Nullability is another aspect and does not count here. A DATE becomes a TIMESTAMP in version 3
-    only, and then only while no partition field derives values from the column that the promotion
-    would change; that the caller checks, who knows the specs. An ARRAY follows its element, a MAP
-    its value; a ROW changes member by member, so as a whole it is only promoted to itself.
+    Nullability is ignored. A DATE may become a TIMESTAMP only in version 3, and only while no
+    partition field derives values from the column that the promotion would change; the caller,
+    which has the specs, checks the latter. An ARRAY is promoted with its element, a MAP with its
+    value; a ROW changes member by member, so as a whole it is only promoted to itself.
 
     Args:
         source: The column's type.
@@ -97,7 +97,7 @@ def _keeps_every_moment(source: t.DataType, target: t.DataType) -> bool:
             t.LocalZonedTimestampType(precision=before),
             t.LocalZonedTimestampType(precision=after),
         ):
-            # Iceberg's nanosecond types are others than its microsecond ones.
+            # Iceberg's nanosecond types differ from its microsecond ones.
             return before <= after and (before > _MICROSECONDS or after <= _MICROSECONDS)
         case t.TimeType(precision=before), t.TimeType(precision=after):
             return before <= after
@@ -117,9 +117,9 @@ def _widens_dates(source: t.DataType, target: t.DataType) -> bool:
 
 # Row = source, column = target.
 #   I  implicit        E  explicit only      both with an implementation
-#   i  implicit        e  explicit only      both without one, so a change is refused
+#   i  implicit        e  explicit only      both without one, so a change is rejected
 #   t  explicit only, implemented for exactly nullable STRING alone
-#   *  an implementation without a rule, so a change is refused
+#   *  an implementation without a rule, so a change is rejected
 #   .  neither
 # UUID and UNKNOWN cast to and from nothing, and geometries, without an implementation, only to the
 # same one.
@@ -152,7 +152,7 @@ ROW           E   E   .   .   .   .   .   .   .   .   .   .   .   .   .   .   . 
 
 
 def _rules(table: str) -> dict[tuple[str, str], str]:
-    # The columns stand in the order of the rows, so a row's name also names its column.
+    # The columns are in the order of the rows, so a row's name also names its column.
     rows = [line.split() for line in table.strip().splitlines()[1:]]
     targets = [row[0] for row in rows]
     return {
@@ -166,10 +166,10 @@ _RULES = _rules(_TABLE)
 
 
 def implicit_cast(source: DataType, target: DataType) -> bool:
-    """Return whether Paimon lets `source` become `target` without being asked to.
+    """Return whether Paimon casts `source` to `target` implicitly.
 
-    A type of the same kind always may, whatever its lengths and precisions. A nullable source may
-    never become NOT NULL this way.
+    It does between types of the same kind, regardless of lengths and precisions, but never from
+    nullable to NOT NULL.
     """
     if source.nullable and not target.nullable:
         return False
@@ -177,7 +177,7 @@ def implicit_cast(source: DataType, target: DataType) -> bool:
 
 
 def explicit_cast(source: DataType, target: DataType) -> bool:
-    """Return whether Paimon lets `source` become `target` when explicit casts are allowed."""
+    """Return whether Paimon casts `source` to `target` when explicit casts are allowed."""
     return _rule(source, target) in "IiEet"
 
 
@@ -227,9 +227,9 @@ def default_value_fits(text: str, data_type: DataType) -> bool:
     """Return whether a column default, written as text, can be read as `data_type`.
 
     Single quotes around the whole text do not count. As in Paimon, a number for a DATE is days and
-    for a TIMESTAMP milliseconds since 1970, and what stands behind a whole number's point or a
-    DATE's blank is cut off, text and bytes are cut to their type's length, a DECIMAL that is too
-    large reads as NULL, and 30 February as its month's last day.
+    for a TIMESTAMP milliseconds since 1970; text after an integer's point or a DATE's blank is
+    ignored; text and bytes are cut to their type's length; a DECIMAL that is too large reads as
+    NULL, and 30 February as its month's last day.
 
     Example:
         >>> from ledger.model.types import DateType, TinyIntType
@@ -274,7 +274,7 @@ _TIMESTAMP = re.compile(
 _NUMERIC = re.compile(r"-?[0-9]+")
 _BOOLEANS = frozenset({"t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"})
 
-# No type holds more digits; Python refuses to convert very long ones.
+# No type has more digits; Python raises for very long numbers.
 _MOST_DIGITS = 40
 _LAST_MONTH, _LAST_DAY = 12, 31
 
@@ -307,7 +307,7 @@ def _moment(text: str) -> bool:
 
 def _timestamp(text: str, data_type: Any) -> bool:
     if _NUMERIC.fullmatch(text):
-        # Paimon reads numbers in these precisions alone.
+        # Paimon reads numbers only in these precisions.
         return data_type.precision in {0, 3, 6, 9} and _whole(64)(text)
     return _moment(text)
 
@@ -374,7 +374,7 @@ def _called(text: str, function: str) -> list[str] | None:
 
 
 def _parts(text: str) -> list[str]:
-    """Split at the commas that stand outside of brackets and double quotes."""
+    """Split a text at the commas outside of brackets and double quotes."""
     parts, depth = [""], 0
     for piece in _PIECE.findall(text):
         depth += (piece in "([{") - (piece in ")]}" and depth > 0)
@@ -399,7 +399,7 @@ def _any_of(*checks: Callable[[str], object]) -> Callable[[str, DataType], bool]
     return lambda text, _type: any(check(text) for check in checks)
 
 
-# What a text must look like to be read as each kind of type; a kind not named takes no default.
+# Check of a default's text by kind of type; a kind that is not listed takes no default.
 _TEXT_FITS: dict[str, Callable[[str, Any], bool]] = {
     **dict.fromkeys(("CHAR", "VARCHAR", "BINARY", "VARBINARY"), _any_of(lambda _: True)),
     "BOOLEAN": _any_of(lambda text: text.lower() in _BOOLEANS),

@@ -1,6 +1,7 @@
 """Data types as users write them: Paimon's text, SQL or JSON.
 
-`show` prints nested types as `ROW<...>`, `MAP<...>` and `ARRAY<...>`; here they are read back.
+The command `show` prints nested types as `ROW<...>`, `MAP<...>` and `ARRAY<...>`; `read_type` reads
+that form.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ledger.model.types import MAX_DEPTH, DataType
 from ledger.model.types.wire import type_from_json
 
 _NESTED = re.compile(r"\s*(ROW|STRUCT|MAP|ARRAY|MULTISET)\s*<", re.IGNORECASE)
-# What Paimon's own text reads as a length of one, and nobody who writes it means.
+# Paimon reads these without a length as length one, which users do not mean.
 _BARE = re.compile(r"(VARCHAR|CHAR|VARBINARY|BINARY)(?:\s+(?:NOT\s+)?NULL)?", re.IGNORECASE)
 _QUOTES = "'`"
 _COLON = re.compile(r"^\s*(`(?:[^`]|``)+`|[^\s:`]+)\s*:\s*")
@@ -24,10 +25,10 @@ _COMMENT = re.compile(r"\s+COMMENT\s+'((?:[^']|'')*)'\s*$", re.IGNORECASE)
 
 
 def read_type(text: str) -> DataType:
-    """Return the type that a text names.
+    """Parse a data type from Paimon's text, SQL or JSON.
 
     Raises:
-        InvalidTypeError: No such type, or VARCHAR and the like without a length.
+        InvalidTypeError: The text is not a type, or is VARCHAR or a similar type without a length.
 
     Example:
         >>> read_type("ROW<city STRING, lines ARRAY<STRING>> NOT NULL").nullable
@@ -93,7 +94,7 @@ def _member(text: str) -> dict[str, Any]:
 
 
 def _closing(text: str, start: int) -> int:
-    """Return where the bracket that was opened before `start` closes."""
+    """Return the index of the bracket that closes the one opened before `start`."""
     depth = 1
     for position, char in _outside_quotes(text, start):
         depth += (char == "<") - (char == ">")

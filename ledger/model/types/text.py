@@ -1,4 +1,4 @@
-"""Text form of data types: Paimon's grammar in, canonical text out."""
+"""Text form of data types: a parser of Paimon's grammar, and the canonical text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PLAIN: dict[str, t.DataType] = {
     "UNKNOWN": t.UnknownType(),
 }
 
-# Name -> how to build it, and how many numbers in brackets it takes at most.
+# Name -> constructor, and the maximum number of numbers in brackets.
 _NUMBERED: dict[str, tuple[Callable[..., t.DataType], int]] = {
     "CHAR": (t.CharType, 1),
     "VARCHAR": (t.VarCharType, 1),
@@ -68,7 +68,7 @@ _HINTS = {
     "ROW": 'write it as a JSON object: {"type": "ROW", "fields": [...]}',
 }
 
-# What Java calls white space: all but the blanks that forbid a line break.
+# Java's definition of white space, which excludes non-breaking blanks.
 _BLANK = r"[^\S\x85\xa0\u2007\u202f]"
 _SPACE = re.compile(rf"{_BLANK}*")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -77,10 +77,10 @@ _QUOTED = re.compile(r"'((?:[^']|'')*)'")
 _BARE = re.compile(rf"(?:(?!{_BLANK}|[0-9'`,()<>.]).)(?:(?!{_BLANK}|[,()<>.]).)*", re.DOTALL)
 _QUOTED_FOR = re.compile(rf"\d|.*(?:{_BLANK}|[,()<>.'`])", re.DOTALL)
 
-# Longer numbers are out of every type's range, and Python refuses to read very long ones.
+# Longer numbers are out of every type's range, and Python raises for very long ones.
 _MAX_DIGITS = 10
 
-# How many characters of a refused text stand in the message.
+# Number of characters of an invalid text that the message quotes.
 _SHOWN = 120
 
 
@@ -92,7 +92,7 @@ def parse_type(text: str) -> t.DataType:
     form that can be read back; see `wire`. Beyond Paimon's grammar, UUID and UNKNOWN are read.
 
     Raises:
-        InvalidTypeError: Not such a text, or a parameter is out of range.
+        InvalidTypeError: The text does not match the grammar, or a parameter is out of range.
 
     Example:
         >>> parse_type("timestamp(3) with local time zone not null")
@@ -117,7 +117,7 @@ def _meant(name: str) -> str:
 
 
 class _Reader:
-    """Walks over one text, left to right; never goes back."""
+    """Recursive-descent parser of one type text, without backtracking."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -125,7 +125,7 @@ class _Reader:
         self._skip(_SPACE)
 
     def any_type(self) -> t.DataType:
-        """Read an atomic or VECTOR type, its nullability, and one ARRAY or MULTISET behind it."""
+        """Read an atomic or VECTOR type, its nullability, and an ARRAY or MULTISET suffix."""
         result = self._nullability(self._base())
         start = self.position
         wrap = _POSTFIX.get(self._word())
@@ -135,7 +135,7 @@ class _Reader:
         return self._nullability(self._build(start, wrap, result))
 
     def error(self, rule: str, position: int | None = None) -> InvalidTypeError:
-        """Return the error to raise, naming the text, the place and the rule."""
+        """Return the error to raise, with the text, the position and the rule."""
         place = self.position if position is None else position
         shown = self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}..."
         return InvalidTypeError(f"cannot read type {shown!r} at position {place}: {rule}")
@@ -258,7 +258,7 @@ class _Reader:
         return word[0].upper() if word is not None else ""
 
     def _skip(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Step over `pattern` and the blanks behind it."""
+        """Consume `pattern` and the blanks after it."""
         found = pattern.match(self.text, self.position)
         if found is not None:
             blanks = _SPACE.match(self.text, found.end())
@@ -286,7 +286,7 @@ _FORMS: dict[str, Callable[[Any], str]] = {
 
 
 def format_type(data_type: t.DataType) -> str:
-    """Return the canonical SQL text of a type; of an atomic one it is also the wire form.
+    """Return the canonical SQL text of a type; for an atomic type it is also the wire form.
 
     >>> format_type(t.RowType((t.DataField(0, "a", t.IntType(), "x", "5"),), nullable=False))
     "ROW<`a` INT COMMENT 'x' DEFAULT 5> NOT NULL"
@@ -297,7 +297,7 @@ def format_type(data_type: t.DataType) -> str:
 
 
 def bare_text(data_type: t.DataType) -> str:
-    """Return the text of a type without saying whether it is nullable.
+    """Return the text of a type without its nullability.
 
     >>> bare_text(t.IntType(nullable=False))
     'INT'

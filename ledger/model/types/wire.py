@@ -1,8 +1,9 @@
 """JSON forms of data types.
 
 Atomic types are their canonical text, constructed ones an object:
-`{"type": "ARRAY NOT NULL", "element": "INT"}`. The wire form is exact: every id stands in it. Plain
-JSON is what people and other systems send, so its reader takes more and says where it stopped.
+`{"type": "ARRAY NOT NULL", "element": "INT"}`. The wire form, in log records, is exact and has
+every id. Plain JSON comes from users and other systems, so its reader accepts more, and its errors
+name the position.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ledger.model.types.text import format_type, parse_type
 
 
 class TypeObject(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """A constructed type on the wire; which members are set depends on `type`."""
+    """A constructed type in wire form; `type` determines the members that are set."""
 
     type: str
     element: str | TypeObject | UnsetType = UNSET
@@ -44,7 +45,7 @@ class TypeObject(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rena
 
 
 class FieldObject(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """A column or ROW member on the wire."""
+    """A column or ROW member in wire form."""
 
     id: int
     name: str
@@ -56,7 +57,7 @@ class FieldObject(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, ren
 
 TypeJson: TypeAlias = str | TypeObject
 
-# How each constructed type is made, and which of its members are types themselves.
+# Constructor of each constructed type, and its members that are types.
 _CONSTRUCTED: dict[str, tuple[Callable[..., DataType], tuple[str, ...]]] = {
     "ARRAY": (ArrayType, ("element",)),
     "MULTISET": (MultisetType, ("element",)),
@@ -76,16 +77,16 @@ _Kind = TypeVar("_Kind")
 
 
 def type_from_wire(wire: TypeJson) -> DataType:
-    """Return the type that a log record holds.
+    """Return the type of its wire form, as log records have it.
 
     Raises:
-        InvalidTypeError: It is no valid type; the message names the place, `$` being `wire`.
+        InvalidTypeError: The type is invalid; the message names the position, where `$` is `wire`.
     """
     return _type_from_wire(wire, "$", 1)
 
 
 def type_to_wire(data_type: DataType) -> TypeJson:
-    """Return what a log record holds for a type: canonical text, or an object."""
+    """Return the wire form of a type: canonical text, or an object."""
     name = data_type.root if data_type.nullable else f"{data_type.root} NOT NULL"
     match data_type:
         case ArrayType(element=element, element_id=element_id):
@@ -109,16 +110,16 @@ def type_to_wire(data_type: DataType) -> TypeJson:
 
 
 def field_from_wire(wire: FieldObject) -> DataField:
-    """Return the column that a log record holds.
+    """Return the column of its wire form, as log records have it.
 
     Raises:
-        InvalidTypeError: Its type is not valid; the message names the place.
+        InvalidTypeError: Its type is invalid; the message names the position.
     """
     return _field_from_wire(wire, "$", 1)
 
 
 def field_to_wire(member: DataField) -> FieldObject:
-    """Return what a log record holds for a column."""
+    """Return the wire form of a column."""
     return FieldObject(
         id=member.id,
         name=member.name,
@@ -136,7 +137,8 @@ def type_from_json(obj: object) -> DataType:
     keys are ignored; an explicit null reads as absent.
 
     Raises:
-        InvalidTypeError: No such type; the message names the place, like `$.fields[2].type`.
+        InvalidTypeError: The JSON is not a type; the message names the position, like
+            `$.fields[2].type`.
 
     Example:
         >>> type_from_json({"type": "ARRAY NOT NULL", "element": "INT"})
@@ -159,11 +161,11 @@ def field_from_json(obj: object, *, path: str = "$") -> DataField:
     """Read a column from decoded JSON. Its `id` is required, and so are those inside its type.
 
     Args:
-        obj: What the JSON decoder gave.
-        path: Where `obj` stands in the document, for messages, like `$.fields[2]`.
+        obj: The decoded JSON.
+        path: Position of `obj` in the document, for messages, like `$.fields[2]`.
 
     Raises:
-        InvalidTypeError: No such column; the message names the place.
+        InvalidTypeError: The JSON is not a column; the message names the position.
     """
     wire = _field_to_read(obj, path, _Numbering(all_given=True), 1)
     return _field_from_wire(wire, path, 1)
@@ -175,12 +177,12 @@ def field_to_json(member: DataField) -> dict[str, Any]:
 
 
 def _as_plain(wire: TypeJson | FieldObject) -> Any:
-    # Through the bytes, since msgspec.to_builtins keeps tuples, which no JSON decoder gives.
+    # Through the bytes, since msgspec.to_builtins keeps tuples, which no JSON decoder returns.
     return msgspec.json.decode(msgspec.json.encode(wire))
 
 
 def _as_paimon(plain: dict[str, Any]) -> dict[str, Any]:
-    """Return plain JSON without what only Iceberg knows."""
+    """Return plain JSON without the keys that only Iceberg has."""
     return {
         key: _as_paimon(value)
         if isinstance(value, dict)
@@ -206,7 +208,7 @@ def _at(path: str, rule: str) -> InvalidTypeError:
 
 def _check_depth(path: str, depth: int) -> None:
     if depth > MAX_DEPTH:
-        # The path has grown as deep as the type; its end says nothing that its beginning does not.
+        # The path is as deep as the type; its beginning is enough.
         raise _at(f"{path[:80]}...", f"types nest deeper than {MAX_DEPTH}; flatten this one")
 
 
@@ -272,7 +274,7 @@ def _present(value: _Kind | UnsetType, path: str) -> _Kind:
 
 
 class _Numbering:
-    """Gives ids to fields that come without one; refuses a mix, which would give one id twice."""
+    """Assigns ids to fields without ids; rejects a mix, in which an id could repeat."""
 
     def __init__(self, *, all_given: bool = False) -> None:
         self._given = all_given
