@@ -1,8 +1,8 @@
 """Facts from Parquet footers, and column bounds as Iceberg's single-value bytes.
 
 Source: the Iceberg specification, appendix D. Text is cut to 16 characters and bytes to 16, as
-Iceberg does where a table says nothing else; an upper bound that was cut is raised, so that it
-still lies above every value.
+Iceberg does by default; an upper bound that was cut is rounded up, so that it stays above every
+value.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from ledger.model import types as t
 from ledger.model.types import DataType
 
 Extreme = bool | int | float | bytes
-"""A least or greatest value: text as UTF-8, moments as counts of the column's own unit, decimals
-without their point."""
+"""A minimum or maximum: text as UTF-8, timestamps as counts of the column's unit, decimals as
+unscaled integers."""
 
 
 @frozen
 class ColumnFacts:
-    """The sums over one column's chunks.
+    """Statistics of one column, combined from its column chunks.
 
     Attributes:
-        value_count: Values, nulls included.
-        null_count: Nulls; None where a chunk does not say.
-        lower: No value is less; None where that is not known.
-        upper: No value is greater; None where that is not known.
+        value_count: Number of values, nulls included.
+        null_count: Number of nulls; None if a chunk does not record it.
+        lower: Lower bound of the values; None if unknown.
+        upper: Upper bound of the values; None if unknown.
     """
 
     value_count: int
@@ -43,11 +43,12 @@ class FooterColumn:
     Attributes:
         name: Its name in the file.
         field_id: The id that the file carries for it; None when it carries none.
-        type: The type of its values, whose unit and scale are the file's; None when no type of
-            the ledger holds them. Nullability and the ids of members have no meaning in it.
+        type: The type of its values, with the file's unit and scale; None when the ledger has no
+            such type. Nullability and member ids in it have no meaning.
         type_text: The type as Arrow prints it, for messages.
         members: A ROW's members; an ARRAY's element; a MAP's key and value.
-        facts: None for nested columns and below lists, where one row has many values.
+        facts: The column's statistics; None for nested columns and below lists, where one row has
+            many values.
     """
 
     name: str
@@ -60,14 +61,14 @@ class FooterColumn:
 
 @frozen
 class Footer:
-    """What one Parquet file says of itself.
+    """Contents of a Parquet file's footer, with the file's size and time.
 
     Attributes:
-        path: As the file system was asked for it.
-        record_count: Rows.
-        file_size_in_bytes: Of the whole file.
-        creation_time: When it was last written, Unix milliseconds; 0 when the place cannot say.
-        columns: In the file's order.
+        path: The path that was passed to the file system.
+        record_count: Number of rows.
+        file_size_in_bytes: Size of the whole file.
+        creation_time: Time of the last write, Unix milliseconds; 0 if the file system has none.
+        columns: The columns, in the file's order.
     """
 
     path: str
@@ -91,13 +92,13 @@ def lower_bound(
     wanted: t.DataType,
     length: int | None = TRUNCATE_LENGTH,
 ) -> str | None:
-    """Return a column's lower bound in hex; None when there is none that is safe.
+    """Return a column's lower bound in hex; None if there is no safe one.
 
     Args:
-        facts: What the file says.
-        found: The file's type, which gives its unit.
-        wanted: The column's type in the schema that the file fits.
-        length: After how many characters, or bytes, it is cut; None to keep it whole.
+        facts: The column's statistics in the file.
+        found: The file's type, which gives the unit.
+        wanted: The column's type in the schema that the file matches.
+        length: Maximum length in characters, or in bytes; None for the whole value.
 
     Example:
         >>> lower_bound(ColumnFacts(2, 0, 1, 7), t.IntType(), t.BigIntType())
@@ -112,7 +113,7 @@ def upper_bound(
     wanted: t.DataType,
     length: int | None = TRUNCATE_LENGTH,
 ) -> str | None:
-    """Return a column's upper bound; as `lower_bound`.
+    """Return a column's upper bound in hex; arguments as in `lower_bound`.
 
     Example:
         >>> bytes.fromhex(upper_bound(ColumnFacts(1, 0, b"", b"x" * 20), t.STRING, t.STRING))
@@ -160,18 +161,18 @@ def _fixed(value: int, width: int) -> bytes | None:
     try:
         return value.to_bytes(width, "little", signed=True)
     except OverflowError:
-        # Nanoseconds have less room than the moments that other units can name.
+        # Nanoseconds cover a shorter range of time than coarser units.
         return None
 
 
 def in_unit(value: int, found: t.DataType, wanted: t.DataType, *, upper: bool) -> int:
-    """Return a number as it is, and a moment in Iceberg's unit, rounded outwards.
+    """Convert a bound from the file's time unit to Iceberg's, rounded outwards; numbers unchanged.
 
     Args:
-        value: In the file's unit.
+        value: The bound in the file's unit.
         found: The file's type.
         wanted: The column's type.
-        upper: Which way is outwards.
+        upper: True to round an upper bound up, False to round a lower bound down.
     """
     digits = _MICROSECONDS
     match found, wanted:
@@ -195,7 +196,7 @@ def in_unit(value: int, found: t.DataType, wanted: t.DataType, *, upper: bool) -
 
 
 def _floating(value: float, wanted: t.DataType, *, upper: bool) -> bytes | None:
-    # Parquet's extremes do not tell the zeros apart.
+    # Parquet's statistics do not distinguish 0.0 and -0.0.
     number = value or (0.0 if upper else -0.0)
     match wanted:
         case t.FloatType():
@@ -209,7 +210,7 @@ def _floating(value: float, wanted: t.DataType, *, upper: bool) -> bytes | None:
 def _truncated(
     value: bytes, wanted: t.DataType, length: int | None, *, upper: bool
 ) -> bytes | None:
-    # No value has more bytes than it has.
+    # Nothing to cut.
     most = len(value) if length is None else length
     match wanted:
         case t.CharType() | t.VarCharType():
@@ -226,7 +227,7 @@ def _cut_text(value: bytes, length: int, *, upper: bool) -> bytes | None:
     try:
         text = value.decode()
     except UnicodeDecodeError:
-        # A writer cut its extremes within a character.
+        # The writer cut the statistics within a character.
         return None
     if len(text) <= length:
         return value

@@ -1,4 +1,4 @@
-"""Lists of file changes as Parquet files, without loss."""
+"""Change files: lists of file changes as Parquet files next to the log, without loss."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _PLAIN = {
     "content_size_in_bytes": "int64",
 }
 _REPEATED = ["kind", "format", "content"]
-"""Texts that most files share."""
+"""Text columns in which most files have the same value."""
 _LISTS = {"partition": "string", "extra_files": "string", "equality_ids": "int64"}
 _MAPS = {
     "value_counts": "int64",
@@ -62,7 +62,7 @@ _MAPS = {
 }
 _OPTIONAL = frozenset({"first_row_id", "extra_files", *_MAPS, *RARE_FACTS})
 _RARE = ("sidecar", *RARE_FACTS)
-"""The columns that a list has only where a file says so."""
+"""Optional columns: a list has one only if a file sets the attribute."""
 
 
 def to_table(files: Sequence[FileChange]) -> pa.Table:
@@ -88,7 +88,7 @@ def _array(name: str, column: Sequence[Any]) -> pa.Array:
         return pa.ListArray.from_arrays(numbers(starts, pa.int32()), inside)
     if name in _OPTIONAL:
         if column.count(UNSET) == len(column):
-            # Most files say none of this.
+            # Most files have none of these attributes.
             return pa.nulls(len(column), _optional_type(name))
         return _optional_array(name, [*map(_present, column)])
     kind = _PLAIN[name]
@@ -145,10 +145,10 @@ def _map_array(maps: Sequence[dict[int, Any] | None], values: pa.DataType) -> pa
 
 
 def from_table(table: pa.Table) -> list[FileChange]:
-    """Return the file changes of an Arrow table that `to_table` made; further columns may follow.
+    """Return the file changes of an Arrow table from `to_table`; additional columns are ignored.
 
     Raises:
-        ValueError: The table is no such table.
+        ValueError: A column is missing.
     """
     there = set(table.column_names)
     missing = lacking(there)
@@ -160,7 +160,7 @@ def from_table(table: pa.Table) -> list[FileChange]:
 
 
 def lacking(names: Collection[str]) -> list[str]:
-    """Return which columns a table lacks that every table of file changes has, sorted.
+    """Return the required columns of file changes that are missing, sorted.
 
     Example:
         >>> from ledger.model.file_change import FileChange
@@ -211,7 +211,7 @@ def _spans(array: Any) -> Iterator[tuple[int, int] | None]:
 
 
 def _those_there(array: Any) -> list[bool]:
-    # Mostly all are there or none is, and asking for each loads Arrow's functions.
+    # Usually all values are null or none is; a check of each would load Arrow's compute functions.
     if array.null_count in (0, len(array)):
         return [not array.null_count] * len(array)
     present: list[bool] = array.is_valid().to_pylist()
@@ -225,8 +225,8 @@ def parquet_of(table: pa.Table) -> bytes:
 
     sink = pa.BufferOutputStream()
     if table.num_rows < _FEW_ROWS:
-        # Of what is small, what stands beside the values takes longer to read than they do: a page
-        # of a dictionary a column, bounds that nobody asks for, and how to begin to decompress.
+        # In a small file the overhead takes longer to read than the values: a dictionary page for
+        # each column, unused statistics, and the setup of decompression.
         parquet.write_table(
             table, sink, compression="snappy", use_dictionary=_REPEATED, write_statistics=False
         )
@@ -240,11 +240,11 @@ def parsed(body: bytes, count: int | None = None, columns: Sequence[str] | None 
 
     Args:
         body: The bytes.
-        count: How many it must hold, if that is known.
-        columns: Which are read; all of them, without.
+        count: The expected number of file changes, if known.
+        columns: The columns to read; None for all.
 
     Raises:
-        ValueError: The bytes are no such file, or decode to more than a list of their size.
+        ValueError: The bytes are not such a file, or exceed the limits for its size.
         UpgradeRequiredError: A newer version wrote them.
     """
     import pyarrow as pa
@@ -255,7 +255,7 @@ def parsed(body: bytes, count: int | None = None, columns: Sequence[str] | None 
         metadata = file.arrow.metadata
         _check_format((metadata.metadata or {}).get(_FORMAT_KEY, b""))
         if count not in {None, metadata.num_rows}:
-            raise ValueError(f"it holds {metadata.num_rows} and not {count}")
+            raise ValueError(f"it holds {metadata.num_rows} file changes, not {count}")
         return file.table()
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"they are no Parquet file: {error}") from error
@@ -263,19 +263,19 @@ def parsed(body: bytes, count: int | None = None, columns: Sequence[str] | None 
 
 def _check_format(text: bytes) -> None:
     if not text.isdigit():
-        raise ValueError("the file does not say that it holds file changes")
+        raise ValueError("the file's metadata does not declare a list of file changes")
     if text != _FORMAT:
         raise other_format("a list of file changes", int(text))
 
 
 INLINE_LIMIT = 1000
-"""A list of more file changes than this stands in a file of its own."""
+"""Maximum number of file changes in a commit; a longer list is written to a change file."""
 
 COMMITTABLE_MILLIS: Final = 24 * 3_600_000
-"""A commit may name a list that was written so long before it, and no longer.
+"""Maximum age of a change file when a commit names it, in milliseconds.
 
-By the commit's own time, so that it holds whatever anybody's clock says: what is older than the
-newest commit by more, and is not named yet, never will be.
+The age is measured by the commit's own time, so that it does not depend on any machine's clock: a
+change file that is older than the newest commit by more, and not named yet, never will be.
 """
 
 _name_of = re.compile(r"(\d{13,})-[0-9a-f]{64}\.parquet").fullmatch
@@ -284,21 +284,21 @@ _name_of = re.compile(r"(\d{13,})-[0-9a-f]{64}\.parquet").fullmatch
 def write_changes(files: Sequence[FileChange]) -> bytes:
     """Return a list of file changes as the bytes of a Parquet file.
 
-    One column an attribute. Partition values are a list of JSON scalars, so that text, numbers,
-    booleans and NULL stay apart; what a file does not say is NULL.
+    Each attribute is a column. Partition values are a list of JSON scalars, so that text, numbers,
+    booleans and NULL stay distinct; an unset attribute is NULL.
     """
     return parquet_of(to_table(files))
 
 
 def read_changes(body: bytes, count: int | None = None) -> tuple[FileChange, ...]:
-    """Return the list that `write_changes` was given.
+    """Return the file changes in a change file's bytes; the inverse of `write_changes`.
 
     Args:
         body: The bytes.
-        count: How many it must hold, if that is known; looked at before any of them is read.
+        count: The expected number of file changes, if known; checked before rows are read.
 
     Raises:
-        ValueError: The bytes are no such file.
+        ValueError: The bytes are not such a file.
         UpgradeRequiredError: A newer version wrote them.
     """
     return tuple(from_table(parsed(body, count)))
@@ -307,19 +307,19 @@ def read_changes(body: bytes, count: int | None = None) -> tuple[FileChange, ...
 def store_changes(
     store: Store, layout: Layout, files: Sequence[FileChange], written_millis: int
 ) -> ChangesReference:
-    """Keep a list beside the log, durably, and return what a commit says of it.
+    """Write a change file durably, and return the reference to it for the commit.
 
-    Its name is the time and its content's hash: a key's age can be told on every store.
+    The file's name has the time and the content's hash: its age is known on every store.
 
     Args:
-        store: Where the log is.
-        layout: Under which keys.
+        store: The store of the log.
+        layout: The keys of the stream's files.
         files: The list.
-        written_millis: Now, Unix milliseconds by the clock that the commit will be timed by.
+        written_millis: The current Unix time in milliseconds, by the clock of the commit.
 
     Raises:
-        OSError: Kept or not, nobody knows; nothing was committed, so try again.
-        DamagedLogError: Another content stands under that name.
+        OSError: It is unknown whether the file was written; nothing was committed, so retry.
+        DamagedLogError: A file of that name has another content.
     """
     body = write_changes(files)
     digest = hashlib.sha256(body).hexdigest()
@@ -333,7 +333,7 @@ def store_changes(
 
 
 def written_millis(name: str) -> int | None:
-    """Return when a list was written, by its name; None when the name does not say.
+    """Return the Unix milliseconds in a change file's name; None if the name has none.
 
     Example:
         >>> written_millis(f"1700000000000-{64 * 'a'}.parquet")
@@ -344,10 +344,11 @@ def written_millis(name: str) -> int | None:
 
 
 def refuse_stale(commit: Commit[Any]) -> None:
-    """Check that a commit on its way names no list that maintenance may take away.
+    """Reject a pending commit that names a change file which garbage collection may remove.
 
     Raises:
-        StoreError: A list was written more than a day before; nothing was committed.
+        StoreError: A change file was written more than a day before the commit; nothing was
+            committed.
     """
     for transaction in commit.transactions:
         for event in transaction.events:
@@ -359,7 +360,7 @@ def refuse_stale(commit: Commit[Any]) -> None:
             if written is not None and commit.time_millis - written > COMMITTABLE_MILLIS:
                 raise StoreError(
                     f"{event.changes.path} was written more than a day before its commit and may "
-                    "have been removed since; nothing was committed, ask again",
+                    "have been removed since; nothing was committed, so retry",
                     kind="STALE_CHANGES",
                 )
 
@@ -367,10 +368,10 @@ def refuse_stale(commit: Commit[Any]) -> None:
 def load_changes(
     store: Store, layout: Layout, reference: ChangesReference
 ) -> tuple[FileChange, ...]:
-    """Return the list that a commit names.
+    """Return the file changes in the change file that a commit names.
 
     Raises:
-        DamagedLogError: The file is missing, or is not the one that the commit names.
+        DamagedLogError: The file is missing, or its content is not what the commit names.
         UpgradeRequiredError: A newer version wrote it.
     """
     key = f"{layout.root}/{reference.path}"
@@ -394,10 +395,10 @@ def load_changes(
 
 
 def event_files(store: Store, layout: Layout, event: ListingEvent) -> tuple[FileChange, ...]:
-    """Return the file changes of a snapshot, wherever they stand.
+    """Return the file changes of a snapshot, from its event or its change file.
 
     Raises:
-        DamagedLogError: The file that holds them is missing or changed, or they are none.
+        DamagedLogError: The change file is missing or changed, or the list is invalid.
         UpgradeRequiredError: A newer version wrote them.
     """
     if isinstance(event.changes, UnsetType):
@@ -412,15 +413,15 @@ def event_files(store: Store, layout: Layout, event: ListingEvent) -> tuple[File
                     "lakeledger"
                 ) from error
             raise DamagedLogError(
-                f"the commit of snapshot {event.snapshot_id} in {layout.root}/log holds a list of "
-                f"files that is none: {error}",
+                f"the commit of snapshot {event.snapshot_id} in {layout.root}/log holds an invalid "
+                f"list of files: {error}",
                 f"{layout.root}/log",
             ) from error
     return load_changes(store, layout, event.changes)
 
 
 def commit_files(store: Store, layout: Layout, commit: Commit[Any]) -> Iterator[FileChange]:
-    """Yield the file changes of a commit's snapshots, wherever they stand; raises as `event_files`.
+    """Yield the file changes of all snapshots of a commit; raises as `event_files`.
 
     A commit of the catalog has none.
     """

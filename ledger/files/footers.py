@@ -38,18 +38,18 @@ def read_footers(
     infos: Mapping[str, Mapping[str, Any]] | None = None,
     on_progress: OnProgress | None = None,
 ) -> tuple[Footer, ...]:
-    """Return the footers of some files, in their order; a few are read at the same time.
+    """Return the footers of several files, in their order; they are read concurrently.
 
     Args:
-        paths: As `filesystem` spells them.
-        filesystem: Where they are.
-        infos: What a listing said of each path, which saves a request a file.
-        on_progress: Told after each file.
+        paths: Paths in the spelling of `filesystem`.
+        filesystem: The file system of the files.
+        infos: Entries of a listing by path, which save one request per file.
+        on_progress: Called with the number of files read and of all, after each file.
 
     Raises:
         NotFoundError: A file does not exist.
-        StoreError: One cannot be read, or its place does not answer.
-        InvalidInputError: A file is no Parquet file, or is torn.
+        StoreError: A file cannot be read, or its file system does not answer.
+        InvalidInputError: A file is not a Parquet file, or is torn.
     """
     known = infos or {}
     footers: list[Footer] = []
@@ -64,7 +64,7 @@ def read_footers(
                 if on_progress is not None:
                     on_progress(len(footers), len(paths))
         finally:
-            # After a failure the files still waiting need not be read.
+            # After a failure the queued files need not be read.
             pool.shutdown(cancel_futures=True)
     return tuple(footers)
 
@@ -72,18 +72,18 @@ def read_footers(
 def read_footer(
     path: str, *, filesystem: AbstractFileSystem, info: Mapping[str, Any] | None = None
 ) -> Footer:
-    """Return what one Parquet file's footer says.
+    """Read the footer of one Parquet file.
 
     Args:
-        path: As `filesystem` spells it.
-        filesystem: Where it is.
-        info: What a listing said of it; None to ask.
+        path: Path in the spelling of `filesystem`.
+        filesystem: The file system of the file.
+        info: The file's entry in a listing; None to request it.
 
     Raises:
         NotFoundError: The file does not exist.
-        StoreError: It cannot be read, or its place does not answer.
-        InvalidInputError: It is no Parquet file, is torn, or has two columns of one name.
-        TooLargeError: Its footer declares more than it has bytes for.
+        StoreError: The file cannot be read, or its file system does not answer.
+        InvalidInputError: It is not a Parquet file, is torn, or has two columns of one name.
+        TooLargeError: The footer declares more than its size allows.
     """
     import pyarrow as pa
 
@@ -103,7 +103,7 @@ def read_footer(
 
 
 def _refuse_twins(path: str, columns: Sequence[FooterColumn], around: str) -> None:
-    """Refuse two columns of one name in one struct: readers could not tell which is meant."""
+    """Raise if a struct has two columns of one name, which readers could not distinguish."""
     seen: set[str] = set()
     for each in columns:
         if each.name in seen:
@@ -116,7 +116,7 @@ def _refuse_twins(path: str, columns: Sequence[FooterColumn], around: str) -> No
 
 
 def _tail(path: str, filesystem: AbstractFileSystem, size: int) -> bytes:
-    """Return the end of a file, its whole footer in it."""
+    """Return the end of a file, including its whole footer."""
     tail = bytes(filesystem.cat_file(path, start=max(0, size - _FIRST_READ_BYTES), end=size))
     if size <= _TRAILER_BYTES or tail[-len(_MAGIC) :] != _MAGIC:
         raise InvalidInputError(
@@ -126,7 +126,7 @@ def _tail(path: str, filesystem: AbstractFileSystem, size: int) -> bytes:
     length = int.from_bytes(tail[-_TRAILER_BYTES : -len(_MAGIC)], "little") + _TRAILER_BYTES
     if length > size:
         raise InvalidInputError(
-            f"{path} is torn: its footer says {length} bytes, the file has {size}. Write it again"
+            f"{path} is torn: its footer has {length} bytes, the file only {size}. Write it again"
         )
     if length > FOOTER_BYTES:
         raise TooLargeError(
@@ -162,7 +162,7 @@ def _creation_time(info: Mapping[str, Any]) -> int:
 
 @frozen
 class _Chunks:
-    """Every row group's metadata; hands out the leaf columns in the order that they stand in."""
+    """Metadata of all row groups; returns the statistics of the leaf columns one by one."""
 
     groups: tuple[Any, ...]
     schema: Any
@@ -240,7 +240,7 @@ def _sum_up(chunks: Sequence[Any], data_type: DataType) -> ColumnFacts:
             lows.append(_comparable(found.min_raw, data_type))
             highs.append(_comparable(found.max_raw, data_type))
         elif counted != chunk.num_values:
-            # A chunk with values and no extremes: nothing is known of the whole.
+            # A chunk with values but without minimum and maximum: the column has no bounds.
             lows = None
     if not lows or any(each != each for each in (*lows, *highs)):  # noqa: PLR0124 - NaN alone differs from itself
         return ColumnFacts(values, nulls)

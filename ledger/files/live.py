@@ -1,7 +1,7 @@
 """Live files at a version, also as Arrow tables, and the targets of position deletes.
 
-A file of position deletes names data files by their whole URLs. After a move the names are those of
-the other place, and no reader would apply them: deleted rows would be back.
+A file of position deletes names data files by their absolute URLs. After a table moved, these are
+URLs of the old location, which no reader would apply: deleted rows would reappear.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ _BRANCHES: tuple[type, ...] = (BranchCommitted,)
 _FILE = "file:"
 
 _MOST_KEPT = 20_000
-"""So many live files are kept in memory, so that who asks again reads what is new alone."""
+"""Maximum number of live files cached in memory, so that the next read starts from them."""
 
 
 def file_key(path: str, branch: int = 0) -> str:
-    """Return what the key index remembers of a file, on main or on a branch by its number."""
+    """Return the key of a file in the key index, on main (0) or on a branch by its number."""
     return f"{on_line(branch)}{_FILE}{path}"
 
 
 @frozen
 class NamedInLog:
-    """Which files the commits of a table name, as its key index has it; see `NamedFiles`.
+    """Files that a table's commits name, looked up in its key index; see `NamedFiles`.
 
     Attributes:
         log: The table's stream.
-        names: What its files may be called.
+        names: Normalization of the table's file names.
     """
 
     log: StreamLog[TableState, TableEvent]
@@ -76,7 +76,7 @@ class NamedInLog:
     def of(self, commit: Commit[TableEvent]) -> AbstractSet[str] | None:
         """See `NamedFiles`.
 
-        Logs hold texts that are no spelling by now: older clients and engines wrote them.
+        Paths are normalized: older clients and engines wrote spellings that are not valid now.
 
         Raises:
             DamagedLogError: A list of file changes is missing or damaged.
@@ -90,12 +90,12 @@ class NamedInLog:
 
 
 class _Line(Struct, frozen=True):
-    """Which snapshots count: those of main, or a branch's own since it began where it does.
+    """Range of snapshots of one line: main's, or a branch's own on its current base.
 
     Attributes:
-        number: The branch's; 0 for main.
-        first: The oldest snapshot.
-        last: The newest; None where the version alone says.
+        number: The branch's number; 0 for main.
+        first: The id of the oldest snapshot.
+        last: The id of the newest snapshot; None if only the version limits it.
     """
 
     number: int = 0
@@ -114,28 +114,28 @@ _MAIN = _Line()
 
 
 class LiveFiles:
-    """The files of one table.
+    """Lookup of the live files of one table, at any version.
 
-    For the key index and the runs to be kept, its log has to be told (`StreamLog.remember`).
+    The key index and the runs are maintained only if `StreamLog.remember` was called on the log.
 
     Args:
         log: The table's stream.
 
     Attributes:
-        names: What its files may be called.
+        names: Normalization of the table's file names.
     """
 
     def __init__(self, log: StreamLog[TableState, TableEvent]) -> None:
         self._log = log
         self.names = FileNames(f"{log.store.url}/{log.layout.folder}")
         self._runs = Runs(log.store, log.layout)
-        # Before version 0 there is nothing.
+        # The table has no files before version 0.
         self._known: tuple[int, dict[str, Placed]] = (-1, {})
-        # Of the branch that was looked at last: its first and newest snapshot, and its files.
+        # Cache of the branch that was read last: first and newest snapshot, version, files.
         self._known_branch: tuple[int, int, int, dict[str, Placed]] = (-1, -1, -1, {})
 
     def keys_of(self, commit: Commit[TableEvent]) -> Iterator[str]:
-        """Yield what to remember of a commit: its files and its snapshots' keys.
+        """Yield the key-index keys of a commit: its files and its snapshots' keys.
 
         Raises:
             DamagedLogError: A list of file changes is missing or damaged.
@@ -150,9 +150,9 @@ class LiveFiles:
     def listed(
         self, commit: Commit[TableEvent]
     ) -> list[tuple[ListingEvent, tuple[FileChange, ...]]]:
-        """Return the snapshots of a commit, each with its file changes, wherever they stand.
+        """Return the snapshots of a commit, each with its file changes.
 
-        Those of branches are among them.
+        Snapshots of branches are included.
 
         Raises:
             DamagedLogError: A list of file changes is missing or damaged.
@@ -220,7 +220,7 @@ class LiveFiles:
         return live.added
 
     def at_state(self, state: TableState) -> dict[str, FileChange]:
-        """Return the live files of a state, which may stand inside a commit of many writers.
+        """Return the live files of a state, which may be inside a commit of several transactions.
 
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
@@ -261,10 +261,10 @@ class LiveFiles:
         return live.added
 
     def base_of(self, state: TableState) -> TableState:
-        """Return the state of main, as far as its files go, that a branch begins with.
+        """Return the state of main that a branch is based on; only its files are meaningful.
 
         Args:
-            state: One that is seen on the branch.
+            state: A state seen on the branch.
         """
         branch = state.seen_branch
         if branch is None or state.snapshot is None:
@@ -278,8 +278,8 @@ class LiveFiles:
         """Yield the file changes of the snapshots `first_id` to `last_id`, both included.
 
         Args:
-            first_id: A snapshot.
-            last_id: A snapshot.
+            first_id: The first snapshot's id.
+            last_id: The last snapshot's id.
             first: The version of the first one's commit.
             last: The version of the last one's commit.
 
@@ -291,7 +291,7 @@ class LiveFiles:
                 yield each
 
     def goes_on_after(self, state: TableState) -> bool:
-        """Whether the commit that a state stands in holds later snapshots."""
+        """Return True if the commit of a state has snapshots of main after the state."""
         head = self._log.head
         if head is None or head.state.last_snapshot_id == state.last_snapshot_id:
             return False
@@ -299,10 +299,10 @@ class LiveFiles:
         return any(each.snapshot_id > state.last_snapshot_id for each in _listing(commit, _MAIN))
 
     def save(self, version: int) -> None:
-        """Keep the run that ends at a checkpoint's version; best effort.
+        """Write the run that ends at a checkpoint's version; best effort.
 
         Raises:
-            OSError: It could not be kept; that harms nothing.
+            OSError: The run could not be written; it is only a cache.
         """
         newest = next(tiles(version), None)
         if newest is None:
@@ -310,13 +310,13 @@ class LiveFiles:
         try:
             net = Net(self.built(*newest))
         except LedgerError as error:
-            # The commit has landed; whoever reads the damaged part is told.
+            # The commit is done; a reader of the damaged part gets the error.
             warn(_LOGGER, "file_run_skipped", version=version, error=str(error))
             return
         self._runs.save(*newest, net)
 
     def lookup_at(self, paths: Iterable[str], state: TableState) -> dict[str, FileChange]:
-        """Return those of some files that are live at a state, on main or a branch; see `lookup`.
+        """Return the given files that are live at a state, on main or a branch; see `lookup`.
 
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
@@ -325,11 +325,13 @@ class LiveFiles:
         return {path: found for path, found in newest.items() if found.kind == "ADD"}
 
     def newest_at(self, paths: Iterable[str], state: TableState) -> dict[str, FileChange]:
-        """Return the newest change of those of some files that were ever there, by path.
+        """Return the newest change of each given file up to a state, by path.
+
+        Files that were never in the table are left out.
 
         Args:
-            paths: They.
-            state: The state up to which they are looked for, with the branch that it is seen on.
+            paths: Paths of files.
+            state: The state to search up to, with the branch that it is seen on.
 
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
@@ -346,7 +348,7 @@ class LiveFiles:
         return {path: found[path] for path in wanted if path in found}
 
     def lookup(self, paths: Iterable[str], version: int) -> dict[str, FileChange]:
-        """Return those of some files that are live after a version, by path.
+        """Return the given files that are live after a version, by path.
 
         Reads the commits that named them last, never the whole table.
 
@@ -357,7 +359,9 @@ class LiveFiles:
         return {path: found for path, found in newest.items() if found.kind == "ADD"}
 
     def newest(self, paths: Iterable[str], version: int) -> dict[str, FileChange]:
-        """Return the newest change of those of some files that were ever in the table, by path.
+        """Return the newest change of each given file up to a version, by path.
+
+        Files that were never in the table are left out.
 
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
@@ -390,11 +394,11 @@ class LiveFiles:
     def difference_to(
         self, before: TableState, after: Iterable[FileChange]
     ) -> tuple[FileChange, ...]:
-        """Return the changes that turn the files live at a state into others; as `difference`.
+        """Return the changes that turn the live files of a state into the given ones.
 
         Args:
             before: The state.
-            after: The files to come to, such as an engine's.
+            after: The wanted live files, such as an engine's.
         """
         older, newer = self.at_state(before), {each.path: each for each in after}
         return _apart(older, newer)
@@ -404,7 +408,7 @@ class LiveFiles:
         if before.on_branch is None and branch is not None:
             base = self.base_of(after)
             if before.last_snapshot_id == base.last_snapshot_id:
-                # Nothing came between, so that the branch's own changes are all of it.
+                # No snapshot of main is between the states: the branch's own changes are all.
                 net = Net(self.branch_changes(branch, after.version))
                 gone = self._lookup_at(net.deleted.keys() - net.added.keys(), base)
                 come = {p: each.change for p, each in net.added.items() if p not in net.deleted}
@@ -412,7 +416,7 @@ class LiveFiles:
         return _apart(self.at_state(before), self.at_state(after))
 
     def _lookup_at(self, paths: Collection[str], state: TableState) -> dict[str, FileChange]:
-        """Return those of some files that are live at a state; see `lookup`."""
+        """Return the given files that are live at a state of main; see `lookup`."""
         here = self.snapshot_changes(1, state.last_snapshot_id, state.version, state.version)
         found = self.newest(paths, state.version - 1) | _among(paths, here)
         return {path: each for path, each in found.items() if each.kind == "ADD"}
@@ -425,14 +429,14 @@ class LiveFiles:
         last = version
         head = self._log.head
         if head is not None and version < head.state.version:
-            # Of the commits since its last boundary, the log knows only each key's newest.
+            # For the commits since its last checkpoint, the log has only the newest per key.
             boundary = head.state.version - head.state.version % CHECKPOINT_INTERVAL
             last = min(version, boundary)
             newest = _among(wanted, self._changes(last + 1 if last else 0, version, line))
         read: dict[int, dict[str, FileChange]] = {}
         beginning = file_key("", line.number)
         keys = {beginning + path: path for path in wanted if path not in newest}
-        # Most were never there, and that is told of all of them at once.
+        # Most were never in the table; one query excludes all of those.
         for key in self._log.named_among(keys):
             path = keys[key]
             for candidate in self._log.last_named(key):
@@ -441,7 +445,7 @@ class LiveFiles:
                 if candidate not in read:
                     (found,) = self._log.known_commits(candidate, candidate)
                     read[candidate] = _among(wanted, self._placed(found.commit, line))
-                # The index goes by hashes: another file may have the same one.
+                # The index has hashes: another file may have the same one.
                 if path in read[candidate]:
                     newest[path] = read[candidate][path]
                     break
@@ -453,7 +457,7 @@ class LiveFiles:
                 yield Placed(commit.version, event.snapshot_id, change)
 
     def files_of(self, version: int, event: ListingEvent) -> tuple[FileChange, ...]:
-        """Return the file changes of one of a commit's snapshots, wherever they stand.
+        """Return the file changes of one snapshot event of a commit.
 
         Raises:
             DamagedLogError: Its list of file changes is missing or damaged.
@@ -466,23 +470,23 @@ class LiveFiles:
                 raise
             key = self._log.layout.commit(version)
             raise DamagedLogError(
-                f"{key} holds a list of files that is none: {error.__cause__}", key
+                f"{key} holds an invalid list of files: {error.__cause__}", key
             ) from error
 
     def _at_boundary(self, boundary: int, gone: Collection[str]) -> Iterable[Placed]:
-        """Return what the commits up to a checkpoint's version added and left there, oldest first.
+        """Return the net file changes up to a checkpoint's version, oldest first.
 
-        Where all runs are there, a row becomes an object only if its file is live: most of what
-        ever came has gone.
+        If all runs exist, only rows of live files become objects: most files that were ever added
+        are removed again.
 
         Args:
-            boundary: The version.
-            gone: Files that went later; they may be left out.
+            boundary: The checkpoint's version.
+            gone: Paths of files that were removed later; they may be left out.
         """
         parts = [(span, self._runs.tables(*span)) for span in reversed([*tiles(boundary)])]
         tables = [found for _, found in parts if found is not None]
         if len(tables) == len(parts):
-            # One that is no run is told, and made again, by whoever reads it alone.
+            # An invalid run is logged and rebuilt where it is read alone, below.
             with suppress(ValueError):
                 return that_stayed([*chain.from_iterable(tables)], gone)
         return chain.from_iterable(
@@ -494,7 +498,7 @@ class LiveFiles:
         return found if found is not None else self.built(first, last)
 
     def built(self, first: int, last: int) -> Iterator[Placed]:
-        """Yield an interval's changes from the runs of the tier below, or from the log."""
+        """Yield an interval's file changes from the runs of the tier below, or from the log."""
         below = list(parts(first // CHECKPOINT_INTERVAL, last // CHECKPOINT_INTERVAL))
         if not below:
             yield from self.changes(first, last)
@@ -523,7 +527,7 @@ def _sorted(
 
 
 def _listing(commit: Commit[TableEvent], line: _Line | None = None) -> list[ListingEvent]:
-    """Return what lists files in a commit, on a line; None: on all of them."""
+    """Return the events of a commit that list files, on one line; None for all lines."""
     kinds = _LISTING if line is None else _BRANCHES if line.number else _SNAPSHOTS
     found: list[Any] = [
         event for each in commit.transactions for event in each.events if isinstance(event, kinds)
@@ -536,13 +540,13 @@ _WHAT: Final = "the file of position deletes"
 
 
 class FilesOfTable(Protocol):
-    """What is asked of a table's handle."""
+    """The part of a table's handle that this module needs."""
 
     live: LiveFiles
 
     @property
     def location(self) -> str:
-        """The URL that its files are named by."""
+        """The URL that prefixes the table's files."""
 
     @property
     def state(self) -> TableState:
@@ -550,7 +554,7 @@ class FilesOfTable(Protocol):
 
 
 def names_files(file: FileChange) -> bool:
-    """Whether a file of a table is one of position deletes that can be looked into."""
+    """Return True for a Parquet file of position deletes, which names data files."""
     return file.content == "position-deletes" and file.format.lower() == "parquet"
 
 
@@ -562,7 +566,7 @@ def named_files(body: bytes, file: str = _WHAT) -> list[str]:
         file: Its name, for errors.
 
     Raises:
-        TooLargeError: It declares or unpacks to more than a file of its size may.
+        TooLargeError: It exceeds the limits for its size.
     """
     found: set[str] = set()
     for batch in opened(body, file, [_NAMES]).batches():
@@ -571,7 +575,7 @@ def named_files(body: bytes, file: str = _WHAT) -> list[str]:
 
 
 def lost_names(table: FilesOfTable, names: list[str]) -> list[str]:
-    """Return those of some names that no file of a table ever had, at the place where it is."""
+    """Return the URLs that no file of a table ever had at its current location."""
     prefix = f"{table.location}/"
     paths = {each: each.removeprefix(prefix) for each in names}
     known = table.live.newest(sorted(paths.values()), table.state.version)
@@ -579,14 +583,14 @@ def lost_names(table: FilesOfTable, names: list[str]) -> list[str]:
 
 
 def renamed(body: bytes, new: Mapping[str, str]) -> bytes:
-    """Return a file of position deletes that names files otherwise.
+    """Return a copy of a file of position deletes with data files renamed.
 
     Args:
         body: The file.
-        new: What a file is called instead; others stay as they are.
+        new: Old URL to new URL; other URLs stay as they are.
 
     Raises:
-        TooLargeError: It declares or unpacks to more than a file of its size may.
+        TooLargeError: The file exceeds the limits for its size.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -603,9 +607,9 @@ def renamed(body: bytes, new: Mapping[str, str]) -> bytes:
 
 
 def prefix_of(table: FilesOfTable, names: list[str]) -> str | None:
-    """Return what lost names begin with where the table was; None if it cannot be known.
+    """Return the URL prefix of a table's former location, from lost names; None if unknown.
 
-    The rest of each is the path of a file of the table's.
+    The rest of each name is then the path of a file of the table.
     """
     first = names[0]
     for at in (index for index, char in enumerate(first) if char == "/"):
@@ -627,8 +631,8 @@ def change_tables(
 
     Args:
         log: The table's stream.
-        state: Up to which one.
-        columns: What is needed of them; a table may have more. All, without.
+        state: The state to read up to.
+        columns: The needed columns; a table may have more. None for all.
 
     Raises:
         DamagedLogError: A commit or a list of file changes is missing or damaged.
@@ -639,7 +643,7 @@ def change_tables(
         yield _table_of(live.branch_changes(branch, version))
         yield from change_tables(log, live.base_of(state), columns)
         return
-    # Beside later snapshots in one commit, the interval that it ends is not the state's.
+    # If its commit has later snapshots, the run that ends with the commit has changes after it.
     whole = version - live.goes_on_after(state)
     boundary = whole - whole % CHECKPOINT_INTERVAL
     tail = live.snapshot_changes(
@@ -653,7 +657,7 @@ def change_tables(
 
 
 def live_tables(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the rows of the files that are live at the end.
+    """Yield the rows of the live files from tables of net file changes.
 
     Args:
         tables: Net file changes, newest first.
@@ -669,11 +673,11 @@ def live_tables(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    # A file is removed before it is added again: its newest addition is the first one met.
+    # A file is removed before it is added again: the first addition found is the newest.
     gone = pa.array([], pa.string())
     for table in tables:
         is_added = pc.equal(table["kind"], "ADD")
-        # Mostly all are, and a million rows take longer to copy than to plan.
+        # Usually all are live, and copying a million rows takes longer than planning a scan.
         added = table if pc.all(is_added).as_py() else table.filter(is_added)
         if len(gone):
             added = added.filter(pc.invert(pc.is_in(added["path"], value_set=gone)))

@@ -29,20 +29,20 @@ _DATE_LENGTH: Final = len("2013-01-01")
 def schema_of_files(
     paths: Sequence[str], storage_options: Mapping[str, Any] | None = None
 ) -> Schema:
-    """Return the schema of a table that could hold some Parquet files.
+    """Return a schema, inferred from Parquet files and their folders, for a table to hold them.
 
     Its columns are those of the first file, in the file's order and all nullable, and one for
-    each key of the `key=value` folders that the file does not have itself. Those partition the
-    table: DATE if every value is a day, INT or BIGINT if every one is whole, else STRING.
+    each key of the `key=value` folders that the file does not have. The keys partition the
+    table; their types are DATE, INT or BIGINT if all values can be read so, else STRING.
 
     Args:
         paths: Parquet files, folders or globs; paths or URLs.
         storage_options: For the file system of a URL.
 
     Raises:
-        NotFoundError: A path means no file.
-        InvalidInputError: A column has a type that no column of a table can have, or files name
-            different keys.
+        NotFoundError: A path matches no file.
+        InvalidInputError: A column has a type that a table cannot have, or files have different
+            partition keys.
 
     Example:
         >>> import tempfile, pyarrow as pa
@@ -76,7 +76,7 @@ def _columns_of_first(found: FoundFiles) -> dict[str, DataType]:
 
 
 def _keys_of(paths: Iterable[str]) -> dict[str, set[str]]:
-    """Return the keys that files' folders name, each with its values."""
+    """Return the partition keys in the files' folders, each with its values."""
     found: dict[str, set[str]] = {}
     first: str | None = None
     for path in paths:
@@ -101,7 +101,7 @@ def _type_of(values: Iterable[str]) -> DataType:
     known = [each for each in values if each not in {DEFAULT_NAME, HIVE_DEFAULT_NAME}]
     if known and all(len(each) == _DATE_LENGTH and _holds(DateType(), each) for each in known):
         return DateType()
-    # 007 would come back as 7, so it is a text.
+    # 007 would be written back as 7, so it is a text.
     if not all(map(_WHOLE.fullmatch, known)):
         return STRING
     fits = (guess for guess in _GUESSES if known and all(_holds(guess, each) for each in known))

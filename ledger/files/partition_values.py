@@ -1,7 +1,7 @@
 """Partition values of files to register, from paths and rows.
 
-A partition column that stands in the file as well has to have the value that the path says: readers
-take it from either of the two, so they would disagree about the same row.
+A partition column that is in the file as well has to have the value of the path: some readers take
+it from the path and others from the file, so they would disagree about the same row.
 
 Source: Paimon's PartitionPathUtils.
 """
@@ -60,17 +60,17 @@ _LAST_MONTH, _LAST_HOUR, _LAST_MINUTE = 12, 23, 59
 
 
 def value_of(text: str, data_type: DataType) -> PartitionValue:
-    """Return the value that a path's text stands for; see `PartitionValue` for its form.
+    """Parse a partition value from a path's text; the result has the form of `PartitionValue`.
 
-    A DATE is a calendar day or, as Paimon's older paths have it, its number since 1970. Moments
-    have their seconds, and no zeros at the end of a fraction; those of a TIMESTAMP_LTZ are UTC.
+    A DATE is a calendar day or, in Paimon's older paths, its number since 1970. Timestamps get
+    their seconds, and lose trailing zeros of the fraction; those of a TIMESTAMP_LTZ are UTC.
 
     Args:
-        text: Unescaped.
+        text: The unescaped text.
         data_type: The column's type.
 
     Raises:
-        ValueError: The text is no such value.
+        ValueError: The text is not a value of the type.
         UnsupportedError: A column of that type cannot partition files by a path.
 
     Example:
@@ -88,15 +88,15 @@ def value_of(text: str, data_type: DataType) -> PartitionValue:
 
 
 def transformed_value_of(text: str, transform: Transform, source: DataType) -> PartitionValue:
-    """Return the value of a partition field from its text, in the form that Iceberg's paths have.
+    """Parse the value of a transformed partition field from a path's text in Iceberg's form.
 
     Args:
-        text: Unescaped, and not NULL's.
-        transform: The field's; not void.
-        source: The type of its column.
+        text: The unescaped text, not that of NULL.
+        transform: The field's transform, not void.
+        source: The type of its source column.
 
     Raises:
-        ValueError: The text is no such value, or no result of the transform.
+        ValueError: The text is not a value of the type, or not a result of the transform.
         UnsupportedError: As `value_of`.
 
     Example:
@@ -141,15 +141,15 @@ def _period(text: str, period: Period) -> int:
 
 
 def typed_value(value: PartitionValue, transform: Transform, source: DataType) -> PartitionValue:
-    """Return a value in the form that file changes have it in, so that equal ones are equal.
+    """Normalize a partition value to the form in file changes, so that equal values compare equal.
 
     Args:
-        value: In that form, or in one that means the same, such as 1 and "1".
-        transform: The partition field's.
-        source: The type of its column.
+        value: The value in that form or an equivalent one, such as "1" for 1.
+        transform: The partition field's transform.
+        source: The type of its source column.
 
     Raises:
-        ValueError: It is no such value.
+        ValueError: It is not a value of the field.
     """
     if value is None:
         return None
@@ -253,10 +253,10 @@ _READERS: dict[str, Callable[[str, Any], PartitionValue]] = {
 
 
 DEFAULT_NAME = "__DEFAULT_PARTITION__"
-"""What stands for NULL in Paimon's paths; the option `partition.default-name` names another."""
+"""Text for NULL in Paimon's paths by default; the option `partition.default-name` changes it."""
 
 ICEBERG_NULL = "null"
-"""What stands for NULL in Iceberg's paths, and for the text `null`, too."""
+"""Text for NULL in Iceberg's paths, which also write the text `null` so."""
 
 HIVE_DEFAULT_NAME = "__HIVE_DEFAULT_PARTITION__"
 _SPECIAL = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
@@ -264,7 +264,7 @@ _ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
 
 
 def escape(text: str) -> str:
-    """Return a key or value as a path has it.
+    """Return a partition key or value escaped for a path, as Paimon and Hive do.
 
     Example:
         >>> escape("a/b=ü")
@@ -274,12 +274,12 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Return what `escape` was given; a % that begins no escape stands for itself."""
+    """Return the text of an escaped key or value; a % that begins no escape is kept."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
 
 def path_keys(path: str) -> dict[str, str]:
-    """Return the unescaped keys of a path's folders, each with its unescaped value.
+    """Return the partition keys and values of a path's `key=value` folders, unescaped.
 
     Raises:
         InvalidChangeError: Two folders name the same key.
@@ -310,21 +310,21 @@ def partition_values(
     *,
     default_name: str = DEFAULT_NAME,
 ) -> tuple[PartitionValue | UnsetType, ...]:
-    """Return what a file's path says of its partition values, in the spec's order.
+    """Return a file's partition values from its path, in the spec's order.
 
     Args:
-        path: Of the file; folders that the spec does not name are passed over.
-        spec: Which keys to look for. Results of transforms are read in the form that Iceberg's
-            paths have.
+        path: Path of the file; folders that the spec does not name are ignored.
+        spec: The spec that names the keys. Results of transforms are in the form of Iceberg's
+            paths.
         types: Column types by field id.
-        default_name: What stands for NULL; Hive's name does, too, and Iceberg's `null` wherever
-            it cannot be a text.
+        default_name: Text for NULL, in addition to Hive's; Iceberg's `null` counts for types whose
+            values are not text.
 
     Returns:
         UNSET for a field that no folder names.
 
     Raises:
-        InvalidChangeError: A text is no value of its field.
+        InvalidChangeError: A text is not a value of its field.
         UnsupportedError: A column's type has no text form.
 
     Example:
@@ -401,7 +401,7 @@ def _text_of(value: PartitionValue, default_name: str) -> str:
 
 
 class Unsaid(Enum):
-    """Why there is no one value."""
+    """Reason why rows of a file have no single known partition value."""
 
     UNKNOWN = "unknown"
     SEVERAL = "several"
@@ -410,16 +410,16 @@ class Unsaid(Enum):
 def single_result(
     facts: ColumnFacts, found: t.DataType, wanted: t.DataType, transform: Transform
 ) -> PartitionValue | Unsaid:
-    """Return the one result that a transform has for all rows of a file.
+    """Return the single result of a transform for all rows of a file, from its statistics.
 
-    Numbers with a floating point never have one: their extremes leave NaN out and do not tell the
-    zeros apart.
+    Floating-point columns never have one: their statistics leave NaN out and do not distinguish
+    0.0 and -0.0.
 
     Args:
-        facts: What the file says of the column.
-        found: The file's type, which gives its unit.
+        facts: The column's statistics in the file.
+        found: The file's type, which gives the unit.
         wanted: The column's type in the table.
-        transform: The partition field's.
+        transform: The partition field's transform.
 
     Example:
         >>> from ledger.model.transforms import transform_of
@@ -442,14 +442,14 @@ def single_result(
     first, last = transform.apply(low, wanted), transform.apply(high, wanted)
     if first == last:
         return encode_value(first, transform.result_type(wanted))
-    # Writers may cut the extremes of text and bytes, so these need not be values of a row.
+    # Writers may cut the bounds of text and bytes, so these need not be values of a row.
     return Unsaid.UNKNOWN if isinstance(low, str | bytes) else Unsaid.SEVERAL
 
 
 def _value(
     extreme: Extreme | None, found: t.DataType, wanted: t.DataType, *, upper: bool
 ) -> Value | None:
-    """Return an extreme as transforms compute with it; None where that is not safe."""
+    """Return a minimum or maximum in the form of transforms; None if that is not safe."""
     if extreme is None or isinstance(extreme, float) or not _is_same_kind(found, wanted):
         return None
     if isinstance(extreme, bool):
@@ -469,7 +469,7 @@ _BYTES = ("BINARY", "VARBINARY", "UUID")
 
 
 def _is_same_kind(found: t.DataType, wanted: t.DataType) -> bool:
-    """Whether a value of the file's type means the same in the column's."""
+    """Return True if a value means the same in the file's type and the column's."""
     if isinstance(found, t.DecimalType) and isinstance(wanted, t.DecimalType):
         return found.scale == wanted.scale
     kinds = (tuple(WHOLE_BITS), _TEXTS, _BYTES)
@@ -484,9 +484,9 @@ _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 def check_single_valued(
     file: str, column: FooterColumn, field: t.DataField, value: PartitionValue
 ) -> None:
-    """Check a file's statistics of a partition column against its partition value.
+    """Check that a file's statistics of a partition column agree with its partition value.
 
-    Without statistics, and for types whose bounds are not exact, there is nothing to check.
+    Without statistics, and for types whose bounds are not exact, nothing is checked.
 
     Raises:
         InvalidChangeError: The file holds another value.
@@ -523,7 +523,7 @@ def _all_equal(
 
 
 def _stored(value: PartitionValue, wanted: t.DataType) -> Extreme | None:
-    """Return a value as a footer has it; None for types that are not compared."""
+    """Return a partition value in the form of footer statistics; None for types without one."""
     match wanted:
         case t.DateType():
             return date.fromisoformat(str(value)).toordinal() - _EPOCH_ORDINAL
@@ -546,21 +546,21 @@ def partition_value(
     source: DataField | None,
     stored: Mapping[int, FooterColumn],
 ) -> PartitionValue:
-    """Return a file's value of a partition field.
+    """Return a file's value of a partition field, from its path and its statistics.
 
-    A path's value has to be that of all rows. Where the path is silent, the statistics have to
-    show one value.
+    The path's value has to be that of all rows. Without one, the statistics have to show a single
+    value.
 
     Args:
-        file: Its name, for errors.
-        field: Of the spec that the file is written with.
-        said: What its path says; UNSET for nothing.
-        source: The column that the field derives from; None when it was dropped.
+        file: The file's name, for errors.
+        field: A field of the spec that the file is written with.
+        said: The value in the file's path; UNSET if the path has none.
+        source: The column that the field derives from; None if it was dropped.
         stored: The file's columns by field id.
 
     Raises:
-        InvalidChangeError: The rows have several values, or other ones than the path says, or
-            nothing says the value.
+        InvalidChangeError: The rows have several values, or values other than the path's, or
+            neither path nor statistics give the value.
     """
     transform = transform_of(field.transform)
     if source is None or isinstance(transform, Void):
@@ -597,7 +597,7 @@ def partition_value(
 
 
 def _has_one_escape(source: DataField) -> bool:
-    # Formats escape texts in paths each in its own way, and only the rows tell which it was.
+    # Each format escapes texts in paths in its own way, and only the rows show which one it was.
     return not isinstance(source.type, CharType | VarCharType)
 
 
@@ -605,7 +605,7 @@ def _by_statistics(
     column: FooterColumn | None, source: DataField, transform: Transform
 ) -> PartitionValue | Unsaid:
     if column is None:
-        # Readers see NULL in a column that the file lacks, unless that has a default.
+        # Readers see NULL in a column that the file lacks, unless the column has a default.
         absent = not isinstance(transform, Identity) and source.initial_default is None
         return None if absent else Unsaid.UNKNOWN
     if column.facts is None or column.type is None:

@@ -1,9 +1,9 @@
 """Registration of existing Parquet files, for `table.add_files`.
 
-A file that carries field ids is this table's own, or it is refused: another table's ids would
-show values under the wrong names. A file without ids is matched by name. Its values have to be
-readable as the columns' types: narrower ones may be read as wider, as Iceberg promotes; nothing
-that could change or lose a value passes.
+A file with field ids has to be written with this table's ids, or it is rejected: another table's
+ids would show values under the wrong names. A file without ids is matched by name. Its types have
+to be those of the columns or narrower ones that Iceberg promotes; a file whose values could change
+or be lost is rejected.
 
 Source: Iceberg's table properties `write.metadata.metrics.default` and
 `write.metadata.metrics.column.PATH`, and its MetricsModes.
@@ -56,8 +56,8 @@ _TEXT = ("CHAR", "VARCHAR")
 _BYTES = ("BINARY", "VARBINARY")
 _UUID_BYTES = 16
 
-# What a file's values may be for each kind of column where no parameter matters. Parquet keeps
-# all the small whole numbers in 32 bits, and many writers do not say which of them it is.
+# File types that are readable as each column type, where no parameter matters. Parquet stores all
+# small integers in 32 bits, and many writers do not record the exact type.
 _READABLE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_TEXT, _TEXT),
     "BOOLEAN": ("BOOLEAN",),
@@ -77,19 +77,19 @@ _READABLE: dict[str, tuple[str, ...]] = {
 
 
 Carried = Mapping[tuple[int, tuple[str, ...]], int]
-"""The ids that types carry for elements, keys and values: by the id of the nearest named field
-around, and the names from there on."""
+"""Field ids of elements, keys and values, by the id of the nearest named field and the path of
+`element`, `key` and `value` steps below it."""
 
 
 @frozen
 class _Place:
-    """Where a column stands.
+    """Position of a column or nested part in the table's schema.
 
     Attributes:
         path: Names from the column on, for messages.
         field_id: The table's id of the nearest named field.
-        below: The lists and maps since, as `element`, `key` and `value`.
-        carried: What the table's types carry; None where the file carries no field ids.
+        below: The `element`, `key` and `value` steps below that field.
+        carried: The ids in the table's types; None if the file has no field ids.
     """
 
     path: str
@@ -108,11 +108,11 @@ class _Place:
         return _Place(f"{self.path}.{name}", self.field_id, (*self.below, name), self.carried)
 
     def misfit(self, found: int | None, formula: int) -> Iterator[str]:
-        """Yield what is wrong with the id that a file has for an element, key or value."""
+        """Yield the problem with the id that a file has for an element, key or value, if any."""
         if self.carried is None:
             return
         own = self.carried.get((self.field_id, self.below))
-        # Ids that only a formula gives may be absent: many writers leave them out.
+        # Ids that follow from a formula may be absent: many writers leave them out.
         if own is not None or found is not None:
             yield from _other_id(found, formula if own is None else own, self.path)
 
@@ -134,12 +134,12 @@ def _carried_in(
 
 
 def _misfits(column: FooterColumn, wanted: t.DataType, place: _Place) -> Iterator[str]:
-    """Yield why a file's column cannot be read as `wanted`; nothing when it can.
+    """Yield the reasons why a file's column cannot be read as `wanted`; none if it can.
 
     Args:
-        column: The file's.
+        column: The file's column.
         wanted: The type in the schema.
-        place: Where it stands in the schema.
+        place: Its position in the schema.
     """
     match column.type, wanted:
         case t.RowType(), t.RowType(fields=fields):
@@ -165,7 +165,7 @@ def _nested_misfits(
 
 
 def _inside(data_type: t.DataType) -> tuple[tuple[str, t.DataType], ...]:
-    """Return what a list or map holds, by the names that paths have for it."""
+    """Return the parts of a list or map, by their names in paths."""
     if isinstance(data_type, t.ArrayType | t.VectorType):
         return (("element", data_type.element),)
     if isinstance(data_type, t.MultisetType):
@@ -204,7 +204,7 @@ def _row_misfits(
 
 
 def readable(found: t.DataType, wanted: t.DataType) -> bool:
-    """Return whether values that a file holds as `found` can be read as `wanted`.
+    """Return whether a file's values of type `found` can be read as `wanted`.
 
     Example:
         >>> readable(t.IntType(), t.BigIntType()), readable(t.BigIntType(), t.IntType())
@@ -249,7 +249,7 @@ _MOST_HINTS = 5
 
 @frozen
 class Match:
-    """The schema that a file fits, and whether the file carries the table's field ids."""
+    """Result of matching a file: the schema, and True if the file has the table's field ids."""
 
     schema: Schema
     field_ids: bool
@@ -261,19 +261,20 @@ class Match:
 
 
 def schema_id_of(columns: Sequence[FooterColumn], history: Iterable[Schema], *, file: str) -> Match:
-    """Return the newest schema that a file fits.
+    """Return the newest schema that a file matches.
 
-    It fits when each of its columns is in the schema, by name and (when the file carries ids) by
-    id, with a type that readers can read the file's values as, and when no NOT NULL column that
-    does not partition the table is missing from it.
+    A file matches if each of its columns is in the schema, by name and (if the file has ids) by id,
+    with a type that the file's values are readable as, and if it has all NOT NULL columns that do
+    not partition the table.
 
     Args:
-        columns: The file's.
-        history: The table's schemas, newest first; no more are taken than are needed.
-        file: Its name, for errors.
+        columns: The file's columns.
+        history: The table's schemas, newest first; consumed only as far as needed.
+        file: The file's name, for errors.
 
     Raises:
-        InvalidChangeError: It fits none; the message names the file, the column and the reason.
+        InvalidChangeError: No schema matches; the message names the file, the column and the
+            reason.
     """
     if not columns:
         raise InvalidChangeError(f"file {file} has no columns")
@@ -283,7 +284,7 @@ def schema_id_of(columns: Sequence[FooterColumn], history: Iterable[Schema], *, 
     for schema in history:
         seen.append(schema)
         if carried is not None:
-            # Ids that a source gave to what has been there before are those of older schemas, too.
+            # Ids that a source assigned to existing parts hold for older schemas, too.
             carried = {**dict(_carried_by(schema.fields)), **carried}
         if next(_faults(columns, schema, carried), None) is None:
             return Match(schema, with_ids)
@@ -297,11 +298,11 @@ def schema_id_of(columns: Sequence[FooterColumn], history: Iterable[Schema], *, 
 def pairs(
     columns: Sequence[FooterColumn], fields: Sequence[DataField]
 ) -> Iterator[tuple[FooterColumn, DataField]]:
-    """Yield the file's columns and ROW members with the fields of the schema that they are.
+    """Yield the file's columns and ROW members, each with its field in the schema.
 
     Args:
-        columns: Of a file that fits.
-        fields: Of the schema that it fits.
+        columns: The columns of a file that matches.
+        fields: The fields of the schema that it matches.
     """
     by_name = {each.name: each for each in fields}
     for column in columns:
@@ -324,7 +325,7 @@ def _carries_ids(columns: Sequence[FooterColumn], file: str) -> bool:
 def _faults(
     columns: Sequence[FooterColumn], schema: Schema, carried: Carried | None
 ) -> Iterator[str]:
-    """Yield why a file does not fit a schema, unknown columns first."""
+    """Yield the reasons why a file does not match a schema, unknown columns first."""
     by_name = {each.name: each for each in schema.fields}
     strange = [
         each.name
@@ -382,7 +383,7 @@ def _no_schema(
     columns: Sequence[FooterColumn], seen: Sequence[Schema], file: str, carried: Carried | None
 ) -> str:
     names = {each.name for each in columns}
-    # The newest schema that has all the columns says most about what else is wrong.
+    # The newest schema with all the columns gives the most useful reasons.
     best = next((each for each in seen if names <= set(each.names)), seen[0])
     reasons = list(_faults(columns, best, carried))
     return (
@@ -393,19 +394,19 @@ def _no_schema(
 
 METRICS_DEFAULT: Final = "write.metadata.metrics.default"
 METRICS_COLUMN: Final = "write.metadata.metrics.column."
-"""A column's path follows."""
+"""Prefix of Iceberg's per-column metrics options, followed by the column's path."""
 
 _is_truncate = re.compile(r"truncate\(([1-9][0-9]{0,8})\)").fullmatch
 
 
 @frozen
 class MetricsMode:
-    """What is kept of a column.
+    """Metrics mode of a column: the statistics that the ledger records for it.
 
     Attributes:
-        counts: Whether its values and nulls are counted.
-        length: After how many characters, or bytes, a bound is cut; 0 where none is kept, None
-            where it is kept whole.
+        counts: True if counts of values and nulls are recorded.
+        length: Maximum length of a bound in characters, or in bytes; 0 for no bounds, None for
+            whole values.
     """
 
     counts: bool
@@ -422,26 +423,27 @@ _BY_NAME: Final = {
 
 @frozen
 class MetricsModes:
-    """The modes of a table's columns.
+    """Metrics modes of a table's columns.
 
     Attributes:
-        by_default: That of a column of which nothing is said.
-        by_id: The others, by field id.
+        by_default: The mode of a column without an option of its own.
+        by_id: The modes of the other columns, by field id.
     """
 
     by_default: MetricsMode = DEFAULT_MODE
     by_id: Mapping[int, MetricsMode] = {}
 
     def of(self, field_id: int) -> MetricsMode:
-        """Return a column's mode."""
+        """Return the metrics mode of a column by its field id."""
         return self.by_id.get(field_id, self.by_default)
 
 
 def metrics_modes(schema: Schema) -> MetricsModes:
-    """Return what a table keeps of its columns, by its options.
+    """Return the metrics modes of a table, from its options.
 
     Raises:
-        InvalidChangeError: One of them is no mode: a bound that nobody wanted would stay for good.
+        InvalidChangeError: An option is not a metrics mode; a bound, once recorded, cannot be
+            removed.
 
     Example:
         >>> options = {"write.metadata.metrics.column.mail": "none"}
@@ -477,11 +479,11 @@ def _mode(key: str, text: str) -> MetricsMode:
 
 @frozen
 class FoundFiles:
-    """Files on one file system.
+    """Files that paths were expanded to, on one file system.
 
     Attributes:
-        filesystem: Where they are.
-        infos: What it said of each, by its path there; sorted by path.
+        filesystem: The file system of the files.
+        infos: The files' entries in its listings, by path; sorted by path.
     """
 
     filesystem: AbstractFileSystem
@@ -489,14 +491,14 @@ class FoundFiles:
 
 
 def expand(paths: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> FoundFiles:
-    """Return the files that some paths mean: each is a file, a folder, or a glob.
+    """Expand paths to files: each path is a file, a folder, or a glob.
 
     In folders and globs, files and folders whose names begin with a dot or an underscore are
-    passed over, as engines do; `_key=value` is a partition's folder and is not.
+    skipped, as engines do, except partition folders such as `_key=value`.
 
     Raises:
-        NotFoundError: A path means no file.
-        InvalidInputError: The paths lie on more than one file system, or one cannot be opened.
+        NotFoundError: A path matches no file.
+        InvalidInputError: The paths are on more than one file system, or one cannot be opened.
         MissingDependencyError: The client library of the URL is not installed.
     """
     filesystem: Any = None
@@ -516,7 +518,7 @@ def expand(paths: Sequence[str], storage_options: Mapping[str, Any] | None = Non
             # A port out of range, or no bucket.
             raise InvalidInputError(f"{shown(path)} cannot be opened: {error}") from error
         if not found:
-            raise NotFoundError(f"{path} names no file; look at the path")
+            raise NotFoundError(f"{path} names no file; check the path")
         infos.update(found)
     if filesystem is None:
         raise InvalidInputError("no paths were given; name at least one file, folder or glob")
@@ -546,21 +548,21 @@ def _visible(name: str, base: str) -> bool:
 
 
 def ledger_names(path: str, filesystem: AbstractFileSystem, names: FileNames) -> tuple[str, str]:
-    """Return what a file is called in the ledger, and what it is called where it was found.
+    """Return a file's name in the ledger, and its name at the path where it was found.
 
-    A symbolic link on this machine is another name of one file, so the ledger's name is that of
-    what it leads to. The other one has the folders that say partition values.
+    A local symbolic link is another name of the same file, so the ledger's name is that of the
+    link's target. The other name has the folders with the partition values.
 
     Args:
-        path: As `filesystem` spells it.
-        filesystem: Where it is.
-        names: What the table's files are called.
+        path: Path in the spelling of `filesystem`.
+        filesystem: The file system of the file.
+        names: Normalization of the table's file names.
     """
     found = str(filesystem.unstrip_protocol(path))
     place = place_of(names.location)
     if place.family != LOCAL or place_of(found).family != LOCAL:
         return names.usual(found), names.usual(found)
-    # The table's own folder may be reached through a link, too.
+    # The path of the table's own folder may contain a link, too.
     real = FileNames(f"file://{os.path.realpath(f'/{place.path}')}")
     return real.usual(os.path.realpath(path)), names.usual(found)
 
@@ -582,19 +584,19 @@ def data_files(
 
     Args:
         paths: Files, folders or globs; paths or URLs.
-        state: The table that they are for.
+        state: The state of the table to add them to.
         history: Its schemas, newest first, the current one included; read as far as needed.
         location: The table's absolute URL.
-        storage_options: What the files' backend needs.
-        on_progress: Told after each file.
+        storage_options: Options for the files' file system.
+        on_progress: Called with the number of files read and of all, after each file.
 
     Raises:
-        NotFoundError: A path means no file.
-        StoreError: A place does not answer, or does not let these credentials read.
-        InvalidInputError: A file is no Parquet file, or the paths lie on two file systems.
-        InvalidChangeError: A file's columns, ids, types or partition values do not fit the table,
-            nothing says its partition values, or an option of the table is no metrics mode.
-        UnsupportedError: A partition value cannot be taken from a path.
+        NotFoundError: A path matches no file.
+        StoreError: A file system does not answer, or denies access with these credentials.
+        InvalidInputError: A file is not a Parquet file, or the paths are on two file systems.
+        InvalidChangeError: A file's columns, ids, types or partition values do not match the table,
+            its partition values are unknown, or an option of the table is not a metrics mode.
+        UnsupportedError: A partition value cannot be parsed from a path.
     """
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     with reading(f"{shown(paths[0])}{more}" if paths else ""):
@@ -624,14 +626,14 @@ def new_files(
 
     Args:
         paths: Files, folders or globs; paths or URLs.
-        live: What is live in the table.
-        version: Right after which commit.
-        storage_options: What the files' backend needs.
+        live: The lookup of the table's live files.
+        version: The version at which files are live or not.
+        storage_options: Options for the files' file system.
 
     Raises:
-        NotFoundError: A path means no file.
-        StoreError: A place does not answer, or does not let these credentials read.
-        InvalidInputError: The paths lie on two file systems.
+        NotFoundError: A path matches no file.
+        StoreError: A file system does not answer, or denies access with these credentials.
+        InvalidInputError: The paths are on two file systems.
     """
     with reading(shown(paths[0]) if paths else ""):
         found = expand(paths, storage_options)
@@ -647,7 +649,7 @@ def new_files(
 
 
 class _Replay:
-    """An iterable that can be read again from its start, and takes no more than was asked for."""
+    """Re-iterable wrapper of an iterable, which is consumed only as far as needed."""
 
     def __init__(self, source: Iterable[Schema]) -> None:
         self._rest = iter(source)
@@ -667,7 +669,7 @@ class _Replay:
 
 @frozen
 class _Registrar:
-    """One call's table, and the matches of the column shapes met so far."""
+    """Registration of files in one call, with a cache of schema matches by column shape."""
 
     state: TableState
     history: Iterable[Schema]
@@ -717,7 +719,7 @@ class _Registrar:
         )
 
     def _refuse_lost_values(self, name: str, footer: Footer) -> None:
-        """Refuse a file whose path alone has values of a column that does not partition it."""
+        """Raise if only a file's path has the values of a column that is no partition column."""
         partitioning = {each.name for each in self.state.spec.fields}
         stored = {each.name for each in footer.columns}
         for key in path_keys(name):
@@ -730,7 +732,7 @@ class _Registrar:
 
 @frozen
 class _Statistics:
-    """A file's statistics by the table's field ids."""
+    """Statistics of a file, by the table's field ids."""
 
     value_counts: dict[int, int]
     null_value_counts: dict[int, int]

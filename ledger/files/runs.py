@@ -1,8 +1,8 @@
 """Runs: net file changes of an interval of commits, as Parquet.
 
-Within an interval, a file that came and went leaves no trace; the DELETE of an older file stays.
+A file that is added and removed within the interval is left out; the DELETE of an older file stays.
 Eight runs merge into one of the next tier, so that live files are read from few files however long
-the log is. All of it is a cache: what is missing or damaged is made again from the log.
+the log is. Runs are a cache: a missing or damaged one is rebuilt from the log.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NO_ROWS = b"no rows"
-"""Instead of a digest: an interval without file changes has no Parquet, and needs no library."""
+"""Check of an empty run, in place of a digest: it has no Parquet file and needs no PyArrow."""
 
 _LOGGER = "ledger.files"
 
 _PLACE = frozenset({"version", "snapshot_id"})
-"""The columns that a run has beside those of file changes."""
+"""The columns of a run in addition to those of file changes."""
 
 
 class Placed(NamedTuple):
-    """A file change, and where in the log it stands.
+    """A file change with its position in the log.
 
     Attributes:
-        version: The commit that holds it.
-        snapshot_id: The snapshot that it is of.
+        version: The version of its commit.
+        snapshot_id: The snapshot that it belongs to.
         change: The file change.
     """
 
@@ -48,7 +48,7 @@ class Placed(NamedTuple):
 
 
 class Net:
-    """File changes folded: what came and stayed, and what went that was older.
+    """Net file changes of an interval: files added and not removed, and older files removed.
 
     Example:
         >>> from ledger.model.file_change import FileChange
@@ -65,7 +65,7 @@ class Net:
         self.apply(changes)
 
     def apply(self, changes: Iterable[Placed]) -> None:
-        """Fold further changes in, in the log's order."""
+        """Fold in more changes, in the log's order."""
         added, deleted = self.added, self.deleted
         for each in changes:
             path = each.change.path
@@ -75,17 +75,17 @@ class Net:
                 deleted.setdefault(path, each)
 
     def rows(self) -> Iterator[Placed]:
-        """Yield what is left; folding it onto older changes is the same as folding all."""
+        """Yield the net changes; folding them onto older changes equals folding all changes."""
         yield from self.deleted.values()
         yield from self.added.values()
 
 
 class Runs:
-    """One table's runs.
+    """Stored runs of one table.
 
     Args:
-        store: Where they are.
-        layout: Under which keys.
+        store: The store of the table's log.
+        layout: The keys of the table's files.
     """
 
     def __init__(self, store: Store, layout: Layout) -> None:
@@ -93,10 +93,10 @@ class Runs:
         self._layout = layout
 
     def save(self, first: int, last: int, net: Net) -> None:
-        """Keep the run of the commits `first` to `last`.
+        """Write the run of the commits `first` to `last`.
 
         Raises:
-            OSError: It could not be kept; that harms nothing.
+            OSError: The run could not be written; it is only a cache.
         """
         key = self._layout.file_run(first, last)
         rows = list(net.rows())
@@ -105,22 +105,22 @@ class Runs:
             return
         body = parquet_of(table_of(rows))
         self._store.replace(key, body)
-        # Beside the run, not inside: any Parquet reader can open it.
+        # The check is a separate file, so that any Parquet reader can open the run.
         self._store.replace(key_of_check(key), check_of(body))
 
     def load(self, first: int, last: int) -> list[Placed] | None:
-        """Return the run of the commits `first` to `last`; None when there is none to use."""
+        """Return the run of the commits `first` to `last`; None if it is missing or damaged."""
         return self._read(first, last, rows_of)
 
     def tables(
         self, first: int, last: int, columns: Sequence[str] | None = None
     ) -> list[pa.Table] | None:
-        """Return the same as an Arrow table, or none where the run has no rows.
+        """Return a run as a list of Arrow tables, empty without rows; None if it is unusable.
 
         Args:
             first: The first version.
             last: The last version.
-            columns: Which of them; all, without.
+            columns: The columns to read; None for all.
         """
         return self._read(first, last, lambda body: [_table(body, columns)])
 
@@ -143,17 +143,17 @@ class Runs:
 
 
 def key_of_check(key: str) -> str:
-    """Return the key of a run's check."""
+    """Return the key of a run's check file, by the run's key."""
     return f"{key}.sha256"
 
 
 def check_of(body: bytes) -> bytes:
-    """Return the check of a run's file."""
+    """Return the content of a run's check file: the digest of the run's bytes."""
     return hashlib.sha256(body).hexdigest().encode()
 
 
 def table_of(rows: Sequence[Placed]) -> pa.Table:
-    """Return the rows of a run as the Arrow table that its file holds."""
+    """Return the rows of a run as the Arrow table of its file."""
     import pyarrow as pa
 
     table = to_table([each.change for each in rows])
@@ -175,20 +175,20 @@ def _table(body: bytes, columns: Sequence[str] | None) -> pa.Table:
 
 
 def rows_of(body: bytes) -> list[Placed]:
-    """Return the rows that a run's file holds.
+    """Return the rows of a run from its file's bytes.
 
     Raises:
-        ValueError: The bytes are no such file.
+        ValueError: The bytes are not a run.
         UpgradeRequiredError: A newer version wrote them.
     """
     return placed_of(parsed(body))
 
 
 def placed_of(table: pa.Table) -> list[Placed]:
-    """Return the rows of a run's table, as `table_of` makes it.
+    """Return the rows of a run from its Arrow table; the inverse of `table_of`.
 
     Raises:
-        ValueError: It is no such table.
+        ValueError: A column is missing.
     """
     if not set(table.column_names) >= _PLACE:
         raise ValueError("the run lacks the columns version and snapshot_id")
@@ -198,21 +198,21 @@ def placed_of(table: pa.Table) -> list[Placed]:
 
 
 def that_stayed(tables: Sequence[pa.Table], gone: Collection[str] = ()) -> list[Placed]:
-    """Return the additions of the files that are live at the end, in their order.
+    """Return the additions of files that are still live after consecutive runs, in order.
 
     Args:
-        tables: Runs, oldest first.
-        gone: Paths of files that went after all of them; not looked for among what stayed.
+        tables: Tables of the runs, oldest first.
+        gone: Paths of files that are removed after the last run; they are left out.
 
     Raises:
-        ValueError: One is no run, or they do not fit together.
+        ValueError: A table is not a run, or their columns differ.
     """
     import pyarrow as pa
 
     if not tables:
         return []
     try:
-        # All at once: of many small tables, each column takes longer to begin than to read.
+        # Concatenated first: in many small tables, the overhead per column exceeds the reading.
         table = pa.concat_tables(tables, promote_options="default")
     except pa.ArrowException as error:
         raise ValueError(f"the runs do not fit together: {error}") from error

@@ -1,4 +1,4 @@
-"""SnapshotPlan: from requested files to a snapshot change, without personal values."""
+"""SnapshotPlan: a requested snapshot, and its conversion to an event without personal values."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 
 Seal = Callable[[TableState, Sequence[FileChange]], Sequence[FileChange]]
-"""Writes what is personal of files that come, and returns them as the log may hold them."""
+"""Move the personal values of added files to sidecar files; return the files for the log."""
 
 Open = Callable[[Iterable[FileChange]], Iterable[FileChange]]
-"""Returns files with the values that are kept of them elsewhere."""
+"""Return files with their personal values read back from sidecar files."""
 
 Outsource = Callable[[Sequence[FileChange]], ChangesReference | None]
-"""Writes a long list beside the log; None when it is short enough for a commit."""
+"""Write a long list to a change file; return None if it is short enough for the commit."""
 
 
 def partition_filter(state: TableState, where: Mapping[str, PartitionValue]) -> PartitionFilter:
-    """Return a filter over partition values, whose names are those of the default spec.
+    """Return a partition filter from values by field name of the default spec.
 
-    A field is named by its own name or, where it is the identity of a column, by the column's.
+    A field is named by its own name or, for an identity transform, by its column's name.
 
     Raises:
-        InvalidInputError: A name is no partition field, or a value is not one of its type.
+        InvalidInputError: A name is not a partition field, or a value is not of its type.
     """
     values: dict[tuple[int, str], PartitionValue] = {}
     for name, value in where.items():
@@ -84,10 +84,10 @@ def _partition_field(state: TableState, name: str) -> tuple[PartitionField, Data
 def files_in(
     live: LiveFiles, state: TableState, where: PartitionFilter, opened: Open
 ) -> list[FileChange]:
-    """Return the live files that have some partition values, each by its own spec.
+    """Return the live files that match a partition filter, each by its own spec.
 
     Raises:
-        InvalidChangeError: A file's spec does not say whether it has them.
+        InvalidChangeError: A file's spec cannot decide whether the file matches.
     """
     found: list[FileChange] = []
     there = live.at_state(state).values()
@@ -106,20 +106,20 @@ def files_in(
 
 
 def removals(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
-    """Return the DELETEs that take live files away."""
+    """Return the DELETE changes for live files."""
     return tuple(replace(each, kind="DELETE") for each in files)
 
 
 def live_among(live: LiveFiles, state: TableState, paths: Sequence[str]) -> list[FileChange]:
-    """Return the live files of those paths, by whatever name each was added.
+    """Return the live files of the given paths, also under other spellings of their names.
 
     Raises:
-        InvalidChangeError: One is not live.
+        InvalidChangeError: A path is not a live file.
     """
     names = {path: live.names.spellings(path) for path in paths}
     every = [each for path in paths for each in names[path]]
     there = live.lookup_at(dict.fromkeys((*paths, *every)), state) if paths else {}
-    # As it was written goes before as it may be called, where an old log holds both.
+    # An old log may have both spellings: the exact one wins over the normalized one.
     called = {path: (path, *names[path]) for path in paths}
     found = {
         path: next(there[each] for each in called[path] if each in there)
@@ -132,7 +132,7 @@ def live_among(live: LiveFiles, state: TableState, paths: Sequence[str]) -> list
         one = missing[0]
         why = "it was never in the table; Table.at().files has those that are"
         if live.newest_at((one, *names[one]), state):
-            why = "it was taken out before; read the table again and plan anew"
+            why = "it was removed before; reload the table and plan again"
         raise InvalidChangeError(f"{one} is not a live file{others}: {why}")
     return [found[path] for path in paths]
 
@@ -140,14 +140,14 @@ def live_among(live: LiveFiles, state: TableState, paths: Sequence[str]) -> list
 def refuse_live(
     live: LiveFiles, state: TableState, adds: Sequence[FileChange], going: Collection[str]
 ) -> None:
-    """Check that files come, and that none was in the table before.
+    """Reject added files that were in the table before.
 
-    A path stands for one content for ever: older snapshots read it, and Paimon's readers take a
-    path that was removed for removed. One file under two names would count twice.
+    A path has one content for ever: older snapshots read it, and Paimon's readers treat a path
+    that was removed once as removed. One file under two names would count twice.
 
     Raises:
-        InvalidChangeError: A file goes instead, is live already, was removed before, is named
-            twice, or is spelled in a way that others would not find it by.
+        InvalidChangeError: A file is a DELETE, is live already, was removed before, is named
+            twice, or has a path that other readers would spell differently.
     """
     leaving = next((each for each in adds if each.kind != "ADD"), None)
     if leaving is not None:
@@ -163,8 +163,8 @@ def refuse_live(
         if change.kind == "ADD":
             raise InvalidChangeError(
                 f"{path} is a live file already ({len(known)} of {len(adds)} were in the table); "
-                "register each file once; table.new_files(paths), and add-files --new, leave out "
-                "what is there"
+                "register each file once; table.new_files(paths), and add-files --new, skip live "
+                "files"
             )
         raise InvalidChangeError(
             f"{path} was in the table before and was removed; write the data under another name, "
@@ -175,13 +175,13 @@ def refuse_live(
 def refuse_unreferenced(
     live: LiveFiles, state: TableState, adds: Sequence[FileChange], gone: Sequence[FileChange]
 ) -> None:
-    """Check that deletes which are of one data file are of a live one, and vectors the only one.
+    """Reject deletes of one data file that is not live, or that has another deletion vector.
 
-    Reads the live files where deletion vectors come, and looks few up where other deletes do.
+    Reads all live files if deletion vectors are added, and looks up single files for other deletes.
 
     Raises:
-        InvalidChangeError: The data file is not in the table after the snapshot, or has a deletion
-            vector that stays.
+        InvalidChangeError: The data file is not in the table after the snapshot, or keeps another
+            deletion vector.
     """
     deletes = [(each, each.referenced_data_file) for each in adds]
     wanted = {of: each for each, of in deletes if isinstance(of, str)}
@@ -221,16 +221,16 @@ def _refuse_twice(names: FileNames, paths: Iterable[str]) -> None:
 
 @frozen
 class SnapshotPlan:
-    """A snapshot as a user asks for it.
+    """A requested snapshot, before it is decided against a state.
 
     Attributes:
         kind: APPEND, COMPACT, OVERWRITE or ANALYZE.
-        files: Files that come.
-        delete: Paths of live files that go.
-        where: Values by partition key of the default spec; every live file that has them goes,
-            too, whatever its spec. Empty: all files. None: none but those in `delete`.
-        isolation: Whether a file that others add under `where` meanwhile is a conflict.
-        commit_user: Stable for a stream; None for a fresh one.
+        files: Files to add.
+        delete: Paths of live files to remove.
+        where: Values by partition key of the default spec; all live files that match are removed,
+            too, whatever their spec. Empty: all files. None: only those in `delete`.
+        isolation: Whether a file that a concurrent writer adds under `where` is a conflict.
+        commit_user: The writer's id, stable for a stream; None for a fresh one.
         commit_identifier: The stream's own number; the same (user, identifier, kind) is never
             committed twice.
         facts: Further keys of Paimon's snapshot file: `watermark`, `statistics`, ...
@@ -247,11 +247,11 @@ class SnapshotPlan:
 
     @property
     def key(self) -> str | None:
-        """What makes it the same snapshot of main as another; None when nothing does."""
+        """The idempotency key of the snapshot on main; None if it is never deduplicated."""
         return self.key_on(0)
 
     def key_on(self, branch: int) -> str | None:
-        """Return `key` on a branch, by its number; 0 is main."""
+        """Return the idempotency key on a branch, by the branch's number; 0 is main."""
         if self.commit_user is None:
             return None
         return snapshot_key_of(self.kind, self.commit_identifier, self.commit_user, branch)
@@ -259,7 +259,7 @@ class SnapshotPlan:
     def on(
         self, head: TableState, live: LiveFiles, outsource: Outsource, seal: Seal, opened: Open
     ) -> CommitSnapshot:
-        """Return what the plan means on a state, and on the branch that it is seen on.
+        """Return the snapshot change of the plan against a state and the branch it is seen on.
 
         Raises:
             InvalidChangeError: A file to add is live, or one to delete is not.
@@ -288,11 +288,11 @@ class SnapshotPlan:
         )
 
     def without_values(self, head: TableState, schema: Schema) -> SnapshotPlan:
-        """Return what a digest of the plan may be of: it would let anybody try personal values.
+        """Return the plan without personal values, for a digest, which could be tested by guesses.
 
         Args:
-            head: The table's.
-            schema: The schema, of its present or past, whose marks count.
+            head: The table's newest state.
+            schema: The current or past schema whose personal columns count.
         """
         marked = Marked.of(schema) if head.keeps_outside else None
         if marked is None:
@@ -305,7 +305,7 @@ class SnapshotPlan:
 
 
 Keep = Callable[[Sequence[FileChange], Marked, TableState], Sequence[FileChange]]
-"""Writes the values of marked columns of files that come; returns them as lines may hold them."""
+"""Move values of personal columns of added files to sidecar files; return them for the log."""
 
 
 def sealed(
@@ -314,21 +314,22 @@ def sealed(
     listed: Callable[[SnapshotCommitted], Sequence[FileChange]],
     keep: Keep,
 ) -> tuple[TableEvent, ...]:
-    """Return events whose lists of files hold no value of a column that is personal.
+    """Return a transaction's events with the values of personal columns moved to sidecar files.
 
-    What is marked before or after them is, since one transaction may mark a column and bring files.
+    A column counts as personal if it is marked so before or after the transaction, since one
+    transaction may both mark a column and add files.
 
     Args:
-        events: Of one transaction.
+        events: The events of one transaction.
         head: The state before them.
-        listed: Returns an event's files.
-        keep: Keeps their values.
+        listed: Returns the files that an event lists.
+        keep: Moves their personal values to sidecar files.
     """
     if not any(isinstance(each, SnapshotCommitted) for each in events):
         return events
     after = head
     with suppress(InvalidChangeError):
-        # What contradicts the table is refused by whoever appends it.
+        # An event that contradicts the table is rejected when it is appended.
         after = _after(head, events)
     marked = _union(Marked.of(head.schema), Marked.of(after.schema))
     if marked is None:

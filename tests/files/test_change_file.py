@@ -133,7 +133,7 @@ def test_a_list_of_another_length_than_its_commit_says_is_refused() -> None:
     store = open_store("memory://change-file-count")
     found = store_changes(store, LAYOUT, [add("a")], WRITTEN)
 
-    with pytest.raises(DamagedLogError, match="it holds 1 and not 2"):
+    with pytest.raises(DamagedLogError, match="it holds 1 file changes, not 2"):
         load_changes(store, LAYOUT, ChangesReference(found.path, found.sha256, 2))
 
 
@@ -141,7 +141,7 @@ def test_what_is_no_list_is_refused() -> None:
     sink = pa.BufferOutputStream()
     parquet.write_table(pa.table({"a": [1]}), sink)
 
-    with pytest.raises(ValueError, match="does not say"):
+    with pytest.raises(ValueError, match="does not declare"):
         read_changes(bytes(sink.getvalue()))
     with pytest.raises(ValueError, match="no Parquet file"):
         read_changes(b"PAR1")
