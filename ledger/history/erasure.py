@@ -1,8 +1,8 @@
 """Erasure of personal data from sidecar files.
 
-The values are in one place, so little else has to be found: no cache and no segment ever holds one.
-Engines' metadata holds values of partitions, and is made anew. What lines themselves hold stays: an
-older commit's author, a data file's path, an option's text.
+Personal values are only in sidecar files: no cache and no segment ever contains one. Metadata of
+engines contains partition values, and is rendered again. Values inside log lines cannot be erased
+and are reported: an older commit's author, a data file's path, an option's text.
 """
 
 from __future__ import annotations
@@ -57,54 +57,54 @@ _LOCK: Final = f"{FOLDER}/lock"
 
 
 class Sought(Protocol):
-    """What is to go."""
+    """Criterion of an erasure: the personal values to erase."""
 
     @property
     def folder(self) -> str:
-        """Where it can be kept, below the ledger's root."""
+        """The folder of sidecar files that can contain the values, below the ledger's root."""
 
     @property
     def column_of(self) -> tuple[str, int] | tuple[()]:
-        """The id of the table, and of its column, that it is all about; nothing: of all."""
+        """The ids of the only table and column concerned; empty if values may be anywhere."""
 
     def fields(self, values: Values) -> tuple[Field, ...]:
-        """Return which of a transaction's values have to go."""
+        """Return the fields of a transaction's sidecar values to erase."""
 
     def holds(self, value: ColumnValue) -> bool:
-        """Whether a personal column's value has to go."""
+        """Return True if a personal column's value is to be erased."""
 
     def in_line(self, read: Read[Any], files: Sequence[FileChange]) -> bool:
-        """Whether a commit's line, or a list that it names, holds it for ever."""
+        """Return True if a commit's line, or its change file, contains a value permanently."""
 
     def in_path(self, path: str) -> bool:
-        """Whether a data file's path holds it."""
+        """Return True if a data file's path contains a value."""
 
     def eraser(self, name: str) -> str:
-        """Return who is said to have erased: nobody, if that is whom it is about."""
+        """Return the author to record for the erasure; empty if the name is to be erased."""
 
     def harmless(self, message: str) -> str:
-        """Return the message that an erasure is recorded with.
+        """Return the message to record for the erasure, after checking it.
 
         Raises:
-            InvalidInputError: It holds what is sought.
+            InvalidInputError: It contains a value to be erased.
         """
 
 
 def harmful() -> InvalidInputError:
-    """Return the error of a message that holds what is to be erased."""
+    """Return the error for an erasure's message that contains a value to be erased."""
     return InvalidInputError(
-        "the message of an erasure stands in the ledger, and this one names what is to be "
-        "erased; say it in other words. Nothing was written"
+        "the message of an erasure is recorded in the ledger, and this one names what is to be "
+        "erased; rephrase it. Nothing was written"
     )
 
 
 @frozen
 class SoughtPerson:
-    """Whose values, or which.
+    """Criterion of an erasure by author, or by text.
 
     Attributes:
-        author: All that this author said, and what others say that names him as a word.
-        text: Every value that holds this text.
+        author: Erase this author's values, and others' values that contain the name as a word.
+        text: Erase every value that contains this text.
     """
 
     author: str | None = None
@@ -114,10 +114,12 @@ class SoughtPerson:
     def __attrs_post_init__(self) -> None:
         if (self.author is None) == (self.text is None) or not self.needle.strip():
             raise InvalidInputError(
-                "an erasure is of one author, or of one text, and neither is empty"
+                "an erasure needs one author, or one text, and neither may be empty"
             )
         if not is_storable(self.needle):
-            raise InvalidInputError(f"{excerpt(self.needle)} is half of a character: no log has it")
+            raise InvalidInputError(
+                f"{excerpt(self.needle)} contains a lone surrogate: no log has one"
+            )
 
     @_word.default
     def _as_word(self) -> re.Pattern[str]:
@@ -125,25 +127,25 @@ class SoughtPerson:
 
     @property
     def needle(self) -> str:
-        """The text that is to be nowhere afterwards."""
+        """The author or text to erase."""
         return self.author or self.text or ""
 
     def names(self, said: str) -> bool:
-        """Whether somebody's words name the author, or hold the text."""
+        """Return True if a text names the author as a word, or contains the text."""
         if self.text is not None:
             return self.text in said
         return self._word.search(said) is not None
 
     def eraser(self, name: str) -> str:
-        """Return who is said to have erased: nobody, if that is whom it is about."""
+        """Return the author to record for the erasure; empty if the name is to be erased."""
         is_meant = name == self.author or (self.text is not None and self.names(name))
         return "" if is_meant else name
 
     def harmless(self, message: str) -> str:
-        """Return the message that an erasure is recorded with.
+        """Return the message to record for the erasure, after checking it.
 
         Raises:
-            InvalidInputError: It holds what is sought.
+            InvalidInputError: It contains a value to be erased.
         """
         if self.names(message):
             raise harmful()
@@ -151,34 +153,34 @@ class SoughtPerson:
 
     @property
     def folder(self) -> str:
-        """Where it can be kept, below the ledger's root."""
+        """The folder of sidecar files that can contain the values, below the ledger's root."""
         return FOLDER
 
     @property
     def column_of(self) -> tuple[()]:
-        """No table's column alone."""
+        """Empty: values may be in any table and column."""
         return ()
 
     def holds(self, value: ColumnValue) -> bool:
-        """Whether a personal column's value has to go."""
+        """Return True if a personal column's value is to be erased."""
         if value.of != personal_data.BOUNDS:
             return self.names(str(value.partition))
         texts = (_text(each) for each in (value.bounds.lower, value.bounds.upper))
         return any(self.names(each) or may_be_cut_from(each, self.needle) for each in texts)
 
     def in_line(self, read: Read[Any], files: Sequence[FileChange]) -> bool:
-        """Whether a commit's line, or a list that it names, holds it for ever."""
+        """Return True if a commit's line, or its change file, contains a value permanently."""
         plain = msgspec.json.encode(self.needle)[1:-1]
         bodies = (read.body, *map(msgspec.json.encode, files))
         needles = (plain, self.needle.encode().hex().encode())
         return any(each in one for one in bodies for each in needles)
 
     def in_path(self, path: str) -> bool:
-        """Whether a data file's path holds it."""
+        """Return True if a data file's path contains a value."""
         return self.needle in path or self.needle in unquote(path)
 
     def fields(self, values: Values) -> tuple[Field, ...]:
-        """Return which of a transaction's values have to go."""
+        """Return the fields of a transaction's sidecar values to erase."""
         there = tuple(each for each in FIELDS if values.get(each) is not None)
         author = "" if values.author is None else values.author.value
         if author == self.author:
@@ -204,13 +206,13 @@ def _text(bound: str | None) -> str:
 
 @frozen
 class Remaining:
-    """Where a stream's own lines hold what is sought, for ever.
+    """Values that an erasure cannot remove from a stream's log.
 
     Attributes:
-        stream: Its name.
-        versions: Of the commits that hold it, or its bytes among the bounds of a column.
-        paths: The data files whose paths hold it.
-        problem: Why nobody knows; empty where the stream was read.
+        stream: The stream's name.
+        versions: Versions of the commits whose lines or change files contain a value.
+        paths: Paths of data files that contain a value.
+        problem: The error that prevented reading the stream; empty if it was read.
     """
 
     stream: str
@@ -221,15 +223,15 @@ class Remaining:
 
 @frozen
 class Erasure:
-    """What an erasure took away, or would take away, and what it cannot reach.
+    """Result of an erasure, or of its dry run: values erased, and values that cannot be.
 
     Attributes:
-        values: How many authors, messages and maps of properties, bounds and partition values.
-        transactions: Of how many transactions.
-        standing: What stays in lines.
-        version: The catalog's commit that records it; None where there was nothing to erase.
-        unrendered: Which files of engines' metadata could not be made anew, and why.
-        repeated: Whether that commit had landed before.
+        values: Number of values: authors, messages, maps of properties, bounds, partition values.
+        transactions: Number of transactions that they belong to.
+        standing: Values that remain in logs.
+        version: The catalog's version that records the erasure; None if nothing was erased.
+        unrendered: Files of engines' metadata that could not be rendered again, with reasons.
+        repeated: True if that commit had been committed by an earlier attempt.
     """
 
     values: int
@@ -241,20 +243,20 @@ class Erasure:
 
 
 Progress = Callable[[str, int, int], None]
-"""Told what is looked through, how much of it is done, and of how much."""
+"""Called with the phase, the number of items done, and the number of all items."""
 
 
 def found(personal: Personal, sought: Sought, told: Progress) -> tuple[int, int]:
-    """Return how many values there are to erase, and of how many transactions."""
+    """Return the number of values to erase, and of the transactions that they belong to."""
     counts = [each for _, each in _matches(personal.store, sought, told)]
     return sum(counts), len(counts)
 
 
 def erase(personal: Personal, sought: Sought, told: Progress) -> None:
-    """Take away every value that is sought, until there is none left; asking again goes on.
+    """Erase all matching values from sidecar files; repeat until none is left.
 
     Raises:
-        OSError: The store failed.
+        OSError: The store failed; a retry continues.
     """
     store = personal.store
     with store.lock(_LOCK):
@@ -262,13 +264,13 @@ def erase(personal: Personal, sought: Sought, told: Progress) -> None:
             for key, _ in _matches(store, sought, told):
                 take_out(store, key, partial(_less, key, sought))
         for draft in store.drafts(FOLDER):
-            # A writer at work is told that he knows nothing, and writes it again.
+            # A concurrent writer sees an unknown outcome, and writes its file again.
             store.discard(draft)
         confirm_folders(store, store.walk(sought.folder))
 
 
 def _matches(store: Store, sought: Sought, told: Progress) -> Iterator[tuple[str, int]]:
-    """Yield the files that hold what is sought, by their first keys, and how much of it."""
+    """Yield the sidecar files that contain matching values, and the number of values."""
     keys = [each for each in store.walk(sought.folder) if each == first(each)]
     for begin in range(0, len(keys), _AT_ONCE):
         some = keys[begin : begin + _AT_ONCE]
@@ -276,7 +278,7 @@ def _matches(store: Store, sought: Sought, told: Progress) -> Iterator[tuple[str
             count = 0 if body is None else _left(key, body, sought)[1]
             if count:
                 yield key, count
-        told("what is kept of people", begin + len(some), len(keys))
+        told("personal values", begin + len(some), len(keys))
 
 
 def _less(key: str, sought: Sought, body: bytes) -> bytes | None:
@@ -284,9 +286,10 @@ def _less(key: str, sought: Sought, body: bytes) -> bytes | None:
 
 
 def _left(key: str, body: bytes, sought: Sought) -> tuple[bytes | None, int]:
-    """Return what is left of a file without what is sought, if that is less, and how much goes.
+    """Return a sidecar file without the matching values, or None, and the number of values.
 
-    Of one that cannot be read, no reader takes anything for more than erased.
+    None: the file has no such value. An unreadable file is emptied, since readers treat its values
+    as erased anyway.
     """
     if key.startswith(f"{COLUMNS}/"):
         return _left_of_columns(key, body, sought)
@@ -312,7 +315,7 @@ def _left_of_columns(key: str, body: bytes, sought: Sought) -> tuple[bytes | Non
 def standing(
     streams: Iterable[tuple[str, StreamLog[Any, Any]]], sought: Sought, told: Progress
 ) -> Iterator[Remaining]:
-    """Yield the streams whose lines hold what is sought, and those that cannot be read."""
+    """Yield the streams whose logs contain matching values, and those that cannot be read."""
     for name, log in streams:
         versions: list[int] = []
         paths: dict[str, None] = {}
@@ -342,14 +345,14 @@ _DEFAULT_KEYS: Final = (
 
 @frozen
 class SoughtColumn:
-    """The values of a column, with those nested in it: all of them, or one.
+    """Criterion of an erasure by column, nested fields included: all of its values, or one.
 
     Attributes:
-        table_id: The table's.
-        column: The column as it is, or was last.
-        value: The value that goes; None for every value.
-        ids: The field ids of the column and of what was ever nested in it.
-        specs: The table's.
+        table_id: The table's id.
+        column: The column in its current or last form.
+        value: The value to erase; None for all values.
+        ids: The field ids of the column and of all fields that were ever nested in it.
+        specs: The table's partition specs.
     """
 
     table_id: str
@@ -360,20 +363,20 @@ class SoughtColumn:
 
     @property
     def folder(self) -> str:
-        """Where it can be kept, below the ledger's root."""
+        """The folder of sidecar files that can contain the values, below the ledger's root."""
         return folder_of(self.table_id)
 
     @property
     def column_of(self) -> tuple[str, int]:
-        """The table's id, and the column's."""
+        """The ids of the table and of the column."""
         return self.table_id, self.column.id
 
     def fields(self, _values: Values) -> tuple[Field, ...]:
-        """Return which of a transaction's values have to go: none."""
+        """Return no field: authors and messages are not values of a column."""
         return ()
 
     def holds(self, value: ColumnValue) -> bool:
-        """Whether a personal column's value has to go."""
+        """Return True if a personal column's value is to be erased."""
         if value.field_id not in self.ids:
             return False
         if value.of == BOUNDS:
@@ -382,11 +385,11 @@ class SoughtColumn:
         return self._is_partition(value.field_id, value.partition, value.of)
 
     def in_line(self, read: Read[Any], files: Sequence[FileChange]) -> bool:
-        """Whether a commit's line, or a list that it names, holds it for ever."""
+        """Return True if a commit's line, or its change file, contains a value permanently."""
         return any(map(self._in_file, files)) or any(map(self._is_default, self._defaults(read)))
 
     def in_path(self, path: str) -> bool:
-        """Whether a data file's path holds it."""
+        """Return True if a data file's path contains a value."""
         plain = unquote(path)
         if self.value is not None:
             folders = {each.partition("=")[2] for each in plain.split("/")[:-1]}
@@ -395,14 +398,14 @@ class SoughtColumn:
         return any(f"{name}=" in plain for name in names)
 
     def eraser(self, name: str) -> str:
-        """Return who is said to have erased: nobody, if that is whom it is about."""
+        """Return the author to record for the erasure; empty if the name is to be erased."""
         return "" if self._is_said(name) else name
 
     def harmless(self, message: str) -> str:
-        """Return the message that an erasure is recorded with.
+        """Return the message to record for the erasure, after checking it.
 
         Raises:
-            InvalidInputError: It holds what is sought.
+            InvalidInputError: It contains a value to be erased.
         """
         if self._is_said(message):
             raise harmful()
@@ -414,7 +417,7 @@ class SoughtColumn:
     def _is_bound(self, field_id: int, bound: str | None) -> bool:
         if bound is None:
             return False
-        # Nobody can tell which member of an earlier type became a part of the value.
+        # It is unknown which member of an earlier type became a part of the value.
         return self.value is None or field_id != self.column.id or self.value.is_bound(bound)
 
     def _is_partition(self, field_id: int, value: PartitionValue, transform: str) -> bool:
@@ -426,7 +429,7 @@ class SoughtColumn:
         return self.value is None or self.value.is_written(text)
 
     def _defaults(self, read: Read[Any]) -> Iterator[str]:
-        """Yield the defaults that a commit's line gives the column, or what is nested in it."""
+        """Yield the column defaults in a commit's line for the column or its nested fields."""
         if b"efault" not in read.body:
             return
         yield from _defaults_in(msgspec.json.decode(read.body), self.ids)
@@ -448,7 +451,7 @@ class SoughtColumn:
 
 
 def _defaults_in(part: Any, ids: frozenset[int]) -> Iterator[str]:
-    """Yield the defaults of some fields anywhere in JSON, and in JSON inside its texts."""
+    """Yield the defaults of the given fields anywhere in JSON, also in JSON inside strings."""
     if isinstance(part, dict):
         if any(part.get(key) in ids for key in _ID_KEYS if type(part.get(key)) is int):
             said = (part[key] for key in _DEFAULT_KEYS if part.get(key) is not None)
@@ -466,18 +469,18 @@ def _defaults_in(part: Any, ids: frozenset[int]) -> Iterator[str]:
 def sought_column(
     state: TableState, schemas: Iterable[Schema], field_id: int, value: PartitionValue
 ) -> SoughtColumn:
-    """Return what is sought of a table's column.
+    """Return the criterion to erase a table's column, or one value of it.
 
     Args:
-        state: The table's.
-        schemas: Every one that the table ever had, oldest first: a value may have been written
+        state: The table's newest state.
+        schemas: All schemas that the table ever had, oldest first: a value may have been written
             under any type that the column had.
-        field_id: The column's.
-        value: One of its values, or its text, in any spelling that the column's type has, or an
-            earlier one had; None for all.
+        field_id: The column's field id.
+        value: The value, or its text in any spelling of the column's current or earlier types;
+            None for all values.
 
     Raises:
-        InvalidInputError: It is no value of the column, or the column holds others.
+        InvalidInputError: It is not a value of the column, or the column has nested fields.
     """
     every = [
         each
@@ -491,20 +494,20 @@ def sought_column(
         return SoughtColumn(state.table_id, column, None, ids, state.specs)
     if column.type.depth:
         raise InvalidInputError(
-            f"column {column.name} holds others; name the one whose value goes, or no "
-            "value, and all of them go"
+            f"column {column.name} has nested fields; name the field of the value, or give no "
+            "value to erase all of them"
         )
     matcher = ValueMatcher(str(value), types)
     if not matcher.is_value:
         raise InvalidInputError(
-            f"{value!r} is no value of column {column.name} {format_type(column.type)}; dates and "
-            "moments are written as in SQL, decimals with all their digits"
+            f"{value!r} is no value of column {column.name} {format_type(column.type)}; write "
+            "dates and timestamps as in SQL, decimals with all their digits"
         )
     return SoughtColumn(state.table_id, column, matcher, ids, state.specs)
 
 
 def _ids_in(column: t.DataField) -> frozenset[int]:
-    """Return the ids of a field and of all that is nested in it, as files have them."""
+    """Return the field ids of a column and its nested fields, as in data files."""
     named = (each.id for each in walk_fields([column]))
     made = (each for _, _, each in member_ids([column]))
     return frozenset({*named, *walk_ids(column.type), *made})

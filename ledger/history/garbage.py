@@ -1,19 +1,17 @@
-"""Garbage collection beside concurrent writers, and missing segments.
+"""Garbage collection of files that no commit names, safe with concurrent writers.
 
-Nothing here asks whether a writer is at work; the age rules make that unnecessary.
+Age rules replace coordination with writers:
 
-- A list of file changes that no commit names may go once the log's own newest commit is seven days
-  younger. Whoever would commit it later does so with a time that is later still, and a commit that
-  is more than a day younger than its list is refused (`ledger.files.change_lists`). No clock of
-  this machine is asked.
-- After its seal nothing can follow in a dropped table's stream, so its unnamed lists and those of
-  its caches that only writers need may go.
-- A draft was left by a writer that was killed. A stalled one that comes back does not find it,
-  is told that it does not know the outcome, and writes it again.
+- A change file that no commit names is removable once the log's newest commit is seven days
+  younger. A later commit of that file has a later time still, and a commit that is more than a day
+  younger than its change file is rejected (`ledger.files.change_lists`). The machine's clock does
+  not matter.
+- Nothing follows the seal of a dropped table's stream, so its unnamed change files, and caches that
+  only writers need, are removable.
+- A draft is left by a writer that was killed. A writer that was only stalled finds its draft
+  missing, treats the outcome as unknown, and writes it again.
 
-Logs, checkpoints and what a commit names are never among them.
-
-Making one reads the log and writes a cache, so that it harms nobody at work.
+Logs, checkpoints and files that a commit names are never removed.
 """
 
 from __future__ import annotations
@@ -39,21 +37,21 @@ from ledger.stores import Store
 from ledger.stores.base import Draft
 
 KEPT_MILLIS: Final = 7 * 24 * 3_600_000
-"""How long whatever nobody names is kept."""
+"""Retention of files that no commit names, in milliseconds."""
 
 Sort = Literal["changes", "draft", "cache", "values"]
 
 
 @frozen
 class Orphan:
-    """One file that may go.
+    """File that no commit names and that may be removed.
 
     Attributes:
-        sort: A list of file changes, a draft, a cache of a dropped table, or what a transaction
-            that never landed says of who and why.
-        path: Where it is, below the store's root.
-        written_millis: When it was written, Unix milliseconds; None when nobody knows.
-        draft: The draft that it is, if it is one.
+        sort: The kind of file: a change file, a draft, a cache of a dropped table, or a sidecar
+            file of a transaction that was never committed.
+        path: Its key, below the store's root.
+        written_millis: Time of writing, Unix milliseconds; None if unknown.
+        draft: The draft, if the file is one.
     """
 
     sort: Sort
@@ -63,13 +61,13 @@ class Orphan:
 
 
 def orphaned_changes(subject: Subject[TableState, TableEvent]) -> Iterator[Orphan]:
-    """Yield a table's lists of file changes that no commit names and none will.
+    """Yield a table's change files that no commit names and none will.
 
     Raises:
-        DamagedLogError: The log cannot be read, so that nobody knows what its commits name.
+        DamagedLogError: The log cannot be read, so that the files that it names are unknown.
     """
     folder = subject.layout.changes("")
-    # In this order: what a commit names was there before the commit was.
+    # Files are listed before the log is read: a commit's files are written before the commit.
     found = {key: written_millis(key.removeprefix(folder)) for key in subject.store.walk(folder)}
     ages = {key: written for key, written in found.items() if written is not None}
     if not ages:
@@ -88,7 +86,7 @@ def orphaned_changes(subject: Subject[TableState, TableEvent]) -> Iterator[Orpha
 def orphaned_caches(
     subject: Subject[TableState, TableEvent], dropped_millis: int, now_millis: int
 ) -> Iterator[Orphan]:
-    """Yield those caches of a dropped table that only its writers and projections asked for."""
+    """Yield the caches of a dropped table that only writers and projections need."""
     if now_millis - dropped_millis < KEPT_MILLIS:
         return
     layout = subject.layout
@@ -101,7 +99,7 @@ def orphaned_caches(
 
 
 def orphaned_drafts(store: Store, folder: str, now_millis: int) -> Iterator[Orphan]:
-    """Yield the drafts in a folder and below that were not written to for seven days."""
+    """Yield the drafts below a folder that were not written to for seven days."""
     for each in store.drafts(folder):
         if now_millis - each.modified_millis >= KEPT_MILLIS:
             yield Orphan("draft", each.path, each.modified_millis, each)
@@ -110,12 +108,12 @@ def orphaned_drafts(store: Store, folder: str, now_millis: int) -> Iterator[Orph
 def orphaned_values(
     personal: Personal, streams: Iterable[StreamLog[Any, Any]], now_millis: int
 ) -> Iterator[Orphan]:
-    """Yield what no stream names of its values outside of lines, seven days after its writing.
+    """Yield the sidecar files that no stream names, seven days after they were written.
 
-    Its writer gave up, or was killed: who commits does so within minutes.
+    Their writer gave up or was killed: a commit follows its sidecar file within minutes.
 
     Raises:
-        LedgerError: A log cannot be read, so that nobody knows what its commits name.
+        LedgerError: A log cannot be read, so that the files that it names are unknown.
         OSError: Likewise.
     """
     old: dict[str, int] = {}
@@ -123,12 +121,12 @@ def orphaned_values(
         written = _written(personal.store, key)
         if written is not None and now_millis - written >= KEPT_MILLIS:
             old[key] = written
-    # What was taken out of a file left others beside it, which go when it goes.
+    # An erasure leaves further files next to a sidecar file, which are removed with it.
     later = {key for key in old if key != first(key)}
     for log in streams if old else ():
         state = log.refresh()
         if state is None:
-            # Its log is elsewhere, or lost; nobody knows what it names.
+            # The table's log is elsewhere or lost; the files that it names are unknown.
             return
         for read in log.reader.after(START, state.version):
             for key in _named(log, read.commit):
@@ -139,7 +137,7 @@ def orphaned_values(
 
 
 def _named(log: StreamLog[Any, Any], commit: Commit[Any]) -> Iterator[str]:
-    """Yield the files of values that a commit names."""
+    """Yield the sidecar files that a commit names."""
     for transaction in commit.transactions:
         if transaction.outside is not UNSET:
             yield key_of(transaction.outside) or ""
@@ -148,7 +146,7 @@ def _named(log: StreamLog[Any, Any], commit: Commit[Any]) -> Iterator[str]:
 
 
 def _written(store: Store, key: str) -> int | None:
-    """Return when a file of values was written; None where nobody knows."""
+    """Return the time of writing of a sidecar file, Unix milliseconds; None if unknown."""
     (body,) = newest(store, [first(key)])
     if body is None:
         return None
@@ -160,10 +158,10 @@ def _written(store: Store, key: str) -> int | None:
 
 
 def remove(store: Store, orphan: Orphan) -> None:
-    """Take an orphan away; one that is gone is fine.
+    """Remove an orphan; it may be gone already.
 
     Raises:
-        OSError: The store failed; asking again goes on from there.
+        OSError: The store failed; a retry continues.
     """
     if orphan.draft is not None:
         store.discard(orphan.draft)

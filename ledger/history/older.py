@@ -28,7 +28,7 @@ def state_at_snapshot(log: TableLog, snapshot_id: int) -> TableState:
         NotFoundError: There never was such a snapshot.
     """
     head = head_state(log)
-    # The source of an imported table may have given the same ids before.
+    # The source of an imported table may have used the same ids before.
     first = head.origin.counted_since(snapshot_id)
     if first is None:
         return _at_listed_snapshot(log, head, snapshot_id)
@@ -49,9 +49,9 @@ def state_at_snapshot(log: TableLog, snapshot_id: int) -> TableState:
 def _step_to(
     log: TableLog, before: TableState, is_reached: Callable[[TableBuilder], bool]
 ) -> TableState:
-    """Return the state after the first transaction of the next commit that reaches something."""
+    """Return the state after the first transaction, in the next commit, that meets a condition."""
     builder = TableBuilder(before)
-    # A commit of many writers may hold later snapshots, too.
+    # A commit with several transactions may have later snapshots, too.
     (found,) = log.known_commits(before.version + 1, before.version + 1)
     for _ in _steps(log, builder, found.commit):
         if is_reached(builder):
@@ -60,13 +60,13 @@ def _step_to(
 
 
 def _on_branch_at(log: TableLog, snapshot_id: int) -> TableState:
-    """Return the state after the commit of a branch's snapshot, as it is on that branch."""
+    """Return the state after the commit of a branch's snapshot, seen on that branch."""
     number = branch_number(snapshot_id)
 
     def comes_later(state: TableState) -> bool:
         branch = state.branch_numbered(number)
         if branch is None:
-            # One that is not there any more had it.
+            # A branch that was deleted had it.
             return state.last_branch_number < number
         return branch.next_id <= snapshot_id
 
@@ -87,10 +87,10 @@ def _on_branch_at(log: TableLog, snapshot_id: int) -> TableState:
 
 
 def on_branch(log: TableLog, state: TableState, name: str) -> TableState:
-    """Return a state as it is on one of its branches.
+    """Return a state as seen on one of its branches.
 
     Raises:
-        NotFoundError: It has none of that name.
+        NotFoundError: There is no branch of that name.
     """
     branch = state.branch(name)
     snapshot = branch.snapshot
@@ -103,7 +103,7 @@ def on_branch(log: TableLog, state: TableState, name: str) -> TableState:
 
 
 def _at_listed_snapshot(log: TableLog, head: TableState, snapshot_id: int) -> TableState:
-    """Return the state after the commit that brought a snapshot, as it is on that snapshot."""
+    """Return the state after the commit that imported a snapshot, seen at that snapshot."""
     found = head.origin.listed_snapshot(snapshot_id)
     if found is None:
         raise NotFoundError(f"snapshot {snapshot_id} does not exist, or was removed")
@@ -118,12 +118,12 @@ def around(
 
     Args:
         log: The table's log.
-        version: The commit that it is in.
-        transaction_id: Its id; None where the commit has one alone.
+        version: The version of its commit.
+        transaction_id: The transaction's id; None if the commit has only one.
 
     Raises:
-        NotFoundError: There is no such commit, or it holds no such transaction.
-        InvalidInputError: The commit holds several; the message lists their ids.
+        NotFoundError: There is no such commit, or no such transaction in it.
+        InvalidInputError: The commit has several transactions; the message lists their ids.
     """
     commit = log.commit_at(version)
     ids = [each.id for each in commit.transactions]
@@ -135,7 +135,7 @@ def around(
     if wanted not in ids:
         raise NotFoundError(f"version {version} holds no transaction {wanted}, but {ids}")
     if version == 0:
-        raise InvalidInputError("version 0 created the table: drop the table to take that back")
+        raise InvalidInputError("version 0 created the table: drop the table to undo that")
     before = after = at_version(log, version - 1)
     builder = TableBuilder(before)
     for each, _ in zip(commit.transactions, _steps(log, builder, commit), strict=True):
@@ -154,7 +154,7 @@ def _snapshot_ids(commit: Commit[TableEvent], kind: Any = SnapshotEvent) -> Iter
 
 
 def _steps(log: TableLog, builder: TableBuilder, commit: Commit[TableEvent]) -> Iterator[None]:
-    """Fold a commit transaction by transaction, stopping after each."""
+    """Fold a commit transaction by transaction, yielding after each."""
     try:
         builder.begin(commit.version, commit.time_millis)
         for transaction in commit.transactions:
@@ -173,19 +173,19 @@ def schema_of_snapshot(log: TableLog, state: TableState) -> Schema:
 
 
 def schema_by_id(log: TableLog, schema_id: int) -> Schema:
-    """Return a schema of the table.
+    """Return a current or earlier schema of the table, by id.
 
     Raises:
-        NotFoundError: There never was one of that id.
+        NotFoundError: There never was a schema with that id.
     """
     return schemas_by_id(log, [schema_id])[schema_id]
 
 
 def schemas_by_id(log: TableLog, schema_ids: Iterable[int]) -> dict[int, Schema]:
-    """Return some schemas of the table, by id; each part of the log is read once for all.
+    """Return several schemas of the table, by id; each part of the log is read at most once.
 
     Raises:
-        NotFoundError: There never was one of an id.
+        NotFoundError: There never was a schema with one of the ids.
     """
     wanted = set(schema_ids)
     head = head_state(log)
@@ -195,7 +195,7 @@ def schemas_by_id(log: TableLog, schema_ids: Iterable[int]) -> dict[int, Schema]
             raise NotFoundError(f"schema {each} does not exist; there are {sorted(listed)}")
         return {each: listed[each] for each in sorted(wanted)}
     found: dict[int, Schema] = {}
-    # The newest first: on the way to it from its checkpoint, those before it are met.
+    # The newest first: reading from its checkpoint also finds schemas before it.
     for each in sorted(wanted, reverse=True):
         if each not in found:
             newest = head_state(log).schema
@@ -207,7 +207,7 @@ def schemas_by_id(log: TableLog, schema_ids: Iterable[int]) -> dict[int, Schema]
 
 
 def schemas(log: TableLog) -> Iterator[Schema]:
-    """Yield every schema of the table, newest first; older ones are read when asked for."""
+    """Yield every schema of the table, newest first; older ones are read lazily."""
     head = head_state(log)
     newest = head.schema
     yield newest
@@ -223,10 +223,10 @@ def schemas(log: TableLog) -> Iterator[Schema]:
 
 
 def schemas_ever(log: TableLog) -> Iterator[Schema]:
-    """Yield every schema that the table ever had, oldest first, with those removed since.
+    """Yield every schema that the table ever had, oldest first, including removed ones.
 
-    Those that a source's own metadata lists come with the commit that lists them. One may come
-    twice.
+    Schemas that a source's metadata lists are yielded with the commit that imported it. A schema
+    may be yielded twice.
     """
     builder = TableBuilder(None)
     seen: set[int] = set()
@@ -244,7 +244,7 @@ def schemas_ever(log: TableLog) -> Iterator[Schema]:
 
 
 def _schemas_up_to(log: TableLog, schema_id: int) -> dict[int, Schema]:
-    """Return a schema, and those since the nearest checkpoint before it, by id."""
+    """Return a schema, and the others since the nearest checkpoint before it, by id."""
     nearest = last_checkpoint_while(log, lambda state: state.schema.id <= schema_id)
     start = nearest.state if nearest else None
     found = {start.schema.id: start.schema} if start else {}

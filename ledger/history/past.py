@@ -1,8 +1,8 @@
 """TablePast: the older schemas and files that format rules need.
 
-What names meant is asked at every change of columns, and by every file that uses an older schema's
-names. So a handle knows it by heart, and one that is new reads it from one file beside the log: a
-cache, which says itself of which schemas it is, and may be old, damaged or missing.
+The field ids that names referred to are needed at every change of columns, and for every file that
+uses an older schema's names. So a handle keeps them in memory, and a new handle reads them from one
+file next to the log: a cache, which records its schemas, and may be stale, damaged or missing.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from ledger.state.table import TableState
 
 _FORMAT = 1
 _MOST_KEPT = 16
-"""So many older schemas are kept as they are; of the others, their names."""
+"""Maximum number of older schemas cached whole; for the others only names are cached."""
 
 _LOGGER = "ledger.table"
 
 
 class KeptNames(Struct, frozen=True, rename="camel"):
-    """What the names of some schemas meant, in a file beside the log.
+    """Content of the names cache: the field ids that column names had in older schemas.
 
     Attributes:
-        version: The table's, when it was written.
-        head: The digest of that commit's file.
-        schema_ids: Of which schemas it is.
-        meant: Each name with the field ids that it stood for.
+        version: The table's version when it was written.
+        head: The digest of that version's commit file.
+        schema_ids: The schemas that it covers.
+        meant: The field ids that each name referred to.
     """
 
     version: int
@@ -69,10 +69,10 @@ if TYPE_CHECKING:
 
 
 class TablePast:
-    """A table's past, read from its log when it is asked for.
+    """Older schemas and files of a table, read lazily from its log.
 
-    Safe to share between threads, and without a lock: a signal handler that commits may have
-    stopped its thread in here.
+    Thread-safe without a lock: a signal handler that commits may have interrupted its own thread
+    in here, which would deadlock.
     """
 
     def __init__(self, log: TableLog, live: LiveFiles) -> None:
@@ -85,7 +85,7 @@ class TablePast:
         self._met: dict[int, int] = {}
 
     def schemas(self, schema_ids: Collection[int]) -> list[Schema]:
-        """Return some schemas, oldest first."""
+        """Return the schemas with the given ids, oldest first."""
         found = {each: self._schemas[each] for each in schema_ids if each in self._schemas}
         missing = [each for each in schema_ids if each not in found]
         if missing:
@@ -96,7 +96,7 @@ class TablePast:
         return [found[each] for each in sorted(schema_ids)]
 
     def keep(self, schemas: Iterable[Schema]) -> None:
-        """Keep schemas that are at hand; whoever loses a race has files of the one before."""
+        """Cache schemas that are loaded already; writers that lose a race need the previous one."""
         for each in schemas:
             self._schemas.setdefault(each.id, each)
         if len(self._schemas) <= _MOST_KEPT:
@@ -105,8 +105,8 @@ class TablePast:
             self._schemas.pop(oldest, None)
 
     def names(self, state: TableState, more: Collection[int]) -> BoundNames:
-        """Return the names of `state.named_schema_ids` and of more schemas, at least."""
-        # Newer schemas have higher ids, so that what was there before is a beginning mostly.
+        """Return at least the names of `state.named_schema_ids` and of more schemas."""
+        # Newer schemas have higher ids, so the ids covered before are usually a prefix.
         named, covered = state.named_schema_ids, len(self._covered)
         fresh = named[covered:] if named[:covered] == self._covered else named
         missing = {*fresh, *more} - self._names.schema_ids
@@ -135,14 +135,14 @@ class TablePast:
         self._saved = frozenset(found.schema_ids)
 
     def _is_of_this_log(self, found: KeptNames) -> bool:
-        # A log that was put back from an older copy has gone on otherwise.
+        # A log that was restored from an older copy continues with other commits.
         commit = self._log.store.read(self._log.layout.commit(found.version))
         return commit is not None and digest(commit) == found.head
 
     def save(self) -> None:
-        """Keep what the names of older schemas meant for those who open the table later.
+        """Write the names cache for handles that open the table later.
 
-        Best effort: what is not kept is found in the log.
+        Best effort: names that are not in the cache are read from the log.
         """
         head = self._log.head
         if head is None:
@@ -152,7 +152,7 @@ class TablePast:
         from ledger.formats import INSTALLED
 
         if len(named) < 2 or not binds_names(state, INSTALLED):  # noqa: PLR2004
-            # The schema of one's own files is at hand.
+            # The current schema is loaded anyway.
             return
         try:
             names = self.names(state, ())
@@ -165,31 +165,31 @@ class TablePast:
             warn(_LOGGER, "names_skipped", version=state.version, error=str(error))
 
     def meet(self, commit: Commit[TableEvent]) -> None:
-        """Take note of files without field ids in a commit that was landed or read."""
+        """Record the files without field ids of a commit that was committed or read."""
         for event in snapshot_events(commit):
             for each in event.named_schema_ids:
                 self._met[each] = max(event.snapshot_id, self._met.get(each, 0))
 
     def holds(self, state: TableState, schema_id: int) -> bool:
-        """Whether a snapshot that can be read surely holds a file that uses a schema's names."""
+        """Return True if a readable snapshot certainly has a file that uses a schema's names."""
         if state.earliest_snapshot_id == 1 and not state.last_branch_number:
-            # No snapshot has gone, and no branch.
+            # No snapshot was expired, and no branch was ever created.
             return schema_id in state.named_schema_ids
         return self._met.get(schema_id, 0) >= state.earliest_snapshot_id
 
     def live(self, state: TableState) -> Collection[FileChange]:
-        """Return the files that are live at a state."""
+        """Return the live files of a state, with their personal values."""
         if state.snapshot is None:
             return ()
         if state.version > head_state(self._log).version:
             raise Postponed
-        # As formats are told of them.
+        # In the form that the formats' rules get.
         return self._log.personal.columns.rendered(self._live.at_state(state).values())
 
     def reach(self, state: TableState) -> Reach:
-        """Return what the snapshots hold that can be read at a state, tagged ones included.
+        """Return the schemas and files in the snapshots readable at a state, tagged ones included.
 
-        Reads every file change that is live in one of them.
+        Reads every file that is live in one of them.
         """
         from ledger.decide.format_rules import Reach
         from ledger.decide.snapshots import is_named
@@ -214,7 +214,7 @@ class TablePast:
         files = self._log.personal.columns.rendered(files)
         written = {each.snapshot.schema_id for each in starts if each.snapshot is not None}
         for branch in state.branches.values():
-            # Whatever it ever added since it began, since an expired prefix is not told apart.
+            # All files added since its base: an expired prefix of them cannot be distinguished.
             own = self._live.branch_changes(branch, state.version)
             files += (each.change for each in own if each.change.kind == "ADD")
             written |= self._snapshot_schemas(branch.since_version, state.version, BranchCommitted)
@@ -239,7 +239,7 @@ class TablePast:
         before = (each for each in older if each.id < now.id or not is_ordered)
 
         def lacks(schema_id: int) -> bool:
-            # Where ids are in no order, any row may be newer.
+            # If ids are unordered, any row may be newer.
             written = state.snapshot
             return written is not None and (not is_ordered or written.schema_id > schema_id)
 
@@ -261,12 +261,12 @@ class TablePast:
 
 
 def names_made(log: TableLog, schema_ids: Iterable[int], head: Head[TableState]) -> bytes:
-    """Return the file of what the names of some schemas meant, as the log makes it.
+    """Return the bytes of the names cache, computed from the log.
 
     Args:
-        log: The table's.
-        schema_ids: The schemas.
-        head: Where the table stood when it was written.
+        log: The table's log.
+        schema_ids: The schemas to cover.
+        head: The table's head when the cache was written.
 
     Raises:
         NotFoundError: There never was such a schema.
@@ -287,7 +287,7 @@ def _encoded(head: Head[TableState], names: BoundNames) -> bytes:
 
 
 def kept_names(body: bytes) -> KeptNames | None:
-    """Return what such a file says; None where it is damaged, or newer than this client."""
+    """Return the decoded names cache; None if it is damaged, or of a newer version."""
     try:
         file = _DECODER.decode(body)
         record = bytes(file.names)

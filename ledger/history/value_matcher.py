@@ -1,8 +1,8 @@
 """Matching of stored column values against a sought value, under each type of the column.
 
-Neither a bound nor a partition's value says under which type it was written, so each is tried. A
-stored value matches where it is what the sought text names under that type, or where a later type
-of the column makes the same value of both.
+Neither a bound nor a partition value records the type under which it was written, so each type of
+the column is tried. A stored value matches if the sought text denotes it under that type, or if
+casts to a later type of the column make both equal.
 
 Values have the form that `ledger.model.single_values` describes. NaN is a value here, equal to
 itself.
@@ -65,10 +65,10 @@ _MILLIS: Final = 3
 
 
 def values_of(text: str, data_type: t.DataType) -> tuple[Value, ...]:
-    """Return the values of a type that a person may mean by a text; nothing where it names none.
+    """Return the values of a type that a user's text may denote; empty if there is none.
 
-    Numbers may have any spelling, such as `55512`, `55512.00` and `5.5512E4`; a DATE may be its
-    number of days since 1970 or its midnight; bytes may be hex or the text that they encode.
+    Numbers may have any spelling, such as `55512`, `55512.00` and `5.5512E4`; a DATE may be given
+    as days since 1970 or as its midnight; bytes as hex or as the text that they encode.
 
     Example:
         >>> values_of("55512.00", t.IntType()), values_of("soon", t.DateType())
@@ -88,7 +88,7 @@ def values_of(text: str, data_type: t.DataType) -> tuple[Value, ...]:
 
 
 def text_of(value: Value, data_type: t.DataType) -> str:
-    """Return a value as the text that a cast makes of it.
+    """Return the text of a value, as a cast to a text type gives it.
 
     Example:
         >>> text_of(1420, t.DecimalType(9, 2)), text_of(True, t.BooleanType())
@@ -98,7 +98,7 @@ def text_of(value: Value, data_type: t.DataType) -> str:
 
 
 def spellings(value: Value, data_type: t.DataType) -> tuple[str, ...]:
-    """Return the texts that writers make of a value, the one of a cast first.
+    """Return the texts that writers may use for a value, the one of a cast first.
 
     Example:
         >>> spellings(0, t.TimestampType(6))[:2]
@@ -148,7 +148,7 @@ def _with_fractions(said: str) -> Iterator[str]:
 
 
 def _with_exponent(number: float) -> str:
-    """Return a number as Java writes great and small ones, such as 5.5512345E7."""
+    """Return a number in Java's exponent form, such as 5.5512345E7."""
     if not math.isfinite(number):
         return "NaN" if math.isnan(number) else f"{'-' if number < 0 else ''}Infinity"
     exact = Decimal(repr(number))
@@ -158,7 +158,7 @@ def _with_exponent(number: float) -> str:
 
 
 def cast(value: Value, source: t.DataType, target: t.DataType) -> Value | None:
-    """Return what a value becomes where its column gets another type; None where that is NULL.
+    """Return a value cast to another type, as Paimon casts it; None if the result is NULL.
 
     Example:
         >>> cast(55512, t.IntType(), t.DecimalType(12, 2)), cast(7000, t.DateType(), t.STRING)
@@ -211,7 +211,7 @@ def _number(value: Any, source: Any) -> Decimal | float | None:
 
 
 def _to(number: Decimal | float, target: Any) -> Value | None:
-    """Return a number as a value of a type that numbers are cast to."""
+    """Return a number cast to another type."""
     root = target.root
     if root == "BOOLEAN":
         return bool(number != 0)
@@ -228,7 +228,7 @@ def _to(number: Decimal | float, target: Any) -> Value | None:
 
 
 def _narrowed(number: Decimal | float, bits: int) -> int:
-    """Return a whole number as Java narrows it: floats saturate, all others wrap."""
+    """Return a number narrowed to an integer type as in Java: floats saturate, others wrap."""
     if isinstance(number, float):
         if math.isnan(number):
             return 0
@@ -272,7 +272,7 @@ def _from_time(value: int, source: Any, target: Any) -> Value | None:  # noqa: P
 
 
 def _in_unit(value: int, source: Any, target: Any) -> int:
-    """Return a count in the unit of another type, cut to the digits that it keeps."""
+    """Return a time in the unit of another type, truncated to that type's precision."""
     digits = min(target.precision, unit_digits(source))
     kept = value // 10 ** (unit_digits(source) - digits)
     return int(kept * 10 ** (unit_digits(target) - digits))
@@ -367,15 +367,15 @@ _READERS: Final[dict[str, Callable[[str, Any], Iterator[Value]]]] = {
 
 
 LEAST_CUT: Final = 8
-"""A shorter bound is a whole value, or says nothing of one."""
+"""Minimum length of a truncated bound; a shorter one is a whole value, or is not informative."""
 
 _FLOAT_WIDTHS: Final = (4, 8)
 _NAN: Final = "NaN"
-"""In the place of a float that is equal to nothing."""
+"""Replacement of NaN, which does not equal itself."""
 
 
 def may_be_cut_from(bound: str | bytes, whole: str | bytes) -> bool:
-    """Return whether a bound may be cut from a longer value, its last part one higher perhaps.
+    """Return whether a bound may be a truncated longer value, its last part perhaps one higher.
 
     Example:
         >>> may_be_cut_from("ann@mail.con", "ann@mail.com/private"), may_be_cut_from("a", "ab")
@@ -389,17 +389,17 @@ def may_be_cut_from(bound: str | bytes, whole: str | bytes) -> bool:
 
 
 def _changed_types(types: Iterable[t.DataType]) -> tuple[t.DataType, ...]:
-    """Return types without their nullability, and none twice in a row."""
+    """Return types without nullability, with consecutive duplicates removed."""
     plain = (each.with_nullability(nullable=True) for each in types)
     return tuple(each for each, _ in groupby(plain))
 
 
 @frozen
 class ValueMatcher:
-    """Compares stored values of a column with one that is sought.
+    """Matcher of a column's stored values against a sought value.
 
     Attributes:
-        said: The sought value as a text, in any spelling of one of the types.
+        said: The text of the sought value, in any spelling of one of the types.
         types: The column's types, oldest first.
     """
 
@@ -416,7 +416,7 @@ class ValueMatcher:
 
     @_wanted.default
     def _typed_or_cast(self) -> Sequence[frozenset[Value]]:
-        """What the text names under each type, and what that is of a value of an earlier one."""
+        """For each type, the sought values under it, and those cast to it from earlier types."""
         found: list[frozenset[Value]] = []
         for place, typed in enumerate(self._typed):
             found.append(typed | (self._cast(found[-1], place) if place else frozenset()))
@@ -424,13 +424,13 @@ class ValueMatcher:
 
     @_texts.default
     def _spelled(self) -> Sequence[frozenset[str]]:
-        """How values that are sought may be spelled where the column was text."""
+        """For each type, the spellings of sought values while the column was text."""
         later: frozenset[str] = frozenset()
         back: frozenset[Value] = frozenset()
         found: list[frozenset[str]] = []
         after: t.DataType | None = None
         for place, data_type in reversed([*enumerate(self.types)]):
-            # A later value as this type has it: one of those that become it.
+            # A later type's value cast back to this type: one of the values that become it.
             made = _cast_all(back, after, data_type) if after else frozenset()
             back = self._typed[place] | made
             later |= _spellings(back, data_type)
@@ -440,7 +440,7 @@ class ValueMatcher:
 
     @_tails.default
     def _spelled_tails(self) -> Sequence[frozenset[str]]:
-        """What may be missing of texts that were cut, where a later type is no text."""
+        """For each type, suffixes that truncated texts may lack, if a later type is not text."""
         return [
             frozenset(text[begin:] for text in texts for begin in range(len(text)))
             if any(each.root not in _TEXTS for each in self.types[place:])
@@ -450,16 +450,16 @@ class ValueMatcher:
 
     @property
     def is_value(self) -> bool:
-        """Whether the text names a value of any of the types."""
+        """True if the text denotes a value of any of the types."""
         return any(self._typed)
 
     @property
     def is_text(self) -> bool:
-        """Whether the column is text now."""
+        """True if the column's current type is text."""
         return self.types[-1].root in _TEXTS
 
     def is_said_in(self, words: str) -> bool:
-        """Return whether words hold the value; whole numbers and booleans stand in too many."""
+        """Return whether a text contains the value; never for integers and booleans, too common."""
         now = self.types[-1]
         if self.is_text:
             return self.said != "" and self.said in words
@@ -470,13 +470,13 @@ class ValueMatcher:
 
     @property
     def all_spellings(self) -> frozenset[str]:
-        """How the value may be spelled under any of the types."""
+        """All spellings of the value under any of the types."""
         return frozenset({self.said}).union(*self._texts)
 
     def is_bound(self, bound: str) -> bool:
-        """Return whether a bound, in hex, is the value or may be cut from it.
+        """Return whether a bound, in hex, is the value or may be truncated from it.
 
-        True also where it is no value of any of the types, so that nobody knows what it tells.
+        True also if the bound is not a value of any of the types, since its meaning is unknown.
         """
         try:
             body = bytes.fromhex(bound)
@@ -495,7 +495,7 @@ class ValueMatcher:
         return not is_known
 
     def is_partition(self, value: PartitionValue, transform: str) -> bool:
-        """Return whether a partition's value is the transform's result for the value."""
+        """Return whether a partition value is the transform's result for the sought value."""
         if value is None:
             return False
         found, reached = transform_of(transform), frozenset[Value]()
@@ -516,7 +516,7 @@ class ValueMatcher:
         return str(value) == self.said
 
     def is_written(self, text: str) -> bool:
-        """Return whether a text that a line holds, such as a default, is the value."""
+        """Return whether a text in a log line, such as a default, denotes the sought value."""
         plain = text[1:-1] if len(text) > 1 and text[0] == text[-1] == "'" else text
         reached: frozenset[Value] = frozenset()
         for place, data_type in enumerate(self.types):
@@ -527,7 +527,7 @@ class ValueMatcher:
         return self.is_text and self.said in plain
 
     def _cast(self, values: Iterable[Value], place: int) -> frozenset[Value]:
-        """Return what values of the type before one of the types are under that."""
+        """Return values of the previous type cast to the type at an index."""
         if not place:
             return frozenset()
         return _cast_all(values, self.types[place - 1], self.types[place])
@@ -535,19 +535,19 @@ class ValueMatcher:
     def _is_read_twice(self, place: int) -> bool:
         """Return whether text became another type that was changed again.
 
-        Nobody can tell what a text that was cut becomes then.
+        The result for a truncated text is then unknown.
         """
         later = [each.root not in _TEXTS for each in self.types[place:]]
         return any(later[:-1])
 
     def _completed(self, values: Iterable[Value], place: int) -> frozenset[Value]:
-        """Return what texts may be that were cut, the last character one higher perhaps."""
+        """Return the possible whole texts of truncated ones, whose last character may be higher."""
         cut = (each for each in values if isinstance(each, str) and len(each) >= TRUNCATE_LENGTH)
         starts = [start for each in cut for start in (each, each[:-1])]
         return frozenset(start + tail for start in starts for tail in ("", *self._tails[place]))
 
     def _is_cut(self, values: frozenset[Value], place: int) -> bool:
-        """Return whether a bound is, or may be cut from, a value that is sought."""
+        """Return whether a bound is a sought value, or may be truncated from one."""
         root, wanted = self.types[place].root, self._wanted[place]
         if values & wanted:
             return True
@@ -570,7 +570,7 @@ class ValueMatcher:
 
 
 def _comparable(values: Iterable[Value]) -> frozenset[Value]:
-    """Return values that are equal to themselves."""
+    """Return values with NaN replaced, so that all values equal themselves."""
     return frozenset(each if each == each else _NAN for each in values)  # noqa: PLR0124 - NaN
 
 
@@ -585,7 +585,7 @@ def _spellings(values: Iterable[Value], data_type: t.DataType) -> frozenset[str]
 
 def _from_bytes(body: bytes, data_type: t.DataType) -> Iterator[Value]:
     if data_type.root in _TEXTS:
-        # Other writers cut bounds within a character.
+        # Other writers truncate bounds within a character.
         yield body.decode(errors="ignore")
         return
     if data_type.root in ("FLOAT", "DOUBLE") and len(body) in _FLOAT_WIDTHS:

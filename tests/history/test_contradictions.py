@@ -137,7 +137,7 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Place], Events], str]] = {
                 totalRecordCount=total(place, 1),
             )
         ],
-        "says deltaRecordCount",
+        "has deltaRecordCount",
     ),
     "a wrong count of files": (lambda place: [snapshot(place, deltaFileCount=7)], "deltaFileCount"),
     "a wrong size of files": (

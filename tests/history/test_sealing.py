@@ -112,7 +112,7 @@ def test_a_tail_cut_below_a_segment_is_found_by_it(long: Place) -> None:
     first = long.look().damages[0]
 
     assert first.version == 790
-    assert "made from version 800" in first.what
+    assert "written at version 800" in first.what
 
 
 def test_a_segment_of_commits_that_are_too_long_is_told(

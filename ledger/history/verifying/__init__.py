@@ -1,4 +1,4 @@
-"""Verification: commits, side files, caches and data files against the log."""
+"""Verification: commits, sidecar files, caches and data files against the log."""
 
 from __future__ import annotations
 

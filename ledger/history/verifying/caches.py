@@ -1,14 +1,14 @@
-"""Verification of caches against the log, and segments that are missing.
+"""Verification of caches against the log, and discovery of missing segments.
 
-Small caches, of up to a segment's commits, are compared with what the commits at hand make. A
-larger one merges smaller ones, which were compared before: it has to be made of those that fit, and
-of the log where one does not.
+Small caches, of up to a segment's commits, are compared with caches built from the commits. A
+larger one merges smaller ones, which were compared before: it has to equal the merge of those that
+are right, and of the log for those that are not.
 
-A cache says itself how far it goes, and is right as far as that: a writer that was killed between
-two of them, or is of an older version, leaves them behind the checkpoints.
+A cache records the version that it covers, and may be behind the checkpoints: a writer was killed
+between two caches, or is of an older version.
 
-Readers without field ids are answered by the cache of older schemas, so that a wrong one would
-reject what is right, or let a name mean two things.
+Files without field ids are resolved by the cache of older schemas, so a wrong one could reject
+valid files, or give a name two meanings.
 """
 
 from __future__ import annotations
@@ -53,13 +53,11 @@ _filter_of = re.compile(r"filters/\d+-(\d{20})(?:\.\d{4,})?\.flt").fullmatch
 _checkpoint_of = re.compile(r"(\d{20})\.json").fullmatch
 
 Tile = tuple[int, int]
-"""The first and last version of an index or a run."""
+"""First and last version of a key index or a run."""
 
 
 def last_of(name: str) -> int | None:
-    """Return a version that a cache was made of, by its name among the caches; None: no cache.
-
-    The last one, where its name says that.
+    """Return the version in a cache's file name, the last one of an interval; None: no cache.
 
     Example:
         >>> last_of("00000000000000000100.json"), last_of("notes.txt")
@@ -73,28 +71,28 @@ def last_of(name: str) -> int | None:
 
 
 def tile_of(boundary: int) -> Tile:
-    """Return the tile of the index and the run that end at a checkpoint's version."""
+    """Return the interval of the key index and the run that end at a checkpoint's version."""
     return next(tiles(boundary))
 
 
 def is_merged(tile: Tile) -> bool:
-    """Whether a tile is made of more commits than a segment has."""
+    """Return True if an interval has more commits than a segment."""
     return tile[1] - tile[0] > SEGMENT_LENGTH
 
 
 class _Envelope(msgspec.Struct, rename="camel"):
-    """As much of a checkpoint as tells who reads it."""
+    """The part of a checkpoint that determines which versions of the ledger can read it."""
 
     fold_version: int
 
 
 @frozen
 class Caches(Generic[S, E]):
-    """Compares a stream's caches, one after the other.
+    """Comparison of a stream's caches with the log.
 
     Attributes:
         subject: The stream.
-        mends: Whether findings bring the bytes that restore what they are about.
+        mends: True if findings shall contain the bytes that restore a cache.
     """
 
     subject: Subject[S, E]
@@ -105,7 +103,7 @@ class Caches(Generic[S, E]):
         return self.subject.store
 
     def checkpoint(self, head: Head[S]) -> Iterator[Finding]:
-        """Yield what is wrong with the checkpoint of a state, which was replayed."""
+        """Yield the findings about a checkpoint, given the replayed state."""
         version = head.state.version
         key = self.subject.layout.checkpoint(version)
         there, right = self._store.read(key), self.subject.log.checkpoints.body(head)
@@ -113,44 +111,44 @@ class Caches(Generic[S, E]):
             return
         remedy = ((key, right),) if self.mends else ()
         if there is None:
-            yield Finding("absent", "the checkpoint is not there", key, version, REPAIR, remedy)
+            yield Finding("absent", "the checkpoint is missing", key, version, REPAIR, remedy)
         elif _is_of_another_fold(there, right):
-            said = "another version of lakeledger made the checkpoint; this one passes it over"
+            said = "another version of lakeledger wrote the checkpoint; this one ignores it"
             yield Finding("absent", said, key, version, "nothing needs to be done")
         elif _is_of_another_log(there, head):
-            said = "the checkpoint was made from another commit of that version"
+            said = "the checkpoint was written for another commit of that version"
             yield Finding("damage", said, key, version, f"the log was changed: {FROM_BACKUP}")
         else:
-            said = "the checkpoint is other than replaying the log makes it"
+            said = "the checkpoint differs from a replay of the log"
             yield Finding("derived", said, key, version, REPAIR, remedy)
 
     def segment(self, first: int, last: int, lines: Sequence[bytes]) -> Iterator[Finding]:
-        """Yield what is wrong with the segment of some commits, given as their files."""
+        """Yield the findings about a segment, given the files of its commits."""
         key = self.subject.layout.segment(first, last)
         there = self._store.read(key)
         if sum(map(len, lines)) > MOST_BYTES:
             if there is not None:
-                said = "its commits are too long for a segment, and it is passed over"
-                yield Finding("foreign", said, key, last, "remove it; the log holds them all")
+                said = "its commits are too long for a segment, so readers ignore it"
+                yield Finding("foreign", said, key, last, "remove it; the log has all of them")
             return
         try:
             right = write_segment(lines)
         except ValueError:
-            # They cannot stand in one.
+            # The commits are too long for a segment.
             return
         remedy = ((key, right),) if self.mends else ()
         if there is None:
-            yield Finding("absent", "the segment is not there", key, last, REPAIR, remedy)
+            yield Finding("absent", "the segment is missing", key, last, REPAIR, remedy)
         elif not is_same_segment(right, there):
-            said = "the segment is other than the log makes it"
+            said = "the segment differs from the log"
             yield Finding("derived", said, key, last, REPAIR, remedy)
 
     def index(self, tile: Tile, right: KeyIndex) -> Iterator[Finding]:
-        """Yield what is wrong with a key index and its cuts; all that is not there is one finding.
+        """Yield the findings about a key index and its cuts; a wholly missing one is one finding.
 
         Args:
-            tile: The commits that it is of.
-            right: The index that the log makes of them.
+            tile: The interval of its commits.
+            right: The index built from the log.
         """
         absent: list[tuple[str, bytes]] = []
         for key, part in self.subject.log.lookup.named.files(tile, right):
@@ -158,29 +156,29 @@ class Caches(Generic[S, E]):
             if there is None:
                 absent.append((key, body))
             elif there != body:
-                said = "the key index is other than the log makes it"
+                said = "the key index differs from the log"
                 remedy = ((key, body),) if self.mends else ()
                 yield Finding("derived", said, key, tile[1], REPAIR, remedy)
         if absent:
             yield self._absent(absent[0][0], tile, tuple(absent) if self.mends else ())
 
     def _absent(self, key: str, tile: Tile, remedy: tuple[tuple[str, bytes], ...]) -> Finding:
-        return Finding("absent", "the key index is not there", key, tile[1], REPAIR, remedy)
+        return Finding("absent", "the key index is missing", key, tile[1], REPAIR, remedy)
 
     def runs(
         self, rows: Sequence[Placed], tiles_of: Sequence[tuple[Tile, slice]]
     ) -> Iterator[Finding]:
-        """Yield what is wrong with some runs of file changes.
+        """Yield the findings about runs of file changes.
 
         Args:
-            rows: All file changes of some commits.
-            tiles_of: The tiles, each with the part of the rows that are its commits'.
+            rows: All file changes of the commits.
+            tiles_of: The intervals, each with its slice of the rows.
         """
         if any(each.change.kind == "DELETE" for each in rows):
             for tile, part in tiles_of:
                 yield from self.run(tile, [*Net(rows[part]).rows()])
             return
-        # Nothing takes away another, so that each run is a part of one table.
+        # No file is added or removed twice: each run is a slice of one table.
         table = table_of(rows) if rows else None
         for tile, part in tiles_of:
             yield from self.run(
@@ -192,12 +190,12 @@ class Caches(Generic[S, E]):
     def run(
         self, tile: Tile, rows: Sequence[Placed], table: pa.Table | None = None
     ) -> Iterator[Finding]:
-        """Yield what is wrong with a run of file changes.
+        """Yield the findings about a run of file changes.
 
         Args:
-            tile: The run's.
-            rows: Those that it is to have.
-            table: The same as a table, where that is at hand.
+            tile: The run's interval.
+            rows: The expected rows.
+            table: The same rows as an Arrow table, if it exists already.
         """
         key = self.subject.layout.file_run(*tile)
         there, check = self._store.read(key), self._store.read(key_of_check(key))
@@ -209,7 +207,7 @@ class Caches(Generic[S, E]):
         is_right = there is not None and holds_rows(there, rows, table)
         if not is_right or there is None or check != check_of(there):
             remedy = self._rows_remedy(key, rows) if self.mends else ()
-            # Its writer puts the check there last.
+            # The check is written last.
             is_absent = there is None or (is_right and check is None)
             yield self._run(key, tile, is_absent, remedy)
 
@@ -226,19 +224,19 @@ class Caches(Generic[S, E]):
         remedy: tuple[tuple[str, bytes], ...],
     ) -> Finding:
         if is_absent:
-            said = "the run of file changes is not there"
+            said = "the run of file changes is missing"
             return Finding("absent", said, key, tile[1], REPAIR, remedy)
-        said = "the run of file changes is other than the log makes it"
+        said = "the run of file changes differs from the log"
         return Finding("derived", said, key, tile[1], REPAIR, remedy)
 
     def merged(self, tile: Tile, wrong: AbstractSet[str]) -> Iterator[Finding]:
-        """Yield what is wrong with the index and the run of a tile that merges smaller ones.
+        """Yield the findings about the index and the run of an interval that merges smaller ones.
 
-        They are built again of the smaller ones, and of the log where those do not fit.
+        They are rebuilt from the smaller ones, and from the log where those are wrong.
 
         Args:
-            tile: The tile.
-            wrong: The keys of caches before it that are missing or do not fit.
+            tile: The interval.
+            wrong: The keys of earlier caches that are missing or wrong.
         """
         log = self.from_log(wrong)
         named = self.subject.log.lookup.named
@@ -256,10 +254,10 @@ class Caches(Generic[S, E]):
             yield self._run(key, tile, is_absent=True, remedy=())
 
     def from_log(self, wrong: AbstractSet[str]) -> Any:
-        """Return the stream's log without some caches, so that they are made of what is right.
+        """Return the stream's log with wrong caches hidden, so that it rebuilds them.
 
         Args:
-            wrong: Their keys.
+            wrong: The keys of the caches to hide.
         """
         return self.subject.on(_Without(self._store, frozenset(wrong)))
 
@@ -273,18 +271,18 @@ def _is_of_another_fold(there: bytes, right: bytes) -> bool:
 
 
 def _is_of_another_log(there: bytes, head: Head[Any]) -> bool:
-    """Whether a checkpoint is whole, of the head's version, and names another commit's digest."""
+    """Return True if a valid checkpoint of the head's version names another commit's digest."""
     found = named_digest(there, head.state.version)
     return found is not None and found != head.digest and not nearly(found, head.digest)
 
 
 def holds_rows(body: bytes, rows: Sequence[Placed], table: pa.Table | None = None) -> bool:
-    """Return whether the bytes of a run hold some rows, and those alone.
+    """Return whether the bytes of a run contain exactly the given rows.
 
     Args:
         body: The bytes.
         rows: The rows.
-        table: The same as a table, where that is at hand.
+        table: The same rows as an Arrow table, if it exists already.
     """
     try:
         right = table_of(rows) if table is None else table
@@ -299,7 +297,7 @@ def _is_equal(one: pa.Table, other: pa.Table) -> bool:
 
 @frozen
 class _Without:
-    """A store that some caches are hidden in, so that they are made again."""
+    """Store that hides some caches, so that they are rebuilt."""
 
     inner: Store
     hidden: frozenset[str]
@@ -314,12 +312,12 @@ class _Without:
 def filter_findings(
     caches: Caches[Any, Any], boundary: int, wrong: AbstractSet[str]
 ) -> Iterator[Finding]:
-    """Yield what is wrong with a stream's filters.
+    """Yield the findings about a stream's key filters.
 
     Args:
-        caches: The stream's, whose indexes were compared.
-        boundary: The newest checkpoint's version that was reached.
-        wrong: The keys of caches that are missing or do not fit.
+        caches: The stream's caches, whose indexes were compared.
+        boundary: The version of the newest checkpoint reached.
+        wrong: The keys of caches that are missing or wrong.
     """
     log: StreamLog[Any, Any] = caches.from_log(wrong) if wrong else caches.subject.log
     for layer in layers(boundary):
@@ -328,7 +326,7 @@ def filter_findings(
 
 @define
 class _Comparison:
-    """One layer's filter and its cuts beside what they should be."""
+    """Comparison of one layer's key filter, and its cuts, with the expected ones."""
 
     caches: Caches[Any, Any]
     lookup: Lookup[Any]
@@ -336,7 +334,7 @@ class _Comparison:
     _made: dict[int, dict[str, KeyFilter]] = field(factory=dict)
 
     def findings(self) -> Iterator[Finding]:
-        """Yield what is wrong; all that is not there is one finding."""
+        """Yield the findings; missing filters are one finding."""
         store = self.caches.subject.store
         nothing = KeyFilter(0, array("I"))
         there = {key: store.read(key) for key, _ in self.lookup.filters.files(self.layer, nothing)}
@@ -349,13 +347,13 @@ class _Comparison:
             if body is None or (found is not None and self._is_behind(key, found)):
                 late.append(key)
             elif found != self._right(self.layer.last)[key] and not self._is_ahead(found):
-                said = "the filter of keys is other than the log makes it"
+                said = "the key filter differs from the log"
                 yield Finding("derived", said, key, self.layer.last, REPAIR, self._anew([key]))
         if late:
             yield self._late(late)
 
     def _right(self, last: int) -> dict[str, KeyFilter]:
-        """Return the layer's filter and its cuts, by their keys, as they go up to a version."""
+        """Return the expected filter of the layer and its cuts up to a version, by key."""
         if last not in self._made:
             layer = self.layer._replace(last=last)
             whole = self.lookup.named.filter_made(layer)
@@ -368,7 +366,7 @@ class _Comparison:
         return is_shorter and is_at_checkpoint and found == self._right(found.last)[key]
 
     def _is_ahead(self, found: KeyFilter | None) -> bool:
-        """Whether somebody has gone on since, so that a filter is of what was not looked at."""
+        """Return True if a filter covers commits appended after the verification began."""
         subject = self.caches.subject
         return (
             found is not None
@@ -377,7 +375,7 @@ class _Comparison:
         )
 
     def _late(self, keys: Sequence[str]) -> Finding:
-        said = "a filter of keys is not there, or does not go as far as the checkpoints"
+        said = "a key filter is missing, or is behind the checkpoints"
         return Finding("absent", said, keys[0], self.layer.last, REPAIR, self._anew(keys))
 
     def _anew(self, keys: Sequence[str]) -> tuple[tuple[str, bytes], ...]:
@@ -388,11 +386,11 @@ class _Comparison:
 
 
 def name_findings(caches: Caches[Any, Any], wrong: AbstractSet[str]) -> Iterator[Finding]:
-    """Yield what is wrong with the file of a table's names; that there is none is fine.
+    """Yield the findings about a table's names cache, which is optional.
 
     Args:
-        caches: The stream's, whose log was found to fit.
-        wrong: The keys of caches that are missing or do not fit.
+        caches: The caches of a stream whose log was verified.
+        wrong: The keys of caches that are missing or wrong.
     """
     store, layout = caches.subject.store, caches.subject.layout
     key = layout.names
@@ -402,11 +400,11 @@ def name_findings(caches: Caches[Any, Any], wrong: AbstractSet[str]) -> Iterator
     found = kept_names(body)
     commit = None if found is None else store.read(layout.commit(found.version))
     if found is not None and commit is None:
-        said = f"this was made from version {found.version}, which the log does not have"
+        said = f"this was written for version {found.version}, which the log does not have"
         yield Finding("damage", said, key, found.version)
         return
     if found is not None and commit is not None and digest(commit) != found.head:
-        said = "the names were made from another commit of that version"
+        said = "the names were written for another commit of that version"
         advice = f"the log was changed: {FROM_BACKUP}"
         yield Finding("damage", said, key, found.version, advice)
         return
@@ -417,10 +415,10 @@ def name_findings(caches: Caches[Any, Any], wrong: AbstractSet[str]) -> Iterator
         ids = head.state.named_schema_ids if found is None else found.schema_ids
         right = names_made(log, ids, head)
     except LedgerError:
-        # It says that it is of schemas that there never were.
+        # The file claims schemas that never existed.
         right = names_made(log, head.state.named_schema_ids, head)
     if right != body:
-        said = "what the names of older schemas meant is other than the log makes it"
+        said = "the cached names of older schemas differ from the log"
         remedy = ((key, right),) if caches.mends else ()
         yield Finding("derived", said, key, head.state.version, REPAIR, remedy)
 
@@ -429,7 +427,7 @@ _segment_of = re.compile(r"(\d{20})-(\d{20})\.parquet").fullmatch
 
 
 def sealed_last(name: str) -> int | None:
-    """Return the version that a segment ends at, by its name below `segments/`; None: no segment.
+    """Return the last version of a segment, by its name below `segments/`; None: no segment.
 
     Example:
         >>> sealed_last(f"{801:020d}-{1600:020d}.parquet"), sealed_last("notes.txt")
@@ -443,13 +441,13 @@ def sealed_last(name: str) -> int | None:
 
 @frozen
 class Unsealed:
-    """A segment that is not there, and that its log makes.
+    """A missing segment, built from the log.
 
     Attributes:
-        path: Where it belongs, below the store's root.
+        path: Its key, below the store's root.
         first: Its first version.
         last: Its last version.
-        body: The segment.
+        body: The bytes of the segment.
     """
 
     path: str
@@ -459,7 +457,7 @@ class Unsealed:
 
 
 def unsealed(subject: Subject[Any, Any]) -> Iterator[Unsealed]:
-    """Yield the segments that a stream lacks, oldest first.
+    """Yield the missing segments of a stream, oldest first.
 
     Raises:
         DamagedLogError: The newest commits cannot be read.

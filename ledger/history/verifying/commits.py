@@ -1,15 +1,15 @@
 """Verification of commits: hash chain, event values, unique ids.
 
-A broken link says that one of two files was changed. Which one: a digest that is wrong in a few
-places only was itself damaged, and a file whose links on both sides are broken is the changed one.
+A broken link shows that one of two files was changed. If the digest differs in a few characters
+only, the digest itself was damaged; a file with broken links on both sides is the changed one.
 
-Folding is frozen, so that written events mean the same for ever; it checks that facts can follow
-one another and takes their numbers and names as they are. Whoever decides a change asks much more.
-What a writer of another kind put into a log, hashed rightly, shows here.
+The fold is frozen, so that written events keep their meaning; it checks that events can follow one
+another but does not validate their numbers and names. The decision of a change validates much more.
+This module finds what another kind of writer put into a log with correct hashes.
 
-Every name is remembered by its hash alone, eight bytes in a file beside, so that memory does not
-grow with the log. Hashes that stand where they may not are looked up in the log itself, which says
-whether it was the same name.
+Each name is recorded as its hash, eight bytes in a temporary file, so that memory does not grow
+with the log. Suspicious hashes are looked up in the log itself, which shows whether the names are
+equal.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ E = TypeVar("E")
 _DIGITS = 20
 _MOST_VERSIONS = f"{2**63 - 1:020d}"
 _TOGETHER = 1_000
-"""So many keys of a log's folder are looked at together."""
+"""Number of keys of a log's folder that are checked together."""
 _MOST_WRONG_DIGITS = 32
-"""Two digests of different contents agree in half of their digits once in many ages."""
+"""Maximum number of differing digits of a damaged digest; unrelated digests differ in more."""
 
 Gap = tuple[int, int]
-"""The first and last version of a run."""
+"""First and last version of an interval of missing commits."""
 
 
 class Link(NamedTuple, Generic[E]):
-    """One commit that can be read, its file, and that file's digest."""
+    """One readable commit, the bytes of its file, and the file's digest."""
 
     commit: Commit[E]
     digest: str
@@ -79,12 +79,12 @@ class Link(NamedTuple, Generic[E]):
 
 @frozen
 class Extent:
-    """What stands in a log's folder.
+    """Contents of a log's folder: the last version, foreign files and gaps.
 
     Attributes:
         last: The highest version; -1 when there is none.
-        foreign: Keys that are no commits', the first few.
-        gaps: The first and last version of each run of missing ones before `last`, the first few.
+        foreign: The first few keys that are not commits.
+        gaps: The first few gaps: first and last version of missing commits before `last`.
     """
 
     last: int
@@ -93,11 +93,11 @@ class Extent:
 
 
 def extent(subject: Subject[S, E], *, most: int = 100) -> Extent:
-    """Look through a log's folder, without holding it.
+    """List a log's folder, without keeping the listing in memory.
 
     Args:
         subject: The stream.
-        most: How many foreign keys, and how many gaps, to tell.
+        most: Maximum number of foreign keys, and of gaps, to return.
     """
     newest, count = "", 0
     foreign: list[str] = []
@@ -127,16 +127,16 @@ def _folder(subject: Subject[S, E]) -> str:
 
 
 def _is_commit(subject: Subject[S, E]) -> Callable[[str], object]:
-    """Return what tells the keys of commits from others in their folder."""
+    """Return a predicate that is true for the keys of commits in a log's folder."""
     most = f"{_folder(subject)}/{_MOST_VERSIONS}.json"
     matches = re.compile(rf"{re.escape(_folder(subject))}/[0-9]{{{_DIGITS}}}\.json").fullmatch
     return lambda key: matches(key) and key <= most
 
 
 def _are_commits(subject: Subject[S, E]) -> Callable[[Sequence[str]], bool]:
-    """Return what tells whether several keys are commits' alone, as a quick look tells."""
+    """Return a fast predicate that is true if all of several keys are commits."""
     one = rf"{re.escape(_folder(subject))}/[0-9]{{{_DIGITS}}}\.json"
-    # No key has a line's end in it.
+    # No key contains a line break.
     matches = re.compile(rf"{one}(?:\n{one})*+").fullmatch
     newest = f"{_folder(subject)}/{_MOST_VERSIONS}.json"
     return lambda keys: matches("\n".join(keys)) is not None and max(keys) <= newest
@@ -147,11 +147,11 @@ def _version(key: str) -> int:
 
 
 class Chain(Generic[S, E]):
-    """One walk along a part of a stream's hash chain.
+    """Verification of a part of a stream's hash chain.
 
     Args:
         subject: The stream.
-        newest: The last version that the stream has.
+        newest: The last version of the stream.
     """
 
     def __init__(self, subject: Subject[S, E], newest: int) -> None:
@@ -163,15 +163,15 @@ class Chain(Generic[S, E]):
     def walk(
         self, first: int, last: int, gaps: Sequence[Gap] = ()
     ) -> Iterator[list[Link[E]] | Link[E] | Finding]:
-        """Yield each commit that can be read, in order, and a finding before what does not fit.
+        """Yield each readable commit, in order, with findings before the commits concerned.
 
-        Those up to a checkpoint's version come together where all of them fit. A version is blamed
-        once.
+        Valid commits up to a checkpoint's version are yielded as one list. A version has at most
+        one finding.
 
         Args:
-            first: The first version; the one before it is only looked at, to follow it.
+            first: The first version; the commit before it is only read for its digest.
             last: The last version.
-            gaps: Runs of versions that are known to be missing, and told by somebody else.
+            gaps: Known gaps, which are reported elsewhere.
         """
         missing = {
             each for low, high in gaps for each in range(max(low, first), min(high, last) + 1)
@@ -194,9 +194,9 @@ class Chain(Generic[S, E]):
             expected = some[-1] + 1
 
     def _fitting(self, versions: list[int], bodies: list[bytes | None]) -> list[Link[E]] | None:
-        """Return commits that follow one another, where nothing is wrong with any of them.
+        """Return consecutive commits if all are valid.
 
-        None where one has to be looked at more closely, or follows nothing that is known.
+        None if one needs a closer check, or the commit before them is unknown.
         """
         before, there = self._before, [each for each in bodies if each is not None]
         if before is None or len(there) < len(versions) or versions[-1] - versions[0] >= len(there):
@@ -204,12 +204,12 @@ class Chain(Generic[S, E]):
         commits = self._subject.log.codec.decode_all(there)
         if commits is None:
             return None
-        # So that what one file lacks at its end does not stand at the beginning of the next.
+        # Files are joined: bytes missing at one file's end must not be at the start of the next.
         are_lines = b"".join([each[-1:] for each in there]) == b"\n" * len(there)
         try:
             is_written_so = are_lines and encode_all(commits) == b"".join(there)
         except (OverflowError, UnicodeEncodeError, RecursionError):
-            # A number of more than 64 bits was never written.
+            # No writer writes an integer of more than 64 bits.
             return None
         digests = [*map(digest, there)]
         fits = (
@@ -236,13 +236,13 @@ class Chain(Generic[S, E]):
             expected = version + 1
 
     def _read(self, version: int) -> Link[E] | None:
-        """Return a commit, whatever is wrong around it; None where it cannot be read."""
+        """Return a commit regardless of its links; None if it cannot be read."""
         body = self._subject.store.read(self._subject.layout.commit(version))
         commit = None if body is None else self._decoded(version, body)
         return Link(commit, digest(body), body) if body and isinstance(commit, Commit) else None
 
     def _blame(self, version: int, what: str) -> Iterator[Finding]:
-        """Yield a finding, unless the version was blamed before; the next link is not checked."""
+        """Yield a finding, unless the version has one already; the next link is not checked."""
         self._before = None
         if version not in self._blamed:
             self._blamed.add(version)
@@ -267,7 +267,7 @@ class Chain(Generic[S, E]):
         yield link
 
     def _decoded(self, version: int, body: bytes) -> Commit[E] | str:
-        """Return the commit, or what is wrong with its file."""
+        """Return the commit, or a description of the damage of its file."""
         key = self._subject.layout.commit(version)
         try:
             commit = self._subject.log.codec.decode(body, key)
@@ -300,7 +300,7 @@ class Chain(Generic[S, E]):
 
 
 def _batches(versions: Sequence[int]) -> Iterator[list[int]]:
-    """Yield versions, those up to each checkpoint's together; version 0 stands alone."""
+    """Yield the versions in batches, each up to a checkpoint's version; version 0 alone."""
     begin = 0
     while begin < len(versions):
         boundary = -(-versions[begin] // CHECKPOINT_INTERVAL) * CHECKPOINT_INTERVAL
@@ -318,7 +318,7 @@ def _is_written_so(commit: Commit[Any], body: bytes) -> bool:
 
 
 def nearly(named: str, digest_before: str) -> bool:
-    """Whether a digest is another one with a few places damaged.
+    """Return True if a digest equals another one apart from a few damaged characters.
 
     Example:
         >>> nearly("sha256:00ff", "sha256:00fe")
@@ -331,14 +331,14 @@ def nearly(named: str, digest_before: str) -> bool:
 
 
 _MOST_KEPT: Final = 100_000
-"""So many partitions that were found sound are remembered."""
+"""Maximum number of partitions remembered as valid."""
 
 
 class TableFacts:
-    """Looks at the commits of a table, one after the other, each when it has been folded.
+    """Check of the contents of a table's commits, each after it was folded.
 
     Args:
-        builder: Stands after the commit that is looked at.
+        builder: The table builder, at the state after the commit that is checked.
     """
 
     def __init__(self, builder: TableBuilder) -> None:
@@ -346,9 +346,9 @@ class TableFacts:
         self._sound: set[tuple[object, ...]] = set()
 
     def are_plain(self, listed: Listed) -> bool:
-        """Whether nothing is wrong with some snapshots, as a look at columns tells.
+        """Return True if snapshots are valid by a fast check over columns of values.
 
-        False: look closely, as at what lists several files, or a partition for the first time.
+        False: check closely, such as snapshots of several files, or partitions seen first.
         """
         if not listed:
             return True
@@ -372,11 +372,11 @@ class TableFacts:
         )
 
     def problems(self, listed: Listed, before: TableState | None) -> Iterator[str]:
-        """Yield what is wrong with the snapshots of a commit.
+        """Yield the problems of a commit's snapshots.
 
         Args:
-            listed: They and their files.
-            before: The state before the commit, where one of them is a rollback.
+            listed: The snapshots with their file changes.
+            before: The state before the commit, if one of them is a rollback.
         """
         for event, files in listed:
             if isinstance(event, RolledBack):
@@ -406,7 +406,7 @@ class TableFacts:
                     yield problem
 
     def _partition_problem(self, file: FileChange) -> str | None:
-        """Return why a file's partition values are none of its spec."""
+        """Return the problem with a file's partition values under its spec, if any."""
         if len(self._sound) > _MOST_KEPT:
             self._sound.clear()
         spec = spec_of_id(self._builder.specs, file.spec_id)
@@ -417,7 +417,7 @@ class TableFacts:
                 f"file {excerpt(file.path)} has {len(file.partition)} partition values, and spec "
                 f"{file.spec_id} has {len(spec.fields)} fields"
             )
-        # What the values of an older schema are, its own types say.
+        # Values written under an older schema have that schema's types.
         if not file.partition or file.schema_id != self._builder.schema_id:
             return None
         schema = self._builder.freeze().schema
@@ -431,7 +431,7 @@ class TableFacts:
             except LedgerError:
                 return (
                     f"file {excerpt(file.path)} has the value {excerpt(value)} of the partition "
-                    f"field {field.name}, and that is none"
+                    f"field {field.name}, which is invalid"
                 )
         return None
 
@@ -440,7 +440,7 @@ _MADE: Final = attrgetter(
     *("schema_id", "lower_bounds", "upper_bounds", "path", "kind"),
     *("record_count", "file_size_in_bytes", "creation_time"),
 )
-"""What is looked at of files, the last ones as `_SAID` has them of their snapshots."""
+"""The checked attributes of files; the last ones correspond to those of `_SAID` in snapshots."""
 
 _SAID: Final = attrgetter(
     *("schema_id", "named_schema_ids", "delta_file_count"),
@@ -453,7 +453,7 @@ def _may_escape(path: str) -> bool:
 
 
 def _place(file: FileChange) -> tuple[object, ...]:
-    """Return what a file says of its partition."""
+    """Return a file's partition as a hashable key."""
     partition = file.partition
     if not partition:
         return (file.spec_id,)
@@ -471,13 +471,13 @@ def _are_hex(texts: Iterable[str]) -> bool:
 
 
 def all_fit(columns: CommitColumns, listings: Listings) -> bool:
-    """Whether numbers and paths of some commits may be so, as a quick look tells.
+    """Return True if numbers and paths of commits are in range, by a fast check.
 
-    False: look closely at each, which may find nothing.
+    False: check each commit closely, which may find nothing.
 
     Args:
-        columns: They.
-        listings: What they list.
+        columns: The commits.
+        listings: The files that they list.
     """
     moments = [each.time_millis for each in columns.commits]
     if not KINDS_WITH_PATHS.isdisjoint(columns.kinds) or (
@@ -517,7 +517,7 @@ def _target_problems(event: RolledBack, before: TableState | None) -> Iterator[s
 
 
 def _is_all_of(event: ListingEvent, files: Sequence[FileChange]) -> bool:
-    """Whether an event says what its one file makes; False: look closely."""
+    """Return True if an event's sums equal those of its only file; False: check closely."""
     if len(files) != 1 or event.named_schema_ids:
         return False
     (file,) = files
@@ -547,15 +547,15 @@ def _sum_problems(event: ListingEvent, files: Sequence[FileChange]) -> Iterator[
     )
     for name, one, other in zip(_SUMS, said, made, strict=True) if said != made else ():
         if one != other:
-            yield f"snapshot {event.snapshot_id} says {name} {one}, and its files make {other}"
-    # Older ledgers do not say it.
+            yield f"snapshot {event.snapshot_id} has {name} {one}, but its files sum to {other}"
+    # Older ledgers do not record it.
     if not event.named_schema_ids:
         return
     named = tuple(sorted({each.schema_id for each in files if is_named(each)}))
     if named != event.named_schema_ids:
         yield (
             f"snapshot {event.snapshot_id} says that files without ids use the names of the "
-            f"schemas {list(event.named_schema_ids)}, and they use those of {list(named)}"
+            f"schemas {list(event.named_schema_ids)}, but they use those of {list(named)}"
         )
 
 
@@ -569,21 +569,21 @@ _SUMS: Final = (
 
 _PARTS: Final = 64
 _BLOCK: Final = 1024
-"""So many hashes of a part are written at a time."""
+"""Number of hashes of a part that are written at a time."""
 _IN_MEMORY_BYTES: Final = 4 * 1024 * 1024
 _CAME: Final = 1
 _SIZE: Final = 8
 
 
 Usual = Callable[[str], str]
-"""Says what a file is called, whatever its path's spelling; one text a file."""
+"""Normalize the path of a file, so that each file has one spelling."""
 
 UsualOfAll = Callable[[list[str]], list[str]]
-"""Says the same of some files."""
+"""Normalize the paths of several files."""
 
 
 class Hashes:
-    """Hashes in the order in which they came, those of one name together; on disk when many."""
+    """Hashes in order of arrival, partitioned by value; spilled to disk when there are many."""
 
     def __init__(self) -> None:
         self._open: list[array[int]] = [array("Q") for _ in range(_PARTS)]
@@ -591,10 +591,10 @@ class Hashes:
         self._file: IO[bytes] | None = None
 
     def extend(self, hashes: Iterable[int]) -> None:
-        """Take in further hashes."""
+        """Add hashes."""
         parts = self._open
         for each in hashes:
-            # Not by the lowest bit, which says whether a file came or went.
+            # Not by the lowest bit, which distinguishes additions and removals of files.
             part = parts[each >> 1 & _PARTS - 1]
             part.append(each)
             if len(part) == _BLOCK:
@@ -608,7 +608,7 @@ class Hashes:
         self._open[number] = array("Q")
 
     def parts(self) -> Iterator[array[int]]:
-        """Yield all of them, part by part: the same hashes are in one; and forget them."""
+        """Yield and discard all hashes in parts; equal hashes are in the same part."""
         for number in range(_PARTS):
             part = array("Q")
             for block in self._blocks[number]:
@@ -622,12 +622,11 @@ class Hashes:
 
 
 class Repeats:
-    """What some commits named that may be named once, as hashes.
+    """Hashes of names in commits that must be unique, for the search for duplicates.
 
     Attributes:
-        once: Of ids and of snapshots' keys.
-        files: Of the files that came and went, in their order; the lowest bit is 1 for one that
-            came.
+        once: Hashes of transaction ids and of snapshots' keys.
+        files: Hashes of files added and removed, in order; the lowest bit is 1 for an addition.
     """
 
     def __init__(self) -> None:
@@ -637,15 +636,15 @@ class Repeats:
     def learn(
         self, columns: CommitColumns, listings: Listings, usual_of_all: UsualOfAll
     ) -> list[tuple[int, int]]:
-        """Take in some commits.
+        """Add commits.
 
         Args:
-            columns: They.
-            listings: What they list.
-            usual_of_all: What files are called.
+            columns: The commits.
+            listings: The files that they list.
+            usual_of_all: Normalization of file paths.
 
         Returns:
-            The (hash, version) that the key index remembers of them.
+            The (hash, version) entries of the commits in the key index.
         """
         transactions, versions = columns.transactions, columns.versions
         hashes = hashed_all([id_key(each.id) for each in transactions])
@@ -659,12 +658,12 @@ class Repeats:
     def _files(
         self, columns: CommitColumns, listings: Listings, usual_of_all: UsualOfAll
     ) -> list[tuple[int, int]]:
-        """Take in the files of some commits; return the (hash, version) of each."""
+        """Add the files of commits; return the (hash, version) entry of each."""
         main = listings.main
         paths = [each.change.path for each in main]
         usuals = usual_of_all(paths)
         names = hashed_all([*map(file_key, paths)])
-        # Most stand there by their usual names.
+        # Most paths are normalized already.
         known = names if usuals == paths else hashed_all([*map(file_key, usuals)])
         self.files.extend(
             [
@@ -682,11 +681,11 @@ def _branches_files(listings: Listings) -> Iterator[tuple[int, int]]:
 
 
 def _snapshot_keys(listings: Listings) -> list[tuple[int, str]]:
-    """Return the keys of the snapshots of some commits, and the version of each."""
+    """Return the version and key of each snapshot of the commits."""
     return [
         (version, key)
         for version, (event, _) in zip(listings.versions, listings.listed, strict=True)
-        # What has this one has no key.
+        # A snapshot with this identifier has no key.
         if event.commit_identifier != BATCH_COMMIT_IDENTIFIER
         and not isinstance(event, RolledBack)
         and (key := event.key) is not None
@@ -694,7 +693,7 @@ def _snapshot_keys(listings: Listings) -> list[tuple[int, str]]:
 
 
 def suspects(once: Hashes, files: Hashes) -> tuple[set[int], set[int]]:
-    """Return the hashes that were named twice, and those of files that came or went out of turn."""
+    """Return the duplicate hashes, and those of files added or removed out of order."""
     twice: set[int] = set()
     for part in once.parts():
         if len(set(part)) < len(part):
@@ -713,12 +712,12 @@ def suspects(once: Hashes, files: Hashes) -> tuple[set[int], set[int]]:
 
 
 class Culprits:
-    """Reads a log again for the names behind some hashes.
+    """Search of a log for the names behind suspicious hashes.
 
     Args:
-        twice: Of ids and snapshots' keys.
-        out_of_turn: Of files.
-        usual: What a file is called.
+        twice: Duplicate hashes of ids and snapshots' keys.
+        out_of_turn: Hashes of files added or removed out of order.
+        usual: Normalization of a file's path.
     """
 
     def __init__(self, twice: Collection[int], out_of_turn: Collection[int], usual: Usual) -> None:
@@ -729,7 +728,7 @@ class Culprits:
         self._live: dict[str, int] = {}
 
     def problems(self, commit: Commit[Any], listed: Listed) -> Iterator[str]:
-        """Yield what the next commit names that it may not."""
+        """Yield the problems of the next commit: duplicate ids, keys and files."""
         version = commit.version
         for key, what in _once(commit, listed) if self._twice else ():
             if hashed(key) in self._twice:
@@ -755,7 +754,7 @@ class Culprits:
 
 
 def _once(commit: Commit[Any], listed: Listed) -> Iterator[tuple[str, str]]:
-    """Yield each key of a commit that may be used once, and what it is for people."""
+    """Yield each key of a commit that must be unique, with its description."""
     for transaction in commit.transactions:
         yield id_key(transaction.id), f"the commit id {excerpt(transaction.id)}"
     for event, _ in listed:

@@ -1,11 +1,11 @@
 """Verification of one span of commits, in worker processes.
 
-A span begins at the state of the checkpoint before it, or of none, and ends at its last commit.
-Whether it began at the right one shows when the span before it has come to its end; so spans can
-be verified side by side. Version 0 begins the first.
+A span starts from the state of the checkpoint before it (the first from version 0) and ends at its
+last commit. The result of the previous span shows later whether that checkpoint was right, so spans
+can be verified in parallel.
 
-Each opens the store anew, so that nothing is shared but the bytes there. A process that dies takes
-nothing with it: what it was to do is done here.
+Each worker opens the store itself, so that processes share only the stored bytes. The work of a
+process that dies is done in the calling process.
 """
 
 from __future__ import annotations
@@ -52,25 +52,25 @@ S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
 
 Start = bytes | None
-"""A state's record; None for that of the checkpoint before the span."""
+"""Encoded state that a span starts from; None for the checkpoint before the span."""
 
 _ADVICE: Final = (
-    "no lakeledger writes this: find out who did, by its author, and correct it by a later commit "
-    "or from a backup"
+    "lakeledger never writes this: find the writer by the commit's author, and correct it by a "
+    "later commit or from a backup"
 )
 
 
 @frozen
 class VerifiedSpan:
-    """What is to be verified.
+    """Interval of commits to verify together.
 
     Attributes:
         first: The first version.
         last: The last version.
-        newest: The last version that the stream has.
-        gaps: Runs of missing versions.
-        start: Where to begin.
-        folds: Whether its states are asked for: not behind a damage.
+        newest: The last version of the stream.
+        gaps: Gaps, intervals of missing versions.
+        start: The state to start from.
+        folds: True to compute states; False after damage.
     """
 
     first: int
@@ -83,17 +83,17 @@ class VerifiedSpan:
 
 @define
 class SpanReport(Generic[E]):
-    """What a span came to.
+    """Result of the verification of a span.
 
     Attributes:
-        findings: What does not fit, in order; True with those that hold whatever came before.
-        began: SHA-256 of the state's record that it began at; None where it had none.
-        ended: The record of the state after its last commit; None where it has none.
-        damaged: Whether its commits do not fit.
-        digests: Those of its commits' files that were asked for, by version.
-        repeats: What it named that may be named once.
-        boundary: The last checkpoint's version in it; 0 for none.
-        commits: Its commits, where they are asked for.
+        findings: The findings, in order; True with those that hold regardless of earlier spans.
+        began: SHA-256 of the encoded state that it started from; None without a state.
+        ended: The encoded state after its last commit; None without a state.
+        damaged: True if its commits are damaged.
+        digests: The requested digests of commit files, by version.
+        repeats: Hashes of its names that must be unique.
+        boundary: The version of the last checkpoint in it; 0 for none.
+        commits: Its commits, if requested.
     """
 
     findings: list[tuple[bool, Finding]] = field(factory=list)
@@ -107,7 +107,7 @@ class SpanReport(Generic[E]):
 
 
 def checked(record: bytes) -> str:
-    """Return what a span says of the state that it began at.
+    """Return the digest of an encoded state, as `SpanReport.began` has it.
 
     Example:
         >>> checked(b"{}")[:8]
@@ -117,18 +117,18 @@ def checked(record: bytes) -> str:
 
 
 def following(span: VerifiedSpan, start: bytes | None) -> VerifiedSpan:
-    """Return a span that begins where the one before it ended; None where that ended nowhere."""
+    """Return a span that starts from the previous one's end state; without one it does not fold."""
     return evolve(span, start=start, folds=span.first == 0 or start is not None)
 
 
 class SpanVerification(Generic[S, E]):
-    """Verifies spans of one stream.
+    """Verification of spans of one stream.
 
     Args:
         subject: The stream.
-        wanted: The digests that somebody noted elsewhere.
-        mends: Whether findings bring what restores them.
-        keeps_commits: Whether reports hold the commits.
+        wanted: Digests recorded outside of the ledger, to look for.
+        mends: True if findings shall contain the bytes that restore a cache.
+        keeps_commits: True if reports shall contain the commits.
     """
 
     def __init__(
@@ -144,11 +144,11 @@ class SpanVerification(Generic[S, E]):
         self._keeps_commits = keeps_commits
         self._caches = Caches(subject, mends)
         self._live = subject.live
-        # So that a span that follows decodes nothing.
+        # Cached, so that the next span does not decode the state.
         self._ended: tuple[bytes, S | None] = (b"", None)
 
     def run_on(self, spans: Sequence[VerifiedSpan]) -> list[SpanReport[E]]:
-        """Return what spans come to that follow one another, each from where the last one ended.
+        """Verify consecutive spans, each from the end state of the previous one.
 
         Raises:
             OSError: The store failed.
@@ -160,7 +160,7 @@ class SpanVerification(Generic[S, E]):
         return reports
 
     def run(self, span: VerifiedSpan) -> SpanReport[E]:
-        """Return what a span comes to.
+        """Verify a span and return its report.
 
         Raises:
             OSError: The store failed.
@@ -209,7 +209,7 @@ class SpanVerification(Generic[S, E]):
         return _Fold(self._subject, self._caches, span, report, state, self._keeps_commits)
 
     def _note(self, links: Sequence[Link[E]], span: VerifiedSpan, report: SpanReport[E]) -> None:
-        # They stand at the ends of the log, but for those that somebody noted.
+        # Those of the log's first and last commit, and those recorded elsewhere.
         asked = links if self._wanted else (links[0], links[-1])
         for link in asked:
             version = link.commit.version
@@ -219,7 +219,7 @@ class SpanVerification(Generic[S, E]):
     def _listed(self, columns: CommitColumns, report: SpanReport[E]) -> list[Listed]:
         """Return the commits' lists of files.
 
-        What cannot be read is reported; the lists end before the first of them.
+        Unreadable lists are reported; the result ends before the first of them.
         """
         if self._live is None:
             return [()] * len(columns.commits)
@@ -240,14 +240,14 @@ class SpanVerification(Generic[S, E]):
 
 
 def of_error(subject: Subject[Any, Any], commit: Commit[Any], error: LedgerError) -> Finding:
-    """Return the finding that an error about a commit is."""
+    """Return the finding for an error about a commit."""
     key = str(getattr(error, "file", subject.layout.commit(commit.version)))
     said = error.message.removeprefix(f"{key} ").split(". ")[0]
     return Finding("damage", said, key, commit.version)
 
 
 def contradiction(subject: Subject[Any, Any], version: int, said: str) -> Finding:
-    """Return the finding that a commit says what cannot be."""
+    """Return the finding for a commit with contradictory contents."""
     return Finding("contradiction", said, subject.layout.commit(version), version, _ADVICE)
 
 
@@ -256,7 +256,7 @@ def _goes_back(listed: Listed) -> bool:
 
 
 class _Fold(Generic[S, E]):
-    """The commits of a span folded one after the other, and what rests on their states."""
+    """Fold of a span's commits, with the checks that need their states."""
 
     def __init__(
         self,
@@ -298,7 +298,7 @@ class _Fold(Generic[S, E]):
             self._boundary(version, links[-1].digest)
 
     def _folded(self, columns: CommitColumns, listed: Sequence[Listed], listings: Listings) -> int:
-        """Fold commits and look at their facts; return how many fit."""
+        """Fold commits and check their contents; return the number of valid ones."""
         builder, facts = self._builder, self._facts
         is_plain = all_fit(columns, listings)
         are_plain = is_plain and (facts is None or facts.are_plain(listings.listed))
@@ -324,7 +324,7 @@ class _Fold(Generic[S, E]):
         self._report.damaged = True
 
     def _keep(self, columns: CommitColumns, links: Sequence[Link[E]], listings: Listings) -> None:
-        """Remember what caches are made of."""
+        """Collect the data that caches are built from."""
         self._pairs += self._report.repeats.learn(columns, listings, self._subject.usual_of_all)
         self._rows += listings.main
         self._lines += [each.body for each in links]
@@ -335,7 +335,7 @@ class _Fold(Generic[S, E]):
         self, commit: Commit[Any], listed: Listed, before: Any, *, is_plain: bool
     ) -> None:
         wrong = [] if is_plain else [*numbers_out_of_range(commit, listed)]
-        # No cache can hold such a number.
+        # No cache can store such a number.
         self._report.damaged = bool(wrong)
         if not wrong and self._facts is not None:
             wrong += self._facts.problems(listed, before)
@@ -369,7 +369,7 @@ class _Fold(Generic[S, E]):
             self._find(self._caches.runs(self._rows, self._tiles))
 
     def end(self) -> tuple[bytes, S]:
-        """Return the record of the state at the span's end, and that."""
+        """Return the encoded state at the span's end, and the state."""
         state: S = self._builder.freeze()
         return self._subject.log.stream.encode_state(state), state
 
@@ -377,22 +377,22 @@ class _Fold(Generic[S, E]):
 _OBJECTS: Final = 200_000
 
 WORTH: Final = 30_000
-"""A log of fewer commits is verified before other processes have begun."""
+"""Minimum number of commits that makes starting worker processes worthwhile."""
 
 
 @frozen
 class Task:
-    """What every span of one stream has in common.
+    """Parameters that all spans of one stream share, sent to worker processes.
 
     Attributes:
-        url: Its store's.
-        options: What opening that takes.
-        root: Its `_ledger` folder.
-        stream: What its events mean.
-        name: What people call it.
-        has_files: Whether its commits list data files.
-        wanted: The digests that somebody noted elsewhere.
-        mends: Whether findings bring what restores them.
+        url: The URL of the stream's store.
+        options: The options for opening the store.
+        root: The stream's `_ledger` folder.
+        stream: The stream's kind, which decodes and folds its events.
+        name: The stream's name for messages.
+        has_files: True if its commits list data files.
+        wanted: Digests recorded outside of the ledger, to look for.
+        mends: True if findings shall contain the bytes that restore a cache.
     """
 
     url: str
@@ -406,11 +406,11 @@ class Task:
 
 
 class Workers:
-    """Some processes; with `with`, so that none is left.
+    """Pool of worker processes; a context manager, which ends them.
 
     Args:
-        options: What opening the store of a URL takes.
-        count: How many; None for as many as this one may use processors.
+        options: Returns the options for opening the store of a URL.
+        count: Number of processes; None for the number of usable processors.
     """
 
     def __init__(
@@ -428,14 +428,14 @@ class Workers:
             self._pool.shutdown(cancel_futures=True)
 
     def pays(self, subject: Subject[Any, Any], count: int) -> bool:
-        """Whether so many commits of a stream are worth the time that processes take to begin.
+        """Return True if verifying so many commits of a stream is worth starting processes.
 
-        What is in this process's memory alone, no other sees.
+        A store in memory cannot be read by other processes.
         """
         return count >= WORTH and not subject.store.url.startswith("memory:")
 
     def task(self, subject: Subject[Any, Any], wanted: frozenset[str], *, mends: bool) -> Task:
-        """Return what spans of a stream have in common."""
+        """Return the parameters that all spans of a stream share."""
         url = subject.store.url
         return Task(
             url,
@@ -449,19 +449,19 @@ class Workers:
         )
 
     def verify(self, task: Task, spans: Sequence[VerifiedSpan]) -> Future[list[SpanReport[Any]]]:
-        """Begin to verify spans that follow one another, all by one process."""
+        """Submit consecutive spans for verification by one process."""
         return self._started().submit(_verify, task, spans)
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            # Never forked: a fork keeps locks that other threads hold.
+            # Never forked: a fork inherits locks held by other threads.
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(self.count, context, initializer=_ready)
         return self._pool
 
 
 Died = BrokenProcessPool
-"""Raised by a future whose process died."""
+"""Error raised by a future whose process died."""
 
 
 def _processors() -> int:
@@ -471,15 +471,15 @@ def _processors() -> int:
 
 
 def _ready() -> None:
-    # Ctrl-C goes to all of them; the one that asked ends the others.
+    # Ctrl-C reaches all processes; the calling process ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A span makes many objects and no circles of them.
+    # A span creates many objects without reference cycles.
     gc.freeze()
     gc.set_threshold(_OBJECTS)
 
 
 _subjects: dict[tuple[str, str], Subject[Any, Any]] = {}
-"""The stream that this process looks at, so that its store is opened once."""
+"""Cache of the stream that this process verifies, so that its store is opened once."""
 
 
 def _subject(task: Task) -> Subject[Any, Any]:

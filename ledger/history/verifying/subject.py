@@ -29,12 +29,12 @@ E = TypeVar("E")
 
 @frozen
 class Subject(Generic[S, E]):
-    """A stream to look at.
+    """Stream to verify.
 
     Attributes:
-        name: What people call it: "catalog", or a table's full name.
+        name: Its name for messages: "catalog", or a table's full name.
         log: The stream; its head is neither read nor moved.
-        has_files: Whether its commits list data files: a table's do, the catalog's do not.
+        has_files: True if its commits list data files: a table's do, the catalog's do not.
     """
 
     name: str
@@ -48,35 +48,35 @@ class Subject(Generic[S, E]):
 
     @property
     def store(self) -> Store:
-        """Where the stream is."""
+        """The store of the stream."""
         return self.log.store
 
     @property
     def layout(self) -> Layout:
-        """Under which keys."""
+        """The keys of the stream's files."""
         return self.log.layout
 
     @property
     def live(self) -> LiveFiles | None:
-        """Its data files; None for a stream that lists none."""
+        """The lookup of its data files; None for a stream that lists none."""
         log: StreamLog[Any, Any] = self.log
         return LiveFiles(log) if self.has_files else None
 
     def usual(self, path: str) -> str:
-        """Return what a data file is called, whatever its path's spelling; one text a file."""
+        """Return the normalized path of a data file, so that each file has one spelling."""
         return self._names.usual_in_log(path)
 
     def usual_of_all(self, paths: list[str]) -> list[str]:
-        """Return the same of some data files."""
+        """Return the normalized paths of several data files."""
         return paths if self._names.are_usual(paths) else [*map(self.usual, paths)]
 
     def with_caches(self) -> Subject[S, E]:
-        """Return the stream with its caches, where it was opened to trust the log alone."""
+        """Return the stream with its caches, even if it was opened without them."""
         whole = with_caches(self.store)
         return self if whole is self.store else Subject(self.name, self.on(whole), self.has_files)
 
     def on(self, store: Store) -> StreamLog[S, E]:
-        """Return the same stream on another store, cold, with all its caches."""
+        """Return the same stream on another store, not yet read, with all its caches."""
         log: StreamLog[Any, Any] = StreamLog(store, self.layout.root, self.log.stream)
         if self.has_files:
             live = LiveFiles(log)
@@ -85,7 +85,7 @@ class Subject(Generic[S, E]):
 
 
 def references(commit: Commit[Any]) -> Iterator[ChangesReference]:
-    """Yield the side files that a commit names."""
+    """Yield the references to change files in a commit."""
     for transaction in commit.transactions:
         for event in transaction.events:
             if isinstance(event, ListingEvent) and event.changes is not UNSET:
@@ -99,22 +99,22 @@ _LISTING: Final[frozenset[type]] = frozenset(get_args(ListingEvent))
 
 
 class InCommit(NamedTuple):
-    """An event that lists files, and its commit by its number among some."""
+    """An event that lists files, with the index of its commit in `CommitColumns.commits`."""
 
     number: int
     event: ListingEvent
 
 
 class CommitColumns:
-    """Some commits: what all of them hold, each kind of thing in one list.
+    """Contents of several commits in columns, for fast checks.
 
     Attributes:
-        commits: They.
-        transactions: All of theirs.
-        versions: That of each transaction's commit.
-        kinds: The classes of their events.
-        by_kind: Their events, by class.
-        listing: Those that list files.
+        commits: The commits.
+        transactions: The transactions of all commits.
+        versions: The version of each transaction's commit.
+        kinds: The classes of all events.
+        by_kind: All events, by class.
+        listing: The events that list files.
     """
 
     def __init__(self, commits: Sequence[Commit[Any]]) -> None:
@@ -150,11 +150,11 @@ class CommitColumns:
 
     @property
     def has_branches(self) -> bool:
-        """Whether any of them lists files of a branch."""
+        """True if one of the commits lists files of a branch."""
         return BranchCommitted in self.kinds
 
     def listed(self, live: LiveFiles) -> list[Listed]:
-        """Return the commits' lists of files, a list a commit.
+        """Return the lists of files of each commit.
 
         Raises:
             DamagedLogError: A list of file changes is missing or damaged.
@@ -172,11 +172,11 @@ class CommitColumns:
 
 
 class Listings:
-    """The lists of files of some commits, flat.
+    """Lists of files of several commits, flattened.
 
     Attributes:
-        versions: The commit's of each.
-        listed: They, each with the snapshot that it is of.
+        versions: The commit version of each list.
+        listed: The lists, each with its snapshot event.
         main: The file changes of main, in the log's order.
     """
 
@@ -196,7 +196,7 @@ class Listings:
 
     @property
     def branches(self) -> Iterator[tuple[int, int, FileChange]]:
-        """Each file change of a branch, with its commit's version and the branch's number."""
+        """File changes of branches, each with its commit's version and the branch's number."""
         for version, (event, files) in zip(self.versions, self.listed, strict=True):
             branch = branch_number(event.snapshot_id)
             for each in files if branch else ():
@@ -214,21 +214,21 @@ Kind = Literal[
     "unfinished",
     "unsaid",
 ]
-"""What sort of thing it is.
+"""Kind of a finding.
 
-- damage: the truth itself does not fit; only a backup helps.
-- contradiction: the truth is whole, and says what cannot be or what no writer may say.
-- data: a data file that the truth names is not there, or is another.
-- derived: something derived is other than the log makes it; it can be restored.
-- clock: a commit is ahead of the time, so that reading by time goes wrong until it is corrected.
-- absent: something derived is not there; that costs time and is no error.
-- foreign: nobody of the ledger put it there; it is left alone.
-- unfinished: an operation in two steps stopped between them; the next opener finishes it.
-- unsaid: a format has no word for it, so that whoever reads its files alone does not know it.
+- damage: the log itself is damaged; only a backup helps.
+- contradiction: the log is intact, but has contents that no correct writer commits.
+- data: a data file that the log names is missing or differs.
+- derived: a derived file differs from the log; it can be restored.
+- clock: a commit's time is in the future, so reads by timestamp are wrong until it is corrected.
+- absent: a derived file is missing, which costs time and is not an error.
+- foreign: a file that the ledger did not write; it is left alone.
+- unfinished: an operation in two steps stopped between them; the next opening finishes it.
+- unsaid: a format cannot express it, so readers of that format's files do not see it.
 """
 
 FAILURES: Final = frozenset({"damage", "contradiction", "data", "derived", "clock"})
-"""The kinds that fail a verification."""
+"""The kinds of findings that make a verification fail."""
 
 FROM_BACKUP: Final = "compare it with a backup and restore it from there"
 REPAIR: Final = "restore it with: lakeledger verify --repair"
@@ -238,15 +238,15 @@ _HEX_DIGITS: Final = 64
 
 @frozen
 class Finding:
-    """One thing that does not fit.
+    """Finding of a verification.
 
     Attributes:
-        kind: What sort of thing.
-        what: What is wrong, in a sentence without its end.
+        kind: The kind of finding.
+        what: Description of the problem, a sentence without its full stop.
         file: The key concerned, below the store's root.
-        version: The first version that does not fit; None when it is of no version.
-        advice: What to do.
-        remedy: The keys and bytes that restore it, when it is derived.
+        version: The first version concerned; None if it belongs to no version.
+        advice: The next step for the operator.
+        remedy: The keys and bytes that restore a derived file.
     """
 
     kind: Kind
@@ -258,17 +258,17 @@ class Finding:
 
     @property
     def fails(self) -> bool:
-        """Whether a verification that finds it fails."""
+        """True if the finding makes a verification fail."""
         return self.kind in FAILURES
 
 
 @frozen
 class Expected:
-    """A head that somebody noted elsewhere: the log has to hold that commit still.
+    """Head recorded outside of the ledger; the log still has to contain that commit.
 
     Attributes:
-        digest: Of a commit's file, as `verify` prints it.
-        version: The commit's, if it was noted, too.
+        digest: The digest of a commit's file, as `verify` prints it.
+        version: The commit's version, if it was recorded.
     """
 
     digest: str
@@ -276,10 +276,10 @@ class Expected:
 
     @classmethod
     def parse(cls, text: str) -> Expected:
-        """Read `sha256:HEX`, `HEX` or `VERSION:sha256:HEX`.
+        """Parse `sha256:HEX`, `HEX` or `VERSION:sha256:HEX`.
 
         Raises:
-            InvalidInputError: It is none of them.
+            InvalidInputError: The text has none of these forms.
 
         Example:
             >>> Expected.parse("12:sha256:" + 64 * "a").version

@@ -1,14 +1,14 @@
-"""Verification of table creation, clocks, data files, side files, removed commits.
+"""Verification of table creation, clocks, data files, sidecar files, removed commits.
 
-Both streams hold a table's birth and its end: version 0 of the table's is a function of the
-catalog's commit, and a table is forgotten only after its stream was sealed.
+Both streams record a table's creation and its drop: version 0 of the table's stream is a function
+of the catalog's commit, and a table leaves the catalog only after its stream was sealed.
 
-Only footers are read, never rows. A file counts as the table's while a snapshot that can be read
-holds it.
+Of data files only footers are read, never rows. A file belongs to the table while a readable
+snapshot contains it.
 
-A segment is believed as far as the log vouches for it: the commit behind a gap names the digest of
-the last one in it, that one the digest of the one before, and so on. Behind the log's end each line
-has to name the commit that the log ends with. Nothing that stands is rewritten.
+Missing commits are restored from segments if the hash chain confirms them: the commit after a gap
+names the digest of the last missing one, that one the digest of the one before, and so on. Commits
+after the log's end have to continue its last commit. Existing files are never rewritten.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ if TYPE_CHECKING:
 
 @frozen
 class NamedBirth:
-    """A table, as the catalog's commits name it.
+    """A table as recorded in the catalog's commits: creation, newest name and drop.
 
     Attributes:
         identifier: Its newest name.
-        table_id: What it is known by through renames.
+        table_id: Its id, which renames do not change.
         path: Its location: relative to the ledger's root, absolute when external.
-        created_version: The catalog's commit that created it.
-        digest: Of its version 0.
-        dropped_millis: When the catalog forgot it, Unix milliseconds; None while it knows it.
+        created_version: The catalog's version that created it.
+        digest: The digest of its version 0.
+        dropped_millis: Time of its drop, Unix milliseconds; None if it is not dropped.
     """
 
     identifier: Identifier
@@ -82,19 +82,19 @@ class NamedBirth:
 
     @property
     def is_dropped(self) -> bool:
-        """Whether the catalog forgot it."""
+        """True if the table was dropped."""
         return self.dropped_millis is not None
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The table's name for messages, with a mark if it was dropped."""
         return str(self.identifier) + (" (dropped)" if self.is_dropped else "")
 
 
 class Births:
-    """The tables of a catalog, learned commit by commit; dropped ones stay.
+    """Tables of a catalog, collected from its commits, including dropped ones.
 
-    Those that a copy left to its original do not.
+    Tables that a copied ledger left to its original are excluded.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Births:
 
     @classmethod
     def of(cls, commits: Iterable[Commit[CatalogEvent]]) -> Births:
-        """Return the tables that some commits name."""
+        """Return the tables of the given commits of a catalog."""
         births = cls()
         for each in commits:
             births.learn(each)
@@ -121,7 +121,7 @@ class Births:
             )
 
     def learn(self, commit: Commit[CatalogEvent]) -> None:
-        """Take in the catalog's next commit."""
+        """Add the catalog's next commit."""
         self._tables.learn(commit)
         for transaction in commit.transactions:
             for event in transaction.events:
@@ -130,7 +130,7 @@ class Births:
                     self._digests[event.table_id] = digest(encode(first))
 
     def named(self, identifier: Identifier) -> NamedBirth | None:
-        """Return the table that has a name now."""
+        """Return the current table of a name; None if there is none."""
         known = (each for each in self if each.dropped_millis is None)
         return next((each for each in known if each.identifier == identifier), None)
 
@@ -140,7 +140,7 @@ def disagreements(
     subject: Subject[TableState, TableEvent],
     verified: Verification[TableState, TableEvent],
 ) -> Iterator[Finding]:
-    """Yield where a table's stream, verified before, and the catalog tell different stories."""
+    """Yield the contradictions between a table's verified stream and the catalog."""
     key = subject.layout.commit(0)
     if verified.version < 0:
         yield Finding(
@@ -159,7 +159,7 @@ def disagreements(
             f"{birth.created_version} contains",
             key,
             0,
-            f"another table's stream may stand there, or one of the two was changed: {FROM_BACKUP}",
+            f"another table's stream may be there, or one of the two was changed: {FROM_BACKUP}",
         )
     elif verified.state is not None:
         yield from _ends(birth, subject, verified.state)
@@ -188,12 +188,12 @@ def _ends(
 
 
 def ahead(subject: Subject[StateLike, object], state: StateLike, now_millis: int) -> Finding | None:
-    """Return what is wrong with a stream's times; None when nothing is, or it was corrected.
+    """Return a finding if a stream's newest commit is ahead of the clock and not corrected.
 
     Args:
         subject: The stream.
         state: Its newest state.
-        now_millis: What the clock says that is taken to be right, Unix milliseconds.
+        now_millis: The current time of the reference clock, Unix milliseconds.
     """
     lead = state.effective_millis - now_millis
     if lead < 0 or not is_far(lead):
@@ -206,7 +206,7 @@ def ahead(subject: Subject[StateLike, object], state: StateLike, now_millis: int
         "the one that is ahead",
         subject.layout.commit(state.version),
         state.version,
-        "set this machine's clock, or, if it is right, look at: lakeledger correct-clock "
+        "set this machine's clock, or, if it is right, check: lakeledger correct-clock "
         f"{name} --dry-run",
     )
 
@@ -217,12 +217,12 @@ _BATCH: Final = 256
 
 @frozen
 class DataFiles:
-    """Looks at the data files of one table.
+    """Verification of the data files of one table.
 
     Attributes:
-        live: The table's.
-        at_snapshot: Gives the state right after a snapshot.
-        location: Its absolute URL.
+        live: The lookup of the table's live files.
+        at_snapshot: Returns the state right after a snapshot.
+        location: The table's absolute URL.
         access: Permission to open the files that the log names.
     """
 
@@ -234,11 +234,11 @@ class DataFiles:
     def problems(
         self, state: TableState, on_progress: Callable[[int, int], None]
     ) -> Iterator[Finding]:
-        """Yield what is wrong with the files of all snapshots that can be read.
+        """Yield the findings about the files of all readable snapshots.
 
         Args:
-            state: The newest one.
-            on_progress: Told how many files were looked at, of how many.
+            state: The table's newest state.
+            on_progress: Called with the number of files checked, and of all.
         """
         files = self._reachable(state)
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="data-files") as pool:
@@ -251,7 +251,7 @@ class DataFiles:
                 on_progress(done, len(files))
 
     def _reachable(self, state: TableState) -> dict[str, FileChange]:
-        """Return the files that some readable snapshot holds, by path."""
+        """Return the files of all readable snapshots, by path."""
         live = self.live
         found = live.at_state(state)
         newest, earliest = state.last_snapshot_id, state.earliest_snapshot_id
@@ -270,7 +270,7 @@ class DataFiles:
         return found
 
     def _problem(self, file: FileChange) -> Finding | None:
-        """Return what is wrong with one file."""
+        """Return the finding about one file; None if it is right."""
         url = below(self.location, file.stored_at)
         said = self._said(file, url)
         return None if said is None else Finding("data", said, file.path, None, FROM_BACKUP)
@@ -285,17 +285,17 @@ class DataFiles:
 
 
 def _difference(file: FileChange, filesystem: AbstractFileSystem, path: str) -> str | None:
-    """Return where a file is other than the log says.
+    """Return a description of the difference between a file and the log; None if they agree.
 
     Raises:
-        NotFoundError: It does not exist.
-        InvalidInputError: It is no Parquet file, and should be one.
-        StoreError: Its place does not answer.
+        NotFoundError: The file does not exist.
+        InvalidInputError: The file should be a Parquet file, and is not.
+        StoreError: The file system does not answer.
     """
     with reading("the data file"):
         info = filesystem.info(path)
     if info.get("type") == "directory":
-        return "a folder stands in the data file's place"
+        return "the data file is a folder"
     said, found = file.file_size_in_bytes, info["size"]
     if found != said:
         return f"the data file has {found} bytes, and the log says {said}"
@@ -312,19 +312,19 @@ def _parts(files: list[FileChange], length: int) -> Iterable[list[FileChange]]:
 
 
 _Lines = list[tuple[int, bytes]]
-"""Versions, and the files of their commits."""
+"""Versions with the bytes of their commit files."""
 
 
 def given_back(subject: Subject[Any, Any], patience: Patience) -> Iterator[Finding]:
-    """Write what is missing in a log and stands in its segments; yield a finding for each stretch.
+    """Restore missing commits of a log from its segments; yield a finding for each interval.
 
     Args:
         subject: The stream.
-        patience: How long to go on where the store gives no answer.
+        patience: The retry policy for a store that does not answer.
 
     Raises:
-        OSError: The store failed; asking again goes on.
-        StoreError: The store refuses to be written to.
+        OSError: The store failed; a retry continues.
+        StoreError: The store rejects writes.
     """
     found = extent(subject)
     for gap in reversed(found.gaps):
@@ -335,7 +335,7 @@ def given_back(subject: Subject[Any, Any], patience: Patience) -> Iterator[Findi
 
 
 def _inside(subject: Subject[Any, Any], gap: Gap) -> Iterator[_Lines]:
-    """Yield what fits of a gap, a segment after the other, the newest first."""
+    """Yield the confirmed commits of a gap, segment by segment, the newest first."""
     first, last = gap
     behind = subject.store.read(subject.layout.commit(last + 1))
     wanted = None if behind is None else _parent(subject, behind, last + 1)
@@ -356,7 +356,7 @@ def _inside(subject: Subject[Any, Any], gap: Gap) -> Iterator[_Lines]:
 
 
 def _behind(subject: Subject[Any, Any], last: int) -> Iterator[_Lines]:
-    """Yield what goes on where the log ends, a segment after the other."""
+    """Yield the commits that continue the log after its end, segment by segment."""
     newest = subject.store.read(subject.layout.commit(last)) if last >= 0 else b""
     if newest is None:
         return
@@ -378,17 +378,17 @@ def _behind(subject: Subject[Any, Any], last: int) -> Iterator[_Lines]:
 
 
 def _held(subject: Subject[Any, Any], span: tuple[int, int]) -> Sequence[bytes]:
-    """Return the lines of a segment; none where there is no usable one."""
+    """Return the lines of a segment; empty if it is missing or unusable."""
     body = subject.store.read(subject.layout.segment(*span))
     try:
         return [] if body is None else read_segment(body, *span)
     except ValueError:
-        # That it is none is told when caches are compared.
+        # The comparison of caches reports an unusable segment.
         return []
 
 
 def _parent(subject: Subject[Any, Any], line: bytes, version: int) -> str | None:
-    """Return what a commit names as its parent, "" for none; None where it is not that commit."""
+    """Return a commit's parent digest, "" without one; None if the line is not that version."""
     try:
         commit = subject.log.codec.decode(line, subject.layout.commit(version))
     except (DamagedLogError, UpgradeRequiredError):
@@ -399,7 +399,7 @@ def _parent(subject: Subject[Any, Any], line: bytes, version: int) -> str | None
 
 
 def _written(subject: Subject[Any, Any], lines: _Lines, patience: Patience) -> Iterator[Finding]:
-    """Write commits; yield what was missing, unless others had written all of them meanwhile."""
+    """Write missing commits; yield a finding unless other writers had restored all of them."""
     mine = [
         version
         for version, line in lines
@@ -407,10 +407,11 @@ def _written(subject: Subject[Any, Any], lines: _Lines, patience: Patience) -> I
         == Committed(version)
     ]
     if mine:
-        said = "the commit was missing, and a segment held it"
+        said = "the commit was missing, and was restored from a segment"
         if len(mine) > 1:
             said = (
-                f"{len(mine):,} commits up to version {mine[-1]} were missing; a segment held them"
+                f"{len(mine):,} commits up to version {mine[-1]} were missing, and were restored "
+                "from a segment"
             )
         key = subject.layout.commit(mine[0])
         yield Finding("damage", said, key, mine[0], "find out what removed them")
@@ -420,11 +421,11 @@ _SIDECARS_AT_ONCE: Final = 256
 
 
 def lost_values(subject: Subject[Any, Any], last: int) -> Iterator[Finding]:
-    """Yield where values outside of the lines are gone that nobody erased, or are others.
+    """Yield the sidecar values that are missing without an erasure, or were changed.
 
     Args:
-        subject: A stream that keeps them outside of its lines, and was verified.
-        last: Its newest commit.
+        subject: A verified stream that keeps personal values in sidecar files.
+        last: The version of its newest commit.
     """
     store = subject.log.personal.store
     named = _named(subject, last)
@@ -433,7 +434,7 @@ def lost_values(subject: Subject[Any, Any], last: int) -> Iterator[Finding]:
         for (version, key, outside), body in zip(some, newest(store, keys), strict=True):
             problem = "is missing" if body is None else _problem(outside, body, key)
             if problem:
-                said = f"what version {version} says of who and why {problem}"
+                said = f"the file of author, message and properties of version {version} {problem}"
                 yield Finding("damage", said, key, version, FROM_BACKUP)
     yield from _lost_columns(subject, last)
 
@@ -448,7 +449,7 @@ def _lost_columns(subject: Subject[Any, Any], last: int) -> Iterator[Finding]:
         for key, body in zip(keys, newest(store, keys), strict=True):
             problem = "is missing" if body is None else _column_problem(body, key)
             if problem:
-                said = f"what version {read.commit.version} says of personal columns {problem}"
+                said = f"the file of personal columns of version {read.commit.version} {problem}"
                 yield Finding("damage", said, key, read.commit.version, FROM_BACKUP)
 
 

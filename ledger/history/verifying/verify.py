@@ -1,8 +1,8 @@
-"""Verification of a stream: commits, side files and caches.
+"""Verification of a stream: commits, change files and caches.
 
-The log is read once from the beginning, a span of commits after the other, or several at once by
-several processes; nothing that is read stays in memory. What is found is yielded in the order of
-the log, and nothing on the store is changed.
+The log is read once from the beginning, span by span, or several spans in parallel by worker
+processes; nothing that is read stays in memory. Findings are yielded in the order of the log, and
+the store is not changed.
 """
 
 from __future__ import annotations
@@ -48,39 +48,40 @@ S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
 
 Progress = Callable[[int, int], None]
-"""Told how many commits were looked at, of how many."""
+"""Called with the number of commits verified, and of all."""
 
 MOST_DAMAGES = 100
-"""After so many damages the rest of a log is not looked at: it is another log, or none."""
+"""Maximum number of damages; after them the rest of a log is not verified."""
 
-_FOREIGN_ADVICE = "look at it and move it away; the ledger neither reads nor removes it"
+_FOREIGN_ADVICE = "check it and move it away; the ledger neither reads nor removes it"
 _FROM_SEGMENTS = (
-    "segments may hold it: lakeledger verify --repair gives back, byte for byte, what fits; else "
+    "segments may hold it: lakeledger verify --repair restores it from them, byte for byte; else "
     "restore it from a backup"
 )
 _MOST_DIGITS = 20
 _TOGETHER = 4
-"""So many spans that follow one another are one process's, which begins once."""
+"""Number of consecutive spans that one process verifies, starting once."""
 _AHEAD = 2
-"""So often as many a process are under way, so that none waits."""
+"""Number of tasks queued for each process, so that none is idle."""
 
 
 class Verification(Generic[S, E]):
-    """One pass over a stream.
+    """Verification of one stream, in one pass.
 
     Args:
         subject: The stream.
-        expected: Heads noted elsewhere; those that the log holds are in `met` afterwards.
-        on_commit: Told each commit that fits, in order; then one process does all.
-        mends: Whether findings about caches bring the bytes that restore them, which takes time.
-        workers: Processes that share the work of a long log.
+        expected: Heads recorded elsewhere; those that the log has are in `met` afterwards.
+        on_commit: Called with each valid commit, in order; disables worker processes.
+        mends: True if findings about caches shall contain the bytes that restore them, which takes
+            time.
+        workers: Worker processes for a long log.
 
     Attributes:
-        version: The last commit in the log's folder; -1 when there is none.
-        digest: Its file's digest; None when it does not fit.
-        first_digest: That of version 0.
-        state: After the last commit; None unless the whole log fits.
-        met: The expected heads that are still there.
+        version: The last version in the log's folder; -1 when there is none.
+        digest: The digest of that version's file; None if it is damaged.
+        first_digest: The digest of version 0.
+        state: The state after the last commit; None unless the whole log is valid.
+        met: The expected heads that the log has.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Verification(Generic[S, E]):
         mends: bool = True,
         workers: Workers | None = None,
     ) -> None:
-        # What is trusted is asked by readers: here caches are what is looked at.
+        # Readers choose to trust caches or not; here the caches themselves are verified.
         subject = subject.with_caches()
         self._subject = subject
         self._expected = tuple(expected)
@@ -103,7 +104,7 @@ class Verification(Generic[S, E]):
         self._here: SpanVerification[S, E] = SpanVerification(
             subject, self._wanted, mends=mends, keeps_commits=on_commit is not None
         )
-        # Once something does not fit, what follows from it cannot be compared.
+        # After a damage, caches of later commits cannot be compared.
         self._is_sound = True
         self._sound_until = -1
         self._ended: bytes | None = None
@@ -118,7 +119,7 @@ class Verification(Generic[S, E]):
         self.met: set[Expected] = set()
 
     def run(self, on_progress: Progress = lambda _done, _of: None) -> Iterator[Finding]:
-        """Yield everything that does not fit, the log's in the order of its versions.
+        """Yield all findings, those about the log in the order of its versions.
 
         Raises:
             OSError: The store failed.
@@ -132,7 +133,7 @@ class Verification(Generic[S, E]):
             yield finding
             damages += finding.kind == "damage"
             if damages == MOST_DAMAGES:
-                said = f"{damages} damages were found; the rest of the log was not looked at"
+                said = f"{damages} damages were found; the rest of the log was not verified"
                 yield Finding("damage", said, finding.file, finding.version)
                 return
         if self._is_sound and self._ended is not None:
@@ -161,7 +162,7 @@ class Verification(Generic[S, E]):
             yield span, self._alone(span)
 
     def _alone(self, span: VerifiedSpan) -> SpanReport[E]:
-        """Return what a span comes to that begins where the one before it ended."""
+        """Verify a span from the end state of the previous one, in this process."""
         return self._here.run(following(span, self._ended if self._is_sound else None))
 
     def _by_workers(self, found: Extent) -> Iterator[tuple[VerifiedSpan, SpanReport[E]]]:
@@ -176,7 +177,7 @@ class Verification(Generic[S, E]):
         begun = -1
         while True:
             while is_alive and len(pending) < _AHEAD * workers.count:
-                # Fewer towards the end, so that all processes come to it together.
+                # Smaller tasks towards the end, so that all processes finish together.
                 left = (found.last - begun) // (SEGMENT_LENGTH * _AHEAD * workers.count)
                 some = [*islice(spans, min(max(left, 1), _TOGETHER))]
                 if not some:
@@ -199,16 +200,16 @@ class Verification(Generic[S, E]):
             yield span, self._alone(span)
 
     def _fitting(self, span: VerifiedSpan, report: SpanReport[E]) -> SpanReport[E]:
-        """Return a report that began where the span before it ended: this one, or another."""
+        """Return the report if it started from the previous span's end state, or verify again."""
         if not self._is_sound or span.first == 0 or self._ended is None:
             return report
         return report if report.began == checked(self._ended) else self._alone(span)
 
     def _told(self, span: VerifiedSpan, report: SpanReport[E]) -> Iterator[Finding]:
-        """Take in what a span came to."""
+        """Yield the findings of a span's report, and add its results."""
         for holds_anyway, each in _in_order(self._subject, span, report):
             if holds_anyway:
-                # Two spans look at a commit where they meet.
+                # Adjacent spans both check the commit between them.
                 if each.version in self._blamed:
                     continue
                 self._blamed.add(each.version)
@@ -240,7 +241,7 @@ class Verification(Generic[S, E]):
                 self.digest = digest
 
     def _merged(self, span: VerifiedSpan, report: SpanReport[E]) -> Iterator[Finding]:
-        """Compare the caches that end with a span and merge others."""
+        """Compare the caches that end with a span and merge smaller ones."""
         if not self._is_sound or not report.boundary or report.boundary != span.last:
             return
         tile = tile_of(span.last)
@@ -252,7 +253,7 @@ class Verification(Generic[S, E]):
             yield each
 
     def _repeats(self) -> Iterator[Finding]:
-        """Look for what may be named once and is not, as far as the log fits."""
+        """Yield findings about duplicate names, as far as the log is valid."""
         twice, out_of_turn = suspects(self._once, self._files)
         if not twice and not out_of_turn:
             return
@@ -265,7 +266,7 @@ class Verification(Generic[S, E]):
                 yield contradiction(self._subject, read.commit.version, said)
 
     def _leftovers(self) -> Iterator[Finding]:
-        """Look at the names beside the caches: whatever came after the last commit?"""
+        """Yield findings about caches of versions after the last commit, and foreign files."""
         layout, store = self._subject.layout, self._subject.store
         known = {layout.hint, layout.names}
         folders = {
@@ -283,12 +284,12 @@ class Verification(Generic[S, E]):
         yield from self._cut(*newest)
 
     def _cut(self, last: int, key: str) -> Iterator[Finding]:
-        """Look whether something was made from a commit that is not there."""
-        # Others may have gone on since the log's folder was looked at.
+        """Yield a finding if a cache was written for a commit that does not exist."""
+        # Other writers may have appended since the log's folder was listed.
         if last > self.version and not self._subject.store.exists(
             self._subject.layout.commit(last)
         ):
-            said = f"the log ends at version {self.version}, but this was made from version {last}"
+            said = f"the log ends at version {self.version}, but this was written at version {last}"
             yield Finding("damage", said, key, self.version + 1)
 
     def _hint(self) -> Iterator[Finding]:
@@ -299,10 +300,10 @@ class Verification(Generic[S, E]):
         right = b"%d\n" % boundary
         body, remedy = store.read(layout.hint), ((layout.hint, right),)
         if body is None:
-            said = "the hint at the newest checkpoint is not there"
+            said = "the hint at the newest checkpoint is missing"
             yield Finding("absent", said, layout.hint, boundary, REPAIR, remedy)
         elif not self._leads_somewhere(body.strip(), layout):
-            said = "the hint at the newest checkpoint leads nowhere"
+            said = "the hint at the newest checkpoint names none that exists"
             yield Finding("derived", said, layout.hint, None, REPAIR, remedy)
 
     def _leads_somewhere(self, text: bytes, layout: Layout) -> bool:
@@ -313,7 +314,7 @@ class Verification(Generic[S, E]):
 
 
 def _spans(found: Extent) -> Iterator[VerifiedSpan]:
-    """Yield the spans of a log that hold commits: each the commits of a segment.
+    """Yield the spans of a log, one for the commits of each segment, without empty ones.
 
     Example:
         >>> far = segment_of(10**15)[0]
@@ -325,7 +326,7 @@ def _spans(found: Extent) -> Iterator[VerifiedSpan]:
         inside = next((gap for gap in found.gaps if gap[0] <= first <= gap[1]), None)
         begin, end = segment_of(first)
         if inside is not None and inside[1] >= end:
-            # Nothing is there for long.
+            # A long gap: skip whole segments.
             first = segment_of(inside[1] + 1)[0]
             continue
         end = min(end, found.last)
@@ -354,7 +355,7 @@ def _gap(subject: Subject[Any, Any], gap: Gap) -> Finding:
 
 
 class _Lane(Generic[S, E]):
-    """Says where spans begin that no checkpoint stands before: by folding on to there.
+    """Start states of spans without a checkpoint before them, computed by folding the log.
 
     Args:
         subject: The stream.
@@ -366,14 +367,14 @@ class _Lane(Generic[S, E]):
         self._position = START
 
     def begun(self, span: VerifiedSpan) -> VerifiedSpan:
-        """Return a span with its beginning, where one has to be brought."""
+        """Return a span with its start state, if no checkpoint has it."""
         before = span.first - 1
         if before < 0 or self._log.checkpoints.has(before):
             return evolve(span, start=None)
         try:
             return evolve(span, start=self._log.stream.encode_state(self._at(before)))
         except (LedgerError, OverflowError):
-            # Whoever looks at the commits before it tells why.
+            # The verification of the earlier commits reports the error.
             return evolve(span, start=None, folds=False)
 
     def _at(self, version: int) -> S:
@@ -394,34 +395,34 @@ def unmet(
     expected: Iterable[Expected],
     verified: Sequence[tuple[Subject[Any, Any], Verification[Any, Any]]],
 ) -> Iterator[Finding]:
-    """Yield a finding for each noted head that none of some streams holds any more.
+    """Yield a finding for each recorded head that none of the streams has any more.
 
-    A cut tail, and a log rewritten whole with a valid chain, show nowhere else.
+    This is the only check that finds a truncated log, or one rewritten whole with a valid chain.
     """
     met = {each for _, verification in verified for each in verification.met}
     for each in expected:
         if each in met:
             continue
         if len(verified) > 1 or not verified:
-            said = f"no log holds the commit noted as {each}: one was cut or rewritten"
+            said = f"no log has the commit recorded as {each}: one was cut or rewritten"
             yield Finding("damage", said, "", None)
             continue
         subject, verification = verified[0]
         newest = verification.version
         version = newest if each.version is None else min(each.version, newest + 1)
-        said = f"the log does not hold the commit noted as {each}: it was cut or rewritten"
+        said = f"the log does not have the commit recorded as {each}: it was cut or rewritten"
         if each.version is not None and each.version > newest:
-            said = f"version {each.version} was noted elsewhere, but the log ends at {newest}"
+            said = f"version {each.version} was recorded elsewhere, but the log ends at {newest}"
         yield Finding("damage", said, subject.layout.commit(max(0, version)), version)
 
 
 def repair(subject: Subject[Any, Any], finding: Finding) -> bool:
-    """Restore what a finding is about, if it is derived; return whether it was.
+    """Restore the derived file of a finding; return whether there was one to restore.
 
     Writes caches only: a finding about the log has no remedy.
 
     Raises:
-        OSError: The store failed; asking again goes on from there.
+        OSError: The store failed; a retry continues.
     """
     for key, body in finding.remedy:
         subject.store.replace(key, body)
