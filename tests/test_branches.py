@@ -404,7 +404,7 @@ def test_an_id_asked_twice_is_one_commit_and_a_jobs_snapshot_is_one_on_each_line
 
 def test_an_undo_says_what_to_do_with_a_branch() -> None:
     table = audited()
-    for version, way_out in ((3, "roll the branch back to snapshot 1"), (2, "made branch audit")):
+    for version, way_out in ((3, "roll the branch back to snapshot 1"), (2, "created branch")):
         with pytest.raises(InvalidChangeError, match=way_out):
             table.undo(version)
 

@@ -1,7 +1,7 @@
-"""Blame: for each part of a table, the commits that made it as it is.
+"""Blame: for each part of a table, the commits that set its current value.
 
-A fact is to blame where the thing would be another without it. A value that was set again to what
-it was already is nobody's alone: who made it so first is named, and is not to blame.
+An event is a cause if the part would differ without it. A value that was set again without a change
+has no single cause: the event that set it first is named, but does not count as a cause.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ledger.model.names import shown_path
 
 @frozen
 class Origin:
-    """Where one aspect of a thing comes from.
+    """Origin of one aspect's current value: the event that set it.
 
     Attributes:
         aspect: `created`, `name`, `type`, `nullability`, `comment`, `default`, `order`, `lost`;
-            with `of element` and the like for places inside; `value` for settings.
-        value: What it is, as text; None where it is nothing.
-        cause: The first fact that made it so, since it was anything else.
-        repeats: How many facts said the same again.
+            with `of element` and the like for nested parts; `value` for settings.
+        value: The current value as text; None for no value.
+        cause: The first event that set the current value, after any other value.
+        repeats: Number of later events that set the same value again.
     """
 
     aspect: str
@@ -38,16 +38,16 @@ class Origin:
 
 @frozen(repr=False)
 class Blame:
-    """What made one thing what it is.
+    """Blame of one column or setting: the events that made it what it is.
 
     Attributes:
         subject: `column address.zip`, `option bucket`, `tag v1`, `primary key`, ...
-        field_id: The column's; None for anything else.
-        path: The column's, as it is called now; empty for anything else.
-        origins: Its own, the oldest first.
-        members: Of a column, those inside it.
-        died: What dropped it; None while it is there.
-        around: What made the columns that it is in, outermost last.
+        field_id: The column's field id; None for other subjects.
+        path: The column's current path; empty for other subjects.
+        origins: The origins of its own aspects, oldest first.
+        members: The blames of a column's nested columns.
+        died: The event that dropped it; None if it exists.
+        around: The events that made its enclosing columns, outermost last.
     """
 
     subject: str
@@ -72,7 +72,7 @@ class Blame:
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """The facts without which it would be another, what is inside it included; oldest first."""
+        """The events without which it would differ, nested columns included; oldest first."""
         found = [*self.around, *(each.cause for each in self.origins if not each.repeats)]
         found += [each for member in self.members for each in member.causes]
         if self.died is not None:
@@ -82,10 +82,10 @@ class Blame:
 
 
 def blame_column(lives: Lives, path: Path) -> Blame:
-    """Return what made a column what it is; one that was dropped, or was called so before, too.
+    """Return the blame of a column by its current or former path; it may be dropped.
 
     Raises:
-        ColumnNotFoundError: No column was ever called that.
+        ColumnNotFoundError: No column ever had that path.
     """
     life = lives.find(path)
     if life is None:
@@ -97,13 +97,13 @@ def blame_column(lives: Lives, path: Path) -> Blame:
 
 
 def blame_columns(lives: Lives) -> tuple[Blame, ...]:
-    """Return the blame of every column that is there, in their order."""
+    """Return the blames of all current columns, in their order."""
     top = lives.orders.get((None, ()))
     return tuple(_of_life(lives, lives.by_id[each]) for each in (top.ids if top else ()))
 
 
 def blame_settings(lives: Lives) -> tuple[Blame, ...]:
-    """Return the blame of everything else: options, comment, keys, order, layout, tags."""
+    """Return the blames of all settings: options, comment, keys, order, layout, tags."""
     found = [
         Blame(
             _subject(cell),
@@ -207,7 +207,7 @@ def _said(cell: tuple[Any, ...], held: Held) -> str:
 
 
 def flat(blames: Iterable[Blame]) -> Iterator[Blame]:
-    """Yield each blame, and those inside it behind it."""
+    """Yield each blame, followed by those of its nested columns."""
     for each in blames:
         yield each
         yield from flat(each.members)

@@ -1,8 +1,8 @@
 """Column history: every column a table ever had, by field id, with its changes.
 
-One pass over a log, oldest commit first, keeps of each thing that can be set its value and the fact
-that made it so. How much is kept goes with the number of things that there are and that are asked
-for, not with the number of commits: a column that goes is forgotten unless it is asked for.
+One pass over a log, oldest commit first, keeps the value of each setting and the event that set it.
+Memory grows with the number of current columns and settings and of requested dropped ones, not with
+the number of commits: a dropped column is discarded unless it is requested.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ from ledger.state.table_builder import TableBuilder
 
 Path = tuple[str, ...]
 Aspect = tuple[str, ...]
-"""What can be set of a column: `("name",)`, `("type", "element")`, ..."""
+"""Name of a settable aspect of a column: `("name",)`, `("type", "element")`, ..."""
 
 
 class Cause(Struct, frozen=True, gc=False):
-    """A fact, and who made it.
+    """An event with its author, message and commit.
 
-    There are as many as facts, so that the garbage collector is spared: none refers to another.
+    Excluded from cyclic garbage collection for speed: there is one for each event, without cycles.
 
     Attributes:
-        version: The commit.
-        transaction: Its transaction's id.
-        author: Who.
-        message: Why.
-        time_millis: When it took effect, Unix milliseconds.
-        fact: What.
+        version: The version of the commit.
+        transaction: The id of the transaction.
+        author: The author of the transaction.
+        message: The message of the transaction.
+        time_millis: The effective time, Unix milliseconds.
+        fact: The event.
     """
 
     version: int
@@ -73,18 +73,18 @@ class Cause(Struct, frozen=True, gc=False):
     fact: TableEvent
 
     def __hash__(self) -> int:
-        # Some facts hold mappings.
+        # Some events contain mappings, which are not hashable.
         return hash((self.version, self.transaction))
 
 
 class Held(Struct, gc=False):
-    """A value, and the fact that made it so.
+    """Current value of an aspect or setting, and the event that set it.
 
     Attributes:
-        value: As it is now.
-        cause: The first of the facts since it was another value.
-        repeats: How many facts set the same value again; where there are any, no single fact's
-            removal would change it.
+        value: The current value.
+        cause: The first event that set the current value, after any other value.
+        repeats: Number of later events that set the same value again; if there are any, removing
+            a single event would not change the value.
     """
 
     value: Any
@@ -92,7 +92,7 @@ class Held(Struct, gc=False):
     repeats: int = 0
 
     def sets(self, value: Any, cause: Cause) -> bool:
-        """Take a new value; return whether it is another one."""
+        """Set the value; return whether it changed."""
         if value == self.value:
             self.repeats += 1
             return False
@@ -101,28 +101,28 @@ class Held(Struct, gc=False):
 
 
 MOST_NAMES: Final = 20
-"""Of a column's names the newest so many are known."""
+"""Maximum number of a column's names that are kept, the newest ones."""
 
 
 @define(eq=False)
 class Life:
-    """One column's life.
+    """History of one column, identified by its field id through renames.
 
     Attributes:
-        field_id: What it is.
-        parent: The nearest named field around it; None on top.
-        hops: `element` and `value` between the two.
-        depth: How many names its path has.
-        born: What made it.
-        back: What brought it back last; None where nothing had to.
-        died: What dropped it, or what it was in; None while it lives.
-        aspects: What is set of it.
-        first_name: What it was called first.
-        names: What it was called last, and since which cause; no more than `MOST_NAMES`.
-        lost: What dropped members of it, by their ids.
-        is_meant: Whether its name ever was the one at its place in the path that is asked for.
-        touched: What touched it or what is in it, oldest first, where that is asked for: a commit's
-            version times `_MOST_PLACES`, plus the place of the transaction in it.
+        field_id: The column's field id.
+        parent: The nearest enclosing named field; None at the top level.
+        hops: The `element` and `value` steps between the two.
+        depth: The number of names in its path.
+        born: The event that added it.
+        back: The event that restored it last after a drop; None if none did.
+        died: The event that dropped it or an enclosing column; None if it exists.
+        aspects: Its aspects, with current value and cause.
+        first_name: Its first name.
+        names: Its latest names, each with the event that set it; at most `MOST_NAMES`.
+        lost: The events that dropped members of it, by the members' ids.
+        is_meant: True if it ever had the name at its position in the requested path.
+        touched: The transactions that changed it or a nested column, oldest first, if requested:
+            the commit's version times `_MOST_PLACES`, plus the transaction's index in the commit.
     """
 
     field_id: int
@@ -141,17 +141,17 @@ class Life:
 
     @property
     def name(self) -> str:
-        """What it is called now, or was last."""
+        """Its current or last name."""
         return self.names[-1][0]
 
     @property
     def path(self) -> Path:
-        """Where it stands, or stood last."""
+        """Its current or last path."""
         around = () if self.parent is None else self.parent.path
         return (*around, *self.hops, self.name)
 
     def was_at(self, path: Path) -> bool:
-        """Whether the path that is asked for could be read so, by names that there ever were."""
+        """Return True if the requested path matches, by current or former names."""
         if len(path) != self.depth or not self.is_meant:
             return False
         around = path[: len(path) - 1 - len(self.hops)]
@@ -161,11 +161,11 @@ class Life:
 
 
 _MOST_PLACES: Final = 1 << 24
-"""More transactions than any commit holds."""
+"""A bound above the number of transactions in any commit."""
 
 Cell = tuple[Any, ...]
 
-# What files and snapshots say is the snapshots' own history; counters are nobody's.
+# Cells that are not settings: files and snapshots have a history of their own, counters none.
 _NO_SETTINGS = frozenset(
     {
         *("column", "name", "columns", "table", "clock", "schema", "currentSchema"),
@@ -177,13 +177,13 @@ _NO_SETTINGS = frozenset(
 
 @frozen
 class AskedLives:
-    """Which columns are kept although they are gone; those that are there always are.
+    """Request for dropped columns to keep; current columns are always kept.
 
     Attributes:
-        ids: Those of these ids, such as all that are there in the end: they may come back.
-        path: What was ever read at this path, all in it, and what touched it.
-        column: The column of this id, all in it, and what touched it.
-        newest: So many of those that went last.
+        ids: Keep the columns with these ids, such as all final ones: they may be restored.
+        path: Keep the columns that ever had this path, nested ones, and their transactions.
+        column: Keep the column with this id, nested ones, and its transactions.
+        newest: Keep this number of the columns dropped last.
     """
 
     ids: frozenset[int] = frozenset()
@@ -193,16 +193,16 @@ class AskedLives:
 
 
 class Lives:
-    """A table's columns and settings while facts go in, oldest first.
+    """Histories of a table's columns and settings, built from its commits, oldest first.
 
     Args:
-        asked: What of its columns is asked for.
+        asked: The dropped columns to keep.
 
     Attributes:
-        by_id: The columns that are there, and those that are kept.
-        settings: What is set, and by what.
-        orders: Of each struct, the order of its members.
-        count: How many columns there ever were.
+        by_id: The current columns and the kept dropped ones, by field id.
+        settings: The settings, with current value and cause.
+        orders: The order of the members of each struct.
+        count: Number of columns that the table ever had.
     """
 
     def __init__(self, asked: AskedLives) -> None:
@@ -217,7 +217,7 @@ class Lives:
         self._builder: TableBuilder | None = None
 
     def take(self, commits: Iterable[Commit[TableEvent]]) -> None:
-        """Take commits, from version 0 on."""
+        """Add commits, from version 0 on."""
         for commit in commits:
             if commit.version == 0 and _is_born_elsewhere(commit):
                 self._builder = TableBuilder()
@@ -233,24 +233,24 @@ class Lives:
                         _RULES[kind](self, fact, _cause(commit, transaction, fact))
 
     def living(self) -> Iterator[Life]:
-        """Yield the columns that are there, each before those inside it."""
+        """Yield the current columns, each before its nested ones."""
         return (each for each in self.by_id.values() if each.died is None)
 
     def find(self, path: Path) -> Life | None:
-        """Return the column at a path: one that is there, or the last one that was.
+        """Return the column at a path: the current one, or else the last one.
 
-        One that is gone, or has another name by now, is only found at the path asked for.
+        A dropped or renamed column is found only at the requested path.
         """
         found = [each for each in self.by_id.values() if each.name == path[-1]]
         found = [each for each in found if each.path == path]
         found = [each for each in found if each.died is None] or found
         if not found and path == self._asked.path:
-            # What it and those around it were called before counts, too; the newest first.
+            # Former names of it and of its enclosing columns count, too; the newest first.
             found = [each for each in self.by_id.values() if each.was_at(path)]
         return max(found, key=lambda each: each.field_id, default=None)
 
     def answers(self, asked: AskedLives) -> bool:
-        """Return whether what is asked for was kept here."""
+        """Return whether the columns of a request are kept here."""
         life = None if asked.column is None else self.by_id.get(asked.column)
         is_followed = life is not None and self._is_followed(life)
         return asked == self._asked or (is_followed and asked == AskedLives(column=asked.column))
@@ -266,7 +266,7 @@ class Lives:
         if fact.set_default:
             self._set(fact, cause)
             return
-        # One beside the default does not change how files are laid out.
+        # A spec that is not the default does not change the layout of files.
         number = fact.spec_id if isinstance(fact, PartitionSpecUpdated) else fact.order_id
         for cell, value in BY_FACT[type(fact)].sets(fact):
             self._hold((*cell, number), value, cause)
@@ -284,9 +284,9 @@ class Lives:
     # Columns.
 
     def touching(self, field_id: int) -> list[tuple[int, int]]:
-        """Return what touched a column asked for, or what was in it: versions and places.
+        """Return the transactions that changed a requested column or its nested ones.
 
-        Oldest first.
+        Pairs of a version and an index in the commit, oldest first.
         """
         life = self.by_id.get(field_id)
         return [] if life is None else [divmod(each, _MOST_PLACES) for each in life.touched]
@@ -304,7 +304,7 @@ class Lives:
         return life.is_meant or life.field_id == self._asked.column
 
     def _is_in_followed(self, life: Life | None) -> bool:
-        # What is inside is told with it, and may come back.
+        # Nested columns are reported with it, and may be restored.
         while life is not None and not self._is_followed(life):
             life = life.parent
         return life is not None
@@ -315,19 +315,19 @@ class Lives:
         life.is_meant = life.is_meant or path[life.depth - 1 : life.depth] == (name,)
 
     def _count(self, field_id: int) -> None:
-        """Count a column of which nothing is known, unless it is back: ids only ever grow."""
+        """Count an unknown column, unless it is restored: ids only grow."""
         self.count += field_id > self._highest_before
         self._highest = max(self._highest, field_id)
 
     def _bear(self, column: DataField, parent: Life | None, hops: Path, cause: Cause) -> Life:
-        """Let a column begin, and all that is inside it."""
+        """Start or resume the history of a column and its nested ones."""
         depth = len(hops) + 1 + (0 if parent is None else parent.depth)
         life = self.by_id.get(column.id)
         if life is None or life.died is None:
             self._count(column.id)
             life = Life(column.id, parent, hops, depth, cause, first_name=column.name)
         else:
-            # What comes back is what is said of it now, whatever it was and lost before.
+            # A restored column has the aspects of the event, whatever it had before.
             life.back, life.died = cause, None
             life.parent, life.hops, life.depth = parent, hops, depth
             self._gone.pop(column.id, None)
@@ -345,7 +345,7 @@ class Lives:
         return life
 
     def _shape(self, life: Life, rest: Path, data_type: DataType, cause: Cause) -> None:
-        """Hold the types from a place of a column inwards, and bear the columns inside."""
+        """Record the types from a part of a column inwards, and start the nested columns."""
         life.aspects[("type", *rest)] = Held(_text(data_type), cause)
         life.aspects[("nullability", *rest)] = Held(data_type.nullable, cause)
         match data_type:
@@ -398,12 +398,12 @@ class Lives:
     def _undrop(self, fact: ColumnUndropped, cause: Cause) -> None:
         parent, _ = self._owner(tuple(fact.field_names[:-1]))
         if parent is not None:
-            # What it was in has lost nothing then.
+            # Its enclosing column has then lost no member.
             parent.lost.pop(fact.field_id, None)
         self._add(fact, cause)
 
     def _owner(self, around: Path) -> tuple[Life | None, Path]:
-        """Return the nearest named column at or around a path, and what follows it."""
+        """Return the nearest named column at or around a path, and the rest of the path."""
         if not around:
             return None, ()
         members: Iterator[Life] = self._members(None, ())
@@ -468,7 +468,7 @@ class Lives:
                     self._die(self.by_id[each], cause)
         for aspect in _inner(life, rest):
             del life.aspects[aspect]
-        # Of what is there no more it does not matter what it lost before.
+        # Earlier losses inside a dropped part do not matter.
         for key in [k for k, e in life.lost.items() if _inside(e, life)[: len(rest)] == rest]:
             del life.lost[key]
 
@@ -493,14 +493,14 @@ class Lives:
         reference = None if isinstance(fact.reference_id, UnsetType) else fact.reference_id
         order = self._order(life.parent, life.hops)
         if order.move(life.field_id, fact.move.type, reference, cause):
-            # Where it stands is its own; what is inside a column is the column's, too.
+            # A move changes the column itself; inside a column, it changes that column, too.
             self._note(life, cause)
 
     def _key(self, fact: UpdateKeys, cause: Cause) -> None:
         self._hold(("primaryKey",), fact.primary_keys, cause)
         self._hold(("partitionKeys",), fact.partition_keys, cause)
 
-    # Whole schemas, of tables that were born elsewhere.
+    # Whole schemas, of imported tables.
 
     def _replace(self, _fact: object, cause: Cause) -> None:
         if self._builder is not None:
@@ -561,7 +561,7 @@ def _is_born_elsewhere(commit: Commit[TableEvent]) -> bool:
 
 
 def _inner(life: Life, rest: Path) -> list[Aspect]:
-    """Return the aspects of what is inside a place of a column."""
+    """Return the aspects of the parts nested in a part of a column."""
     count = len(rest)
     return [
         each
@@ -571,13 +571,13 @@ def _inner(life: Life, rest: Path) -> list[Aspect]:
 
 
 def _inside(cause: Cause, life: Life) -> Path:
-    """Return where inside a column a fact was about."""
+    """Return the path inside a column that an event is about."""
     names: Path = getattr(cause.fact, "field_names", ())
     return names[life.depth :]
 
 
 def _text(data_type: DataType) -> str:
-    """Return a type's text without what is said of its members by themselves."""
+    """Return a type's text without its members, which are aspects of their own."""
     match data_type:
         case RowType() | ArrayType():
             return data_type.root
@@ -588,15 +588,15 @@ def _text(data_type: DataType) -> str:
 
 
 def lives_of(log: StreamLog[Any, Any], last: int, asked: AskedLives) -> Lives:
-    """Return a table's columns and settings at a version, from its log's beginning on.
+    """Return the histories of a table's columns and settings up to a version.
 
-    Those that were asked for last are kept as long as the stream is open: whoever asks for a column
-    by an older name, then for what touched it, reads the log once.
+    The last result is cached while the stream is open: a lookup of a column by an older name, and
+    then of its transactions, reads the log once.
 
     Args:
         log: The table's stream.
         last: The version.
-        asked: What of its columns is asked for.
+        asked: The dropped columns to keep.
     """
     kept = _KEPT.get(log)
     if kept is not None and kept[0] == last and kept[1].answers(asked):
@@ -621,10 +621,10 @@ def _read(log: StreamLog[Any, Any], last: int, asked: AskedLives) -> Lives:
 
 
 def _sets_nothing(_version: int, body: bytes) -> bool:
-    """Whether a commit holds nothing but events that set nothing that is looked at here.
+    """Return True if a commit has only events that change no column or setting.
 
-    Every event, and every type inside of one, begins with its kind; in a text that would stand
-    with its quotes escaped.
+    Checked on its bytes: every event, and every type inside an event, starts with its kind; inside
+    a text the quotes would be escaped.
     """
     if not body.startswith(_SILENT_KINDS, body.find(_EVENTS) + len(_EVENTS)):
         return False
@@ -652,34 +652,34 @@ def _cause(
 
 @define
 class Order:
-    """The order of one struct's members, and the moves that made it so."""
+    """Order of one struct's members, and the moves that led to it."""
 
     ids: list[int] = field(factory=list)
     _base: list[int] = field(factory=list)
     _steps: list[_Step] = field(factory=list)
 
     def add(self, member: int) -> None:
-        """Take a new member, at the end."""
+        """Append a new member."""
         self._do(_Step("ADD", member))
 
     def place_newest(self, kind: str, reference: int | None) -> None:
-        """Put the newest member elsewhere; that is a part of its coming."""
+        """Move the newest member to the position that its own event gives."""
         member = self._steps.pop().member
         self.ids.pop()
         self._do(_Step(kind, member, reference))
 
     def remove(self, member: int) -> None:
-        """Let a member go."""
+        """Remove a member."""
         self._do(_Step("REMOVE", member))
 
     def move(self, member: int, kind: str, reference: int | None, cause: Cause) -> bool:
-        """Put a member elsewhere; return whether it stood elsewhere before."""
+        """Move a member; return whether its position changed."""
         before = list(self.ids)
         self._do(_Step(kind, member, reference, cause))
         return self.ids != before
 
     def become(self, ids: list[int], cause: Cause) -> None:
-        """Have another order altogether."""
+        """Replace the whole order."""
         for index, each in enumerate(ids):
             if self.ids[index] != each:
                 behind = ids[index - 1] if index else None
@@ -702,7 +702,7 @@ class Order:
             step.on(order)
 
     def _matters(self, index: int, before: list[int]) -> bool:
-        """Return whether the order would end otherwise without one step."""
+        """Return whether the final order would differ without one step."""
         one, two = list(before), list(before)
         self._steps[index].on(one)
         for step in self._steps[index + 1 :]:
@@ -714,7 +714,7 @@ class Order:
 
 
 MOST_STEPS: Final = 2_000
-"""Of a struct's older moves it is only known what they came to."""
+"""Number of a struct's moves that are kept; of older ones only the resulting order is kept."""
 
 
 class _Step(Struct, frozen=True, gc=False):
@@ -724,7 +724,7 @@ class _Step(Struct, frozen=True, gc=False):
     cause: Cause | None = None
 
     def on(self, ids: list[int]) -> None:
-        """Do it to an order."""
+        """Apply the step to an order."""
         if self.member in ids:
             ids.remove(self.member)
         if self.kind == "REMOVE":
@@ -739,7 +739,7 @@ class _Step(Struct, frozen=True, gc=False):
 
 _OF_COLUMNS: Final = frozenset(kind for row in COLUMN_OPERATIONS for kind in row.facts)
 _RULES: Final[Mapping[type, Callable[[Lives, Any, Cause], None]]] = {
-    # What a fact does to a column has a rule of its own; any other sets what its row says.
+    # Events about columns have rules of their own; others set the cells of their operation.
     **dict.fromkeys(BY_FACT.keys() - _OF_COLUMNS, Lives._set),  # noqa: SLF001
     IdentifierFieldsSet: Lives._set,  # noqa: SLF001
     TableCreated: Lives._create,  # noqa: SLF001 - the table of its rules
@@ -763,7 +763,7 @@ _SILENT: Final = (
     *(SnapshotCommitted, BranchCommitted, born.SnapshotAdded),
     *(RolledBack, SnapshotsExpired),
 )
-"""Facts that come by the thousand and set nothing that is looked at here; the commonest first."""
+"""Frequent events that change no column or setting; the most frequent first."""
 
 _EVENTS: Final = b'"events":['
 _KIND: Final = b'{"type":"'

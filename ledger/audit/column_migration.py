@@ -1,10 +1,10 @@
 """Column migration: the ordered changes that turn one schema's columns into another's.
 
-What is planned is folded at once, by the fold that replays it later, so that every change is
-written in the names of its own moment.
+Each planned change is folded at once, by the fold that replays it later, so that every change uses
+the names that columns have at its point.
 
-Two instants of one table are compared by field id. Ids of two different tables do not mean the same
-columns, so those are compared by name, and what is left by id where the type is equal, too.
+Two instants of one table are compared by field id. Ids of two different tables are unrelated, so
+their columns are compared by name, and the remaining ones by id if the types are equal, too.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ from ledger.state.schema_builder import SchemaBuilder
 
 Path = tuple[str, ...]
 Level = tuple[int | str | None, ...]
-"""A struct: the id of the named field around it, and `element` or `value` since; (None,) on top."""
+"""Key of a struct: id of its nearest named field, then `element` or `value`; (None,) on top."""
 
 
 @define
 class ColumnSteps:
-    """The changes of columns that lead from one schema to another.
+    """Ordered column changes that lead from one schema to another.
 
     Attributes:
-        drops: Columns that go.
-        renames: Those that get another name, each in the names that the ones before leave.
-        rest: Columns that come back, new ones, moves, types, comments, defaults, and what can only
-            go after them.
+        drops: Drops of columns.
+        renames: Renames, each in terms of the names after the earlier ones.
+        rest: Restored columns, new ones, moves, types, comments, defaults, and drops that are only
+            possible after them.
     """
 
     drops: list[SchemaChange] = field(factory=list)
@@ -83,12 +83,12 @@ def column_steps(
     Args:
         before: The earlier schema, without primary key where the later one has none.
         after: The later one, in the earlier one's ids.
-        past: The columns that the table had; what they were last they are again.
-        renames_first: Whether columns are renamed before any goes, so that each rename can be a
+        past: The columns that the table had; a restored column has its last definition.
+        renames_first: True to rename columns before any drop, so that each rename can be a
             transaction of its own.
 
     Raises:
-        InvalidChangeError: The ids of `after` cannot be given out in any order.
+        InvalidChangeError: The ids of `after` cannot be assigned in any order.
     """
     planner = _Planner(before, after, past)
     phases = [planner.drop, planner.rename]
@@ -110,7 +110,7 @@ class _Planner:
         self._wanted = dict(_structs(after.fields))
         self._paths: dict[int, Path] | None = None
 
-    # What stands now.
+    # The current columns.
 
     @property
     def _standing(self) -> set[int]:
@@ -126,7 +126,7 @@ class _Planner:
         return self._paths[field_id]
 
     def _structs(self) -> dict[Level, tuple[DataField, ...]]:
-        # What is inside a column that goes, or is no struct any more, goes with it.
+        # Members of a column that is dropped, or is no longer a struct, are dropped with it.
         return {
             level: members for level, members in _structs(self._fields) if level in self._wanted
         }
@@ -140,13 +140,13 @@ class _Planner:
         found = self._target.get(field_id)
         return None if found is None else found[0]
 
-    # Columns that go, and the names of those that stay.
+    # Dropped columns, and the names of the others.
 
     def _gone(self, members: Sequence[DataField]) -> list[DataField]:
         return [each for each in members if each.id not in self._target]
 
     def drop(self, into: list[SchemaChange] | None = None) -> None:
-        """Drop what is not wanted, but for structs of which nothing would be left."""
+        """Drop unwanted columns, except the last members of structs, which may not be empty."""
         for members in self._structs().values():
             gone = self._gone(members)
             if len(gone) < len(members):
@@ -161,7 +161,7 @@ class _Planner:
                 self._do(DropColumn(path), fact, into)
 
     def rename(self, into: list[SchemaChange] | None = None) -> None:
-        """Give every column the name that is wanted; names in the way step aside."""
+        """Rename every column to its target name, with temporary names for those in the way."""
         steps = self.steps.renames if into is None else into
         for level, members in self._structs().items():
             names = {each.id: each.name for each in members}
@@ -170,7 +170,7 @@ class _Planner:
                 for each in members
                 if (wanted := self._column(each.id)) is not None and wanted.name != each.name
             }
-            # Who goes later than the newcomers come makes room for their names.
+            # A column that is dropped after new ones are added must not block their names.
             blockers = [each.id for each in self._gone(members)]
             taken = {each.name for each in self._wanted.get(level, ())}
             aside = [each for each in blockers if names[each] in taken]
@@ -206,13 +206,13 @@ class _Planner:
             found for number in range(len(taken) + 1) if (found := f"{name}__{number}") not in taken
         )
 
-    # Columns that come back.
+    # Restored columns.
 
     def come_back(self) -> None:
-        """Bring back what was dropped, outer ones first; what they hold becomes as it is wanted."""
+        """Restore dropped columns, outer ones first, and adjust their nested columns."""
         comes = False
         for field_id, (column, place) in self._target.items():
-            # What is new has no past, and to look for it would read all that there is.
+            # New columns were never dropped, and searching for them would read the whole past.
             if field_id in self._standing or field_id > self._before.highest_field_id:
                 continue
             past = self._past.by_id(field_id)
@@ -238,7 +238,7 @@ class _Planner:
     # New columns.
 
     def add(self) -> None:
-        """Add what is new, in the order of the ids; then drop what could not go before."""
+        """Add new columns, in the order of the ids; then drop those that could not be before."""
         standing = self._standing
         new = {key: each for key, (each, _) in self._target.items() if key not in standing}
         inside = {each.id for column in new.values() for each in _inside(column)}
@@ -254,7 +254,7 @@ class _Planner:
     def _add(self, column: DataField, place: TypePlace, typed: DataType) -> None:
         default = column.initial_default
         if default is None:
-            # Older rows have no value for it; it becomes NOT NULL where rules let it.
+            # Older rows have no value for it; it becomes NOT NULL later, if the rules allow it.
             typed = typed.with_nullability(nullable=True)
         wire, natural_id = type_to_wire(typed), self._builder.highest_field_id + 1
         natural, _ = numbered(typed, natural_id, self._builder.field_id_policy)
@@ -282,7 +282,7 @@ class _Planner:
         return (*self._path(int(owner)), *map(str, hops)) if owner is not None else ()
 
     def _place_among(self, column: DataField, level: Level) -> Move | None:
-        """Return where a new member goes: behind the nearest before it that stands already."""
+        """Return the position of a new member: after its nearest existing predecessor."""
         siblings = _members_at(self._fields, self._around(level))
         standing = {each.id: each for each in siblings}
         wanted = [each.id for each in self._wanted[level]]
@@ -294,10 +294,10 @@ class _Planner:
             return None
         return Move(column.name, "AFTER", nearest.name)
 
-    # The order, and what is said of each column.
+    # The order and the aspects of columns.
 
     def move(self) -> None:
-        """Put members in their order, moving as few as can be."""
+        """Move members to their target order, with the fewest moves."""
         for level, members in self._structs().items():
             wanted = [each.id for each in self._wanted[level]]
             place = {each: index for index, each in enumerate(wanted)}
@@ -323,11 +323,11 @@ class _Planner:
         self._do(UpdateColumnPosition(move, path), fact, self.steps.rest)
 
     def give_aspects(self) -> None:
-        """Give every place its type, nullability, comment and default."""
+        """Set the type, nullability, comment and default of every column and nested part."""
         now = dict(_places(self._fields))
         derived = set()
         if self._before.primary_keys != self._after.primary_keys:
-            # That key columns are NOT NULL follows from the key.
+            # NOT NULL of key columns follows from the key.
             derived = set(self._after.primary_keys)
         for key, place in _places(self._after.fields):
             there = now[key]
@@ -355,14 +355,14 @@ def _aspects(now: TypePlace, wanted: TypePlace, *, is_derived: bool) -> Iterator
 
 
 def _named(fields: Iterable[DataField]) -> Iterator[tuple[int, tuple[DataField, TypePlace]]]:
-    """Yield every named field that changes can reach, by id."""
+    """Yield every named field that a change can address, by id."""
     for place in type_places(fields):
         if place.field is not None and _is_reached(place):
             yield place.field.id, (place.field, place)
 
 
 def _places(fields: Iterable[DataField]) -> Iterator[tuple[Level, TypePlace]]:
-    """Yield every place that changes can reach, by its nearest field and what comes since."""
+    """Yield every position that a change can address, keyed by its nearest field and steps."""
     for place in type_places(fields):
         if _is_reached(place):
             if place.field is not None:
@@ -372,7 +372,7 @@ def _places(fields: Iterable[DataField]) -> Iterator[tuple[Level, TypePlace]]:
 
 
 def _is_reached(place: TypePlace) -> bool:
-    """Whether a path can lead there: through no map's key and no multiset."""
+    """Return True if a change's path can address a position: not in map keys or multisets."""
     steps = zip(place.around, place.path[1:], strict=True)
     return all(
         isinstance(around, RowType | ArrayType) or (isinstance(around, MapType) and step == "value")
@@ -381,7 +381,7 @@ def _is_reached(place: TypePlace) -> bool:
 
 
 def _structs(fields: tuple[DataField, ...]) -> Iterator[tuple[Level, tuple[DataField, ...]]]:
-    """Yield the members of every struct by where it is, outer ones first."""
+    """Yield the members of every struct, keyed by its level, outer structs first."""
     yield (None,), fields
     for level, place in _places(fields):
         if isinstance(place.type, RowType):
@@ -401,9 +401,9 @@ def _inside(column: DataField) -> Iterator[DataField]:
 
 
 def _without_later(data_type: DataType, limit: int | None) -> tuple[DataType, list[int]]:
-    """Return a type without the members that came after `limit` was given out, and their ids.
+    """Return a type without the members with ids above `limit`, and those ids.
 
-    Ids are given out in order, so that these can only come back one by one.
+    Ids are assigned in order, so that these members can only be added one by one.
     """
     if limit is None:
         return data_type, []
@@ -411,7 +411,7 @@ def _without_later(data_type: DataType, limit: int | None) -> tuple[DataType, li
         case RowType(fields=fields):
             late = [each.id for each in fields if each.id > limit]
             if len(late) == len(fields):
-                # A struct cannot be empty, so that its first member's id is another now.
+                # A struct cannot be empty, so its first member gets another id.
                 late = late[1:]
             kept, inner = [], []
             for each in fields:
@@ -431,7 +431,7 @@ def _without_later(data_type: DataType, limit: int | None) -> tuple[DataType, li
 
 
 def longest_rising(numbers: Sequence[int]) -> set[int]:
-    """Return the longest run of numbers, not necessarily neighbours, that rises.
+    """Return the numbers of a longest increasing subsequence.
 
     Example:
         >>> sorted(longest_rising([3, 0, 1, 2]))
@@ -453,12 +453,12 @@ def longest_rising(numbers: Sequence[int]) -> set[int]:
 
 @frozen
 class Aligned:
-    """The later schema, as the earlier one can come to it.
+    """Target schema in the earlier schema's field ids.
 
     Attributes:
-        schema: It, with the earlier one's ids where a column is the same, and new ids elsewhere.
-        lost: Later id to the id that stands for it, where its own cannot be had: it was given out
-            before, and cannot come back, or belongs to another table.
+        schema: The later schema, with the earlier ids of columns that are the same, else new ids.
+        lost: Later id to its replacement, if the id itself is not available: it was used before
+            and cannot be restored, or belongs to another table.
     """
 
     schema: Schema
@@ -471,8 +471,8 @@ def align(before: Schema, after: Schema, past: PastColumns, *, is_one_table: boo
     Args:
         before: The earlier schema.
         after: The later one.
-        past: The columns that the table had up to the earlier one; those can come back.
-        is_one_table: Whether both are of one table.
+        past: The columns that the table had up to the earlier one, which can be restored.
+        is_one_table: True if both schemas are of one table.
 
     Example:
         >>> one, two = Schema.of({"a": "INT", "b": "INT"}), Schema.of({"b": "INT", "c": "INT"})
@@ -511,13 +511,13 @@ class _Aligner:
     standing: frozenset[int]
     is_one_table: bool = field(kw_only=True)
     ids: dict[int, int] = field(factory=dict)
-    """What became of the later ids."""
+    """The earlier or new id for each later id."""
     _next: int = 0
 
     def members(
         self, before: Sequence[DataField], after: Sequence[DataField]
     ) -> tuple[DataField, ...]:
-        """Return a struct's members with the ids of those that they continue."""
+        """Return a struct's members with the ids of the earlier members that they continue."""
         pairs = self._pairs(before, after)
         return tuple(self._member(pairs.get(each.id), each) for each in after)
 
@@ -560,7 +560,7 @@ class _Aligner:
         return attrs.evolve(new, id=_waiting(new.id))
 
     def _gone(self, column: DataField) -> DataField | None:
-        """Return the dropped column that one is, as it comes back; None where it cannot."""
+        """Return the dropped column that a column restores, in restored form; None if it cannot."""
         if not self.is_one_table or column.id > self.highest:
             return None
         found = self.past.by_id(column.id)
@@ -583,7 +583,7 @@ class _Aligner:
                 return new
 
     def number(self, fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
-        """Return columns where those have new ids that could not have their own."""
+        """Return columns with new ids for those whose own ids are not available."""
         kept = (each for member in fields for each in (member.id, *walk_ids(member.type)))
         self._next = max(self.highest, *kept, 0) + 1 if self.is_one_table else self.highest + 1
         return self._numbered(fields)
@@ -615,12 +615,12 @@ class _Aligner:
 
 
 def _waiting(field_id: int) -> int:
-    """Return the mark of a column whose own id cannot be had; of the mark, the id."""
+    """Return the placeholder for an id that is not available; of a placeholder, the id."""
     return -field_id - 1
 
 
 def continues(before: DataType, after: DataType) -> bool:
-    """Return whether changes can lead from one type to the other, as far as their shape goes.
+    """Return whether the shapes of two types allow changes from one to the other.
 
     Example:
         >>> from ledger.model.types import STRING, IntType

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 @frozen(slots=False, repr=False)
 class TableDiff:
-    """Two states of a table, or of two tables, compared.
+    """Difference between two states of a table, or of two tables.
 
     Attributes:
-        before: The one.
-        after: The other.
+        before: The first state.
+        after: The second state.
     """
 
     before: TableState
@@ -48,17 +48,17 @@ class TableDiff:
 
     @cached_property
     def migration(self) -> Migration:
-        """What leads from the one to the other, in schema and layout."""
+        """The migration of schema and layout from the first state to the second."""
         return migrate(self.before, self.after, self._past())
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """A list that `alter` takes; columns keep their ids wherever they can be had."""
+        """The changes for `alter` from the first state to the second; ids are kept if possible."""
         return self.migration.changes
 
     @property
     def rows(self) -> tuple[DiffRow, ...]:
-        """What is not as it was, columns by their field id first."""
+        """The differing columns, by field id, then the differing settings."""
         return tuple(differences(self.before, self.after))
 
     def __bool__(self) -> bool:
@@ -69,7 +69,7 @@ class TableDiff:
         return as_rows(DIFFERENCES, self.rows).to_arrow()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Hand the rows to another engine."""
+        """Export the rows as an Arrow stream to another engine."""
         return as_rows(DIFFERENCES, self.rows).__arrow_c_stream__(requested_schema)
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ def as_json(changes: Sequence[Change]) -> list[dict[str, Any]]:
 
 @frozen
 class DiffRow:
-    """One thing that is not as it was; None where it was not there, or is no longer."""
+    """One difference: a column or setting, its text before and after; None if it is absent."""
 
     what: str
     before: str | None
@@ -93,7 +93,7 @@ class DiffRow:
 
 
 def differences(before: TableState, after: TableState) -> Iterator[DiffRow]:
-    """Yield what differs, columns by their field id first.
+    """Yield the differences between two states, columns by field id first.
 
     Example:
         >>> one, two = Schema.of({"a": "INT"}), Schema.of({"b": "INT"})
@@ -141,7 +141,7 @@ def _column(place: TypePlace, column: DataField) -> str:
 def _type(data_type: DataType) -> str:
     if not data_type.depth:
         return format_type(data_type)
-    # What is inside a ROW is a field of its own; the rest of a type reads as it is written.
+    # Members of a ROW are separate rows; other nested types are shown whole.
     _, *inside = type_places([DataField(0, "", data_type)])
     if all(each.field is None for each in inside):
         return format_type(data_type)

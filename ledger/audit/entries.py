@@ -27,7 +27,7 @@ from ledger.model.instant import millis
 from ledger.model.messages import first_few, html_table, moment
 
 _FIRST_READ = 16
-"""So many of the newest commits are read at once; then twice as many, up to a segment."""
+"""Number of newest commits read first; each further read doubles it, up to a segment."""
 
 _MOST_READ = 800
 
@@ -36,14 +36,14 @@ _ANY_KIND = b'{"type":"'
 
 @frozen(slots=False)
 class Entry:
-    """A transaction as the log has it.
+    """Audit entry: a transaction with its commit and table.
 
     Attributes:
-        table: The table's full name, of a dropped one the last; empty for the catalog.
-        commit: The commit that it is in.
-        transaction: It.
-        then: What the table was called then, in the log of several; empty elsewhere.
-        is_dropped: Whether the table is gone since.
+        table: The table's full name, the last one if it was dropped; empty for the catalog.
+        commit: The commit that contains it.
+        transaction: The transaction.
+        then: The table's name at that time, in a log of several tables; empty elsewhere.
+        is_dropped: True if the table was dropped since.
     """
 
     table: str
@@ -70,19 +70,19 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """The table's name, with what became of it: `shop.sales (then shop.orders, dropped)`."""
+        """The table's name, with the later ones: `shop.sales (then shop.orders, dropped)`."""
         then = f"then {self.then}" if self.then not in {"", self.table} else ""
         became = ", ".join(filter(None, (then, "dropped" if self.is_dropped else "")))
         return f"{self.table} ({became})" if became else self.table
 
     @property
     def version(self) -> int:
-        """The commit's number."""
+        """The commit's version."""
         return self.commit.version
 
     @cached_property
     def time_millis(self) -> int:
-        """When it took effect, Unix milliseconds."""
+        """The effective time, Unix milliseconds."""
         effective = self.transaction.effective_time_millis
         return self.commit.time_millis if isinstance(effective, UnsetType) else effective
 
@@ -93,7 +93,7 @@ class Entry:
 
     @cached_property
     def sums(self) -> tuple[int, int, int]:
-        """What it did to the table: rows, files and bytes more (or less)."""
+        """The change of the table's rows, files and bytes; negative for removals."""
         facts = [each for each in self.transaction.events if isinstance(each, SnapshotFacts)]
         return (
             sum(each.delta_record_count for each in facts),
@@ -104,18 +104,18 @@ class Entry:
 
 @frozen(kw_only=True)
 class WantedEntries:
-    """Which entries are wanted; what is None does not matter.
+    """Filter of audit entries; an attribute that is None does not filter.
 
     Attributes:
         first: The oldest version.
         last: The newest version.
-        since_millis: Not before this time, Unix milliseconds.
-        until_millis: Not after it.
-        author: A part of who committed, in whatever case.
-        kinds: Any of these kinds of events, such as `addColumn`.
-        message: A regular expression that is found in the message.
-        column_id: Whatever touched the column of this id, or what is inside it.
-        branch: Whatever happened to the branch of this name.
+        since_millis: The earliest effective time, Unix milliseconds.
+        until_millis: The latest effective time, Unix milliseconds.
+        author: A part of the author, in any case.
+        kinds: Kinds of events, of which one must occur, such as `addColumn`.
+        message: A regular expression to find in the message.
+        column_id: Id of a column that the transaction changed, nested columns included.
+        branch: Name of a branch that the transaction changed.
     """
 
     first: int = 0
@@ -140,10 +140,10 @@ class WantedEntries:
             ) from error
 
     def takes(self, commit: Sketch, transaction: SketchedTransaction) -> bool:
-        """Return whether a transaction is wanted, as far as itself goes.
+        """Return whether a transaction matches, as far as its sketch shows.
 
         Raises:
-            InvalidInputError: The message is no regular expression.
+            InvalidInputError: The message is not a regular expression.
         """
         since, until = self.since_millis, self.until_millis
         effective = transaction.effective_time_millis
@@ -153,15 +153,15 @@ class WantedEntries:
             and (until is None or moment <= until)
             and (not self.kinds or any(each.type in self.kinds for each in transaction.events))
             and (self.branch is None or any(e.type in _OF_BRANCHES for e in transaction.events))
-            # What stands outside of the line is only known when it was read.
+            # Values in sidecar files are only known after they are read.
             and (not isinstance(transaction.outside, UnsetType) or self.says(transaction))
         )
 
     def says(self, transaction: SketchedTransaction | Transaction[Any]) -> bool:
-        """Return whether a transaction's author and message are wanted.
+        """Return whether a transaction's author and message match.
 
         Raises:
-            InvalidInputError: The message is no regular expression.
+            InvalidInputError: The message is not a regular expression.
         """
         pattern = self._pattern
         return (self.author is None or self._part in transaction.author.casefold()) and (
@@ -169,7 +169,7 @@ class WantedEntries:
         )
 
     def is_of_branch(self, transaction: Transaction[Any]) -> bool:
-        """Return whether a transaction did something to the branch that is wanted, if one is."""
+        """Return whether a transaction changed the wanted branch; True if no branch is wanted."""
         return self.branch is None or any(
             self.branch == _branch_of(each) for each in transaction.events
         )
@@ -179,17 +179,17 @@ class WantedEntries:
         return (self.author or "").casefold()
 
     def takes_any(self, commit: Sketch) -> bool:
-        """Return whether any transaction of a commit is wanted, or the commit ends the search."""
+        """Return whether a transaction of a commit matches, or the commit ends the search."""
         return self.is_over(commit) or any(self.takes(commit, each) for each in commit.transactions)
 
     def passes(self, _version: int, body: bytes) -> bool:
-        """Return whether a commit is surely not wanted, by the bytes of its file alone.
+        """Return whether the bytes of a commit's file show that it does not match.
 
-        A text stands in them as it is where it is plain; what is written in another case, escaped
-        or outside of the line is found out by decoding.
+        Plain text appears in the bytes as it is; text in another case, escaped or in a sidecar
+        file is only found by decoding.
         """
         if self.since_millis is not None:
-            # Somebody has to see where the search is over.
+            # Decoding is needed to see the end of the search.
             return False
         if self.kinds and not any(each in body for each in self._marks):
             return _ANY_KIND in body
@@ -213,7 +213,7 @@ class WantedEntries:
         return part.encode() if part and is_plain else None
 
     def is_over(self, commit: Sketch) -> bool:
-        """Return whether nothing is wanted of a commit, nor of those before it."""
+        """Return whether neither a commit nor any before it can match."""
         if commit.version < self.first:
             return True
         # Nothing takes effect after its commit, and commits' times never go back.
@@ -231,7 +231,7 @@ def wanted_of(  # noqa: PLR0913 - each is a question of its own
     column_id: int | None = None,
     branch: str | None = None,
 ) -> WantedEntries:
-    """Return what `Table.entries` was asked for."""
+    """Return the filter for the arguments of `Table.entries`."""
     return WantedEntries(
         last=last,
         since_millis=None if since is None else millis(since),
@@ -245,10 +245,10 @@ def wanted_of(  # noqa: PLR0913 - each is a question of its own
 
 
 def entries(log: StreamLog[Any, Any], table: str, wanted: WantedEntries) -> Iterator[Entry]:
-    """Yield a stream's entries that are wanted, newest first.
+    """Yield the matching entries of a stream, newest first.
 
-    Reads backwards, and no further than it is asked: what came before the newest few costs nothing
-    until somebody wants it. A column is followed by one pass over the log from its beginning.
+    Reads backwards and lazily: older commits are only read when the caller continues. A column
+    filter needs one pass over the log from its beginning.
 
     Raises:
         InvalidInputError: The message is no regular expression.
@@ -268,8 +268,8 @@ def entries(log: StreamLog[Any, Any], table: str, wanted: WantedEntries) -> Iter
 
 
 def _touching(log: StreamLog[Any, Any], column_id: int, last: int) -> dict[int, list[int]]:
-    """Return which transactions touched a column, by version, oldest first."""
-    # A log that no column is asked of knows nothing of columns, nor of what may be done with them.
+    """Return the indexes of transactions that changed a column, by version, oldest first."""
+    # Imported here: a log without a column filter does not need column histories.
     from ledger.audit.column_history import AskedLives, lives_of
 
     found: dict[int, list[int]] = {}
@@ -279,7 +279,7 @@ def _touching(log: StreamLog[Any, Any], column_id: int, last: int) -> dict[int, 
 
 
 def _branch_of(event: object) -> str | None:
-    """Return the branch that an event is about, if it is about one."""
+    """Return the name of the branch that an event is about; None if it is about none."""
     named = _BRANCH_NAMES.get(type(event))
     return None if named is None else named(event)
 
@@ -305,7 +305,7 @@ def _told(
     last: int,
     only: Sequence[int] | None,
 ) -> list[tuple[Sketch, Commit[Any]]]:
-    """Return what may be wanted of the versions `first` to `last`, or of some of them."""
+    """Return the commits from `first` to `last`, or among some of them, that may match."""
     passes, takes = wanted.passes, wanted.takes_any
     if only is None:
         some = [*log.some_commits(first, last, takes, passes)]
@@ -342,5 +342,5 @@ def _backwards(
 
 
 def merged(streams: Iterable[Iterator[Entry]]) -> Iterator[Entry]:
-    """Yield the entries of several streams in the order of time, newest first."""
+    """Yield the entries of several streams merged by time, newest first."""
     return heapq.merge(*streams, key=lambda each: -each.time_millis)

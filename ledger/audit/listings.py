@@ -28,15 +28,15 @@ from ledger.state.snapshots import snapshot_of
 from ledger.state.table import TableState
 
 Sums = tuple[int, int, int]
-"""Rows, files and bytes."""
+"""Sums of rows, files and bytes."""
 
 
 def partition_sums(state: TableState, files: Iterable[FileChange]) -> dict[str, Sums]:
-    """Return the sums of each partition, by its path as the spec of its files names it.
+    """Return the sums of each partition, by its path under the spec of its files.
 
     Args:
-        state: Whose specs the files were written with.
-        files: Live ones.
+        state: The state of the table.
+        files: Its live files.
     """
     running = RunningSums(state)
     running.take(files)
@@ -44,13 +44,13 @@ def partition_sums(state: TableState, files: Iterable[FileChange]) -> dict[str, 
 
 
 class RunningSums:
-    """The sums of each partition while file changes go in, of each file its ADD before its DELETE.
+    """Running sums of each partition; file changes are added in the log's order.
 
     Args:
-        state: Whose specs the files were written with.
+        state: The state of the table, which has the specs of the files.
 
     Attributes:
-        by_path: The sums, by the partition's path as the spec of its files names it.
+        by_path: The sums, by the partition's path under the spec of its files.
     """
 
     def __init__(self, state: TableState) -> None:
@@ -58,7 +58,7 @@ class RunningSums:
         self.by_path: dict[str, Sums] = {}
 
     def take(self, changes: Iterable[FileChange]) -> None:
-        """Take file changes, in the log's order."""
+        """Add file changes, in the log's order: the ADD of a file before its DELETE."""
         for each in changes:
             path = _path(self._state, each)
             sign = 1 if each.kind == "ADD" else -1
@@ -82,7 +82,7 @@ def _path(state: TableState, file: FileChange) -> str:
 def changed_partitions(
     before: dict[str, Sums], after: dict[str, Sums]
 ) -> list[tuple[str, Sums, Sums]]:
-    """Return the partitions that are not as they were, with their sums before and after."""
+    """Return the partitions whose sums changed, with the sums before and after."""
     none = (0, 0, 0)
     return [
         (path, before.get(path, none), after.get(path, none))
@@ -95,12 +95,12 @@ _AT_ONCE = 16
 
 
 def past_tables(catalog: StreamLog[Any, Any]) -> list[PastTable]:
-    """Return every table that a catalog's log speaks of, in the order of their creation.
+    """Return all tables in a catalog's log, including dropped ones, in order of creation.
 
-    What a copy left with its original is nobody's here.
+    Tables that a copied ledger left to its original are excluded.
 
     Args:
-        catalog: Its stream, read to its head.
+        catalog: The catalog's stream, read to its head.
     """
     head = catalog.head
     if head is None:
@@ -118,10 +118,10 @@ def whole_log(
     """Yield the entries of a catalog and of every table that it ever had, newest first.
 
     Args:
-        catalog: Its stream, read to its head.
-        log_of: Opens a table's stream; None where a dropped table left none.
-        database: Of the tables of one database alone, without the catalog's; None for all.
-        wanted: Which of them.
+        catalog: The catalog's stream, read to its head.
+        log_of: Opens a table's stream; None if a dropped table left none.
+        database: Restricts the entries to tables of one database; None for all and the catalog.
+        wanted: The filter of the entries.
     """
     streams = [entries(catalog, "", wanted)] if database is None and catalog.head else []
     for each in past_tables(catalog):
@@ -135,12 +135,12 @@ def whole_log(
 
 @frozen
 class Searched:
-    """A stream that an id is looked for in.
+    """Stream to search for a commit id.
 
     Attributes:
-        table: The table's name, of a dropped one the last; empty for the catalog.
-        open: Opens it.
-        is_dropped: Whether the table is gone.
+        table: The table's name, the last one if it was dropped; empty for the catalog.
+        open: Opens the stream.
+        is_dropped: True if the table was dropped.
     """
 
     table: str
@@ -148,7 +148,7 @@ class Searched:
     is_dropped: bool = False
 
     def look(self, commit_id: str) -> Entry | str | None:
-        """Return the transaction of an id, or why the stream could not be read."""
+        """Return the entry of a commit id, None, or the reason why the log is not readable."""
         try:
             log = self.open()
             if log.refresh() is None:
@@ -164,12 +164,12 @@ class Searched:
 
 @frozen
 class Sightings:
-    """What came of looking for an id in a whole ledger.
+    """Result of a search for a commit id in all streams of a ledger.
 
     Attributes:
-        entries: The transactions of that id, the catalog's first: a drop has one in both streams.
-        tables: How many tables there are and were.
-        unread: Why logs could not be read, by their tables.
+        entries: The transactions with that id, the catalog's first: a drop is in both streams.
+        tables: Number of tables, including dropped ones.
+        unread: Reasons why logs could not be read, by table.
     """
 
     entries: tuple[Entry, ...]
@@ -180,7 +180,7 @@ class Sightings:
 def sightings(
     commit_id: str, streams: Sequence[Searched], on_progress: Callable[[int, int], None]
 ) -> Sightings:
-    """Look for an id in several streams, some at once: far away each waits for its answers."""
+    """Search several streams for a commit id, concurrently because remote stores are slow."""
     entries: list[Entry] = []
     unread: dict[str, str] = {}
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="sightings") as pool:
@@ -199,7 +199,7 @@ def _is_about_tables(commit: Sketch) -> bool:
 
 
 def _told(table: PastTable, entry: Entry) -> Entry:
-    """Return an entry of a table's log that says what became of the table."""
+    """Return an entry of a table's log with the table's later name and drop."""
     then = str(table.name_at(entry.commit.time_millis))
     return evolve(entry, then=then, is_dropped=table.dropped_millis is not None)
 
@@ -217,7 +217,7 @@ SNAPSHOTS: Columns = {
 
 
 class ListedSnapshot(NamedTuple):
-    """A snapshot, and the commit that it came with."""
+    """A snapshot, with the commit that added it."""
 
     version: int
     snapshot: Snapshot
@@ -228,13 +228,13 @@ class ListedSnapshot(NamedTuple):
 
         Args:
             listed: The snapshot.
-            schema_id: The schema that it has if it names none.
+            schema_id: Id of its schema, if the snapshot does not name one.
         """
         return cls(listed.version, listed.in_schema(schema_id))
 
 
 def snapshot_rows(log: TableLog, state: TableState, corrections: Sequence[ClockCorrection]) -> Rows:
-    """Return a row a snapshot, newest first; arguments as `listed` has them."""
+    """Return one row for each snapshot, newest first; arguments as in `listed`."""
 
     def rows() -> Iterator[Row]:
         for version, each in listed(log, state, list(state.snapshot_ids), corrections):
@@ -263,13 +263,13 @@ def listed(
     ids: Sequence[int],
     corrections: Sequence[ClockCorrection],
 ) -> list[ListedSnapshot]:
-    """Return some of the snapshots of a table, in the order of their ids given.
+    """Return the snapshots of a table with the given ids, in that order.
 
     Args:
-        log: The table's.
-        state: The table's, or a branch's.
-        ids: Those of its snapshots.
-        corrections: What is known of clocks that were ahead.
+        log: The table's log.
+        state: The state of the table, or of a branch.
+        ids: Ids of its snapshots.
+        corrections: The corrections of clocks that were ahead.
     """
     known = [ListedSnapshot.of(each, state.schema.id) for each in _listed(state, ids)]
     if known:

@@ -1,9 +1,9 @@
 """Migration: the changes that turn one table state into another.
 
-They are tried out on the earlier state, by the same decision that a commit meets, so that what is
-promised here is what a commit does. Mostly one batch is enough. Paimon maps old names to new ones
-once a batch, so that some sets of renames need a transaction each; and a column is dropped by the
-key that the table had before its batch, so that a key goes first.
+The changes are tried on the earlier state by the same decision as a commit's, so that the result is
+what a commit does. Usually one batch is enough. Paimon maps old names to new ones once per batch,
+so that some sets of renames need one transaction each; and Paimon checks a dropped column against
+the key before the batch, so that a key is removed in an earlier batch.
 """
 
 from __future__ import annotations
@@ -51,15 +51,14 @@ Path = tuple[str, ...]
 def layout_changes(
     before: TableState, target: TableState, new_ids: Mapping[int, int]
 ) -> Iterator[SpecChange]:
-    """Yield the changes of specs and orders.
+    """Yield the changes of partition specs and sort orders.
 
-    Where the later specs go on from the earlier ones, every one of them is made, so that each has
-    its id.
+    If the later specs extend the earlier ones, each of them is created, so that each gets its id.
 
     Args:
         before: The earlier state.
         target: The later one, its schema in the earlier one's ids.
-        new_ids: What stands for ids of the later state's layout.
+        new_ids: Replacements of field ids in the later state's layout.
     """
     paths = {
         each.field.id: each.path
@@ -92,7 +91,7 @@ def _specs(
 def _beginning(
     before: PartitionSpec, after: PartitionSpec, new_ids: Mapping[int, int]
 ) -> PartitionSpec:
-    """Return a spec without what would stand in front of new fields, but should come behind."""
+    """Return a spec without fields that would precede new ones, but should follow them."""
     wanted = [_key(each, new_ids) for each in after.fields]
     kept = [each for each in before.fields if _key(each, {}) in wanted]
     if [_key(each, {}) for each in kept] != wanted[: len(kept)]:
@@ -169,7 +168,7 @@ def _columns(order: SortOrder, paths: Mapping[int, Path]) -> tuple[SortColumn, .
 
 @frozen
 class _NoPast:
-    """The past of a table that nobody asks for it, but for the columns that it had."""
+    """Past of a table of which only the columns are needed."""
 
     _past: PastColumns
 
@@ -197,14 +196,14 @@ def tried(
     changes: Sequence[SchemaChange | SpecChange],
     past: PastColumns | None = None,
 ) -> TableState:
-    """Return the state that changes lead to, by the rules that its options declare.
+    """Return the state after a batch of changes, decided by the rules of the state's options.
 
-    What a format refuses because of the table's files is not looked at.
+    Rules of formats about the table's files are not checked.
 
     Args:
         state: The state.
         changes: One batch.
-        past: The columns that the table had; None where nothing is known of them.
+        past: The columns that the table had; None if they are unknown.
 
     Raises:
         InvalidChangeError: A rule forbids a change.
@@ -214,7 +213,7 @@ def tried(
 
 
 def folded(state: TableState, events: Sequence[TableEvent]) -> TableState:
-    """Return the state after some facts; its version and times are of no meaning."""
+    """Return the state after events; its version and times have no meaning."""
     if not events:
         return state
     builder = TableBuilder(state)
@@ -241,12 +240,12 @@ Batch = tuple[Change, ...]
 
 @frozen
 class Migration:
-    """What leads from one state of a table to another.
+    """Migration: the changes of schema and layout from one state of a table to another.
 
     Attributes:
-        batches: Changes that `alter` takes, one transaction each; none where nothing differs.
-        refusal: Why the rules of the earlier state do not take them; None where they do.
-        new_ids: Later field id to the one that stands for it, where its own cannot come again.
+        batches: Batches of changes for `alter`, one transaction each; empty without a difference.
+        refusal: The reason why the earlier state's rules reject them; None if they are valid.
+        new_ids: Later field id to its replacement, if the id itself cannot be restored.
     """
 
     batches: tuple[Batch, ...]
@@ -255,21 +254,21 @@ class Migration:
 
     @property
     def changes(self) -> Batch:
-        """All of them, in order."""
+        """The changes of all batches, in order."""
         return tuple(change for batch in self.batches for change in batch)
 
 
 def migrate(before: TableState, after: TableState, past: PastColumns | None = None) -> Migration:
     """Return the changes of schema and layout that lead from one state to another.
 
-    Columns of one table are the same where their field ids are, whatever they are called; those of
-    two tables where their names are. Snapshots and tags are no part of it.
+    Columns of one table are matched by field id, regardless of names; those of two tables by name.
+    Snapshots and tags are excluded.
 
     Args:
-        before: The one state.
-        after: The other.
-        past: The columns that the table had up to the one, which can come back under their ids;
-            None where none shall.
+        before: The first state.
+        after: The second state.
+        past: The columns that the table had up to the first state, which can be restored under
+            their ids; None to restore none.
     """
     known = PastColumns() if past is None else past
     is_one_table = before.table_id == after.table_id
@@ -332,11 +331,11 @@ def _keyless(before: TableState, target: TableState) -> Iterator[Change]:
 def _completed(
     before: TableState, target: TableState, columns: Batch, aligned: Aligned, past: PastColumns
 ) -> Batch:
-    """Return a batch with what else differs once its columns are as they should be."""
+    """Return a batch of column changes completed by the changes of keys, options and layout."""
     try:
         reached = tried(before, columns, past).schema if columns else before.schema
     except InvalidInputError:
-        # Whoever tries the whole batch is told why.
+        # The decision on the whole batch reports the reason.
         reached = before.schema
     wanted = target.schema
     rest: list[Change] = [*_options(reached, wanted), *_keys(reached, wanted)]

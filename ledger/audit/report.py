@@ -1,7 +1,7 @@
 """Audit report: one self-contained HTML page about a table or a ledger.
 
-However long the history is, the page stays small: the newest changes are told one by one, and
-older ones by month, people and kind.
+The page stays small for any length of history: the newest changes are listed one by one, and older
+ones summarized by month, author and kind.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 NEWEST: Final = 400
-"""So many of the newest changes are told one by one."""
+"""Number of newest changes that are listed one by one."""
 
 MOST_COLUMNS: Final = 120
 MOST_SCHEMAS: Final = 25
@@ -47,7 +47,7 @@ LONGEST_TEXT: Final = 300
 
 
 def text(given: object) -> str:
-    """Return a text from elsewhere as `visible` shows it, and not too long.
+    """Return an untrusted text, made `visible` and truncated.
 
     Example:
         >>> text("a" + chr(27) + "b")
@@ -59,7 +59,7 @@ def text(given: object) -> str:
 
 @frozen
 class Change:
-    """One transaction on the time line."""
+    """One transaction on the timeline."""
 
     table: str
     version: int
@@ -72,7 +72,7 @@ class Change:
 
 @frozen
 class MonthShown:
-    """A month of older history."""
+    """Summary of a month of older history."""
 
     month: str
     count: int
@@ -82,7 +82,7 @@ class MonthShown:
 
 @frozen
 class NamedTime:
-    """A time under one name, in per mille of the whole."""
+    """Segment of a bar: a period under one name, in per mille of the whole time."""
 
     name: str
     left: float
@@ -92,7 +92,7 @@ class NamedTime:
 
 @frozen
 class Bar:
-    """A column's life."""
+    """Bar of a column on the timeline, from its creation to its drop."""
 
     path: str
     field_id: int
@@ -103,7 +103,7 @@ class Bar:
 
 @frozen
 class SchemaPoint:
-    """The schema as it stood at one point."""
+    """The schema at one point in time."""
 
     schema_id: int
     time: str
@@ -112,7 +112,7 @@ class SchemaPoint:
 
 @frozen
 class PartitionShown:
-    """A partition with files."""
+    """A partition with its numbers of rows, files and bytes."""
 
     path: str
     rows: int
@@ -123,7 +123,7 @@ class PartitionShown:
 
 @frozen
 class Curve:
-    """How a number grew: points in a box of 1,000 by 200, and its greatest value."""
+    """Growth of a number: points in a box of 1,000 by 200, and the maximum."""
 
     name: str
     points: str
@@ -133,14 +133,14 @@ class Curve:
 
 @define
 class Gathered:
-    """What one pass over a log leaves.
+    """Statistics of transactions, collected in one pass over a log.
 
     Attributes:
         changes: The newest transactions, oldest first.
         periods: The older ones, by month.
-        people: How many changes everybody made.
-        kinds: How often each kind of event occurs.
-        total: How many transactions there are.
+        people: Number of changes by author.
+        kinds: Number of events by kind.
+        total: Number of transactions.
     """
 
     changes: deque[Entry] = field(factory=lambda: deque(maxlen=NEWEST))
@@ -154,7 +154,7 @@ class Gathered:
     _every: int = 1
 
     def take(self, entry: Entry) -> None:
-        """Take the next entry."""
+        """Add the next entry."""
         if len(self.changes) == NEWEST:
             self.summarise(self.changes[0])
         self.changes.append(entry)
@@ -167,11 +167,11 @@ class Gathered:
             self.files += files
             self.growth.append((entry.time_millis, self.rows, self.files))
             if len(self.growth) > 2 * MOST_POINTS:
-                # The newest stays, whatever goes.
+                # The newest point is always kept.
                 self.growth = [*self.growth[:-1:2], self.growth[-1]]
 
     def summarise(self, entry: Entry) -> None:
-        """Count an entry that is not told by itself."""
+        """Count an entry that is not listed by itself."""
         month = moment(entry.time_millis)[: len("2013-01")]
         people, kinds = self.months.setdefault(month, (Counter(), Counter()))
         people[entry.transaction.author or "(nobody)"] += 1
@@ -179,14 +179,14 @@ class Gathered:
 
 
 def _grown(entry: Entry) -> tuple[int, int]:
-    """Return by how many rows and files main grew: a branch's own do not count before they come."""
+    """Return the growth of main in rows and files; files of branches do not count."""
     if any(isinstance(each, BranchCommitted) for each in entry.transaction.events):
         return 0, 0
     return entry.sums[:2]
 
 
 def change_of(entry: Entry) -> Change:
-    """Return an entry as the time line tells it."""
+    """Return an entry in the form of the timeline."""
     told = [*map(in_words, entry.transaction.events[:MOST_EVENTS])]
     return Change(
         text(entry.label),
@@ -213,7 +213,7 @@ def _counted(counts: Counter[str]) -> str:
 
 
 def bars_of(lives: Lives, begin: int, end: int) -> tuple[Bar, ...]:
-    """Return the columns' lives: those that are there in their order, then those that are gone."""
+    """Return the bars of columns: current ones in their order, then dropped ones."""
     top = lives.orders.get((None, ()))
     order = {key: at for at, key in enumerate(top.ids)} if top else {}
     found = sorted(lives.by_id.values(), key=lambda each: _rank(each, order))
@@ -254,7 +254,7 @@ def _bar(life: Life, begin: int, end: int) -> Bar:
 
 
 def schemas_of(schemas: Iterable[Schema]) -> tuple[SchemaPoint, ...]:
-    """Return the newest schemas, as many as there is room for."""
+    """Return the newest schemas, up to the limit of the page."""
     found: list[SchemaPoint] = []
     room = MOST_SCHEMA_COLUMNS
     for schema in islice(schemas, MOST_SCHEMAS):
@@ -271,7 +271,7 @@ def schemas_of(schemas: Iterable[Schema]) -> tuple[SchemaPoint, ...]:
 
 
 def partitions_of(counted: dict[str, tuple[int, int, int]]) -> tuple[PartitionShown, ...]:
-    """Return the greatest partitions by bytes."""
+    """Return the largest partitions by bytes."""
     greatest = sorted(counted.items(), key=lambda each: -each[1][2])[:MOST_PARTITIONS]
     most = max((length for _, (_, _, length) in greatest), default=0) or 1
     return tuple(
@@ -281,11 +281,11 @@ def partitions_of(counted: dict[str, tuple[int, int, int]]) -> tuple[PartitionSh
 
 
 def curves_of(growth: Sequence[tuple[int, int, int]]) -> tuple[Curve, ...]:
-    """Return how rows and files grew."""
+    """Return the growth curves of rows and files."""
     if len(growth) < 2:  # noqa: PLR2004
         return ()
     every = -(-len(growth) // MOST_POINTS)
-    # The last point is there in any case, and once.
+    # The last point is always included, and only once.
     shown = [*growth[:-1:every], growth[-1]]
     return tuple(_curve(name, [(each[0], each[at]) for each in shown]) for at, name in _CURVES)
 
@@ -313,14 +313,14 @@ def table_page(
     schemas: Iterable[Schema],
     partitions: Mapping[str, Sums],
 ) -> str:
-    """Return the audit page of one table.
+    """Return the audit page of one table as HTML.
 
     Args:
-        name: Its full name.
-        state: It as it is.
-        commits: All of its commits, oldest first; read once.
-        schemas: Its schemas, newest first; only as many are read as there is room for.
-        partitions: Rows, files and bytes of each partition; looked at after the commits.
+        name: The table's full name.
+        state: The table's current state.
+        commits: All of its commits, oldest first; consumed once.
+        schemas: Its schemas, newest first; consumed up to the limit of the page.
+        partitions: Rows, files and bytes of each partition; read after the commits.
 
     Raises:
         MissingDependencyError: jinja2 is not installed.
@@ -369,13 +369,13 @@ def table_page(
 def ledger_page(
     name: str, entries: Iterable[Entry], tables: Iterable[tuple[str, TableState]], as_of: str
 ) -> str:
-    """Return the audit page of a whole ledger.
+    """Return the audit page of a whole ledger as HTML.
 
     Args:
-        name: What it is called.
-        entries: Every entry of every stream, newest first; read once.
+        name: The ledger's name for the title.
+        entries: All entries of all streams, newest first; consumed once.
         tables: Each table and its state.
-        as_of: Up to when.
+        as_of: The time of the newest included change.
 
     Raises:
         MissingDependencyError: jinja2 is not installed.
@@ -384,7 +384,7 @@ def ledger_page(
     gathered = Gathered()
     newest: list[Entry] = []
     for entry in entries:
-        # They come newest first, so the first ones are told and the rest counted.
+        # The newest entries come first: these are listed and the rest is counted.
         gathered.total += 1
         gathered.people[entry.transaction.author or "(nobody)"] += 1
         if len(newest) < NEWEST:

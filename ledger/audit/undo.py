@@ -1,8 +1,8 @@
 """Undo of one change by a three-way merge of states, matched by field id.
 
-What a transaction changed is what differs between the state before it and the state after it. Each
-such thing is set back where it still is as the transaction left it. Where somebody has changed it
-since, it is not: whoever undoes that change first can go on.
+A transaction's changes are the differences between the state before it and the state after it. Each
+is reverted if the current value is still that of the transaction. A value that was changed again
+since is a conflict: undo the later change first.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from ledger.state.table import TableState
 
 @frozen(repr=False)
 class Undoing:
-    """What taking something back would come to; nothing was written.
+    """Plan of an undo or revert; nothing is written.
 
     Attributes:
-        before: The table as it is.
-        after: The table as it would be, in schema and layout.
+        before: The current state of the table.
+        after: The state after the undo, in schema and layout.
         migration: The changes of schema and layout.
         tags: The changes of tags.
-        reasons: Why it cannot be done; empty when it can.
+        reasons: Reasons why it is not possible; empty if it is.
     """
 
     before: TableState
@@ -58,22 +58,22 @@ class Undoing:
 
     @property
     def is_possible(self) -> bool:
-        """Whether one commit can do it."""
+        """True if one commit can make the changes."""
         return not self.reasons
 
     @property
     def changes(self) -> tuple[Change | TagChange, ...]:
-        """Everything that the commit would ask for, in order."""
+        """The changes of the commit, in order."""
         return (*self.migration.changes, *self.tags)
 
     def wanted(self, refused: str) -> tuple[Change | TagChange, ...]:
-        """Return the changes that one commit makes.
+        """Return the changes of the commit, or raise if it is not possible.
 
         Args:
-            refused: What to say in front of the reasons.
+            refused: The beginning of the error message, before the reasons.
 
         Raises:
-            InvalidChangeError: It cannot be done.
+            InvalidChangeError: The undo is not possible.
         """
         if self.reasons:
             raise InvalidChangeError(f"{refused}: {'; '.join(self.reasons)}")
@@ -83,13 +83,13 @@ class Undoing:
 def undone(
     before: TableState, after: TableState, head: TableState, past: PastColumns | None = None
 ) -> Undoing:
-    """Return what taking back a transaction comes to.
+    """Return the plan to undo a transaction.
 
     Args:
-        before: The state that it met.
-        after: The state that it made.
+        before: The state before the transaction.
+        after: The state after the transaction.
         head: The newest state, at or after it.
-        past: The columns that the table had up to it, which can come back; None where none shall.
+        past: The columns that the table had up to `head`, which can be restored; None for none.
     """
     merge = _Merge()
     target = merge.state(before, after, head)
@@ -99,14 +99,14 @@ def undone(
 
 
 def reverted(then: TableState, head: TableState, past: PastColumns | None = None) -> Undoing:
-    """Return what going back to an earlier state's schema, options and layout comes to.
+    """Return the plan to revert schema, options and layout to an earlier state.
 
     Data and tags stay as they are.
 
     Args:
-        then: The state to go back to.
+        then: The state to revert to.
         head: The newest state.
-        past: The columns that the table had up to it, which can come back; None where none shall.
+        past: The columns that the table had up to `head`, which can be restored; None for none.
     """
     target = attrs.evolve(
         head,
@@ -126,13 +126,13 @@ def _outcome(
     reasons: list[str],
     past: PastColumns | None,
 ) -> Undoing:
-    # What contradicts itself is no target.
+    # After a conflict the target is not consistent.
     migration = Migration((), None, {}) if reasons else migrate(head, target, past)
     if not reasons:
         names = {each: name for name, each in _paths(target.schema)}
         reasons += [
             f"column {names[old]} (id {old}) was dropped: {_why_not(past)}, and as a new column it "
-            "would hold nothing"
+            "would be empty"
             for old in migration.new_ids
             if old in names
         ]
@@ -144,14 +144,14 @@ def _outcome(
                 "change; alter the table step by step"
             )
         elif not migration.batches and not tags:
-            reasons.append("nothing of it is left to take back")
+            reasons.append("none of its changes is left to undo")
     return Undoing(head, target, migration, tags, tuple(reasons))
 
 
 def _why_not(past: PastColumns | None) -> str:
     if past is None:
-        return "nothing is known of the columns that the table had"
-    return "what it was last cannot become what it was then"
+        return "the columns that the table had are unknown"
+    return "its last definition cannot be changed to the earlier one"
 
 
 def _paths(schema: Schema) -> Iterator[tuple[str, int]]:
@@ -159,11 +159,11 @@ def _paths(schema: Schema) -> Iterator[tuple[str, int]]:
 
 
 def _beyond(before: TableState, after: TableState) -> Iterator[str]:
-    """Yield what a transaction did that no later one can take back."""
+    """Yield the effects of a transaction that a later one cannot undo."""
     old, new = before.last_snapshot_id, after.last_snapshot_id
     if new != old:
         way_out = f"roll back to snapshot {old}" if old else "delete its files"
-        yield f"it committed snapshot {new}, whose data stays; to take that back, {way_out}"
+        yield f"it committed snapshot {new}, whose data stays; to undo that, {way_out}"
     yield from _of_branches(before, after)
     if before.earliest_snapshot_id != after.earliest_snapshot_id:
         yield "it expired snapshots, which are gone"
@@ -182,28 +182,28 @@ def _of_branches(before: TableState, after: TableState) -> Iterator[str]:
         if old == new:
             continue
         if old is None:
-            yield f"it made branch {name}; delete that"
+            yield f"it created branch {name}; delete it"
         elif new is None:
-            yield f"it deleted branch {name}, whose snapshots are gone; make one anew"
+            yield f"it deleted branch {name}, whose snapshots are gone; create a new one"
         elif new.snapshot is not None and old.head_id != new.head_id:
             yield (
-                f"it committed snapshot {new.head_id} to branch {name}; to take that back, roll "
+                f"it committed snapshot {new.head_id} to branch {name}; to undo that, roll "
                 f"the branch back to snapshot {old.head_id}"
             )
         elif new.since_version != old.since_version:
-            yield f"it let branch {name} begin anew; reset it to another snapshot"
+            yield f"it reset branch {name}; reset it to another snapshot"
         elif new.earliest_snapshot_id != old.earliest_snapshot_id:
             yield f"it expired snapshots of branch {name}, which are gone"
 
 
 @define
 class _Merge:
-    """Finds what to set back; keeps why some of it cannot be."""
+    """Three-way merge of states; collects the reasons for parts that cannot be reverted."""
 
     reasons: list[str] = field(factory=list)
 
     def state(self, before: TableState, after: TableState, head: TableState) -> TableState:
-        """Return the newest state with a transaction's changes of schema and layout set back."""
+        """Return the newest state with a transaction's changes of schema and layout reverted."""
         one, two, now = before.schema, after.schema, head.schema
         fields = self._members(one.fields, two.fields, now.fields, ())
         names = {each.id: each.name for each in fields}
@@ -233,7 +233,7 @@ class _Merge:
         )
 
     def cell(self, what: str, before: object, after: object, now: object) -> Any:
-        """Return what one thing should be."""
+        """Return the merged value of one setting, or record a conflict."""
         if before in (after, now):
             return now
         if now != after:
@@ -244,7 +244,7 @@ class _Merge:
     def _keys(
         self, what: str, states: Sequence[Schema], keys: str, names: Mapping[int, str]
     ) -> tuple[str, ...]:
-        """Return a key by what its columns will be called: they keep their ids."""
+        """Return a merged key in the columns' new names: columns keep their ids."""
         ids = (tuple(each.field(name).id for name in getattr(each, keys)) for each in states)
         wanted: tuple[int, ...] = self.cell(what, *ids)
         return tuple(names[each] for each in wanted if each in names)
@@ -269,7 +269,7 @@ class _Merge:
         now: Sequence[DataField],
         path: tuple[str, ...],
     ) -> tuple[DataField, ...]:
-        """Return what the members of one struct should be."""
+        """Return the merged members of one struct."""
         old, new = ({each.id: each for each in some} for some in (before, after))
         there = {each.id: each for each in now}
         found: dict[int, DataField] = {}
@@ -355,7 +355,7 @@ class _Merge:
     def _order(
         self, before: list[int], after: list[int], now: list[int], path: tuple[str, ...]
     ) -> list[int]:
-        """Return the order of a struct's members with the moves of a transaction taken back."""
+        """Return the order of a struct's members with the moves of a transaction reverted."""
         stayed = set(before) & set(after) & set(now)
         old, new, there = (
             [each for each in some if each in stayed] for some in (before, after, now)

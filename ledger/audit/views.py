@@ -1,6 +1,6 @@
 """Audit history as dictionaries, Arrow tables and record batches.
 
-DuckDB, Polars and pandas take these as they are. Rows are made when they are asked for.
+DuckDB, Polars and pandas read these directly. Rows are created lazily.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _SHOWN = 20
 
 @frozen(repr=False)
 class Rows:
-    """Rows that are made when they are asked for; asked again, they are made again.
+    """Lazy sequence of rows; each iteration creates them again.
 
     Attributes:
-        columns: Their names, and what each holds; a time is in UTC.
-        make: Makes them.
+        columns: The names of the columns, with their types; times are in UTC.
+        make: Creates the rows.
     """
 
     columns: Columns
@@ -57,20 +57,20 @@ class Rows:
         return html_table((*self.columns,), some, caption=f"the first {_SHOWN} rows at most")
 
     def to_arrow(self) -> pa.Table:
-        """Return them as an Arrow table."""
+        """Return the rows as an Arrow table."""
         import pyarrow as pa
 
         return pa.Table.from_batches(self._batches(), schema=self._schema())
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return them as a DataFrame: times with UTC, and whole numbers that may be missing."""
+        """Return the rows as a DataFrame, with times in UTC and nullable integers."""
         import pandas as pd
         import pyarrow as pa
 
         return self.to_arrow().to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Hand them to another engine, batch by batch."""
+        """Export the rows as an Arrow stream to another engine, batch by batch."""
         import pyarrow as pa
 
         reader = pa.RecordBatchReader.from_batches(self._schema(), self._batches())
@@ -93,7 +93,7 @@ class Rows:
 
 
 def _moment(millis: int | None) -> datetime | int | None:
-    """Return Unix milliseconds as a time in UTC; as they are where no calendar goes so far."""
+    """Return Unix milliseconds as a datetime in UTC; unchanged outside of datetime's range."""
     if millis is None:
         return None
     try:
@@ -128,7 +128,7 @@ HISTORY: Columns = {
 
 
 def history(entries: Callable[[], Iterator[Entry]]) -> Rows:
-    """Return a row an event of some entries."""
+    """Return one row for each event of the entries."""
     return Rows(HISTORY, lambda: (row for each in entries() for row in _events(each)))
 
 
@@ -155,7 +155,7 @@ def _events(entry: Entry) -> Iterator[Row]:
 
 
 def without_files(value: Any) -> Any:
-    """Return the plain JSON of a record without the lists of files in it."""
+    """Return the plain JSON of a record without its lists of files."""
     if isinstance(value, list):
         return [without_files(each) for each in value]
     if isinstance(value, dict):
@@ -182,13 +182,13 @@ BLAME: Columns = {
 
 
 class Blames(tuple[Blame, ...]):
-    """Blames, as a tuple and as rows."""
+    """Tuple of blames that also converts to rows."""
 
     __slots__ = ()
 
     @property
     def rows(self) -> Rows:
-        """A row an aspect, nested columns behind those that they are in."""
+        """One row for each aspect; nested columns follow their enclosing columns."""
         return Rows(BLAME, lambda: (row for each in flat(self) for row in _origins(each)))
 
     def __repr__(self) -> str:
@@ -206,7 +206,7 @@ class Blames(tuple[Blame, ...]):
         return self.rows.to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Hand the rows to another engine."""
+        """Export the rows as an Arrow stream to another engine."""
         return self.rows.__arrow_c_stream__(requested_schema)
 
 
@@ -230,6 +230,6 @@ DIFFERENCES: Columns = {"what": "text", "before": "text", "after": "text"}
 
 
 def as_rows(columns: Columns, things: Iterable[Any]) -> Rows:
-    """Return a row a thing: its attributes of the columns' names."""
+    """Return one row for each object, from its attributes with the columns' names."""
     kept: Sequence[Any] = tuple(things)
     return Rows(columns, lambda: ({name: getattr(each, name) for name in columns} for each in kept))

@@ -69,7 +69,7 @@ def test_a_table_reverts_to_an_instant_and_its_data_stays() -> None:
     assert table.state.schema.names == ("id", "day", "amount")
     assert "k" not in table.state.schema.options
     assert table.state.totals.record_count == 10
-    with pytest.raises(InvalidChangeError, match="nothing of it is left"):
+    with pytest.raises(InvalidChangeError, match="none of its changes is left"):
         table.revert(table.at(tag="then"))
 
 

@@ -158,7 +158,7 @@ def test_a_rename_is_undone_under_changes_that_came_later() -> None:
         (
             DropColumn(("point",)),
             AddColumn(("x",), "INT"),
-            "column point (id 3) was dropped: nothing is known of the columns that the table had",
+            "column point (id 3) was dropped: the columns that the table had are unknown",
         ),
     ],
 )
