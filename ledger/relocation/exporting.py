@@ -1,11 +1,11 @@
-"""Export of a ledger as lines of JSON, beside concurrent writers.
+"""Export of a ledger as lines of JSON, safe with concurrent writers.
 
-The catalog is read first, and each table's stream as far as it reaches afterwards: a table that
-the catalog names is there, and what was dropped since shows as a drop that its next reader
-finishes. Nothing on the store is changed.
+The catalog is read first, and then each table's stream up to its current end: every table that the
+catalog names exists, and a table dropped meanwhile is a drop that its next reader completes. The
+store is not changed.
 
-Every line is JSON. One that begins with `{"lakeledger":` says what follows; any other is a
-commit's file, byte for byte, of the stream that was named last.
+Every line is JSON. A line that begins with `{"lakeledger":` describes what follows; any other is a
+commit's file, byte for byte, of the stream named last.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ledger.opening.creation import was_born
 from ledger.opening.ledger_file import ROOT_KEY
 
 FORMAT: Final = 1
-"""Of these lines; a newer one is refused with "upgrade"."""
+"""Version of the export format; a newer one raises `UpgradeRequiredError`."""
 
 CATALOG: Final = "catalog"
 """The name of the catalog's stream."""
@@ -60,13 +60,13 @@ class FirstLine(
     omit_defaults=True,
     kw_only=True,
 ):
-    """The first line.
+    """First line of an export.
 
     Attributes:
-        format: Of the lines.
+        format: The version of the export format.
         root: The text of the ledger's `_ledger/ledger.json`.
-        tables: Of whose tables the streams follow, by their ids; absent where all do.
-        version: The last version of the only table, where it was asked for.
+        tables: The ids of the exported tables; absent if all are exported.
+        version: The last exported version of a single table, if it was requested.
     """
 
     format: int
@@ -76,12 +76,12 @@ class FirstLine(
 
 
 class StreamLine(Struct, frozen=True, tag_field="lakeledger", tag="stream", rename="camel"):
-    """The commits that follow are this stream's, from version 0 on.
+    """Header of a stream, whose commits follow from version 0 on.
 
     Attributes:
         name: `catalog`, or the id of the table.
-        last: The last version; -1 where the stream has none.
-        head: The digest of the last commit's file; empty where there is none.
+        last: The last version; -1 if the stream has no commit.
+        head: The digest of the last commit's file; empty without a commit.
     """
 
     name: str
@@ -90,12 +90,12 @@ class StreamLine(Struct, frozen=True, tag_field="lakeledger", tag="stream", rena
 
 
 class File(Struct, frozen=True, tag_field="lakeledger", tag="file", rename="camel"):
-    """A file beside the log that the next commits name.
+    """A change, statistics or sidecar file that the next commits name.
 
     Attributes:
-        path: Below the stream's `_ledger` folder.
-        sha256: Of its bytes, hex.
-        body: They, in base64.
+        path: The path below the stream's `_ledger` folder.
+        sha256: SHA-256 of its bytes, hex.
+        body: The bytes, in base64.
     """
 
     path: str
@@ -104,44 +104,44 @@ class File(Struct, frozen=True, tag_field="lakeledger", tag="file", rename="came
 
     @classmethod
     def of(cls, path: str, body: bytes) -> File:
-        """Return the line of a file."""
+        """Return the line of a file from its path and bytes."""
         return cls(path, hashlib.sha256(body).hexdigest(), base64.b64encode(body).decode())
 
     def bytes_of(self, place: str) -> bytes:
-        """Return the file.
+        """Return the bytes of the file.
 
         Args:
-            place: Where the line stands, for errors.
+            place: The position of the line, for errors.
 
         Raises:
-            DamagedLogError: They are not the bytes that were exported.
+            DamagedLogError: The bytes are not those that were exported.
         """
         body = _from_base64(self.body, "a file", place)
         if hashlib.sha256(body).hexdigest() != self.sha256:
             raise DamagedLogError(
-                f"{place} holds a file that was changed on its way: {self.path}", place
+                f"{place} holds a file that was changed in transfer: {self.path}", place
             )
         return body
 
 
 class Raw(Struct, frozen=True, tag_field="lakeledger", tag="commit", rename="camel"):
-    """A commit whose file is not one line.
+    """A commit whose file does not fit in one line.
 
     Attributes:
-        body: Its bytes, in base64.
+        body: The bytes of its file, in base64.
     """
 
     body: str
 
 
 class LastLine(Struct, frozen=True, tag_field="lakeledger", tag="end", rename="camel"):
-    """The last line: all came through.
+    """Last line of a complete export.
 
     Attributes:
-        streams: How many.
-        commits: How many.
-        files: How many.
-        sha256: Of every byte before this line, hex.
+        streams: Number of streams.
+        commits: Number of commits.
+        files: Number of files.
+        sha256: SHA-256 of all bytes before this line, hex.
     """
 
     streams: int
@@ -157,7 +157,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 class _Envelope(Struct):
-    """As much of a first line as every format has."""
+    """The part of a first line that all format versions share."""
 
     format: int
 
@@ -166,7 +166,7 @@ _ENVELOPE: Final = msgspec.json.Decoder(_Envelope)
 
 
 def written(said: Said) -> bytes:
-    r"""Return a line.
+    r"""Return the encoded line of an export's record.
 
     Example:
         >>> written(StreamLine("catalog", 3, ""))
@@ -176,7 +176,7 @@ def written(said: Said) -> bytes:
 
 
 def written_commit(body: bytes) -> bytes:
-    r"""Return the line of a commit's file.
+    r"""Return the encoded line of a commit's file.
 
     Example:
         >>> written_commit(b'{"format":1}\n')
@@ -187,14 +187,14 @@ def written_commit(body: bytes) -> bytes:
 
 
 def read(line: bytes, place: str) -> Said | bytes:
-    """Return what a line says: a commit's file as its bytes.
+    """Decode a line: the record, or the bytes of a commit's file.
 
     Args:
-        line: With its end.
-        place: Where it stands, for errors.
+        line: The line with its line break.
+        place: The position of the line, for errors.
 
     Raises:
-        DamagedLogError: It is no line of an export.
+        DamagedLogError: It is not a line of an export.
         UpgradeRequiredError: A newer version wrote it.
     """
     if not line.startswith(SIGN):
@@ -231,24 +231,24 @@ def _refuse_newer(line: bytes, place: str) -> None:
 
 
 Told = Callable[[str, int, int], None]
-"""Told of which stream how many commits are done, of how many."""
+"""Called with the name of the stream, the number of commits done, and of all."""
 
 
 class Out(Protocol):
-    """Where lines go."""
+    """Writable destination of lines, such as a binary file."""
 
     def write(self, line: bytes, /) -> object:
-        """Take some bytes."""
+        """Write bytes."""
 
 
 @frozen
 class Exported:
-    """What an export holds.
+    """Summary of an export.
 
     Attributes:
-        streams: The name and the last version of each.
-        commits: How many.
-        files: How many files beside the logs.
+        streams: The name and the last version of each stream.
+        commits: Number of commits.
+        files: Number of change, statistics and sidecar files.
     """
 
     streams: tuple[tuple[str, int], ...]
@@ -257,7 +257,7 @@ class Exported:
 
 
 def tell_nobody(_stream: str, _done: int, _of: int) -> None:
-    """Say nothing."""
+    """Ignore progress."""
 
 
 def export(
@@ -268,20 +268,20 @@ def export(
     version: int | None = None,
     told: Told = tell_nobody,
 ) -> Exported:
-    """Write a ledger as lines.
+    """Export a ledger as lines of JSON.
 
     Args:
-        setting: The ledger's.
-        out: Where to.
-        tables: Of which tables; none: of all, those that were dropped included. The catalog's
-            stream is always whole.
-        version: The last version of the only table.
-        told: Told how far it is.
+        setting: The settings of the ledger.
+        out: The destination of the lines.
+        tables: The tables to export; empty for all, dropped ones included. The catalog's stream is
+            always exported whole.
+        version: The last version to export, for a single table.
+        told: Called with the progress.
 
     Raises:
-        InvalidInputError: A version is asked of anything but one table.
+        InvalidInputError: A version is given without exactly one table.
         NotFoundError: There is no ledger, no such table or no such version.
-        DamagedLogError: A log does not fit; what was written so far has no end and is no export.
+        DamagedLogError: A log is damaged; the lines written so far are not a complete export.
     """
     if version is not None and len(tables) != 1:
         raise InvalidInputError(
@@ -289,7 +289,7 @@ def export(
         )
     root = setting.store.read(ROOT_KEY)
     if root is None:
-        raise NotFoundError(f"there is no ledger at {setting.store.url}: {ROOT_KEY} is not there")
+        raise NotFoundError(f"there is no ledger at {setting.store.url}: {ROOT_KEY} is missing")
     catalog = catalog_stream(setting.store)
     cut = _last(catalog)
     births = Births.of(read.commit for read in catalog.reader.after(START, cut) if cut >= 0)
@@ -326,7 +326,7 @@ def _last(log: AnyLog) -> int:
 
 
 def _until(birth: NamedBirth, catalog: AnyLog, log: AnyLog, version: int | None) -> int:
-    """Return the last version to write: where one is asked for, nothing behind it is looked at."""
+    """Return the last version to export; commits after a requested version are not read."""
     if version is None:
         return _begun(birth, catalog, log)
     if version < 0 or not log.store.exists(log.layout.commit(version)):
@@ -337,28 +337,28 @@ def _until(birth: NamedBirth, catalog: AnyLog, log: AnyLog, version: int | None)
 
 
 def _begun(birth: NamedBirth, catalog: AnyLog, log: AnyLog) -> int:
-    """Return a table's last version; -1 while its creator has not begun it.
+    """Return a table's last version; -1 while its creator has not written version 0.
 
     Raises:
-        DamagedLogError: It was begun, and its log is gone.
+        DamagedLogError: The table was created, and its log is missing.
     """
     last = _last(log)
     if last < 0 and birth.dropped_millis is None and was_born(catalog, birth.table_id):
-        # Its creator may have begun it between the two looks.
+        # Its creator may have written version 0 between the two reads.
         last = _last(log)
         if last < 0:
             key = log.layout.commit(0)
             raise DamagedLogError(
                 f"{log.store.url}/{key} is missing, so the log of table {birth.name} cannot be "
                 "written: restore it from a backup, or export the other tables by their names; "
-                "the lines written so far have no end and are no export",
+                "the lines written so far are no complete export",
                 key,
             )
     return last
 
 
 class _Lines:
-    """Writes lines, and keeps what the last one says of all."""
+    """Writer of lines that counts and hashes them for the last line."""
 
     def __init__(self, out: Out, told: Told) -> None:
         self._out = out
@@ -373,7 +373,7 @@ class _Lines:
         self._out.write(line)
 
     def stream(self, name: str, shown: str, log: AnyLog, last: int) -> None:
-        """Write a stream's commits up to one, with the files that they name."""
+        """Write a stream's commits up to a version, with the files that they name."""
         self._streams.append((shown, last))
         self.put(written(StreamLine(name, last, _digest_of(log, last))))
         if last < 0:
@@ -400,7 +400,7 @@ def _digest_of(log: AnyLog, last: int) -> str:
 
 
 def _files(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[File]:
-    """Yield the files beside the log that a commit is the first to name."""
+    """Yield the change, statistics and sidecar files that a commit is the first to name."""
     for reference in references(commit):
         if reference.path in known:
             continue
@@ -412,7 +412,7 @@ def _files(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[File]:
             said = "is missing" if file is None else "is not the file"
             raise DamagedLogError(
                 f"{key} {said} that version {commit.version} names. Restore it from a backup; "
-                "the lines written so far have no end and are no export",
+                "the lines written so far are no complete export",
                 key,
             )
         yield file
@@ -425,7 +425,7 @@ def _files(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[File]:
 
 
 def _statistics(log: AnyLog, path: str, known: set[str]) -> Iterator[File]:
-    """Yield a file of statistics that stands in the stream's folder: no hash of it is written."""
+    """Yield a statistics file in the stream's folder; the commit has no hash of it."""
     inside = path.removeprefix(f"{STREAM_FOLDER}/")
     if inside == path or inside in known:
         return
@@ -436,7 +436,7 @@ def _statistics(log: AnyLog, path: str, known: set[str]) -> Iterator[File]:
 
 
 def _values(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[File]:
-    """Yield what a commit says outside of its line; one that is lost is for verify to tell."""
+    """Yield the sidecar files of a commit; missing ones are left to `verify`."""
     said = [each.outside for each in commit.transactions if each.outside is not UNSET]
     keys = [key for each in said if (key := key_of(each)) is not None]
     if said:

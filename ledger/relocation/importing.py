@@ -1,8 +1,8 @@
-"""Import of a ledger from lines, verified along the hash chain.
+"""Import of a ledger from an export, verified along the hash chain.
 
-Nothing that stands is rewritten. What is there already has to be the same, so that the same lines,
-or those of a later export, go on from where an earlier attempt ended. The ledger's root is written
-last: until all came through, nobody can open it.
+Existing files are never rewritten, and have to equal the exported ones, so that an import of the
+same lines, or of a later export, resumes an earlier attempt. The ledger's root file is written
+last: an incomplete import cannot be opened.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ from ledger.relocation.exporting import (
 
 _PERSONAL = "personal/"
 _BESIDE = ("changes/", "statistics/")
-"""Where files beside a log may be."""
+"""Folders of files that commits name, below a stream's `_ledger` folder."""
 
 
 @frozen
 class Brought:
-    """What came of it.
+    """Result of an import.
 
     Attributes:
-        ledger_id: The ledger's, here.
-        copied_from: Whose copy it is; None: it is the same ledger.
-        streams: The name, the last version and the head's digest of each.
-        written: How many commits were written; the others were there.
-        absent: The names of tables that the catalog has and the lines have not.
+        ledger_id: The id of the imported ledger.
+        copied_from: The id of the original if the import is a copy; None for the same ledger.
+        streams: The name, the last version and the head's digest of each stream.
+        written: Number of commits written; the others existed already.
+        absent: The names of tables in the catalog that the export does not contain.
     """
 
     ledger_id: str
@@ -77,26 +77,26 @@ def bring(
     as_copy: bool = False,
     told: Told = tell_nobody,
 ) -> Brought:
-    """Write the lines of an export into a store.
+    """Import the lines of an export into a store.
 
     Args:
-        setting: Of the place where the ledger is to be.
-        lines: They, each with its end.
-        as_copy: Whether it gets an identity of its own: for when the original goes on.
-        told: Told how far it is.
+        setting: The settings of the target ledger.
+        lines: The lines, each with its line break.
+        as_copy: True to give the import a new ledger id, because the original stays in use.
+        told: Called with the progress.
 
     Raises:
-        AlreadyExistsError: Another ledger is there, or commits that are not those of the lines.
-        DamagedLogError: The lines are cut off or were changed; the ledger cannot be opened yet.
-        InvalidInputError: A table lies outside of its ledger's folder and cannot be carried.
-        StoreError: The place cannot hold a ledger, or gave no answer; asking again goes on.
+        AlreadyExistsError: The store has another ledger, or commits that differ from the lines.
+        DamagedLogError: The lines are truncated or changed; the ledger cannot be opened yet.
+        InvalidInputError: A table is outside of its ledger's folder and cannot be imported.
+        StoreError: The store is unusable, or did not answer; a retry resumes.
     """
     return _Bringing(setting, as_copy, told).run(lines)
 
 
 @define
 class _Bringing:
-    """One import: where its lines lead, and what came so far."""
+    """State of one import."""
 
     setting: TableSetting
     as_copy: bool
@@ -120,7 +120,7 @@ class _Bringing:
             elif isinstance(said, StreamLine):
                 self._next(said, place)
             elif self.last_line is not None or not self.streams:
-                raise DamagedLogError(f"{place} stands where no export has one", place)
+                raise DamagedLogError(f"{place} is in a position where no export has one", place)
             elif isinstance(said, File):
                 self._file(said, place)
             elif isinstance(said, bytes):
@@ -129,12 +129,12 @@ class _Bringing:
                 raise DamagedLogError(f"{place} begins another export", place)
         if self.last_line is None:
             raise DamagedLogError(
-                "the lines end before the export does; what came is kept, and the ledger cannot "
-                "be opened yet: give all of the lines",
+                "the lines end before the export does; the part so far is kept, and the ledger "
+                "cannot be opened yet: repeat the import with all lines",
                 "the export",
             )
         self._note(catalog)
-        # Before the root: a stream that does not fit leaves no ledger that can be opened.
+        # Before the root: after an invalid stream the ledger cannot be opened.
         self._caches()
         self._begin_root()
         here = id_of(self.root)
@@ -178,7 +178,7 @@ class _Bringing:
         if is_absolute(birth.path):
             raise InvalidInputError(
                 f"table {birth.name} lies outside of its ledger, at {birth.path}, and cannot be "
-                "carried: its log belongs there. Export the other tables by their names"
+                "imported: its log belongs there. Export the other tables by their names"
             )
         log = OpenedTable.at(birth.path, self.setting).log
         self.streams.append(_Stream(log, birth.name, said, birth.digest))
@@ -203,7 +203,7 @@ class _Bringing:
         self.files += 1
 
     def _values(self, key: str, body: bytes) -> None:
-        """Write who and why; what was erased on either side is erased."""
+        """Write a sidecar file without the values that were erased on either side."""
         store, left = self.setting.store, _left_of(key, body)
         if store.exists(key):
             take_out(store, key, left)
@@ -219,15 +219,15 @@ class _Bringing:
         self.told(stream.shown, stream.version + 1, stream.last + 1)
 
     def _put(self, key: str, body: bytes, version: int) -> bool:
-        """Write a file unless it is there; return whether it was not."""
+        """Write a file unless it exists; return whether it was written."""
         store = self.setting.store
-        says = "asking again with the same lines goes on from here"
+        says = "an import of the same lines resumes from here"
         outcome = land_or_refuse(store, LogFile(key, body, version), self.setting.patience, says)
         if isinstance(outcome, Committed):
             return True
         if store.read(key) != body:
             raise AlreadyExistsError(
-                f"{store.url}/{key} is another file than the lines have: somebody wrote into this "
+                f"{store.url}/{key} differs from the file in the export: another writer used this "
                 "place. Choose an empty one"
             )
         return False
@@ -248,10 +248,10 @@ class _Bringing:
         )
 
     def _note(self, catalog: AnyLog) -> None:
-        """Let nobody begin anew what was not carried, or what came.
+        """Mark tables so that no opener recreates an imported or an absent one.
 
-        A table whose creator was between the catalog's commit and its first one came without any:
-        whoever opens it here begins it, as there.
+        A table that was exported between the catalog's commit and its version 0 has no commits: the
+        next opener creates it here, as in the original.
         """
         unbegun = {each.said.name for each in self.streams if each.last < 0}
         for birth in self.births:
@@ -266,7 +266,7 @@ class _Bringing:
         read_root(self.setting)
 
     def _caches(self) -> None:
-        """Make what opening and reading long logs needs."""
+        """Build the caches that opening and reading long logs needs."""
         for stream in self.streams:
             if stream.last < 0:
                 continue
@@ -287,10 +287,10 @@ class _Bringing:
 
 
 def _left_of(key: str, theirs: bytes) -> Callable[[bytes], bytes | None]:
-    """Return what leaves of a file that is here the values that both sides have.
+    """Return a function that reduces an existing sidecar file to the values on both sides.
 
     Raises:
-        DamagedLogError: What the lines hold is no such file.
+        DamagedLogError: The exported bytes are not a sidecar file.
     """
     if not key.startswith(f"{COLUMNS}/"):
         values = decoded(theirs, key)
@@ -315,15 +315,15 @@ def _left_of(key: str, theirs: bytes) -> Callable[[bytes], bytes | None]:
 
 @define
 class _Stream:
-    """A stream that is coming in.
+    """Stream that is being imported.
 
     Attributes:
-        log: Where it goes.
-        shown: What people call it.
-        said: What its line says.
-        born: The digest of its version 0, where the catalog knows it.
-        version: The last commit that came.
-        parent: The digest of its file.
+        log: The target stream.
+        shown: The stream's name for messages.
+        said: The stream's header line.
+        born: The digest of its version 0, if the catalog has it.
+        version: The version of the last imported commit.
+        parent: The digest of that commit's file.
     """
 
     log: AnyLog
@@ -342,17 +342,17 @@ class _Stream:
         return (self.version, self.parent) == (self.said.last, self.said.head)
 
     def checked(self, body: bytes, place: str) -> Any:
-        """Return the next commit, and go on.
+        """Return the decoded next commit after verifying that it follows the last one.
 
         Raises:
-            DamagedLogError: It is not the next one.
+            DamagedLogError: It does not follow the last commit.
         """
         commit = self.log.codec.decode(body, place)
         found = digest(body)
         parent = "" if commit.parent is UNSET else commit.parent
         if commit.version != self.version + 1 or self.version == self.last:
             raise DamagedLogError(
-                f"{place} holds version {commit.version} of {self.shown}, behind {self.version}",
+                f"{place} holds version {commit.version} of {self.shown}, after {self.version}",
                 place,
             )
         if parent != self.parent or (self.version < 0 and found != (self.born or found)):
@@ -366,22 +366,22 @@ class _Stream:
 
 
 def _numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, Said | bytes, str]]:
-    """Yield each line's number, what it says, and where it stands; the last one is compared.
+    """Yield each line's number, decoded content and position; verify the last line's hash.
 
     Raises:
-        DamagedLogError: A line is none of an export, or they are not those that were written.
+        DamagedLogError: A line is not one of an export, or the lines were changed.
     """
     seen = hashlib.sha256()
     for number, line in enumerate(lines, 1):
         place = f"line {number} of the export"
         if not line.endswith(b"\n"):
             raise DamagedLogError(
-                f"{place} is cut off; what came is kept, and the ledger cannot be opened yet: give "
-                "all of the lines",
+                f"{place} is cut off; the part so far is kept, and the ledger cannot be opened "
+                "yet: repeat the import with all lines",
                 place,
             )
         said = read(line, place)
         if isinstance(said, LastLine) and said.sha256 != seen.hexdigest():
-            raise DamagedLogError(f"{place}: the lines before were changed on their way", place)
+            raise DamagedLogError(f"{place}: the lines before were changed in transfer", place)
         seen.update(line)
         yield number, said, place

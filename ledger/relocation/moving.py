@@ -1,9 +1,9 @@
 """Move of a ledger: recorded locations, and file paths that depend on them.
 
-Found elsewhere, a table with nothing of that kind is as good as where it was. Position deletes,
-manifests of engines and paths that lead to the other place are read as nothing, or as missing
-files; projected files lead their readers there; and a table outside of its ledger's folder is one
-that another ledger may write to, too.
+A table without such paths works at its new location unchanged. Otherwise position deletes,
+manifests of engines and absolute paths of the old location are ignored or refer to missing files,
+projected files lead their readers to the old location, and a table outside of its ledger's folder
+may be written by another ledger, too.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ Kind = Literal[
 
 _TELLING: Final = ("kind", "path", "content")
 _MAY_BE_ABSOLUTE: Final = "^/|://|^[Ff][Ii][Ll][Ee]:"
-"""Every text that `is_absolute` takes has this."""
+"""Regular expression that matches every text accepted by `is_absolute`."""
 
 CARRIED: Final[frozenset[Kind]] = frozenset({"projection", "external"})
-"""What goes along: projections are made anew, and what lies outside stays where it is."""
+"""Ties that do not block a move: projections are rendered again, external tables stay."""
 
 REWRITTEN: Final[frozenset[Kind]] = frozenset({"position-deletes", "paths"})
-"""What can be written anew for another place."""
+"""Ties that can be rewritten for the new location."""
 
 
 class Tied(Protocol):
-    """What is asked of a table's handle."""
+    """The part of a table's handle that this module reads."""
 
     identifier: Identifier
     path: str
@@ -82,26 +82,26 @@ class Tied(Protocol):
 
     @property
     def location(self) -> str:
-        """The URL that its files are named by."""
+        """The URL that prefixes the table's files."""
 
     @property
     def state(self) -> TableState:
         """The newest state."""
 
     def read_file(self, path: str) -> bytes | None:
-        """Return a file of the table's, by the path that the log has; None where it is gone."""
+        """Return the bytes of a table's file, by its path in the log; None if it is missing."""
 
 
 @frozen
 class Tie:
-    """Something of a table that names another place.
+    """Reference of a table to another location, which a move has to handle.
 
     Attributes:
-        table: Its name.
-        kind: What it is.
-        what: It, and what it names, as a phrase.
-        place: The place that it names.
-        format: Of projected files, the format's name.
+        table: The table's name.
+        kind: The kind of reference.
+        what: Description of the reference, as a phrase.
+        place: The location that it refers to.
+        format: The format's name, for projected files.
     """
 
     table: str
@@ -115,16 +115,16 @@ class Tie:
 
 
 def ties_of(table: Tied, roots: Sequence[str]) -> Iterator[Tie]:
-    """Yield what ties a table to places where its ledger was.
+    """Yield a table's references to former locations of its ledger.
 
     Args:
-        table: The table, where it was found.
-        roots: URLs of ledgers' roots that lead elsewhere.
+        table: The table, opened at its current location.
+        roots: Root URLs of the ledger's former locations.
     """
     name = str(table.identifier)
     yield from _projections(table)
     if is_absolute(table.path):
-        yield Tie(name, "external", f"it lies outside, at {table.path}", table.path)
+        yield Tie(name, "external", f"it is an external table, at {table.path}", table.path)
     state = table.state
     folder = state.origin.manifest_folder
     if folder:
@@ -135,10 +135,10 @@ def ties_of(table: Tied, roots: Sequence[str]) -> Iterator[Tie]:
 
 
 def _telling(table: Tied, state: TableState) -> list[FileChange]:
-    """Return the live files that may be a tie: of a million, most tables have none.
+    """Return the live files that may refer to another location; most tables have none.
 
-    Of the others no file becomes an object, and where there are none but others, only the columns
-    that say so are read.
+    Other files are filtered as Arrow rows. If there are only others, just the columns of the
+    filter are read.
     """
     few = live_tables(change_tables(table.log, state, _TELLING))
     if not any(len(each) for each in map(_that_tell, few)):
@@ -163,10 +163,10 @@ def _projections(table: Tied) -> Iterator[Tie]:
 
 
 def unfinished(table: Tied) -> Iterator[Tie]:
-    """Yield the projections that a move to the table's location has not finished rendering.
+    """Yield the projections whose rendering an interrupted move has not finished.
 
     Args:
-        table: A table of a ledger that is where it is said to be.
+        table: A table of a ledger at its recorded location.
     """
     yield from _projections(table)
     name = str(table.identifier)
@@ -177,10 +177,10 @@ def unfinished(table: Tied) -> Iterator[Tie]:
 
 
 class Rendered(msgspec.Struct):
-    """The part of a projection's position that every format keeps alike.
+    """The part of a projection's position file that all formats share.
 
     Attributes:
-        location: The table's URL when the files were rendered; they name it.
+        location: The table's URL in the rendered files.
         garbage: Files that the last run replaced and has not removed yet.
     """
 
@@ -193,7 +193,7 @@ class _PositionFile(msgspec.Struct):
 
 
 def projections_of(table: Tied) -> Iterator[tuple[str, Rendered]]:
-    """Yield the formats whose files are projected for a location, and the position of each."""
+    """Yield the formats with projected files, each with its position."""
     folder = f"{table.log.layout.root}/projections/"
     for key in table.log.store.keys(folder):
         body = table.log.store.read(key) if key.endswith(".json") else None
@@ -223,11 +223,11 @@ def _files(table: Tied, live: Sequence[FileChange], roots: Sequence[str]) -> Ite
         if each.is_vector:
             yield from _vector(name, each, roots)
         elif root_of(each.path, roots) is not None:
-            what = f"its file {each.path} is named by a whole URL"
+            what = f"its file {each.path} is named by an absolute URL"
             if deletes is None:
                 yield Tie(name, "paths", what, each.path)
             else:
-                # They apply to what is older; under another name a file would be newer.
+                # Equality deletes apply to older files; a renamed file would be newer.
                 more = f", and the equality deletes {deletes} would not apply to it by another name"
                 yield Tie(name, "equality-deletes", what + more, each.path)
         if names_files(each):
@@ -248,27 +248,29 @@ def _vector(name: str, file: FileChange, roots: Sequence[str]) -> Iterator[Tie]:
     referenced = file.referenced_data_file
     for each in (file.path, "" if isinstance(referenced, UnsetType) else referenced):
         if root_of(each, roots) is not None:
-            # It is of that file: one by another name would be another, and have none.
-            what = f"its deletion vector {file.path} is named, or names its file, by a whole URL"
+            # It belongs to that file's name: under another name the file would have no vector.
+            what = (
+                f"its deletion vector {file.path} is named, or names its file, by an absolute URL"
+            )
             yield Tie(name, "deletion-vectors", what, file.path)
             return
 
 
 def root_of(place: str, roots: Sequence[str]) -> str | None:
-    """Return the root that a place lies in, where a whole URL says so; None where it does not."""
+    """Return the root that contains an absolute URL; None if none does."""
     if not is_absolute(place):
         return None
     return next((each for each in roots if place_of(each).holds(place_of(place))), None)
 
 
 def untold(table: Tied, place: str, roots: Sequence[str]) -> InvalidChangeError | None:
-    """Return why nothing may be committed to a table yet that was found elsewhere; None if it may.
+    """Return the error for commits to a table with references to another location; None if none.
 
     Args:
-        table: The table, where it was found.
-        place: Where its ledger is said to be; empty where nobody said, so that only files that were
-            projected elsewhere show that it was.
-        roots: URLs of its ledger's roots that lead elsewhere.
+        table: The table, opened at its current location.
+        place: The recorded location of its ledger; empty if none was recorded, so that only files
+            projected elsewhere show the former location.
+        roots: Root URLs of the ledger's former locations.
     """
     found = list(ties_of(table, roots)) if place else list(_projections(table))
     if not found:
@@ -278,9 +280,9 @@ def untold(table: Tied, place: str, roots: Sequence[str]) -> InvalidChangeError 
     return InvalidChangeError(
         f"table {table.identifier} was found at {table.location}, and its ledger was at {was}; "
         f"{found[0].what}{more}. It can be read; before it is written, say what happened: "
-        "lakeledger move where the ledger was moved here, move --alias where this leads to the "
-        "same storage, move --copy where the other one goes on. lakeledger doctor tells what can "
-        "be known; nothing was written",
+        "lakeledger move if the ledger was moved here, move --alias if this leads to the same "
+        "storage, move --copy if the other one stays in use. lakeledger doctor shows what is "
+        "known; nothing was written",
         kind="FOUND_ELSEWHERE",
     )
 
@@ -288,12 +290,12 @@ def untold(table: Tied, place: str, roots: Sequence[str]) -> InvalidChangeError 
 Verdict = Literal["here", "alias", "copied", "moved", "unreachable", "unknown"]
 
 SAID: Final[Mapping[Verdict, str]] = {
-    "here": "it is where it is said to be",
-    "alias": "it is mounted elsewhere: what is written here shows there, too",
+    "here": "it is at its recorded location",
+    "alias": "it is mounted elsewhere: files written here appear there, too",
     "copied": "it was copied: the same ledger is there, on another storage",
     "moved": "it was moved, or is mounted elsewhere: no ledger is there",
-    "unreachable": "it was moved, copied or is mounted elsewhere: nobody answers there",
-    "unknown": "nobody ever said where it is",
+    "unreachable": "it was moved, copied or is mounted elsewhere: nothing answers there",
+    "unknown": "its location was never recorded",
 }
 
 NEXT: Final[Mapping[Verdict, str]] = {
@@ -301,7 +303,7 @@ NEXT: Final[Mapping[Verdict, str]] = {
     "alias": "lakeledger move --alias",
     "copied": "lakeledger move --copy, or lakeledger move where the other one is given up",
     "moved": "lakeledger move",
-    "unreachable": "lakeledger move, move --alias or move --copy, whichever it was",
+    "unreachable": "lakeledger move, move --alias or move --copy, depending on the cause",
     "unknown": "",
 }
 
@@ -314,15 +316,15 @@ class Movable(Tied, Protocol):
 
 
 class Moved(Protocol):
-    """What is asked of a ledger's handle."""
+    """The part of a ledger's handle that this module needs."""
 
     @property
     def url(self) -> str:
-        """Where it was opened."""
+        """The URL that the ledger was opened at."""
 
     @property
     def setting(self) -> TableSetting:
-        """What it shares with its tables."""
+        """The settings that it shares with its tables."""
 
     @property
     def log(self) -> StreamLog[CatalogState, CatalogEvent]:
@@ -338,14 +340,14 @@ class Moved(Protocol):
 
 @frozen
 class Findings:
-    """What is known of a ledger's place.
+    """Comparison of a ledger's location with its recorded one.
 
     Attributes:
-        here: Where it was opened.
-        recorded: Where it is said to be; empty where nobody ever said.
-        verdict: What happened, as far as can be known.
-        ties: What names another place; of a ledger that is where it is said to be, the projections
-            that an interrupted move has left.
+        here: The URL that it was opened at.
+        recorded: The recorded location; empty if none was ever recorded.
+        verdict: The probable cause of a difference.
+        ties: References to another location; at the recorded location, the projections that an
+            interrupted move has left.
     """
 
     here: str
@@ -355,17 +357,17 @@ class Findings:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether it is not where it is said to be."""
+        """True if the ledger is not at its recorded location."""
         return self.verdict not in {"here", "unknown"}
 
     @property
     def next_step(self) -> str:
-        """The commands that say what happened; empty where there is nothing to say."""
+        """The commands that record the cause; empty if there is nothing to record."""
         return NEXT[self.verdict] if self.ties else ""
 
 
 def found(lake: Moved) -> Findings:
-    """Return what is known of a ledger's place, and of the one where it is said to be."""
+    """Compare a ledger's location with its recorded one, and find references to the latter."""
     where = lake.setting.whereabouts
     state = lake.state
     recorded = where.place
@@ -382,13 +384,13 @@ def found(lake: Moved) -> Findings:
 
 def _tables(lake: Moved, state: CatalogState) -> Iterator[Any]:
     for each in state.tables:
-        # What cannot be opened is verify's to tell.
+        # Tables that cannot be opened are reported by `verify`.
         with suppress(LedgerError, OSError):
             yield lake.table(each)
 
 
 def _derived(lake: Moved, state: CatalogState) -> str:
-    """Return where an older ledger was when its files were projected, if that was elsewhere."""
+    """Return a ledger's former root from its projected files; empty if they show none."""
     for table in _tables(lake, state):
         for _, position in projections_of(table):
             if position.location != table.location and not is_absolute(table.path):
@@ -414,7 +416,7 @@ def _verdict(lake: Moved, recorded: str) -> Verdict:
 
 
 def _shows(here: Store, there: Store) -> bool:
-    """Whether what is written at one place is there at another."""
+    """Return True if a file written to one store appears in the other."""
     key = f"{STREAM_FOLDER}/whereabouts-{fresh_id()}"
     here.create(key, b"here\n")
     try:
@@ -424,31 +426,31 @@ def _shows(here: Store, there: Store) -> bool:
 
 
 def refuse_other_storage(lake: Moved) -> str:
-    """Refuse to call a place an alias that is seen to be another storage; return the ledger's.
+    """Check that a location can be an alias; return the ledger's recorded location.
 
     Raises:
-        InvalidChangeError: What is written here does not show there, or nobody ever said where the
-            ledger is.
+        InvalidChangeError: The location is another storage than the recorded one, or no location
+            was ever recorded.
     """
     findings = found(lake)
     if findings.verdict == "unknown":
         raise InvalidChangeError(
-            f"nobody ever said where the ledger is, so {lake.url} cannot be another way to it; say "
-            "lakeledger move where it is, first"
+            f"the ledger's location was never recorded, so {lake.url} cannot be an alias of it; "
+            "run lakeledger move at its location first"
         )
     if findings.verdict == "copied":
         raise InvalidChangeError(
             f"{lake.url} is no alias of {findings.recorded}: the ledger there is another copy of "
-            "it, since what is written here does not show there. Say that it was moved or copied"
+            "it, since a file written here does not appear there. Record a move or a copy instead"
         )
     return findings.recorded
 
 
 def refuse_same_storage(lake: Moved) -> None:
-    """Refuse to call a place a copy that is seen to be the same storage.
+    """Check that a location can be a copy, on another storage than the recorded one.
 
     Raises:
-        InvalidChangeError: It is where the original is, or what is written here shows there.
+        InvalidChangeError: It is the recorded location, or an alias of it.
     """
     where = lake.setting.whereabouts
     is_same = bool(where.place) and (
@@ -456,15 +458,15 @@ def refuse_same_storage(lake: Moved) -> None:
     )
     if is_same:
         raise InvalidChangeError(
-            f"{lake.url} is no copy: the ledger is said to be at {where.place}, which is the same "
-            "storage. Copy its folder to another place first, and say there that it is a copy"
+            f"{lake.url} is no copy: the ledger's recorded location is {where.place}, which is the "
+            "same storage. Copy its folder to another place first, and run the command there"
         )
 
 
 def copied_version(lake: Moved) -> int | None:
-    """Return the version of the catalog that made the ledger a copy here, if that was said last.
+    """Return the catalog's version that recorded this copy, if it is the last such record.
 
-    For a caller that repeats an interrupted copy: the ledger is at its own place by then.
+    For a retry of an interrupted copy, when the ledger is at its recorded location already.
     """
     where, state = lake.setting.whereabouts, lake.state
     if state.placed_version < 0 or not where.place or not where.is_here(lake.url):
@@ -475,15 +477,15 @@ def copied_version(lake: Moved) -> int | None:
 
 
 def prepare(lake: Moved, mover: Moved, *, rewrites: bool) -> tuple[Tie, ...]:
-    """Make every table fit for the place where its ledger was found; return what goes along.
+    """Prepare every table for the ledger's current location; return the remaining references.
 
     Args:
         lake: The ledger.
-        mover: The same, that may commit wherever it is.
-        rewrites: Write anew what names another place.
+        mover: The same ledger, permitted to commit at any location.
+        rewrites: True to rewrite files that refer to another location.
 
     Raises:
-        InvalidChangeError: A table cannot be carried; the message names each.
+        InvalidChangeError: A table cannot be moved; the message names each.
     """
     findings = found(lake)
     can_go = CARRIED | REWRITTEN if rewrites else CARRIED
@@ -491,14 +493,14 @@ def prepare(lake: Moved, mover: Moved, *, rewrites: bool) -> tuple[Tie, ...]:
     if stuck:
         names = "; ".join(sorted({str(each) for each in stuck}))
         more = (
-            "write these files anew with --rewrite"
+            "rewrite these files with --rewrite"
             if all(each.kind in REWRITTEN for each in stuck)
-            else "drop these tables, or take the files out of them where the ledger was, and copy "
+            else "drop these tables, or remove the files from them where the ledger was, and copy "
             "again"
         )
         raise InvalidChangeError(
-            f"not every table can be carried from {findings.recorded} to {findings.here}: {names}. "
-            f"To go on: {more}. Nothing was said of the place"
+            f"not every table can be moved from {findings.recorded} to {findings.here}: {names}. "
+            f"To continue: {more}. The new location was not recorded"
         )
     tied = {each.table for each in findings.ties if each.kind in REWRITTEN}
     rewriting = [_Rewriting.of(lake, mover.table(each)) for each in sorted(tied)]
@@ -513,12 +515,12 @@ _FILE_PATH_ID: Final = 2147483546
 
 @frozen
 class _Rewriting:
-    """What of one table is written anew for the place where its ledger is.
+    """Rewrite of one table's references to a former location.
 
     Attributes:
         lake: Its ledger.
-        table: The table, which may be committed to.
-        paths: By the whole URL of a file where the ledger was, its path here.
+        table: The table, permitted to commit.
+        paths: The new path of each file, by its absolute URL at the former location.
     """
 
     lake: Moved
@@ -527,10 +529,10 @@ class _Rewriting:
 
     @classmethod
     def of(cls, lake: Moved, table: Movable) -> _Rewriting:
-        """Find a table's files here.
+        """Create the rewrite after locating the table's files.
 
         Raises:
-            InvalidChangeError: A file is not where it would be; nothing was written.
+            InvalidChangeError: A file is missing at the current location; nothing was written.
         """
         where = lake.setting.whereabouts
         roots = (where.place, *where.aliases) if where.place else ()
@@ -543,14 +545,15 @@ class _Rewriting:
             here = f"{lake.url.rstrip('/')}/{inside}"
             if not lake.setting.store.exists(inside):
                 raise InvalidChangeError(
-                    f"{table.identifier}: its file {each.path} is named by a whole URL, and there "
-                    f"is none at {here}: copy it there first. Nothing was said of the place"
+                    f"{table.identifier}: its file {each.path} is named by an absolute URL, and "
+                    f"there is none at {here}: copy it there first. The new location was not "
+                    "recorded"
                 )
             paths[each.path] = names.usual(here)
         return cls(lake, table, paths)
 
     def commit(self) -> None:
-        """Replace what names another place, in one snapshot; the rows stay the same."""
+        """Replace files that refer to another location, in one snapshot; the rows stay the same."""
         old: list[str] = []
         new: list[FileChange] = []
         live = self.table.live.at_state(self.table.state).values()
@@ -568,7 +571,7 @@ class _Rewriting:
             self.table.commit_snapshot(SnapshotPlan(kind, tuple(new), delete=tuple(old)))
 
     def _deletes(self, file: FileChange) -> FileChange | None:
-        """Return position deletes that name files of this place; None where they do already."""
+        """Return position deletes with current URLs; None if their URLs are current already."""
         table = self.table
         body = table.read_file(file.path)
         if body is None:
@@ -591,7 +594,7 @@ class _Rewriting:
     def _written(self, file: FileChange, body: bytes) -> FileChange:
         folder = "data" if is_absolute(file.path) else dirname(file.path)
         stem = basename(file.path).partition(".")[0]
-        # By its content: who is killed and begins again finds what he wrote.
+        # Named by its content: a retry after a kill finds the file that was written.
         path = join(folder, f"{stem}-{hashlib.sha256(body).hexdigest()[:16]}.parquet")
         self.table.log.store.create(self.table.log.layout.key_of(path), body)
         return replace(

@@ -1,8 +1,7 @@
 """Replay of a table's commits from one version to another.
 
-One front for all: `Table.replay` gives a `Replay`, which is the steps themselves, one after the
-other, and goes into a callback, a stream of lines, a second ledger, or a format's files in a
-folder of their own. Nothing of the table is changed.
+`Table.replay` returns a `Replay`, which iterates over the steps, and writes them to a callback, an
+export, a second ledger, or a format's files in a separate folder. The table is not changed.
 """
 
 from __future__ import annotations
@@ -36,27 +35,27 @@ _IN_MEMORY = 64 * 1024 * 1024
 
 
 class Replayed(Protocol):
-    """What is asked of a table's handle."""
+    """The part of a table's handle that this module needs."""
 
     identifier: Identifier
     log: StreamLog[TableState, TableEvent]
 
     @property
     def setting(self) -> TableSetting:
-        """What it shares with its ledger."""
+        """The settings that it shares with its ledger."""
 
     def shown_at(self, location: str) -> Any:
-        """Return a handle whose files of formats are made for another place."""
+        """Return a handle that renders projections for another location."""
 
 
 @frozen
 class Step:
-    """One commit, and the table around it.
+    """One commit of a replay, with the states before and after it.
 
     Attributes:
-        commit: It, with all its events.
-        before: The table before; None for version 0.
-        after: The table after.
+        commit: The commit, with all its events.
+        before: The state before the commit; None for version 0.
+        after: The state after the commit.
     """
 
     commit: Commit[TableEvent]
@@ -70,12 +69,12 @@ class Step:
 
     @property
     def version(self) -> int:
-        """The commit's number."""
+        """The commit's version."""
         return self.commit.version
 
     @property
     def diff(self) -> TableDiff | None:
-        """What the commit made of the table; None for version 0."""
+        """The difference between the states before and after; None for version 0."""
         from ledger.audit.difference import TableDiff
 
         return None if self.before is None else TableDiff(self.before, self.after)
@@ -83,9 +82,9 @@ class Step:
 
 @frozen
 class Replay:
-    """A table's commits, to be had again.
+    """Replay of a table's commits between two versions.
 
-    Iterating gives the steps, oldest first, and reads no further than it is asked.
+    Iteration yields the steps lazily, oldest first.
 
     Attributes:
         first: The first version.
@@ -108,16 +107,16 @@ class Replay:
             before = after
 
     def into(self, callback: Callable[[Step], object]) -> Replay:
-        """Call something with each step; return this."""
+        """Call a function with each step; return this replay."""
         for step in self:
             callback(step)
         return self
 
     def into_lines(self, out: Out, *, told: Told = tell_nobody) -> Exported:
-        """Write the commits as lines that `lakeledger import ledger` takes, byte for byte.
+        """Write the commits as an export for `lakeledger import ledger`, byte for byte.
 
         Raises:
-            InvalidInputError: They do not begin at version 0, where every log does.
+            InvalidInputError: The replay does not begin at version 0.
         """
         self._refuse_parts()
         table = self._table
@@ -130,18 +129,18 @@ class Replay:
         *,
         told: Told = tell_nobody,
     ) -> Brought:
-        """Make a second ledger, with an identity of its own, that holds the table up to the end.
+        """Create a second ledger, with a new id, that has the table up to the last version.
 
-        Its catalog is whole. Asked again, it goes on where it was broken off, and to a later
-        version from an earlier one.
+        Its catalog is complete. A repeated call resumes an interrupted one, and extends an earlier
+        replay to a later version.
 
         Args:
-            url: Where it is to be.
-            storage_options: What fsspec takes for that URL.
-            told: Told how far it is.
+            url: The URL of the new ledger.
+            storage_options: Options of fsspec for that URL.
+            told: Called with the progress.
 
         Raises:
-            AlreadyExistsError: Another ledger is there.
+            AlreadyExistsError: Another ledger is at the URL.
             InvalidInputError: The replay does not begin at version 0.
         """
         from ledger.relocation.importing import bring
@@ -163,21 +162,21 @@ class Replay:
         *,
         on_progress: Progress = no_progress,
     ) -> str:
-        """Make a format's files as of the end in a folder of their own; return its URL.
+        """Render a format's metadata at the last version into a separate folder; return its URL.
 
-        Engines open the folder as a table: what is made leads to itself, and to the data files
-        where they are. Asked again, it makes what is missing.
+        Engines open the folder as a table, whose metadata refers to the data files where they are.
+        A repeated call writes missing files.
 
         Args:
-            format_name: Such as "iceberg".
+            format_name: The format's name, such as "iceberg".
             folder: A folder, or its URL.
-            storage_options: What fsspec takes for that URL.
-            on_progress: Told how many commits of how many were applied.
+            storage_options: Options of fsspec for that URL.
+            on_progress: Called with the number of commits applied, and of all.
 
         Raises:
             InvalidInputError: The replay does not begin at version 0.
-            MissingDependencyError: Nothing that is installed has such files.
-            StoreError: Other files stand there.
+            MissingDependencyError: No installed package has the format.
+            StoreError: The folder contains other files.
         """
         from ledger.formats import part
 

@@ -73,7 +73,7 @@ def test_a_tie_is_found_by_a_few_columns_in_runs_and_behind_them(
     table.append([data_file(f"{PLACE}/new.parquet"), data_file("b.parquet")])
 
     assert named_by(table) == [
-        f"its file {PLACE}/{each}.parquet is named by a whole URL" for each in ("old", "new")
+        f"its file {PLACE}/{each}.parquet is named by an absolute URL" for each in ("old", "new")
     ]
     table.delete_files([f"{PLACE}/old.parquet", f"{PLACE}/new.parquet"])
     asked.clear()
