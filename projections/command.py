@@ -1,7 +1,7 @@
-"""The command `lakeledger project FORMAT`.
+"""Command `lakeledger project FORMAT`.
 
-A format joins by its part `command` (see `ledger.formats`): a `FormatCommand`, which gives its
-Materialisation and the flags that are its own.
+A format adds its subcommand by its part `command` (see `ledger.formats`): a `FormatCommand` with
+its Materialisation and its own options.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from ledger.table import Table
 from projections.materialising import Difference, Materialisation
 
 _Flag = Parameter(negative="", show_default=False)
-_Follow = Annotated[bool, _Flag, Parameter(help="Go on with every new commit, until interrupted.")]
+_Follow = Annotated[bool, _Flag, Parameter(help="Project new commits until interrupted.")]
 _Verify = Annotated[
-    bool, _Flag, Parameter(help="Compare what is there, byte for byte; exit 6 if it differs.")
+    bool, _Flag, Parameter(help="Compare the files byte for byte; exits with 6 if they differ.")
 ]
-_Rebuild = Annotated[bool, _Flag, Parameter(help="Restore files that are lost or changed.")]
+_Rebuild = Annotated[bool, _Flag, Parameter(help="Restore missing or changed files.")]
 
 
 @Parameter(name="*")
 @frozen
 class VersionFlags:
-    """Up to where."""
+    """Version to project to."""
 
-    version: Annotated[int | None, Parameter(help="Up to this commit; the newest if left out.")] = (
-        None
-    )
+    version: Annotated[
+        int | None, Parameter(help="Project up to this version; default: the newest.")
+    ] = None
 
 
 @frozen
 class PythonReader:
-    """A library of others that reads a format in Python, and how.
+    """Python library that reads a format, with example code.
 
     Attributes:
-        package: Its package, as it is installed.
-        imported: What to import.
-        call: A line or two, with what to open as `{opened}`; the last one gives all rows as an
-            Arrow table.
+        package: Name of the package to install.
+        imported: Import statement.
+        call: One or two lines of code with the file or folder to open as `{opened}`; the last one
+            evaluates to an Arrow table with all rows.
     """
 
     package: str
@@ -56,28 +56,28 @@ class PythonReader:
     call: str
 
     def lines(self, opened: str) -> tuple[str, ...]:
-        """Return Python that reads a table.
+        """Return Python code that reads a table.
 
         Args:
-            opened: The file or folder that readers open; see `FormatCommand.opened`.
+            opened: File or folder that readers open; see `FormatCommand.opened`.
         """
         return self.imported, *self.call.format(opened=opened).splitlines()
 
 
 @frozen
 class FormatCommand:
-    """What a format brings to `lakeledger project`.
+    """Subcommand of `lakeledger project` for one format.
 
     Attributes:
-        kept: Its Materialisation.
-        project: Projects a table as the flags say, which it takes by their names, or up to the
-            newest version; returns the version reached.
-        files: Its kinds of file, as they stand in the help.
-        reader: What reads them in Python.
-        flags: The class of its own flags, annotated with cyclopts' `Parameter(name="*")`: a frozen
-            attrs class of options that are None unless given.
-        opens: The file that readers open, below the table's location, with the version reached as
-            `{version}`; empty where they open the location itself.
+        kept: Materialisation of the format.
+        project: Projects a table as the flags say, which it takes by name, up to the newest
+            version by default; returns the version reached.
+        files: Kinds of files, for the help text.
+        reader: Python library that reads them.
+        flags: Class of the format's own options, annotated with cyclopts' `Parameter(name="*")`: a
+            frozen attrs class of options that are None unless given.
+        opens: File that readers open, relative to the table's location, with the version reached
+            as `{version}`; empty if they open the location itself.
     """
 
     kept: Materialisation[Any]
@@ -88,16 +88,16 @@ class FormatCommand:
     opens: str = ""
 
     def opened(self, location: str, version: int) -> str:
-        """Return what readers open of a table.
+        """Return the file or folder of a table that readers open.
 
         Args:
-            location: The table's.
-            version: Up to which commit its files go.
+            location: Location of the table.
+            version: Version that the files reflect.
         """
         return f"{location}/{self.opens.format(version=version)}".rstrip("/")
 
     def command(self) -> Callable[..., None]:
-        """Return the function behind the command, whose signature and docstring are its help."""
+        """Return the function of the command; its signature and docstring are the help."""
         nothing_given, name = self.flags(), self.kept.format.name
 
         def command(
@@ -143,7 +143,7 @@ class FormatCommand:
         command = f"lakeledger project {self.kept.format.name} {table.identifier}"
         if self.kept.position(table).version < 0:
             raise NotFoundError(
-                f"{table.identifier} has no {title} files yet; begin with: {command}"
+                f"{table.identifier} has no {title} files yet; create them with: {command}"
             )
         found = self.kept.verify(table)
         self._say_difference(table, screen, found, "no file is missing or changed")
@@ -161,7 +161,7 @@ class FormatCommand:
     def _rebuild(self, table: Table, screen: Screen) -> None:
         with screen.progress("rebuilding") as progress:
             found = self.kept.rebuild(table, on_progress=progress)
-        self._say_difference(table, screen, found, "nothing was to be restored")
+        self._say_difference(table, screen, found, "no file had to be restored")
 
     def _say_version(self, table: Table, screen: Screen, version: int) -> None:
         opened = self.opened(table.location, version)
@@ -171,7 +171,7 @@ class FormatCommand:
             "version": version,
             "opens": opened,
         }
-        said = f"{table.identifier} stands at version {version}; readers open {opened}"
+        said = f"{table.identifier} is projected up to version {version}; readers open {opened}"
         screen.result(document, lambda to: to.line(said))
 
     def _say_difference(
@@ -200,10 +200,10 @@ class FormatCommand:
         screen.result(document, text)
 
 
-_HELP = """Bring a table's {title} files ({files}) up to the newest version.
+_HELP = """Project a table to {title} files ({files}) up to the newest version.
 
-Files that somebody else put there are never overwritten, but for --rebuild. With --follow each
-version reached is a line, or a JSON document.
+Files that lakeledger did not write are never overwritten, except with --rebuild. With --follow,
+each version reached is printed as a line or a JSON document.
 
 Example:
     lakeledger project {name} shop.flights
@@ -213,11 +213,11 @@ Example:
 
 
 def register(app: App) -> None:
-    """Add `project` with a command for each installed format."""
+    """Add `project` with a subcommand for each installed format."""
     family = families.family(
         app,
         "project",
-        text="Keep a table's files in another format beside its log.",
+        text="Project a table's metadata to the files of another format.",
         example="lakeledger project paimon shop.flights",
     )
     for name in having("command"):
@@ -226,5 +226,5 @@ def register(app: App) -> None:
 
 def _behind(versions: int) -> str:
     if versions <= 0:
-        return ", the newest" if not versions else ", beyond the log"
+        return ", the newest" if not versions else ", ahead of the log"
     return f", {versions} {'version' if versions == 1 else 'versions'} behind the log"

@@ -1,6 +1,6 @@
 """Commands that the projections add to the command line.
 
-The functions' docstrings are what `lakeledger --help` lists.
+The first lines of the docstrings are the summaries in `lakeledger --help`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def project(app: App) -> None:
-    """Keep a table's files in another format beside its log."""
+    """Project a table's metadata to the files of another format."""
     from projections.command import register
 
     register(app)

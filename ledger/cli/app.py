@@ -29,8 +29,8 @@ def run(line: Sequence[str]) -> None:
     """Run a command line that names a command.
 
     Raises:
-        UsageError: It is no command line of ours.
-        LedgerError: What it asks for cannot be done.
+        UsageError: The command line is invalid.
+        LedgerError: The command failed.
     """
     try:
         command, bound, _ = app_for(line).parse_args(line)
@@ -40,17 +40,17 @@ def run(line: Sequence[str]) -> None:
 
 
 def complete(argv: Sequence[str]) -> None:
-    """Install what lets a shell complete command lines, or answer what it asks.
+    """Install a shell completion script, or print completions for it.
 
     Raises:
-        UsageError: There is no such shell, or none can be made out.
+        UsageError: The shell is not supported or cannot be detected.
     """
     does = install if argv[0] == INSTALL else answer
     does(_bare(), argv[1:])
 
 
 def app_for(line: Sequence[str]) -> App:
-    """Return the app for a command line that names a command, with that command.
+    """Return the app for a command line, with the command that it names.
 
     Raises:
         UsageError: There is no such command.
@@ -67,7 +67,7 @@ def app_for(line: Sequence[str]) -> App:
 
 
 def _bare() -> App:
-    # By itself it would print nothing coloured then, and some of it bold.
+    # cyclopts would still print bold text without colours.
     plain = None
     if colours() is None:
         from rich.console import Console
@@ -84,7 +84,7 @@ def _bare() -> App:
 
 
 def _usage(error: CycloptsError) -> UsageError:
-    """Return what is wrong with a command line, in our words where cyclopts guesses at random."""
+    """Translate a parsing error; cyclopts' own hints can be misleading."""
     words = tuple(error.command_chain or ())
     see = " ".join(["lakeledger", *words, "--help"])
     if isinstance(error, UnknownOptionError):
@@ -101,7 +101,7 @@ def _usage(error: CycloptsError) -> UsageError:
         extra = ", ".join(map(repr, error.unused_tokens or ()))
         own = _own_options(error)
         hint = f"; its options are {', '.join(own)}" if own else ""
-        return UsageError(f"'{' '.join(words)}' has no use for {extra}{hint}; see: {see}")
+        return UsageError(f"'{' '.join(words)}' does not take {extra}{hint}; see: {see}")
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         if error.keyword is not None:
             return UsageError(f"{error.keyword} needs a value; see: {see}")
@@ -111,7 +111,7 @@ def _usage(error: CycloptsError) -> UsageError:
 
 
 def _own_options(error: CycloptsError) -> list[str]:
-    """Return the options of a command, without those that most commands have."""
+    """Return the options of a command, without those that most commands share."""
     if error.app is None or error.target is None:
         return []
     return [
@@ -132,7 +132,7 @@ def _no_command(before: Sequence[str], name: str, known: Sequence[str]) -> Usage
     here = " ".join(before)
     hint = f": did you mean '{f'{here} {near[0]}'.strip()}'?" if near else ""
     if before and not near:
-        what = f"before {name} stands one of" if "." in name else "there are"
+        what = f"before {name} write one of" if "." in name else "choose one of"
         hint = f"; {what}: {', '.join(sorted(known))}"
     see = " ".join(["lakeledger", *before, "--help"])
     return UsageError(f"there is no command '{f'{here} {name}'.strip()}'{hint}; see: {see}")
@@ -140,7 +140,7 @@ def _no_command(before: Sequence[str], name: str, known: Sequence[str]) -> Usage
 
 _OF_MANY = frozenset({"Ledger and output", "Commit"})
 
-# What other commands, or other programs, call what an option here is called.
+# Options of other commands and programs, and the option here that does the same.
 _OTHER_OPTIONS = {
     "--add-column": ("--add",),
     "--drop-column": ("--drop",),
@@ -161,7 +161,7 @@ _OTHER_OPTIONS = {
 
 _GUESS = re.compile(r" Did you mean [^?]*\?")
 
-# What other programs call what is here.
+# Commands of other programs, and the command here that does the same.
 _OTHER_WORDS = {
     **dict.fromkeys(("list", "tables", "databases"), "ls"),
     **dict.fromkeys(("rm", "remove", "delete"), "drop"),
@@ -181,12 +181,12 @@ _OTHER_WORDS = {
 
 INSTALL = "--install-completion"
 ASKED = "__complete"
-"""What an installed script puts before the words that were typed so far."""
+"""First word that an installed completion script passes, before the words typed so far."""
 SHELLS = ("bash", "zsh", "fish", "powershell")
 
 
 def answer(app: App, words: Sequence[str]) -> None:
-    """Print what the last word may become, as the installed script reads it."""
+    """Print the completions of the last word in the format of the installed script."""
     named = next((each for each in words if not each.startswith("-")), "")
     _take(app, [named] if named in NAMES else [])
     command, bound, _ = app.parse_args([ASKED, *words])
@@ -194,29 +194,29 @@ def answer(app: App, words: Sequence[str]) -> None:
 
 
 def install(app: App, words: Sequence[str]) -> None:
-    """Write the script for a shell to where the shell looks for it, and tell the shell.
+    """Install the completion script of a shell where the shell looks for it.
 
     Args:
         app: The command line, without commands yet.
-        words: The shell's name; none for the shell that this was started from.
+        words: The shell's name; empty to detect the current shell.
 
     Raises:
-        UsageError: There is no such shell, or none can be made out.
+        UsageError: The shell is not supported or cannot be detected.
     """
     shell: Any = words[0] if words else None
     if len(words) > 1 or shell not in {None, *SHELLS}:
-        raise UsageError(f"{' '.join(words)} is no shell that is known; there are: {_known()}")
+        raise UsageError(f"unsupported shell {' '.join(words)}; choose one of: {_known()}")
     _take(app, NAMES)
     try:
         path = app.install_completion(shell=shell)
     except ShellDetectionError:
         raise UsageError(
-            f"which shell? write lakeledger {INSTALL} SHELL, one of {_known()}"
+            f"the shell cannot be detected; write lakeledger {INSTALL} SHELL, one of {_known()}"
         ) from None
     screen = Screen("text")
-    screen.line(f"wrote {path}; every shell that begins from now on completes")
+    screen.line(f"wrote {path}; new shells complete lakeledger commands")
     if path.suffix == "" and path.name.startswith("_"):
-        screen.line("zsh does once ~/.zshrc has, at its end: autoload -Uz compinit && compinit")
+        screen.line("zsh also needs this at the end of ~/.zshrc: autoload -Uz compinit && compinit")
 
 
 def _known() -> str:

@@ -38,10 +38,10 @@ from ledger.model.types.wire import type_to_wire
 
 
 def leading_path(text: str) -> tuple[tuple[str, ...], str]:
-    """Return the path that a text begins with, and what follows; see `ledger.model.names`.
+    """Split a text into its leading path and the rest; see `ledger.model.names`.
 
     Raises:
-        UsageError: The text begins with no path.
+        UsageError: The text does not begin with a path.
     """
     try:
         return path_text.leading_path(text)
@@ -50,7 +50,7 @@ def leading_path(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def whole_path(text: str) -> tuple[str, ...]:
-    """Return the path that a text is.
+    """Parse a text as one path.
 
     Raises:
         UsageError: Something follows the path.
@@ -62,10 +62,10 @@ def whole_path(text: str) -> tuple[str, ...]:
 
 
 def path_and_value(text: str) -> tuple[tuple[str, ...], str | None]:
-    """Return `PATH=VALUE` in its parts; the value is None where there is no `=`.
+    """Split `PATH=VALUE`; the value is None if there is no `=`.
 
     Raises:
-        UsageError: It is neither `PATH` nor `PATH=VALUE`.
+        UsageError: The text is neither `PATH` nor `PATH=VALUE`.
 
     Example:
         >>> path_and_value("a.b=x=y"), path_and_value("a")
@@ -77,13 +77,13 @@ def path_and_value(text: str) -> tuple[tuple[str, ...], str | None]:
     if not rest.startswith("="):
         raise UsageError(
             f"{text!r} is not PATH=VALUE: {rest!r} follows the path; a name with blanks, dots or "
-            "'=' in it stands between backticks: '`unit price`=price'"
+            "'=' in it is quoted with backticks: '`unit price`=price'"
         )
     return names, rest[1:]
 
 
 def key_and_value(text: str) -> tuple[str, str]:
-    """Return `KEY=VALUE` in its parts.
+    """Split `KEY=VALUE`.
 
     Raises:
         UsageError: There is no `=`, or no key.
@@ -101,15 +101,15 @@ _COMMENT = re.compile(r"\s+COMMENT\s+'((?:[^']|'')*)'\s*$", re.IGNORECASE)
 
 @frozen
 class ColumnText:
-    """What a user wrote for a column.
+    """Column definition as the user wrote it.
 
     Attributes:
-        path: Its path.
-        type: Its data type.
-        says_nullability: Whether the text ends in NULL or NOT NULL.
-        comment: None when there is none.
-        default: The default's text; None when there is none.
-        move: Where it goes; None to stay, or to come last.
+        path: Path of the column.
+        type: Data type.
+        says_nullability: True if the text ends in NULL or NOT NULL.
+        comment: Comment; None if absent.
+        default: Text of the default value; None if absent.
+        move: Position; None to stay, or to come last.
     """
 
     path: tuple[str, ...]
@@ -121,14 +121,14 @@ class ColumnText:
 
 
 def read_column(text: str) -> ColumnText:
-    """Return the column that a text describes.
+    """Parse a column definition.
 
     The form is `PATH TYPE [NOT NULL] [COMMENT 'text'] [DEFAULT value] [FIRST | LAST | AFTER column
     | BEFORE column]`.
 
     Raises:
-        UsageError: It has no path or no type.
-        InvalidTypeError: The type cannot be read; the message names the column.
+        UsageError: The path or the type is missing.
+        InvalidTypeError: The type cannot be parsed; the message names the column.
 
     Example:
         >>> read_column("zip=INT") == read_column("zip INT")
@@ -137,14 +137,14 @@ def read_column(text: str) -> ColumnText:
         Move(field_name='zip', type='AFTER', reference_field_name='city')
     """
     path, rest = leading_path(text.strip())
-    # As --rename and --default are written.
+    # PATH=TYPE is accepted too, as in --rename and --default.
     rest, place = _cut(_PLACE, rest.removeprefix("="))
     rest, default = _cut(_DEFAULT, rest)
     rest, comment = _cut(_COMMENT, rest)
     if not rest.strip():
         name, _, said = text.strip().partition(":")
         example = f"{name} {said.strip() or 'STRING'}"
-        raise UsageError(f"{text!r} has no type; write for example {example!r}")
+        raise UsageError(f"{text!r} has no type; for example, write {example!r}")
     try:
         data_type = read_type(rest)
     except InvalidTypeError as error:
@@ -161,15 +161,17 @@ def read_column(text: str) -> ColumnText:
 
 
 def read_place(name: str, text: str) -> Move:
-    """Return where a column goes: `first`, `last`, `after column`, `before column`.
+    """Parse a column position: `first`, `last`, `after column` or `before column`.
 
     Raises:
-        UsageError: It is none of these.
+        UsageError: The text is no position.
     """
     word, _, reference = text.strip().partition(" ")
     wanted = next((each for each in _MOVES if each == word.upper()), None)
     if wanted is None or bool(reference.strip()) != (wanted in {"AFTER", "BEFORE"}):
-        raise UsageError(f"{text.strip()!r} is no place; write first, last, after X or before X")
+        raise UsageError(
+            f"{text.strip()!r} is not a position; write first, last, after X or before X"
+        )
     return Move(name, wanted, whole_path(reference)[-1] if reference.strip() else None)
 
 
@@ -186,14 +188,14 @@ def _unquoted(text: str) -> str:
 
 
 def changes_of(options: Sequence[tuple[str, str]]) -> list[SchemaChange | SpecChange]:
-    """Return the changes that options mean.
+    """Return the changes that options describe.
 
     Args:
-        options: Option and value, such as ("--rename", "old=new"), in the order of the line.
+        options: Pairs of option and value, such as ("--rename", "old=new"), in command-line order.
 
     Raises:
-        UsageError: A value does not have its option's form.
-        InvalidInputError: A type or a change's JSON cannot be read.
+        UsageError: A value does not have the form that its option requires.
+        InvalidInputError: A type or the JSON of a change cannot be parsed.
 
     Example:
         >>> changes_of([("--rename", "addr=address"), ("--drop", "fax")])
@@ -209,17 +211,17 @@ def changes_of(options: Sequence[tuple[str, str]]) -> list[SchemaChange | SpecCh
 
 
 def read_json(path: Path) -> Any:
-    """Return what a JSON file holds.
+    """Read a JSON file.
 
     Raises:
-        InvalidInputError: The file cannot be read, or is no JSON.
+        InvalidInputError: The file cannot be read or is not JSON.
     """
     try:
         return json.loads(path.read_bytes())
     except OSError as error:
         raise InvalidInputError(f"file {path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"file {path} is no JSON: {error}") from error
+        raise InvalidInputError(f"file {path} is not JSON: {error}") from error
 
 
 def _add(text: str) -> list[SchemaChange]:
@@ -233,7 +235,7 @@ def _add(text: str) -> list[SchemaChange]:
 def _type(text: str) -> list[SchemaChange]:
     column = read_column(text)
     if column.comment is not None or column.default is not None or column.move is not None:
-        raise UsageError(f"{text!r} says more than a type; use the options for the rest")
+        raise UsageError(f"{text!r} has more than a type; use separate options for the rest")
     keep = not column.says_nullability
     return [UpdateColumnType(column.path, type_to_wire(column.type), keep)]
 
@@ -268,7 +270,7 @@ def _json_change(text: str) -> list[SchemaChange | SpecChange]:
     try:
         decoded = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{text!r:.200} is no JSON: {error}") from error
+        raise UsageError(f"{text!r:.200} is not JSON: {error}") from error
     return [table_change_from_json(decoded, path="--change")]
 
 
@@ -277,7 +279,9 @@ def _json_file(text: str) -> list[SchemaChange | SpecChange]:
     if isinstance(decoded, dict):
         decoded = decoded.get("changes")
     if not isinstance(decoded, list):
-        raise InvalidInputError(f'file {text} holds no list of changes; write [...] or "changes"')
+        raise InvalidInputError(
+            f'file {text} has no list of changes; write [...] or {{"changes": [...]}}'
+        )
     return [
         table_change_from_json(each, path=f"{text}[{index}]") for index, each in enumerate(decoded)
     ]
@@ -302,4 +306,4 @@ _READERS: dict[str, Callable[[str], Sequence[SchemaChange | SpecChange]]] = {
 }
 
 CHANGE_OPTIONS: tuple[str, ...] = tuple(_READERS)
-"""The options of `alter` that mean changes."""
+"""Options of `alter` that describe changes."""

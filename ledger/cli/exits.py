@@ -1,7 +1,7 @@
 """Exit codes, error messages and signal handling of commands.
 
-With `--output json` an error is one JSON object on stderr, on one line: `error` (the class's
-name), `kind`, `message`, `exitCode`, and what else the error knows, in camelCase: `commitId`,
+With `--output json` an error is one JSON object on one line of stderr: `error` (the class name),
+`kind`, `message`, `exitCode`, and the error's other attributes in camelCase: `commitId`,
 `version`, `cell`, `author`, `winner`, `file`, `format`, `rule`, `alternative`.
 
 An exception that a signal handler raises is lost where Python calls a finaliser, and a handler that
@@ -48,22 +48,22 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 MEANINGS: dict[int, str] = {
-    OK: "done",
-    INVALID_INPUT: "what was asked for cannot be done; the message names the rule",
-    USAGE: "the command line itself is wrong",
-    NAME: "something does not exist, or exists already",
-    CONFLICT: "somebody else changed the same thing first; nothing was written",
-    UNKNOWN: "the store gave no answer; look at the log before asking again",
-    DAMAGED: "stored bytes do not fit, or a newer lakeledger wrote them",
-    MISSING_DEPENDENCY: "something is not installed; the message says how to get it",
+    OK: "success",
+    INVALID_INPUT: "the request was rejected; the message names the rule",
+    USAGE: "the command line is invalid",
+    NAME: "something does not exist, or already exists",
+    CONFLICT: "a concurrent commit changed the same thing first; nothing was written",
+    UNKNOWN: "outcome unknown, since the store did not answer; check the log first",
+    DAMAGED: "stored data is damaged, or was written by a newer lakeledger",
+    MISSING_DEPENDENCY: "a dependency is not installed; the message says how to install it",
     STORE: "the store cannot be used, or failed",
     INTERRUPTED: "interrupted",
-    BROKEN_PIPE: "whoever read the output stopped reading",
+    BROKEN_PIPE: "the reader of the output closed the pipe",
 }
 
 
 class UsageError(Exception):
-    """The command line itself is wrong: nothing was looked at yet."""
+    """The command line is invalid; raised before any I/O."""
 
 
 _CODES: tuple[tuple[type[Exception], int], ...] = (
@@ -91,12 +91,12 @@ def code_of(error: Exception) -> int:
 
 
 def ended(command: Callable[[], object], line: Sequence[str]) -> int:
-    """Run what a command line asks for, and tell what ended it; return the exit code."""
+    """Run a command, report an error on stderr, and return the exit code."""
     try:
         command()
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python would complain once more when it closes stdout on its way out.
+        # Python would report the error once more when it closes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except (UsageError, LedgerError, OSError) as error:
@@ -105,7 +105,7 @@ def ended(command: Callable[[], object], line: Sequence[str]) -> int:
 
 
 def told(error: Exception, line: Sequence[str]) -> int:
-    """Tell what ended a command line on stderr, as the line wants it; return the exit code."""
+    """Report an error on stderr as text or JSON, and return the exit code."""
     code = code_of(error)
     if isinstance(error, OSError):
         message = f"the store failed: {error}"
@@ -115,14 +115,14 @@ def told(error: Exception, line: Sequence[str]) -> int:
 
 
 def interrupted(line: Sequence[str]) -> int:
-    """Tell that somebody interrupted a command line; return the exit code."""
-    message = "interrupted; a commit under way has landed whole or not at all"
+    """Report an interruption on stderr, and return the exit code."""
+    message = "interrupted; a commit in progress was committed as a whole or not at all"
     facts = {"error": "KeyboardInterrupt", "kind": "INTERRUPTED"}
     return _written(message, INTERRUPTED, line, facts)
 
 
 def wants_json(line: Sequence[str]) -> bool:
-    """Return whether a command line asks for JSON, whatever else is wrong with it.
+    """Return whether a command line requests JSON output, even if it is invalid otherwise.
 
     Example:
         >>> wants_json(["log", "--output", "json"]), wants_json(["log", "--", "--output=json"])
@@ -144,7 +144,7 @@ def _written(message: str, code: int, line: Sequence[str], facts: Mapping[str, A
 
 
 def _facts(error: Exception, code: int) -> dict[str, Any]:
-    """Return what an error knows beside its message, as plain JSON."""
+    """Return the attributes of an error other than its message, as plain JSON."""
     import msgspec
 
     known = vars(error) if isinstance(error, LedgerError) else {}

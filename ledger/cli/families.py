@@ -1,7 +1,9 @@
-"""Families of commands, and commands and views of other packages.
+"""Registration of command groups such as `view create`, and of other packages' commands and views.
+
+Entry points, see `ledger.model.plugins`:
 
 - group `lakeledger.commands`: by a command's name, a function that takes the App and adds the
-  command to it. Its docstring's first line is the command's summary, so that listing a command
+  command to it. The first line of its docstring is the command's summary, so that listing commands
   takes no more than importing the function's module.
 - group `lakeledger.views`: a function of a table, by the name of what it gives.
 """
@@ -19,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def family(app: App, name: str, *, text: str, example: str) -> App:
-    """Return the family of that name in an app; it is added if it is not there yet.
+    """Return the command group of a name in an app; add it if it is missing.
 
     Args:
-        app: The whole command line.
-        name: The first word.
-        text: What all of its commands are about.
-        example: One command line.
+        app: Application.
+        name: First word of the group's commands.
+        text: Help text of the group.
+        example: Example command line.
     """
     if name not in app:
         # The overview of the commands, which imports this module, starts without cyclopts.
@@ -37,13 +39,13 @@ def family(app: App, name: str, *, text: str, example: str) -> App:
 
 
 def add(app: App, name: str, command: Callable[..., None]) -> None:
-    """Add a command to an app or a family, its help from its docstring."""
+    """Add a command to an app or a group, with its help from its docstring."""
     text, example = help_and_example(command)
     app.command(command, name=name, help=text, help_epilogue=example)
 
 
 def help_and_example(command: Callable[..., None]) -> tuple[str, str]:
-    """Return a command's help text, and its example as Markdown.
+    """Return the help text of a command, and its example as Markdown.
 
     The docstring ends in a section `Example:` of indented command lines.
     """

@@ -1,6 +1,6 @@
 """Options shared by commands: ledger, instant, author, message, profiles.
 
-    profile = "work"                        # what is used where nothing else is said
+    profile = "work"                        # the default profile
 
     [work]
     ledger = "s3://lake/ledger"
@@ -10,8 +10,7 @@
     [home]
     ledger = "~/lake"
 
-The file is `lakeledger.toml` in `$XDG_CONFIG_HOME` or `~/.config`, or what `LAKELEDGER_CONFIG`
-says.
+The file is `$LAKELEDGER_CONFIG`, or `lakeledger.toml` in `$XDG_CONFIG_HOME` or `~/.config`.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ _KEYS = ("ledger", "author", "storage-options")
 
 @frozen
 class Profile:
-    """A ledger by name.
+    """A named ledger.
 
     Attributes:
-        name: What the user calls it.
-        ledger: The ledger's root.
-        author: Who commits when a command does not say; None: `user@host`.
-        storage_options: For the store.
+        name: Name of the profile.
+        ledger: Root of the ledger.
+        author: Default author of commits; None for `user@host`.
+        storage_options: Options of the store.
     """
 
     name: str
@@ -62,7 +61,7 @@ class Profile:
 
 
 def profile_file() -> Path:
-    """Return where the user's profiles are."""
+    """Return the path of the profile file."""
     said = os.environ.get("LAKELEDGER_CONFIG")
     if said:
         return Path(said)
@@ -71,16 +70,16 @@ def profile_file() -> Path:
 
 
 def profile_names() -> list[str]:
-    """Return the names of the user's profiles, sorted; none where there is no file."""
+    """Return the names of the profiles, sorted; empty if there is no file."""
     return sorted(_tables(_document(profile_file())))
 
 
 def find_profile(name: str | None) -> Profile | None:
-    """Return a profile; the one that the file says is used, when no name is given.
+    """Return a profile; the file's default profile if no name is given.
 
     Raises:
-        UsageError: There is none of that name, or the file cannot be read; the message names the
-            file and what is wrong.
+        UsageError: The profile does not exist or the file cannot be read; the message names the
+            file and the problem.
     """
     file = profile_file()
     document = _document(file)
@@ -89,7 +88,7 @@ def find_profile(name: str | None) -> Profile | None:
         return None
     tables = _tables(document)
     if not isinstance(wanted, str) or wanted not in tables:
-        there = meant(str(wanted), sorted(tables)) if tables else "there is none yet"
+        there = meant(str(wanted), sorted(tables)) if tables else "it has no profiles yet"
         raise UsageError(f"{file} has no profile {wanted!r}; {there}")
     return _profile(file, wanted, tables[wanted])
 
@@ -113,16 +112,16 @@ def _profile(file: Path, name: str, said: Mapping[str, Any]) -> Profile:
     here = f"profile {name} of {file}"
     for each in said:
         if each not in _KEYS:
-            raise UsageError(f"{here} says {each!r}; {meant(each, _KEYS)}")
+            raise UsageError(f"{here} has an unknown key {each!r}; {meant(each, _KEYS)}")
     root, author = said.get("ledger"), said.get("author")
     options = said.get("storage-options", {})
     if not isinstance(root, str) or not root:
-        raise UsageError(f'{here} does not say where the ledger is: ledger = "FOLDER or URL"')
+        raise UsageError(f'{here} has no root of the ledger; add: ledger = "FOLDER or URL"')
     if not isinstance(author, str | None) or not isinstance(options, dict):
-        raise UsageError(f"{here}: author is a text, and storage-options a table")
+        raise UsageError(f"{here}: author must be a string, and storage-options a table")
     place = os.path.expanduser(root)  # noqa: PTH111 - of a URL, a path would lose a slash
     if not is_absolute(place):
-        raise UsageError(f"{here}: {root} is relative, and to what nobody knows; write it whole")
+        raise UsageError(f"{here}: {root} is a relative path; write an absolute path or a URL")
     return Profile(name, place, author, options)
 
 
@@ -132,25 +131,25 @@ A_co = TypeVar("A_co", covariant=True)
 
 _WHERE = Group("Ledger and output", sort_key=30)
 _WHO = Group("Commit", sort_key=20)
-_WHEN = Group("Instant (name at most one; none: as it is now)", sort_key=10)
+_WHEN = Group("Instant (at most one; default: now)", sort_key=10)
 
 
 def tables_of(typed: Any) -> list[str]:
-    """Return the tables of the ledger that a half-typed command line names, for a shell.
+    """Return the tables of the ledger that a partial command line names, for completion.
 
     Args:
-        typed: What cyclopts knows of the line so far.
+        typed: The arguments that cyclopts has parsed so far.
     """
     return _half_typed(typed).open().tables()
 
 
 def tags_of(typed: Any) -> list[str]:
-    """Return the tags of the table that a half-typed command line names, for a shell."""
+    """Return the tags of the table that a partial command line names, for completion."""
     return sorted(_half_typed(typed).table(typed["name"].raw).at().tags)
 
 
 def branches_of(typed: Any) -> list[str]:
-    """Return the branches of the table that a half-typed command line names, for a shell."""
+    """Return the branches of the table that a partial command line names, for completion."""
     return sorted(_half_typed(typed).table(typed["name"].raw).state.branches)
 
 
@@ -161,34 +160,38 @@ def _half_typed(typed: Any) -> LedgerFlags:
 
 
 TableName = Annotated[str, Parameter(help="DATABASE.TABLE.", completer=tables_of)]
-"""What most commands are about."""
+"""Name of the table that a command works on."""
 
 OnBranch = Annotated[
     str | None,
-    Parameter(show_default=False, help="The branch that it is for.", completer=branches_of),
+    Parameter(show_default=False, help="Branch to use; main if omitted.", completer=branches_of),
 ]
-"""Which line of a table is meant; None is main."""
+"""Branch that a command works on; None is main."""
 
 
 @Parameter(name="*", group=_WHERE)
 @frozen
 class LedgerFlags:
-    """Which ledger a command works on, and how it prints."""
+    """Ledger that a command works on, and output format."""
 
     ledger: Annotated[
         str | None,
-        Parameter(env_var="LAKELEDGER_URL", help="The ledger's root: a folder or a URL."),
+        Parameter(env_var="LAKELEDGER_URL", help="Root of the ledger: a folder or a URL."),
     ] = None
     storage_option: Annotated[
         tuple[str, ...],
-        Parameter(negative="", show_default=False, help="KEY=VALUE for the store; repeatable."),
+        Parameter(
+            negative="", show_default=False, help="KEY=VALUE option of the store; repeatable."
+        ),
     ] = ()
-    output: Annotated[Output, Parameter(help="Text, one JSON document, or JSON a line.")] = "text"
+    output: Annotated[
+        Output, Parameter(help="Output format: text, one JSON document, or JSON lines.")
+    ] = "text"
     profile: Annotated[
         str | None,
         Parameter(
             env_var="LAKELEDGER_PROFILE",
-            help="A ledger by its name in ~/.config/lakeledger.toml.",
+            help="Name of a ledger in ~/.config/lakeledger.toml.",
             completer=lambda _: profile_names(),
         ),
     ] = None
@@ -197,22 +200,22 @@ class LedgerFlags:
         Trust,
         Parameter(
             env_var="LAKELEDGER_TRUST",
-            help="all: caches that fit the log, too; log: fold everything from the log alone.",
+            help="all: use caches that match the log; log: fold everything from the log alone.",
         ),
     ] = "all"
 
     @property
     def screen(self) -> Screen:
-        """Where the command prints to."""
+        """Output of the command."""
         return Screen(self.output)
 
     def named(self) -> Profile | None:
-        """Return the profile that says where the ledger is; None where the root itself is given.
+        """Return the profile that names the ledger; None if the root is given directly.
 
         Raises:
-            UsageError: There is no such profile, or a root is given beside it.
+            UsageError: The profile does not exist, or both a root and a profile are given.
         """
-        # What is typed goes before what the environment says.
+        # Arguments take precedence over environment variables.
         root = self.ledger not in {None, os.environ.get("LAKELEDGER_URL")}
         name = self.profile not in {None, os.environ.get("LAKELEDGER_PROFILE")}
         if self.ledger and self.profile is not None and root == name:
@@ -222,35 +225,35 @@ class LedgerFlags:
         return find_profile(self.profile)
 
     def storage_options(self) -> dict[str, Any]:
-        """Return the options for the store.
+        """Return the options of the store.
 
         Raises:
-            UsageError: One is not KEY=VALUE.
+            UsageError: An option is not KEY=VALUE.
         """
         profile = self.named()
         kept = {} if profile is None else profile.storage_options
         return {**kept, **dict(key_and_value(each) for each in self.storage_option)}
 
     def url(self) -> str:
-        """Return the ledger's root.
+        """Return the root of the ledger.
 
         Raises:
-            UsageError: Nobody said where it is.
+            UsageError: No root is given.
         """
         profile = self.named()
         root = self.ledger if profile is None else profile.ledger
         if not root:
             raise UsageError(
-                "which ledger? give --ledger URL, set LAKELEDGER_URL, or name it in "
+                "no ledger is given; use --ledger URL, set LAKELEDGER_URL, or add a profile to "
                 f"{profile_file()}"
             )
         return root
 
     def begun_or_not(self, author: str | None = None) -> Ledger:
-        """Open the place where a ledger is, or may begin.
+        """Open the root of a ledger that may not be initialized yet.
 
         Raises:
-            StoreError: Nobody answers there.
+            StoreError: The store does not answer.
         """
         url, options = self.url(), self.storage_options()
         if family_of(url) == LOCAL:
@@ -262,14 +265,14 @@ class LedgerFlags:
         )
 
     def with_caches(self) -> LedgerFlags:
-        """Return the place for a command that is about caches, whatever others are to trust."""
+        """Return these flags with trust in caches, for commands that check the caches."""
         return evolve(self, trust="all")
 
     def open(self) -> Ledger:
         """Open the ledger.
 
         Raises:
-            NotFoundError: There is none; a typo must not begin one.
+            NotFoundError: There is no ledger; a typo must not create one.
         """
         profile = self.named()
         author = None if profile is None else profile.author
@@ -277,7 +280,7 @@ class LedgerFlags:
         lake.refuse_lost_root()
         if not lake.is_begun:
             raise NotFoundError(
-                f"there is no ledger at {lake.url}; begin one with: lakeledger init {self.url()}"
+                f"there is no ledger at {lake.url}; create one with: lakeledger init {self.url()}"
             )
         return lake
 
@@ -285,7 +288,7 @@ class LedgerFlags:
         """Open a table of the ledger.
 
         Raises:
-            NotFoundError: There is none of that name.
+            NotFoundError: The table does not exist.
         """
         lake = self.open()
         if "." not in name:
@@ -296,30 +299,30 @@ class LedgerFlags:
 
 
 def named_so(lake: Ledger, name: str) -> list[str]:
-    """Return tables that are called so in their databases; at most three."""
+    """Return up to three tables of that name in any database."""
     return [each for each in lake.tables() if each.partition(".")[2] == name][:3]
 
 
 @Parameter(name="*", group=_WHO)
 @frozen
 class CommitFlags:
-    """Who commits, why, under which id, and onto what."""
+    """Author, message, idempotency key and expected version of a commit."""
 
     author: Annotated[
         str | None,
-        Parameter(env_var="LAKELEDGER_AUTHOR", help="Who commits; user@host when left out."),
+        Parameter(env_var="LAKELEDGER_AUTHOR", help="Author of the commit; user@host if omitted."),
     ] = None
-    message: Annotated[str | None, Parameter(help="Why.")] = None
+    message: Annotated[str | None, Parameter(help="Commit message.")] = None
     commit_id: Annotated[
         str | None,
-        Parameter(help="A key of your own: the same key again gives the first commit."),
+        Parameter(help="Idempotency key: the same key again returns the first commit."),
     ] = None
     expect_version: Annotated[
-        int | None, Parameter(help="Land right after this version, or be refused.")
+        int | None, Parameter(help="Commit only if this is the current version; fail otherwise.")
     ] = None
 
     def options(self) -> CommitOptions:
-        """Return the keyword arguments of every call that writes."""
+        """Return the keyword arguments of calls that commit."""
         given: CommitOptions = {}
         if self.author is not None:
             given["author"] = self.author
@@ -332,58 +335,58 @@ class CommitFlags:
         return given
 
     def landed(self, lake: Ledger) -> bool:
-        """Whether the catalog has the id already: for calls that return what they made alone."""
+        """Return whether the catalog has the commit id, for calls that do not return it."""
         return self.commit_id is not None and lake.find_commit(self.commit_id) is not None
 
     def once(
         self, handle: Answers[A], words: Sequence[object], ask: Callable[[CommitOptions], B]
     ) -> A | B:
-        """Ask for what words mean, unless they were asked under the id before, and landed.
+        """Commit a request, unless it was already committed under the same commit id.
 
-        For every command that looks at what is there before it asks: by the next time that may be
-        something else, or gone.
+        For commands that resolve their arguments against the current state: on a retry the state
+        may have changed.
 
         Args:
-            handle: Of what is to be committed to.
-            words: The command, and all that was written of what is asked.
-            ask: Works out what they mean now, and asks for that with the options that it is given.
+            handle: Table or ledger to commit to.
+            words: The command and its arguments, as the identity of the request.
+            ask: Resolves the request against the current state and commits it with the options.
         """
         landed = handle.landed_before(self.commit_id, words)
         return ask({**self.options(), "asked": words}) if landed is None else landed
 
 
 class Answers(Protocol[A_co]):
-    """A handle that is asked what came of words: a table's, or a ledger's on its catalog."""
+    """Table or ledger handle that looks up earlier requests by commit id."""
 
     def landed_before(self, commit_id: str | None, asked: Any) -> A_co | None:
-        """Return what was asked in these words under an id, if it landed."""
+        """Return the commit of a request under an id, if there is one."""
 
 
 @Parameter(name="*", group=_WHEN)
 @frozen
 class InstantFlags:
-    """The instant to read a table at."""
+    """Instant to read a table at."""
 
     at: Annotated[
         str | None,
         Parameter(
-            help="tag:NAME, branch:NAME, snapshot:3, version:7, -3 (so many commits ago), now, "
-            "yesterday, 7d or 12h (so long ago), or a day or time, in this machine's zone unless "
-            "it says one."
+            help="tag:NAME, branch:NAME, snapshot:3, version:7, -3 (3 commits ago), now, "
+            "yesterday, 7d or 12h (ago), or a date or time, in the local time zone unless it has "
+            "its own."
         ),
     ] = None
-    version: Annotated[int | None, Parameter(help="Right after this commit.")] = None
+    version: Annotated[int | None, Parameter(help="Version (commit number).")] = None
     timestamp: Annotated[
-        str | None, Parameter(help="As of an ISO time with its zone, or Unix milliseconds.")
+        str | None, Parameter(help="ISO 8601 time with zone, or Unix milliseconds.")
     ] = None
-    snapshot: Annotated[int | None, Parameter(help="A snapshot's id.")] = None
-    tag: Annotated[str | None, Parameter(help="A tag's name.", completer=tags_of)] = None
+    snapshot: Annotated[int | None, Parameter(help="Snapshot id.")] = None
+    tag: Annotated[str | None, Parameter(help="Tag name.", completer=tags_of)] = None
 
     def named(self) -> dict[str, Any]:
         """Return the keyword arguments of `Table.at`.
 
         Raises:
-            UsageError: More than one instant is named, or one cannot be read.
+            UsageError: More than one instant is given, or one cannot be parsed.
         """
         given: dict[str, Any] = {
             "version": self.version,
@@ -393,7 +396,7 @@ class InstantFlags:
         }
         named = {key: value for key, value in given.items() if value is not None}
         if len(named) + (self.at is not None) > 1:
-            raise UsageError("name one instant only: --at, --version, --timestamp, --snapshot, ...")
+            raise UsageError("give only one of --at, --version, --timestamp, --snapshot and --tag")
         return named if self.at is None else read_instant(self.at)
 
     def of(self, table: Table) -> TableAt:
@@ -404,10 +407,10 @@ class InstantFlags:
 
     @staticmethod
     def version_of(table: Table, ago: int) -> int:
-        """Return the version so many commits before the newest.
+        """Return the version a number of commits before the newest.
 
         Raises:
-            NotFoundError: There are not so many.
+            NotFoundError: The table has fewer commits.
         """
         newest = table.state.version
         if ago > newest:
@@ -422,10 +425,10 @@ class InstantFlags:
 
 
 def read_instant(text: str) -> dict[str, Any]:
-    """Return what `--at` means, as keyword arguments of `Table.at`.
+    """Parse the value of `--at` into keyword arguments of `Table.at`.
 
     Raises:
-        UsageError: It is no instant.
+        UsageError: The text is not an instant.
 
     Example:
         >>> read_instant("tag:v1"), read_instant("branch:audit"), read_instant("snapshot:3")
@@ -442,19 +445,20 @@ def read_instant(text: str) -> dict[str, Any]:
     if colon and word in {"snapshot", "version"}:
         number = whole_number(rest)
         if number is None:
-            raise UsageError(f"--at {text}: {rest!r} is no whole number")
+            raise UsageError(f"--at {text}: {rest!r} is not a whole number")
         return {word: number}
     if text.isdecimal() and len(text) < _DIGITS_OF_MILLIS:
         raise UsageError(
-            f"--at {text}: {text} what? write version:{text}, snapshot:{text}, or -{text} for so "
-            "many commits ago"
+            f"--at {text} is ambiguous; write version:{text}, snapshot:{text}, or -{text} for "
+            f"{text} commits ago"
         )
     try:
         return {"timestamp": read_time(rest if word == "timestamp" else text)}
     except UsageError as error:
-        meant = "" if colon else f"a tag is asked for as tag:{text}, a branch as branch:{text}; "
+        meant = "" if colon else f"for a tag write tag:{text}, for a branch branch:{text}; "
         raise UsageError(
-            f"{text!r} is no instant; {meant}write now, -3 (commits ago), tag:NAME, branch:NAME, "
+            f"{text!r} is not an instant; {meant}write now, -3 (commits ago), tag:NAME, "
+            "branch:NAME, "
             f"snapshot:3, version:7, or a time: {_TIMES}"
         ) from error
 
@@ -466,12 +470,12 @@ _UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 
 
 def read_time(text: str) -> datetime | int:
-    """Return a time: ISO 8601, `yesterday`, `30d`, `12h` or `15m` ago, or Unix milliseconds.
+    """Parse a time: ISO 8601, `yesterday`, `30d`, `12h` or `15m` ago, or Unix milliseconds.
 
-    A time without a zone is this machine's time; a day alone is as of its end.
+    A time without a zone is local time; a date is the end of that day.
 
     Raises:
-        UsageError: It is neither.
+        UsageError: The text is not a time.
     """
     number = whole_number(text)
     if number is not None and len(text) >= _DIGITS_OF_MILLIS:
@@ -482,19 +486,19 @@ def read_time(text: str) -> datetime | int:
             passed = timedelta(**{_UNITS[ago["unit"]]: int(ago["count"])})
             return datetime.now().astimezone() - passed  # noqa: TID251 - by this machine's clock
         read = iso_moment(text)
-        # A time without a zone is this machine's; a day is read as it ends.
+        # A time without a zone is local; a date is the end of that day.
         if len(text) == len("2013-01-31"):
             read += timedelta(days=1, microseconds=-1000)
         return read if read.tzinfo is not None else read.astimezone()
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"{text!r} is no time; write {_TIMES}") from error
+        raise UsageError(f"{text!r} is not a time; write {_TIMES}") from error
 
 
 def one_or_more(_type: Any, value: int | None) -> None:
-    """Refuse a number below 1, or above 64 bits: a validator, where cyclopts' own are slow to come.
+    """Reject numbers below 1 or above 64 bits; cyclopts' own validators are slow to import.
 
     Raises:
-        ValueError: It is.
+        ValueError: The number is out of range.
 
     Example:
         >>> one_or_more(int, 0)
@@ -508,15 +512,15 @@ def one_or_more(_type: Any, value: int | None) -> None:
 
 
 def as_written(_type: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
-    """Return each option with its value as one text, in their order: a converter for cyclopts.
+    """Convert options and their values to texts, in command-line order: a converter for cyclopts.
 
-    Texts, as the parameter's annotation says: where pydantic is loaded, cyclopts checks that.
+    The annotation has to say texts: if pydantic is loaded, cyclopts checks it.
     """
     return tuple(f"{token.keyword or ''} {token.value}" for token in tokens)
 
 
 def pairs(written: Iterable[str]) -> list[tuple[str, str]]:
-    """Return what `as_written` gave as pairs of option and value.
+    """Split the texts of `as_written` into pairs of option and value.
 
     Example:
         >>> pairs(["--add zip STRING", "--drop city"])

@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-# What prints is imported when there is something to print.
+# rich is imported only to print.
 
 Output: TypeAlias = Literal["text", "json", "jsonl"]
 Document: TypeAlias = Mapping[str, Any]
 Cell: TypeAlias = str | int | None
 
-# Nobody reads a pipe by the window's width, so nothing is cut there.
+# A pipe has no window width, so no text is cut there.
 _PIPE_WIDTH = 4_000
 
-# Texts from users are no markup.
+# User texts are never parsed as markup.
 _PLAIN: Any = {"markup": False, "highlight": False, "emoji": False}
 
-# Longer words are torn: paths, hashes, values of nested columns.
+# Longer words are broken: paths, hashes, values of nested columns.
 _LONGEST_WORD = 16
 _BETWEEN = 3
 
@@ -37,15 +37,15 @@ _NOTICE_S = 10.0
 
 
 def result_console(width: int | None) -> Console:
-    """Return what prints results: texts as they are, never as markup.
+    """Return the console for results; it prints texts verbatim, never as markup.
 
     Args:
-        width: How wide; None: as the terminal is, or 80 columns where there is none.
+        width: Width in columns; None for the terminal's, or 80 without a terminal.
     """
     from rich.console import Console
 
     class ResultConsole(Console):
-        """A console that lets a broken pipe rise, so that one place decides what it means."""
+        """Console that raises BrokenPipeError, so that one place handles it."""
 
         def on_broken_pipe(self) -> None:
             raise  # noqa: PLE0704 - rich calls this while it handles the BrokenPipeError
@@ -54,15 +54,15 @@ def result_console(width: int | None) -> Console:
 
 
 def colours() -> Literal["auto"] | None:
-    """Return what colours there are, as rich takes it: with NO_COLOR none, and nothing bold."""
+    """Return rich's colour system; None if NO_COLOR is set, which also disables bold."""
     return None if os.environ.get("NO_COLOR") else "auto"
 
 
 class Screen:
-    """What a command prints to. Texts from users are shown as they are, never as markup.
+    """Output of a command; prints user texts verbatim, never as markup.
 
     Args:
-        output: Whether results are text, one JSON document, or JSON a line.
+        output: Format of results: text, one JSON document, or JSON lines.
     """
 
     def __init__(self, output: Output = "text") -> None:
@@ -79,11 +79,11 @@ class Screen:
         return Console(file=sys.stderr, soft_wrap=True, **_PLAIN, color_system=colours())
 
     def result(self, document: Document, text: Callable[[Screen], None]) -> None:
-        """Print a command's result: the document under `--output json`, else what `text` prints.
+        """Print the result of a command, as JSON or as text.
 
         Args:
             document: Plain JSON; keys in camelCase.
-            text: Prints the same for people, through `line`, `heading` and `table`.
+            text: Prints the same as text through `line`, `heading` and `table`.
         """
         match self.output:
             case "json":
@@ -96,12 +96,12 @@ class Screen:
     def results(
         self, name: str, documents: Iterable[Document], text: Callable[[Screen], None]
     ) -> None:
-        """Print a command's result that is a list: JSON is one document, or a line a member.
+        """Print the result of a command that is a list, as JSON, JSON lines or text.
 
         Args:
-            name: What the list is called in the one document.
-            documents: The members; made only where JSON is wanted.
-            text: Prints the same for people.
+            name: Key of the list in the JSON document.
+            documents: Members; evaluated only for JSON output.
+            text: Prints the same as text.
         """
         if self.output == "jsonl":
             for each in documents:
@@ -115,7 +115,7 @@ class Screen:
         self._results.print(visible(text), style=style, soft_wrap=True)
 
     def heading(self, text: str) -> None:
-        """Print a heading, with room above."""
+        """Print a heading after an empty line."""
         self._results.print()
         self._results.print(visible(text), style="bold")
 
@@ -125,14 +125,14 @@ class Screen:
         rows: Iterable[Sequence[Cell]],
         numbers: Collection[str] = (),
     ) -> None:
-        """Print a table; a column of numbers stands to the right. No rows: nothing is printed.
+        """Print a table with numbers right-aligned; print nothing if there are no rows.
 
-        Where there is no room for whole words, each row is a list of names and values instead.
+        If words do not fit the width, each row is printed as a list of names and values.
 
         Args:
-            columns: Their names.
-            rows: The cells of each; whole numbers get commas.
-            numbers: Columns whose texts are numbers, too.
+            columns: Column names.
+            rows: Cells by row; whole numbers get thousands separators.
+            numbers: Names of further columns whose texts are numbers.
         """
         from rich import box
         from rich.table import Table as Grid
@@ -141,7 +141,7 @@ class Screen:
         lines = [tuple(row) for row in rows]
         if not lines:
             return
-        # By column, which is how wide they have to be.
+        # By column, since widths are computed by column.
         wanted = {name: [*each] for name, *each in zip(columns, *lines, strict=True)}
         if self._lacks(wanted):
             wanted = {name: each for name, each in wanted.items() if any(map(_cell, each))}
@@ -159,12 +159,12 @@ class Screen:
         self._results.print(grid)
 
     def _lacks(self, columns: Mapping[str, Sequence[Cell]]) -> bool:
-        """Return whether there is no room for the words of some columns beside each other."""
+        """Return whether the columns are too wide for the console without breaking words."""
         least = sum(_least(name, each) + _BETWEEN for name, each in columns.items())
         return least > self._results.width
 
     def _records(self, columns: Mapping[str, Sequence[Cell]]) -> None:
-        """Print rows below each other; what says nothing is left out."""
+        """Print rows as lists of names and values, without empty values."""
         self.line()
         for row in zip(*columns.values(), strict=True):
             said = {name: _cell(each) for name, each in zip(columns, row, strict=True)}
@@ -172,19 +172,19 @@ class Screen:
             self.line()
 
     def facts(self, rows: Mapping[str, Cell]) -> None:
-        """Print names and values, one a line; those without a value are left out."""
+        """Print names and values, one per line, without empty values."""
         known = {name: value for name, value in rows.items() if value is not None}
         width = max((len(name) for name in known), default=0)
         for name, value in known.items():
             self.line(f"{name:<{width}}  {_cell(value)}")
 
     def notice(self, text: str) -> None:
-        """Say something beside the result, on stderr."""
+        """Print a notice on stderr."""
         self._notices.print(visible(text))
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[int, int], None]]:
-        """Show a bar on stderr, if that is a terminal; yields what is told (done, of)."""
+        """Show a progress bar if stderr is a terminal; yields its update function (done, total)."""
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
         text = TextColumn("{task.description}", markup=False)
@@ -217,7 +217,7 @@ def progress_notices(screen: Screen, text: str) -> Callable[[str, int, int], Non
 
 
 def _least(name: str, cells: Iterable[Cell]) -> int:
-    """Return how wide a column has to be so that no word is torn but one that is very long."""
+    """Return the minimal width of a column that breaks only very long words."""
     words = (word for text in (name, *map(_cell, cells)) for word in text.split())
     longest = max(map(len, words), default=0)
     return min(longest, _LONGEST_WORD)
@@ -230,7 +230,7 @@ def _cell(value: Cell) -> str:
 
 
 def as_json(document: Any, indent: int = -1) -> str:
-    r"""Return a document as JSON text without what could steer a terminal.
+    r"""Return a document as JSON text without terminal control characters.
 
     Example:
         >>> as_json({"a": chr(155) + "2J"})

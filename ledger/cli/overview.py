@@ -1,7 +1,6 @@
-"""The overview that `lakeledger --help` prints.
+"""Overview that `lakeledger --help` prints.
 
-It is the first thing that anybody asks, so it is drawn without cyclopts, which takes longer to
-import than all of this takes.
+It does without cyclopts, whose import takes longer than printing the overview.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from ledger.cli.exits import MEANINGS
 from ledger.cli.families import command_summaries
 from ledger.cli.output import result_console
 
-PLUGINS: Final = "Look after formats"
-"""The family of what installed packages bring."""
+PLUGINS: Final = "Project and serve"
+"""Group of the commands that installed packages add."""
 
 FAMILIES: Final = {
-    "Begin": ("quickstart", "init", "create", "import"),
-    "See what there is": ("ls", "show", "head", "snapshots"),
-    "Ask who changed what, and why": ("log", "diff", "blame", "replay", "report"),
+    "Get started": ("quickstart", "init", "create", "import"),
+    "Inspect tables": ("ls", "show", "head", "snapshots"),
+    "Audit history": ("log", "diff", "blame", "replay", "report"),
     "Change tables": ("alter", "plan", "sql", "rename", "drop", "view", "undo", "revert"),
-    "Change what is in them": (
+    "Change data and refs": (
         "add-files",
         "overwrite",
         "delete-files",
@@ -35,7 +34,7 @@ FAMILIES: Final = {
         "expire",
     ),
     PLUGINS: ("follow", "promote", "serve-table"),
-    "Look after a ledger": (
+    "Administer a ledger": (
         "verify",
         "maintain",
         "doctor",
@@ -45,24 +44,24 @@ FAMILIES: Final = {
         "correct-clock",
     ),
 }
-"""The commands by what a person wants; where they are said, they stand as one begins."""
+"""Commands grouped by task, in a typical order of use."""
 
 _WITHOUT_COMMAND: Final = {
-    "--help": "Show this, or behind a command what it does, with examples.",
-    "--version": "Show which lakeledger this is.",
-    "--install-completion [SHELL]": "Let Tab complete commands, options, tables and tags.",
+    "--help": "Show this overview, or the help and examples of a command.",
+    "--version": "Show the version of lakeledger.",
+    "--install-completion [SHELL]": "Install shell completion for commands, options and names.",
 }
 
 _WHAT: Final = "One append-only ledger of table changes; every format's metadata is a projection."
 
 _MORE: Final = (
-    "LAKELEDGER_URL or --ledger says where the ledger is: a folder, s3://..., gs://..., abfs://...",
-    "With --output json an error is one JSON object on stderr: error, kind, message, exitCode.",
+    "Root of the ledger: LAKELEDGER_URL or --ledger; a folder, s3://..., gs://... or abfs://...",
+    "With --output json, errors are one JSON object on stderr: error, kind, message, exitCode.",
 )
 
 
 def print_overview() -> None:
-    """Print it, as wide as the terminal is."""
+    """Print the overview at the width of the terminal."""
     console = result_console(width=None)
     console.print(f"Usage: lakeledger COMMAND\n\n{_filled(_WHAT, console.width)}\n")
     # A panel has a line and a space on either side.
@@ -81,7 +80,7 @@ def _filled(text: str, width: int) -> str:
 
 
 def families() -> dict[str, dict[str, str]]:
-    """Return the summary of every command by its name, by what a person wants."""
+    """Return the summaries of all commands by name, grouped by task."""
     brought = command_summaries()
     listed = {
         family: {name: SUMMARIES[name] for name in names} for family, names in FAMILIES.items()
@@ -91,7 +90,7 @@ def families() -> dict[str, dict[str, str]]:
 
 
 def _listed(width: int) -> Text:
-    """Return all that can be asked for, its summaries behind the names, within a width."""
+    """Return the list of commands with their summaries, wrapped to a width."""
     listed = families()
     longest = max(len(name) for names in listed.values() for name in names)
     indent = min(longest + 2, width // 3)

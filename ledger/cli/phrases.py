@@ -1,4 +1,4 @@
-"""One-line descriptions of events, printed by every writing command."""
+"""One-line descriptions of events, and the output of commands that commit."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from ledger.table import Table
 
 
 def phrases(transaction: Transaction[Any]) -> list[str]:
-    """Return what a transaction did, one phrase an event."""
+    """Return descriptions of a transaction, one per event."""
     if not transaction.events:
-        return ["nothing: all that was asked held already"]
+        return ["nothing: everything requested was already in place"]
     return [*map(in_words, transaction.events)]
 
 
 def when(commit: Commit[Any], transaction: Transaction[Any]) -> int:
-    """Return when a transaction happened: its effective time if it has one, Unix milliseconds."""
+    """Return the effective time of a transaction, or its commit time, in Unix milliseconds."""
     effective = transaction.effective_time_millis
     return commit.time_millis if isinstance(effective, UnsetType) else effective
 
 
 def plain(record: object) -> Any:
-    """Return a record of the log as plain JSON, without the lists of files in it."""
-    # Text for people needs none of it.
+    """Return a record of the log as plain JSON, without its lists of files."""
+    # Text output does not need these imports.
     import json
 
     from ledger.audit.views import without_files
@@ -40,20 +40,20 @@ def plain(record: object) -> Any:
 
 
 def again(*, repeated: bool) -> str:
-    """Return what is added to what a writing command says where it had landed before."""
+    """Return the suffix of a message about a request that was committed before."""
     return ", committed before; nothing was written now" if repeated else ""
 
 
 def committed(
     screen: Screen, stream: Table | Ledger, appended: Appended[Any], writing: CommitFlags
 ) -> None:
-    """Print what an append to a table or to the catalog came to.
+    """Print the result of a commit to a table or to the catalog.
 
     Args:
-        screen: Where to.
-        stream: The table, or the ledger of the catalog.
-        appended: What the call gave.
-        writing: How the call was asked for; its commit id finds the transaction among others.
+        screen: Output of the command.
+        stream: Table, or ledger for its catalog.
+        appended: Result of the call.
+        writing: Commit options; the commit id selects the transaction in a group commit.
     """
     commit = stream.log.commit_at(appended.version)
     mine = [each for each in commit.transactions if each.id == writing.commit_id]
@@ -77,7 +77,7 @@ def committed(
 
 
 def unchanged(screen: Screen, table: Table, why: str) -> None:
-    """Print that a writing command wrote nothing, as there was nothing to write."""
+    """Print that a command had nothing to commit."""
     version = table.state.version
     screen.result(
         {"table": str(table.identifier), "version": version, "repeated": False, "events": []},

@@ -104,10 +104,10 @@ def test_what_cannot_be_is_one_line_with_the_next_step(told: Callable[..., str])
     assert "exists" in told("branch", "shop.visits", "audit", exits=3)
     assert "shows what branch" in told("branch", "shop.visits", "audit", "--fast-forward", exits=1)
     assert "does not exist" in told("show", "shop.visits", "--at", "branch:audti", exits=3)
-    assert "name one of --reset" in told(
+    assert "give one of --reset" in told(
         "branch", "shop.visits", "audit", "--drop", "--fast-forward", exits=2
     )
-    assert "which branch" in told("branch", "shop.visits", "--drop", exits=2)
+    assert "no branch is given" in told("branch", "shop.visits", "--drop", exits=2)
 
 
 def test_an_expiry_says_that_what_a_branch_begins_with_stays(told: Callable[..., str]) -> None:

@@ -115,10 +115,10 @@ def test_what_only_the_content_shows_is_invalid_input(tmp_path: Path) -> None:
         changes_of([("--add", "a STRNG")])
     with pytest.raises(InvalidChangeError, match="unknown change 'addColum'"):
         changes_of([("--change", '{"type":"addColum"}')])
-    with pytest.raises(InvalidInputError, match="is no JSON"):
+    with pytest.raises(InvalidInputError, match="is not JSON"):
         changes_of([("--changes", str(broken))])
     with pytest.raises(InvalidInputError, match="cannot be read"):
         changes_of([("--changes", str(tmp_path / "missing.json"))])
     broken.write_text("7")
-    with pytest.raises(InvalidInputError, match="holds no list of changes"):
+    with pytest.raises(InvalidInputError, match="has no list of changes"):
         changes_of([("--changes", str(broken))])

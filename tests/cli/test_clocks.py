@@ -60,7 +60,7 @@ def test_correcting_the_clock_heals_them(shop: Run, run: Run, folder: Path) -> N
     assert shop("verify").code == exits.DAMAGED
     done = shop("correct-clock", "--message", "the job's machine was a year ahead")
     assert done.code == exits.OK
-    assert f"{TABLE} version 2: versions 1 to 1 say up to 20" in done.out
+    assert f"{TABLE} version 2: versions 1 to 1 have times up to 20" in done.out
 
     assert shop("verify").code == exits.OK
     assert run("doctor", folder).code == exits.OK

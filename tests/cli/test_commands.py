@@ -52,9 +52,9 @@ def test_init_says_whether_the_ledger_was_there_before(run: Run, tmp_path: Path)
     assert f"lakeledger create NAME --ledger {tmp_path / 'lake'}" in first
     assert "lakeledger create" not in again
 
-    assert " is a ledger now (" in first
+    assert " is initialized as a ledger (" in first
     assert again.splitlines() == [
-        first.splitlines()[0].replace(" is a ledger now (", " is a ledger already (")
+        first.splitlines()[0].replace(" is initialized as a ledger (", " already is a ledger (")
     ]
 
 
@@ -147,7 +147,7 @@ def test_a_job_registers_only_what_is_new(shop: Run, tmp_path: Path) -> None:
 
     assert [each["events"][0]["deltaRecordCount"] for each in (first, second)] == [1, 2]
     assert second["version"] == first["version"] + 1
-    said = f"{TABLE} stays at version {first['version']}: it has all of these files\n"
+    said = f"{TABLE} stays at version {first['version']}: it already has all of these files\n"
     assert (nothing.code, nothing.out) == (0, said)
     assert shop(*line, "--output", "json").document["events"] == []
     assert shop("add-files", TABLE, folder / "2.parquet").code == 1
@@ -202,7 +202,7 @@ def test_a_short_log_says_on_stderr_what_it_left_out(shop: Run) -> None:
     ran = shop("log", TABLE, "--limit", "1", "--output", "json")
 
     assert [each["version"] for each in ran.document["commits"]] == [1]
-    assert "there are older ones; --before 1 goes on from here" in ran.err
+    assert "there are older commits; to continue, use --before 1" in ran.err
 
 
 def test_messages_are_shown_without_what_steers_terminals(shop: Run) -> None:
@@ -236,7 +236,7 @@ def test_a_rollback_to_what_stands_there_says_that_nothing_changes(shop: Run) ->
 
     ran = shop("rollback", "shop.orders", "--snapshot", "1")
 
-    assert (ran.code, "nothing changes" in ran.out) == (0, True)
+    assert (ran.code, "is already its newest" in ran.out) == (0, True)
     assert table.state.version == before
 
 

@@ -93,4 +93,4 @@ def test_fish_and_zsh_are_told_where_and_what_else_they_need(
 
 def test_a_shell_that_is_none_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--install-completion", "tcsh"]) == 2
-    assert "tcsh is no shell that is known; there are: bash" in capsys.readouterr().err
+    assert "unsupported shell tcsh; choose one of: bash" in capsys.readouterr().err

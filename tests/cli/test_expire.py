@@ -45,7 +45,7 @@ def test_a_dry_run_says_what_would_go_and_writes_nothing(shop: Run, orders: Tabl
     }
     assert orders.state.version == before
     said = shop("expire", TABLE, "--before", "4", "--dry-run").out
-    assert "would lose 2 snapshots of those before 4: 1, 3" in said
+    assert "would expire 2 snapshots before 4: 1, 3" in said
     assert "early" in said
 
 
@@ -100,7 +100,7 @@ def test_the_same_commit_id_again_is_the_first_expiry(shop: Run, orders: Table) 
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        ([], 2, "expire which? give one of --before N, --keep N and"),
+        ([], 2, "no snapshots to expire; give one of --before N, --keep N and"),
         (
             ["--before", "2", "--keep", "2"],
             2,

@@ -31,15 +31,15 @@ def test_help_names_every_command_and_every_exit_code(run: Run, installed: None)
         assert f"{code}: {meaning}" in ran.out
 
 
-def test_help_stands_in_one_panel_by_what_a_person_wants(run: Run, installed: None) -> None:
+def test_help_is_one_panel_of_commands_grouped_by_task(run: Run, installed: None) -> None:
     del installed
     out = run("--help").out
 
     assert out.count("─ Commands ─") == 1
     headings = re.findall(r"^. ([A-Z][a-z,? ]+?) +.$", out, re.MULTILINE)
-    assert headings[:3] == ["Begin", "See what there is", "Ask who changed what, and why"]
-    after = out.partition("Look after formats")[2].partition("Look after a ledger")[0]
-    # What installed packages bring stands there, too, and no command that has a place of its own.
+    assert headings[:3] == ["Get started", "Inspect tables", "Audit history"]
+    after = out.partition("Project and serve")[2].partition("Administer a ledger")[0]
+    # Commands of installed packages are there, too, and none that has a group of its own.
     assert re.findall(r"^. ([a-z-]+) ", after, re.MULTILINE) == [
         "follow",
         "promote",
@@ -80,8 +80,8 @@ def test_the_overview_is_as_wide_as_the_terminal(
     assert max(map(len, lines)) == width
     assert not [line for line in lines if line.endswith(" ")]
     words = " ".join(" ".join(lines).replace("│", " ").split())
-    assert "init Begin a ledger in an empty folder; where there is one already" in words
-    assert "--ledger says where the ledger is" in words
+    assert "init Initialize a ledger; does nothing if one already exists." in words
+    assert "Root of the ledger: LAKELEDGER_URL or --ledger" in words
 
 
 @pytest.mark.parametrize("line", [["--ledgr", "lake"], ["-x"], ["--output", "text"]])
@@ -89,7 +89,7 @@ def test_a_line_without_a_command_says_so(run: Run, line: list[str]) -> None:
     ran = run(*line)
 
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == "lakeledger: no command is named; see: lakeledger --help\n"
+    assert ran.err == "lakeledger: no command given; see: lakeledger --help\n"
 
 
 def test_the_version_is_the_installed_one(run: Run, installed: None) -> None:

@@ -32,10 +32,10 @@ def test_what_landed_under_an_id_is_found_without_what_else_happened(
     assert "job-1" not in shop("log", TABLE, "--commit-id", "job-2").out
 
 
-def test_what_did_not_land_is_said_not_to(shop: Run) -> None:
+def test_an_id_that_was_not_committed_is_reported_so(shop: Run) -> None:
     ran = shop("log", TABLE, "--commit-id", "nobody")
     assert ran.code != 0
-    assert "has not landed" in ran.err
+    assert "was not committed" in ran.err
 
 
 def stays(_: Ledger) -> None:
@@ -94,7 +94,7 @@ def test_an_id_is_found_whatever_its_table_is_called_by_now(
         if commit_id in since.__name__:
             assert shop("log", *where, "--commit-id", commit_id).code == exits.OK
     missed = shop("log", *where, "--commit-id", "nobody")
-    assert (missed.code, "has not landed" in missed.err) == (exits.NAME, True)
+    assert (missed.code, "was not committed" in missed.err) == (exits.NAME, True)
 
 
 def test_every_table_that_has_an_id_is_told(shop: Run, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_every_table_that_has_an_id_is_told(shop: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["damaged", "lost", "taken away after a drop"])
-def test_where_a_log_cannot_be_read_nothing_is_said_not_to_have_landed(
+def test_an_id_is_not_reported_as_uncommitted_if_a_log_cannot_be_read(
     shop: Run, tmp_path: Path, how: str
 ) -> None:
     lake = open_ledger(str(tmp_path / "lake"))
@@ -131,7 +131,7 @@ def test_where_a_log_cannot_be_read_nothing_is_said_not_to_have_landed(
 
     for where in ((), (TABLE,)):
         missed = shop("log", *where, "--commit-id", "mine")
-        assert (missed.code, "cannot be known" in missed.err) == (exits.STORE, True)
+        assert (missed.code, "may be in these logs" in missed.err) == (exits.STORE, True)
         assert TABLE in missed.err
         assert "safe" not in missed.err
     assert shop("log", "--commit-id", "other").code == exits.OK

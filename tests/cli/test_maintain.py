@@ -56,7 +56,7 @@ def test_a_dry_run_says_what_would_go_and_removes_nothing(
     assert ran.document["dryRun"] is True
     kinds = {(each["stream"], each["kind"]) for each in ran.document["removed"]}
     assert kinds == {("catalog", "draft"), (TABLE, "changes")}
-    assert "would be removed: 1 x a draft" in shop("maintain", "--dry-run").out
+    assert "would be removed: 1 x a temporary file" in shop("maintain", "--dry-run").out
 
     gone = {each["file"].rpartition("/")[2] for each in ran.document["removed"]}
     assert shop("maintain", "--output", "json").document == {**ran.document, "dryRun": False}

@@ -284,4 +284,6 @@ def test_every_event_of_the_log_has_a_phrase() -> None:
 
 
 def test_a_transaction_that_changed_nothing_says_so() -> None:
-    assert phrases(Transaction(asked="", id="x")) == ["nothing: all that was asked held already"]
+    assert phrases(Transaction(asked="", id="x")) == [
+        "nothing: everything requested was already in place"
+    ]

@@ -35,7 +35,7 @@ def test_a_refused_change_ends_as_alter_would(shop: Run) -> None:
     planned, altered = shop("plan", *line), shop("alter", *line)
     assert planned.code == altered.code == 1
     assert planned.err == altered.err
-    assert "Refused by iceberg" in planned.out
+    assert "Rejected by iceberg" in planned.out
     assert "add a column of the new type" in planned.out
 
 

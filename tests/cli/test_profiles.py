@@ -76,12 +76,12 @@ def test_a_profile_gives_what_its_store_needs(run: Run, profiles: Path) -> None:
     [
         ("", ["--profile", "wrk"], "has no profile 'wrk'; did you mean 'work'"),
         ("", ["--profile", "work", "--ledger", "x"], "give one of --ledger x and --profile work"),
-        ('[work]\nurl = "x"\n', ["--profile", "work"], "says 'url'"),
-        ("[work]\n", ["--profile", "work"], "does not say where the ledger is"),
-        ('[work]\nledger = "lake"\n', ["--profile", "work"], "lake is relative"),
-        ('[work]\nledger = "/x"\nauthor = 1\n', ["--profile", "work"], "author is a text"),
+        ('[work]\nurl = "x"\n', ["--profile", "work"], "unknown key 'url'"),
+        ("[work]\n", ["--profile", "work"], "has no root of the ledger"),
+        ('[work]\nledger = "lake"\n', ["--profile", "work"], "lake is a relative path"),
+        ('[work]\nledger = "/x"\nauthor = 1\n', ["--profile", "work"], "author must be a string"),
         ("[work\n", ["--profile", "work"], "cannot be read: "),
-        ('profile = "none"\n', [], "has no profile 'none'; there is none yet"),
+        ('profile = "none"\n', [], "has no profile 'none'; it has no profiles yet"),
     ],
 )
 def test_mistakes_in_profiles_name_the_file_and_the_rule(
@@ -99,7 +99,7 @@ def test_without_a_root_the_places_to_say_one_are_named(run: Run) -> None:
     ran = run("ls")
 
     assert ran.code == 2
-    assert "--ledger URL, set LAKELEDGER_URL, or name it in " in ran.err
+    assert "--ledger URL, set LAKELEDGER_URL, or add a profile to " in ran.err
 
 
 def test_help_is_a_command_too(run: Run) -> None:

@@ -58,7 +58,7 @@ def test_the_files_are_where_paimon_looks_for_them(
     ran = shop(*PROJECT)
 
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out == f"{TABLE} stands at version 3; readers open {orders.location}\n"
+    assert ran.out == f"{TABLE} is projected up to version 3; readers open {orders.location}\n"
     for path, body in expected(orders).items():
         assert (folder(tmp_path, orders) / path).read_bytes() == body
 
@@ -107,7 +107,7 @@ def test_verify_names_what_is_missing_or_changed_and_rebuild_restores_it(
     assert (restored.code, restored.document) == (0, wrong)
     assert verify(orders).foreign == ("tag/tag-mine",)
     assert shop(*PROJECT, "--verify").code == 0
-    assert "nothing was to be restored" in shop(*PROJECT, "--rebuild").out
+    assert "no file had to be restored" in shop(*PROJECT, "--rebuild").out
 
 
 def test_verify_says_how_far_behind_the_log_the_files_stand(shop: Run, orders: Table) -> None:
@@ -166,7 +166,11 @@ def test_a_foreign_file_in_the_way_is_an_error_of_the_store(
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
-        ([TABLE, "--verify"], 3, "has no Paimon files yet; begin with: lakeledger project paimon"),
+        (
+            [TABLE, "--verify"],
+            3,
+            "has no Paimon files yet; create them with: lakeledger project paimon",
+        ),
         ([TABLE, "--version", "9"], 3, "9"),
         ([TABLE, "--verify", "--rebuild"], 2, "give one of --version, --follow"),
         ([TABLE, "--version", "1", "--follow"], 2, "give one of --version, --follow"),

@@ -41,7 +41,8 @@ def test_the_files_are_where_iceberg_looks_for_them(shop: Run, orders: Table) ->
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == (
-        f"{TABLE} stands at version 2; readers open {orders.location}/metadata/v2.metadata.json\n"
+        f"{TABLE} is projected up to version 2; "
+        f"readers open {orders.location}/metadata/v2.metadata.json\n"
     )
     for path, body in expected(orders).items():
         assert (metadata(orders).parent / path).read_bytes() == body
@@ -85,7 +86,11 @@ def test_verify_names_what_is_missing_and_rebuild_restores_it(shop: Run, orders:
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
-        ([TABLE, "--verify"], 3, "has no Iceberg files yet; begin with: lakeledger project ice"),
+        (
+            [TABLE, "--verify"],
+            3,
+            "has no Iceberg files yet; create them with: lakeledger project ice",
+        ),
         ([TABLE, "--version", "9"], 3, "9"),
         ([TABLE, "--every", "0"], 1, "give 1 or more"),
         ([TABLE, "--verify", "--every", "2"], 2, "give one of --version, --every, --follow"),

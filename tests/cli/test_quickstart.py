@@ -244,7 +244,7 @@ def test_the_command_prints_what_it_puts_into_json(run: Run, tmp_path: Path) -> 
     for day, rows in appended(document).items():
         assert f"flights of {day} " in as_text.out
         assert f"APPEND, +{rows:,} rows" in as_text.out
-    assert "Left out: Spark was not asked for" in as_text.out
+    assert "Skipped: Spark was disabled" in as_text.out
     assert document["statistics"] is None
 
 
@@ -316,7 +316,7 @@ def test_without_java_the_story_goes_on_and_says_how_to_get_it(
     # Statistics are made in this process then.
     assert (story.returncode, stats.returncode) == (0, 0)
     assert "2013-01" in stats.stdout
-    (line,) = [each for each in story.stdout.splitlines() if each.startswith("Left out: ")]
+    (line,) = [each for each in story.stdout.splitlines() if each.startswith("Skipped: ")]
     assert "install Java 17 or newer" in line
 
 
@@ -325,7 +325,7 @@ def test_a_folder_with_other_things_is_left_alone(run: Run, tmp_path: Path) -> N
 
     ran = run("quickstart", tmp_path, "--anew")
 
-    assert (ran.code, "holds other things (thesis.txt, ...)" in ran.err) == (3, True)
+    assert (ran.code, "contains other files (thesis.txt, ...)" in ran.err) == (3, True)
     assert [each.name for each in tmp_path.iterdir()] == ["thesis.txt"]
 
 
@@ -335,7 +335,7 @@ def test_its_own_folder_is_begun_anew_only_when_asked(run: Run, tmp_path: Path) 
     first = run(*line).document
 
     again = run(*line)
-    assert (again.code, "begin it anew with --anew" in again.err) == (3, True)
+    assert (again.code, "start over with --anew" in again.err) == (3, True)
     anew = run(*line, "--anew").document
     assert told(anew) == told(first)
 

@@ -74,7 +74,7 @@ def test_json_has_the_snapshots_of_the_metadata_api(
     assert second["snapshot"]["id"] == 2
     assert second["snapshot"]["totalRecordCount"] == 3
     assert second["snapshot"]["timeMillis"] == orders.log.commit_at(2).time_millis
-    assert "1 more are not shown; --limit 5 shows all" in ran.err
+    assert "1 more are not shown; to show all, use --limit 5" in ran.err
 
 
 def test_a_table_without_snapshots_says_so(shop: Run) -> None:

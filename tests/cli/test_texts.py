@@ -91,7 +91,7 @@ def test_a_column_says_type_comment_default_and_place() -> None:
 
 
 def test_a_column_without_a_type_is_told_what_to_write() -> None:
-    with pytest.raises(UsageError, match="has no type; write for example 'zip STRING'"):
+    with pytest.raises(UsageError, match="has no type; for example, write 'zip STRING'"):
         read_column("zip")
 
 

@@ -65,7 +65,7 @@ def test_each_check_is_told_with_the_time_that_it_took_alone(
 
 
 def test_a_store_that_fails_is_told_with_how_many_checks_held() -> None:
-    with pytest.raises(StoreError, match=r"no room for _ledger \(3 checks held before\)"):
+    with pytest.raises(StoreError, match=r"no room for _ledger \(3 checks passed before\)"):
         ledgers._examined(ListsNothing(MemoryStore("full")))
 
 
@@ -100,7 +100,7 @@ def test_a_place_has_to_be_named(
 ) -> None:
     monkeypatch.delenv("LAKELEDGER_URL", raising=False)
     assert main(["doctor"]) == exits.USAGE
-    assert "which ledger?" in capsys.readouterr().err
+    assert "no ledger is given" in capsys.readouterr().err
 
 
 def test_what_does_not_hold_is_found() -> None:

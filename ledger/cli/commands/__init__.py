@@ -1,4 +1,4 @@
-"""The commands; each is a function whose parameters are its options."""
+"""Commands of the command line; each is a function whose parameters are its options."""
 
 # ruff: noqa: E501 - a summary is one line
 
@@ -11,55 +11,55 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cyclopts import App
 
-# By name: where in `ledger.cli` it is, and its help's first line. Imported when it is asked for.
+# By name: the module in `ledger.cli`, imported on demand, and the first line of the help.
 # fmt: off
 _COMMANDS = {
-    "quickstart": ("quickstart.command", "See it all at once, on the 27,004 flights that left New York in January 2013."),
-    "init": ("commands.ledgers", "Begin a ledger in an empty folder; where there is one already, nothing changes."),
-    "create": ("commands.tables", "Create a database, or a table in one."),
-    "alter": ("commands.alter", "Change a table's schema, options or comment: all changes land in one commit, or none."),
-    "plan": ("commands.alter", "Show what alter would do with the same options; nothing is written."),
-    "sql": ("commands.alter", "Run ALTER TABLE, as Spark and Iceberg write it."),
-    "add-files": ("commands.files", "Register existing Parquet files as one snapshot; only their footers are read."),
-    "tag": ("commands.refs", "Give a snapshot a name; a tagged snapshot outlives expiry."),
-    "branch": ("commands.refs", "Make a branch: commits to it leave main as it is, until main is fast-forwarded to it."),
-    "overwrite": ("commands.files", "Put files in the place of what is in a table, or in one of its partitions."),
-    "delete-files": ("commands.files", "Take live files out of a table, as one snapshot; nothing is deleted on disk."),
-    "rollback": ("commands.refs", "Put a snapshot's contents back, as a new snapshot; history and schema stay as they are."),
-    "ls": ("commands.show", "List databases with their tables and views."),
-    "show": ("commands.show", "Show a table at any instant: columns with their ids, options, snapshot, totals, tags."),
-    "head": ("commands.show", "Show some rows of a table at any instant, read by PyIceberg."),
-    "log": ("commands.log", "Say who changed a table, when, why and how; newest first."),
-    "diff": ("commands.diff", "Say what differs between two instants of a table, or from another table."),
-    "blame": ("commands.diff", "Say of each column, option, key and tag which changes made it what it is, by whom and why."),
-    "undo": ("commands.alter", "Take one change back by a new one that keeps what came later; without --yes: show how."),
-    "revert": ("commands.alter", "Give a table an earlier instant's schema, options and layout again; without --yes: show how."),
-    "replay": ("commands.export", "Replay a table's commits up to any version: shown, as lines, a ledger, or a format's files."),
-    "report": ("commands.show", "Write an audit page: one HTML file that needs no network and runs no script."),
-    "snapshots": ("commands.refs", "List a table's snapshots, newest first: those not expired, and those kept by a tag."),
-    "rename": ("commands.tables", "Give a table another name; its files stay where they are."),
-    "drop": ("commands.tables", "Drop a table, or an empty database; no file is deleted, and the log stays."),
-    "expire": ("commands.refs", "Expire a table's oldest snapshots; tagged ones stay, and no file is deleted."),
-    "doctor": ("commands.ledgers", "Try out whether a place can hold a ledger: writes a key of its own, and removes it again."),
-    "verify": ("commands.verify", "Check that everything stands as it was written; exit 6 if not."),
-    "maintain": ("commands.maintain", "Remove what nobody needs any more, seal what is missing; safe beside any writer."),
-    "follow": ("commands.follow", "Keep the files of every format that a table's option ledger.follow names up to its commits."),
-    "promote": ("commands.export", "Own a table that others owned until now, and that the ledger followed."),
-    "serve-table": ("commands.serve", "Let engines commit a table's data through a server, or take it back."),
-    "move": ("commands.ledgers", "Say that the ledger was moved to where it is now: stop all writers of the old place first."),
-    "export": ("commands.export", "Write a ledger to stdout as lines of JSON: its commits byte for byte, and what they name."),
-    "import": ("commands.imports", "Bring in what exists elsewhere: a ledger, or tables of other formats."),
-    "erase": ("commands.erase", "Take away what a ledger keeps of a person outside of its lines; there is no way back."),
-    "correct-clock": ("commands.erase", "Correct what a clock that was ahead left: reading by --timestamp is right again."),
+    "quickstart": ("quickstart.command", "Run a guided tour on the 27,004 flights that left New York in January 2013."),
+    "init": ("commands.ledgers", "Initialize a ledger; does nothing if one already exists."),
+    "create": ("commands.tables", "Create a database or a table."),
+    "alter": ("commands.alter", "Change a table's schema, options or comment in one atomic commit."),
+    "plan": ("commands.alter", "Show what alter would do with the same options; writes nothing."),
+    "sql": ("commands.alter", "Run an ALTER TABLE statement in Spark or Iceberg syntax."),
+    "add-files": ("commands.files", "Register existing Parquet files as one snapshot; reads only their footers."),
+    "tag": ("commands.refs", "Create, replace or delete a tag; tagged snapshots survive expiry."),
+    "branch": ("commands.refs", "Create, list, reset, fast-forward or drop a branch; commits to it do not change main."),
+    "overwrite": ("commands.files", "Replace the live files of a table or of matching partitions."),
+    "delete-files": ("commands.files", "Remove live files from a table as one snapshot; deletes nothing on disk."),
+    "rollback": ("commands.refs", "Restore a snapshot's contents as a new snapshot; keeps history and schema."),
+    "ls": ("commands.show", "List databases, tables and views."),
+    "show": ("commands.show", "Show a table at any instant: columns with field ids, options, snapshot, totals, tags."),
+    "head": ("commands.show", "Show the first rows of a table at any instant, read with PyIceberg."),
+    "log": ("commands.log", "Show the commit history of a table, a database or the catalog, newest first."),
+    "diff": ("commands.diff", "Compare two versions of a table, or two tables."),
+    "blame": ("commands.diff", "Show the commits behind each column, option, key and tag, with author and message."),
+    "undo": ("commands.alter", "Undo one commit with a new one and keep later changes; without --yes, show the plan."),
+    "revert": ("commands.alter", "Restore an earlier schema, options and layout; without --yes, show the plan."),
+    "replay": ("commands.export", "Replay a table up to a version: print its commits, or write an export, a ledger or files."),
+    "report": ("commands.show", "Write an audit report: one self-contained HTML file without scripts."),
+    "snapshots": ("commands.refs", "List a table's snapshots, newest first: unexpired ones and those kept by a tag."),
+    "rename": ("commands.tables", "Rename a table; its files stay where they are."),
+    "drop": ("commands.tables", "Drop a table or an empty database; deletes no files and keeps the log."),
+    "expire": ("commands.refs", "Expire a table's oldest snapshots; keeps tagged ones and deletes no files."),
+    "doctor": ("commands.ledgers", "Check whether a store can hold a ledger; writes a test key and removes it."),
+    "verify": ("commands.verify", "Verify the hash chain and everything derived from the log; exits with 6 on damage."),
+    "maintain": ("commands.maintain", "Remove orphaned files and seal missing segments; safe with concurrent writers."),
+    "follow": ("commands.follow", "Keep the projections that the table option ledger.follow names up to date."),
+    "promote": ("commands.export", "Promote a mirrored table: the ledger becomes its owner."),
+    "serve-table": ("commands.serve", "Hand a table's data commits to engines through a server, or take them back."),
+    "move": ("commands.ledgers", "Record that the ledger was moved here; stop all writers of the old location first."),
+    "export": ("commands.export", "Export a ledger to stdout as JSON lines: its commits byte for byte, and their files."),
+    "import": ("commands.imports", "Import a ledger from an export, or tables of other formats."),
+    "erase": ("commands.erase", "Erase personal data that is stored outside the log; irreversible."),
+    "correct-clock": ("commands.erase", "Correct commit times written by a clock that was ahead, so that --timestamp is right."),
     "view": ("commands.view", "Create, alter, rename, drop, show and list views."),
 }
 # fmt: on
 
 NAMES: tuple[str, ...] = (*_COMMANDS,)
-"""The names of the commands, as one begins: the examples of their help build on each other so."""
+"""Command names, ordered so that the examples in their help build on each other."""
 
 SUMMARIES: Mapping[str, str] = {name: summary for name, (_, summary) in _COMMANDS.items()}
-"""What each does, in a line, for the help that lists them."""
+"""One-line summaries by command name, for the overview."""
 
 
 def register(app: App, name: str) -> None:

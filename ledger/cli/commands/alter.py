@@ -24,13 +24,13 @@ from ledger.sql.statement import RenameStatement, parse
 
 Written = Annotated[
     tuple[str, ...],
-    # One parameter under many names: so the order of the command line is kept.
+    # One parameter with many names keeps the order of the command line.
     Parameter(name=CHANGE_OPTIONS, converter=as_written, negative="", show=False),
 ]
 DroppingPrimaryKey = Annotated[
     bool,
     Parameter(
-        negative="", show_default=False, help="Drop the primary key, before all other changes."
+        negative="", show_default=False, help="Drop the primary key before all other changes."
     ),
 ]
 
@@ -44,27 +44,27 @@ def alter(
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    r"""Change a table's schema, options or comment: all changes land in one commit, or none.
+    r"""Change a table's schema, options or comment in one atomic commit.
 
-    Changes are made in the order in which they are written, each on what the one before left.
+    Changes apply in command-line order, each to the result of the one before.
 
     | change | meaning |
     |---|---|
-    | `--add "PATH TYPE [COMMENT 'text'] [FIRST, LAST, AFTER x, BEFORE x]"` | add a column, or a member of a ROW |
-    | `--rename OLD=NEW` | rename a column; NEW is the last segment only |
+    | `--add "PATH TYPE [COMMENT 'text'] [FIRST, LAST, AFTER x, BEFORE x]"` | add a column or a nested field of a ROW |
+    | `--rename OLD=NEW` | rename a column; NEW is only the last segment of the path |
     | `--drop PATH` | drop a column |
-    | `--undrop PATH` | bring a dropped column back with its values; `PATH=ID` says which by its field id |
-    | `--type "PATH TYPE"` | change its type; NULL or NOT NULL only if you say so |
+    | `--undrop PATH` | restore a dropped column with its values; `PATH=ID` selects it by field id |
+    | `--type "PATH TYPE"` | change the type; nullability changes only with NULL or NOT NULL |
     | `--nullable PATH`, `--not-null PATH` | allow or forbid NULL |
-    | `--move "PATH first"` | also `last`, `after x`, `before x` |
-    | `--column-comment PATH=TEXT` | without `=TEXT` the comment goes |
-    | `--default PATH=VALUE` | without `=VALUE` the default goes |
-    | `--set KEY=VALUE`, `--unset KEY` | table options |
-    | `--comment TEXT` | the table's comment |
-    | `--change JSON` | a SchemaChange of the DLF page or of Paimon's wire |
-    | `--changes FILE` | a JSON list of them |
+    | `--move "PATH first"` | move a column; also `last`, `after x`, `before x` |
+    | `--column-comment PATH=TEXT` | set a column's comment; remove it without `=TEXT` |
+    | `--default PATH=VALUE` | set a default value; remove it without `=VALUE` |
+    | `--set KEY=VALUE`, `--unset KEY` | set or remove a table option |
+    | `--comment TEXT` | set the table's comment |
+    | `--change JSON` | a SchemaChange in the JSON of DLF or Paimon |
+    | `--changes FILE` | a JSON file with a list of changes |
 
-    A PATH is NAME or ROW.MEMBER; a name with dots in it stands between backticks.
+    A PATH is NAME or ROW.FIELD; quote a name that contains dots with backticks.
 
     Example:
         lakeledger alter shop.orders --rename addr=address \
@@ -77,15 +77,15 @@ def alter(
     committed(place.screen, table, done, writing)
     for path, text in columns_meant(changes, done.state.schema.names):
         place.screen.notice(
-            f"{path}={text} is the comment of the table now; that of column {path} is written as "
-            f'--column-comment "{path}={text}"'
+            f"{path}={text} is now the comment of the table; to set the comment of column {path}, "
+            f'write --column-comment "{path}={text}"'
         )
 
 
 def columns_meant(
     changes: Iterable[SchemaChange | SpecChange], names: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the column and the text of each table's comment that reads as a column's.
+    """Yield column and text of each table comment that looks like a column comment.
 
     Example:
         >>> list(columns_meant([UpdateComment("id=a number"), UpdateComment("a=b")], ["id"]))
@@ -102,19 +102,19 @@ def wanted_changes(
     written: Sequence[tuple[str, str]],
     drop_primary_key: bool,  # noqa: FBT001 - the option's value
 ) -> list[SchemaChange | SpecChange]:
-    """Return the changes that a command line asks for.
+    """Return the changes that a command line describes.
 
     Raises:
-        UsageError: There are none, or one is not written as its option wants it.
+        UsageError: There are no changes, or a value does not have the form of its option.
     """
     changes: list[SchemaChange | SpecChange] = [DropPrimaryKey()] if drop_primary_key else []
     changes += changes_of(written)
     if not changes:
-        raise UsageError('no change is named; for example --add "zip STRING"')
+        raise UsageError('no change is given; for example: --add "zip STRING"')
     return changes
 
 
-# What other statements ask is a command of its own.
+# Commands that correspond to other SQL statements.
 _ELSEWHERE = {
     "CREATE": "create --help",
     "DELETE": "delete-files --help",
@@ -133,10 +133,10 @@ def sql(
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    r"""Run ALTER TABLE, as Spark and Iceberg write it.
+    r"""Run an ALTER TABLE statement in Spark or Iceberg syntax.
 
-    Columns, properties, partition fields, the write order, identifier fields, tags, and RENAME TO;
-    all that a statement asks lands in one commit, or nothing.
+    Supports columns, properties, partition fields, write order, identifier fields, tags and
+    RENAME TO. A statement is one atomic commit.
 
     Example:
         lakeledger sql "ALTER TABLE shop.orders WRITE ORDERED BY id" \
@@ -167,11 +167,11 @@ def plan(
     drop_primary_key: DroppingPrimaryKey = False,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Show what `alter` would do with the same options; nothing is written.
+    """Show what `alter` would do with the same options; writes nothing.
 
-    For each format, declared or not: the files that it would get, or every rule that is in the way
-    and what can be done instead; and what engines that people use read wrongly then. A change that
-    `alter` would refuse ends with its exit code.
+    For each format, declared or not, it lists the files that would be written, or each violated
+    rule with an alternative, and known defects of readers. If `alter` would reject the changes, the
+    exit code is the same.
 
     Example:
         lakeledger plan shop.orders --add "note STRING" --drop address.city
@@ -214,7 +214,7 @@ def _verdict(verdict: Verdict) -> Document:
 def _text(screen: Screen, name: str, planned: ChangePlan) -> None:
     screen.line(f"{name} at version {planned.before.version}; nothing was written")
     if not planned.events:
-        screen.line("  nothing: all that was asked holds already")
+        screen.line("  nothing: everything requested is already in place")
     for event in planned.events:
         screen.line(f"  {in_words(event)}")
     old, new = planned.before.schema.id, planned.after.schema.id
@@ -226,18 +226,18 @@ def _text(screen: Screen, name: str, planned: ChangePlan) -> None:
     )
     screen.table(("format", "declared", "verdict", "files"), map(_row, planned.verdicts))
     if planned.warnings:
-        screen.heading("Readers that get it wrong")
+        screen.heading("Known defects of readers")
     for said in planned.warnings:
         screen.line(f"  {said}")
     for verdict in planned.verdicts:
         if verdict.refusals:
-            screen.heading(f"Refused by {verdict.format}")
+            screen.heading(f"Rejected by {verdict.format}")
         for said in _told_once(verdict.refusals):
             screen.line(f"  {said}")
 
 
 def _told_once(refusals: Iterable[InvalidChangeError]) -> Iterator[str]:
-    """Yield what is wrong, a rule that many columns break once."""
+    """Yield rejections, with one line for a rule that several columns violate."""
     by_rule: dict[str, list[str]] = {}
     for each in refusals:
         rule = f": {each.rule}; " if isinstance(each, FormatError) else ""
@@ -252,33 +252,38 @@ def _told_once(refusals: Iterable[InvalidChangeError]) -> Iterator[str]:
 
 def _row(verdict: Verdict) -> tuple[str, str, str, str]:
     count = len(verdict.refusals)
-    said = "allowed" if not count else f"refused by {count} rule{'s'[: count > 1]}"
+    said = "allowed" if not count else f"rejected by {count} rule{'s'[: count > 1]}"
     files = "" if verdict.files is None else ", ".join(verdict.files) or "none"
     return verdict.format, "yes" if verdict.is_declared else "no", said, files
 
 
 Doing = Annotated[
     bool,
-    Parameter(name="--yes", negative="", show_default=False, help="Commit it; without: show how."),
+    Parameter(
+        name="--yes",
+        negative="",
+        show_default=False,
+        help="Commit the plan; without it, only show the plan.",
+    ),
 ]
 
 
 def undo(
     name: TableName,
-    version: Annotated[int, Parameter(help="The commit to take back.")],
+    version: Annotated[int, Parameter(help="Version of the commit to undo.")],
     /,
     *,
     transaction: Annotated[
-        str | None, Parameter(help="Which of its transactions, where it holds several.")
+        str | None, Parameter(help="Id of the transaction to undo, if the commit has several.")
     ] = None,
     yes: Doing = False,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Take one change back by a new one that keeps what came later; without --yes: show how.
+    """Undo one commit with a new one and keep later changes; without --yes, show the plan.
 
-    What was changed again since is not taken back: the plan says what is in the way, and the
-    command ends with exit code 1. Data stays; `rollback` puts a snapshot's contents back.
+    A change that a later commit changed again cannot be undone: the plan lists the conflicts, and
+    the exit code is 1. Data is not changed; `rollback` restores the contents of a snapshot.
 
     Example:
         lakeledger undo shop.orders 1
@@ -299,15 +304,15 @@ def revert(
     /,
     *,
     to: Annotated[
-        str, Parameter(help="tag:NAME, snapshot:3, version:7, -3 (so many commits ago), or a time.")
+        str, Parameter(help="tag:NAME, snapshot:3, version:7, -3 (3 commits ago), or a time.")
     ],
     yes: Doing = False,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Give a table an earlier instant's schema, options and layout again; without --yes: show how.
+    """Restore an earlier schema, options and layout; without --yes, show the plan.
 
-    Data and tags stay as they are; `rollback` puts a snapshot's contents back.
+    Data and tags are not changed; `rollback` restores the contents of a snapshot.
 
     Example:
         lakeledger revert shop.orders --to version:0
@@ -318,7 +323,7 @@ def revert(
     is_version = to.isdecimal() and len(to) <= 10  # noqa: PLR2004
     when = InstantFlags(version=int(to)) if is_version else InstantFlags(at=to)
     if not when.named():
-        raise UsageError("revert to what? --to names an instant before now")
+        raise UsageError("--to must be an instant before now")
     if yes:
         appended = writing.once(
             table, ["revert", to], lambda options: table.revert(when.of(table), **options)
@@ -332,7 +337,7 @@ def revert(
 def _show(screen: Screen, name: str, what: str, plan: Undoing) -> None:
     screen.result(_undo_document(name, plan), lambda to: _print(to, name, what, plan))
     if not plan.is_possible:
-        raise InvalidChangeError(f"{what} of {name} cannot be done: {'; '.join(plan.reasons)}")
+        raise InvalidChangeError(f"{what} of {name} is not possible: {'; '.join(plan.reasons)}")
 
 
 def _undo_document(name: str, plan: Undoing) -> Document:
@@ -359,4 +364,4 @@ def _print(screen: Screen, name: str, what: str, plan: Undoing) -> None:
         screen.table(
             ("what", "before", "after"), [(each.what, each.before, each.after) for each in rows]
         )
-        screen.line("--yes commits it")
+        screen.line("to commit this plan, add --yes")

@@ -1,4 +1,4 @@
-"""Commands that compare: `diff` and `blame`."""
+"""Commands that compare versions and attribute changes: `diff` and `blame`."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from ledger.model.messages import moment
 from ledger.table import Table
 from ledger.table_at import TableAt
 
-_INSTANT = "tag:NAME, branch:NAME, snapshot:3, version:7 or 7, -3 (so many commits ago), a time"
+_INSTANT = "tag:NAME, branch:NAME, snapshot:3, version:7 or 7, -3 (3 commits ago), a time"
 _LONGEST_VERSION = 10
 
 
 def diff(
     name: TableName,
-    before: Annotated[str, Parameter(help=f"{_INSTANT}, or another table's name.")],
-    after: Annotated[str, Parameter(help="The same; left out: the table as it is.")] = "now",
+    before: Annotated[str, Parameter(help=f"{_INSTANT}, or the name of another table.")],
+    after: Annotated[str, Parameter(help="The same; the current table if omitted.")] = "now",
     /,
     *,
     partitions: Annotated[
-        bool, Parameter(negative="", help="Compare the partitions, too: reads the live files.")
+        bool, Parameter(negative="", help="Also compare partitions; reads the list of live files.")
     ] = False,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Say what differs between two instants of a table, or from another table.
+    """Compare two versions of a table, or two tables.
 
-    Columns are compared by field id, so a rename is a rename and a move a move; those of two
-    tables by name. In JSON, `changes` is a list that `alter --changes` takes.
+    Columns of one table are compared by field id, so that renames and moves are recognized; columns
+    of two tables are compared by name. In JSON, `changes` is a list that `alter --changes` accepts.
 
     Example:
         lakeledger diff shop.flights tag:january
@@ -58,10 +58,10 @@ def diff(
 
 
 def _instant(lake: Ledger, table: Table, text: str) -> TableAt:
-    """Return the table, or another one, at what a text means.
+    """Return the table, or another table, at the instant that a text names.
 
     Raises:
-        UsageError: It means nothing.
+        UsageError: The text is not an instant.
     """
     if text.isdecimal() and len(text) <= _LONGEST_VERSION:
         return table.at(version=int(text))
@@ -100,7 +100,7 @@ def _document(name: str, found: TableDiff, counted: list[_Partition]) -> Documen
 def _print(screen: Screen, name: str, found: TableDiff, counted: list[_Partition]) -> None:
     screen.line(f"{name}: version {found.before.version} to {found.after.version}")
     if not found:
-        screen.line("  nothing differs")
+        screen.line("  no differences")
     for change in found.changes:
         screen.line(f"  {in_words(change)}")
     screen.table(
@@ -112,11 +112,11 @@ def _print(screen: Screen, name: str, found: TableDiff, counted: list[_Partition
     )
     migration = found.migration
     if migration.refusal is not None:
-        screen.line(f"alter would not take these changes: {migration.refusal}")
+        screen.line(f"alter would reject these changes: {migration.refusal}")
     elif len(migration.batches) > 1:
-        screen.line(f"alter takes these changes in {len(migration.batches)} transactions")
+        screen.line(f"alter needs {len(migration.batches)} transactions for these changes")
     for old, new in migration.new_ids.items():
-        screen.line(f"id {old} cannot come again; {new} would stand for it")
+        screen.line(f"id {old} cannot be reused; the column would get id {new}")
 
 
 _Partition = tuple[str, Sums, Sums]
@@ -127,14 +127,14 @@ def blame(
     /,
     *,
     column: Annotated[
-        str | None, Parameter(help="A column's path, by any name that it ever had.")
+        str | None, Parameter(help="Path of a column, by its current or any former name.")
     ] = None,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Say of each column, option, key and tag which changes made it what it is, by whom and why.
+    """Show the commits behind each column, option, key and tag, with author and message.
 
-    A change is to blame where the thing would be another one without it. What was set again to
-    what it was already is marked: no single change is to blame for that.
+    A commit is listed if the current value would differ without it. A value that was set again to
+    the same value is marked, since no single commit determines it.
 
     Example:
         lakeledger blame shop.flights --column tailnum
@@ -173,7 +173,7 @@ def _blamed(blame: Blame) -> Document:
 
 
 def _print_blame(screen: Screen, name: str, found: tuple[Blame, ...]) -> None:
-    screen.line(f"{name}: who made it what it is", style="bold")
+    screen.line(f"{name}: commits behind the current definition", style="bold")
     screen.table(
         ("what", "by version", "time (UTC)", "author", "why", "how"),
         (row for each in flat(found) for row in _blame_rows(each)),
@@ -185,7 +185,7 @@ def _blame_rows(blame: Blame) -> Iterator[tuple[Cell, ...]]:
     for each in blame.origins:
         how = each.aspect if each.value is None else f"{each.aspect}: {each.value}"
         if each.repeats:
-            how += f" (and set so {each.repeats} times more)"
+            how += f" (and set to the same value {each.repeats} more times)"
         yield _row(subject, each.cause.version, each.cause, how)
         subject = ""
     if blame.died is not None:

@@ -32,51 +32,56 @@ COPIES = (
     "pages, tables and streams that were read from it and kept elsewhere",
     "older versions of objects, where the bucket keeps them",
 )
-"""What no erasure reaches."""
+"""Copies of data that an erasure cannot reach."""
 
 
 def erase(  # noqa: PLR0913 - each is an option of its own
-    table: Annotated[
-        str | None, Parameter(show_default=False, help="The table whose --column is meant.")
-    ] = None,
+    table: Annotated[str | None, Parameter(show_default=False, help="Table of --column.")] = None,
     /,
     *,
     author: Annotated[
-        str | None, Parameter(help="All that this author said, and whatever names the author.")
+        str | None,
+        Parameter(
+            help="Erase everything of this author, and values that contain the author's name."
+        ),
     ] = None,
-    text: Annotated[str | None, Parameter(help="Whatever holds this text.")] = None,
+    text: Annotated[str | None, Parameter(help="Erase values that contain this text.")] = None,
     column: Annotated[
-        str | None, Parameter(help="Bounds and partition values of this column of the table.")
+        str | None, Parameter(help="Erase bounds and partition values of this column of the table.")
     ] = None,
     value: Annotated[
         str | None,
-        Parameter(help="Only this value, under each type that the column had."),
+        Parameter(help="Erase only this value, in each type that the column had."),
     ] = None,
     dry_run: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Only say what would go.")
+        bool,
+        Parameter(
+            negative="", show_default=False, help="Only show the values that would be erased."
+        ),
     ] = False,
     by: Annotated[
         str | None,
-        Parameter(env_var="LAKELEDGER_AUTHOR", help="Who erases; user@host when left out."),
+        Parameter(env_var="LAKELEDGER_AUTHOR", help="Author of the erasure; user@host if omitted."),
     ] = None,
-    message: Annotated[str, Parameter(show_default=False, help="Why, without names.")] = "",
+    message: Annotated[
+        str, Parameter(show_default=False, help="Commit message; do not name the person.")
+    ] = "",
     commit_id: Annotated[
-        str | None, Parameter(help="A key of your own for the commit that records it.")
+        str | None, Parameter(help="Idempotency key of the commit that records the erasure.")
     ] = None,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Take away what a ledger keeps of a person outside of its lines; there is no way back.
+    """Erase personal data that is stored outside the log; irreversible.
 
-    That is authors, messages and properties of commits, in a ledger that was made for it: see
-    init --erasable. Readers are told "erased" instead. It is bounds and
-    partition values of columns that a table's option ledger.personal names, too: files are read
-    where a bound left them out, engines find NULL in a partition, and their metadata is made anew.
-    Log, hashes and states stay as they are, and the catalog's log records that somebody erased,
-    never what.
+    Erases authors, messages and properties of commits in a ledger created with init --erasable;
+    readers see "erased" instead. Also erases bounds and partition values of the columns in a
+    table's option ledger.personal: files without bounds are no longer pruned, engines read NULL in
+    a partition, and projected metadata is rewritten. The log, its hashes and states do not change.
+    The catalog's log records the erasure, but not the values.
 
-    Lines stay as they are: what older commits, options, comments, data files' paths, and bounds
-    and partition values from before a column was marked hold is listed and not removed. Neither
-    are copies.
+    Data inside the log is listed and not erased: older commits, options, comments, paths of data
+    files, and bounds and partition values from before a column was marked. Copies are not erased
+    either.
 
     Example:
         lakeledger erase --author ann@example.com --dry-run
@@ -86,7 +91,7 @@ def erase(  # noqa: PLR0913 - each is an option of its own
     lake = place.open()
     names = ("author", "text", "table", "column", "value")
     sought = dict(zip(names, (author, text, table, column, value), strict=True))
-    report = progress_notices(place.screen, "looking through {}: {:,} of {:,}")
+    report = progress_notices(place.screen, "searching {}: {:,} of {:,}")
     if dry_run:
         done = lake.plan_erasure(**sought, on_progress=report)
     else:
@@ -119,25 +124,27 @@ def _document(standing: Remaining) -> dict[str, Any]:
 
 def _print(screen: Screen, done: Erasure, *, dry_run: bool) -> None:
     if not done.values:
-        screen.line("nothing like that is kept outside of the lines; there is nothing to erase")
+        screen.line("no such values are stored outside the log; there is nothing to erase")
     else:
-        said = "would be erased" if dry_run else "are erased"
+        said = "would be erased" if dry_run else "erased"
         screen.line(
-            f"{done.values:,} authors, messages, maps of properties and values of columns, of "
-            f"{done.transactions:,} changes, {said}"
+            f"{done.values:,} authors, messages, property maps and column values of "
+            f"{done.transactions:,} changes {said}"
         )
     if done.repeated:
         screen.line(f"catalog version {done.version} records it{again(repeated=True)}")
     for one in done.unrendered:
-        screen.line(f"could not be made anew, and may hold it still: {one}")
+        screen.line(f"could not be rewritten and may still contain the data: {one}")
     for each in done.standing:
         if each.problem:
-            screen.line(f"{each.stream} could not be looked through: {each.problem}")
+            screen.line(f"{each.stream} could not be searched: {each.problem}")
         if each.versions:
-            screen.line(f"{each.stream} holds it in its lines, for ever: {_some(each.versions)}")
+            screen.line(
+                f"{each.stream} keeps the data in its log permanently: {_some(each.versions)}"
+            )
         if each.paths:
             screen.line(f"  in paths of data files: {_some(each.paths)}")
-    screen.line("what is not reached:")
+    screen.line("not erased:")
     for copy in COPIES:
         screen.line(f"  {copy}")
 
@@ -155,30 +162,30 @@ _Stream: TypeAlias = Ledger | Table
 def correct_clock(
     name: Annotated[
         str | None,
-        Parameter(help="DATABASE.TABLE, or catalog; none: every stream a minute ahead or more."),
+        Parameter(help="DATABASE.TABLE, or catalog; default: every stream a minute or more ahead."),
     ] = None,
     /,
     *,
     true_time: Annotated[
         str | None,
-        Parameter(help="When the commits ahead happened, at the latest; now if left out."),
+        Parameter(help="Latest possible time of the commits that are ahead; now if omitted."),
     ] = None,
     dry_run: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Only say what would be corrected.")
+        bool, Parameter(negative="", show_default=False, help="Only show the corrections.")
     ] = False,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Correct what a clock that was ahead left: reading by --timestamp is right again.
+    """Correct commit times written by a clock that was ahead, so that --timestamp is right.
 
-    The commits that say a later time than the true one are taken to be of that one, by a further
-    commit; none is rewritten. This machine's clock has to be right.
+    A new commit records the true time as the time of all commits with later times; no commit is
+    rewritten. The clock of this machine must be correct.
 
     Example:
         lakeledger correct-clock --dry-run
     """
     if name is None and true_time is not None:
-        raise UsageError("--true-time is of one stream: name a table, or catalog")
+        raise UsageError("--true-time applies to one stream: name a table, or catalog")
     latest = None if true_time is None else read_time(true_time)
     lake = place.open()
     found: list[dict[str, Any]] = []
@@ -207,7 +214,7 @@ def _always() -> bool:
 
 
 def _is_due(stream: _Stream) -> bool:
-    """Whether a stream that nobody named is so far ahead that it is corrected."""
+    """Return whether a stream is far enough ahead to be corrected by default."""
     try:
         plan = stream.plan_clock_correction()
     except InvalidChangeError:
@@ -225,7 +232,7 @@ def _correct(
 
 
 def _came_to(name: str, stream: _Stream, done: Appended[Any]) -> Iterator[dict[str, Any]]:
-    """Yield what a commit corrected; nothing where somebody else had done so meanwhile."""
+    """Yield the corrections of a commit; none if a concurrent commit made them."""
     log: StreamLog[Any, Any] = stream.log
     for each in log.commit_at(done.version).transactions:
         for event in each.events:
@@ -254,7 +261,7 @@ def _print_correction(screen: Screen, found: list[dict[str, Any]]) -> None:
         at = f" version {each['version']}" if "version" in each else ""
         at += again(repeated=each.get("repeated", False))
         screen.line(
-            f"{each['stream']}{at}: versions {each['firstVersion']} to {each['newestVersion']} say "
-            f"up to {moment(each['recordedMillis'])}, and took effect by "
+            f"{each['stream']}{at}: versions {each['firstVersion']} to {each['newestVersion']} "
+            f"have times up to {moment(each['recordedMillis'])}, and took effect by "
             f"{moment(each['trueTimeMillis'])} (UTC)"
         )

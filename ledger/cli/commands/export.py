@@ -1,4 +1,4 @@
-"""Commands that copy ledgers and tables: `export`, `promote`, `replay`."""
+"""Commands that copy or take ownership of ledgers and tables: `export`, `promote`, `replay`."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _REPLAYING: Final = "replaying {}: {:,} of {:,} commits"
 
 def export(
     *names: Annotated[
-        str, Parameter(help="DATABASE.TABLE; none: the whole ledger.", completer=tables_of)
+        str, Parameter(help="DATABASE.TABLE; default: the whole ledger.", completer=tables_of)
     ],
     version: Annotated[
-        int | None, Parameter(help="Of one table: no commit after this version.")
+        int | None, Parameter(help="Last version to export; for a single table.")
     ] = None,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Write a ledger to stdout as lines of JSON: its commits byte for byte, and what they name.
+    """Export a ledger to stdout as JSON lines: its commits byte for byte, and their files.
 
-    Others may go on writing meanwhile: the catalog is read first, then each table as far as it
-    reaches. Tables that were dropped are there, too. Data files are not, and neither is what can be
-    made again from the log: caches and projections.
+    Safe with concurrent writers: the catalog is read first, then each table up to its newest
+    version. Dropped tables are included. Data files are not, nor are caches and projections, which
+    can be rebuilt from the log.
 
-    `lakeledger import ledger` brings the lines back.
+    `lakeledger import ledger` reads the lines.
 
     Example:
         lakeledger export > backup.jsonl
@@ -45,7 +45,7 @@ def export(
         lakeledger export shop.orders shop.items | zstd > two.jsonl.zst
     """
     if sys.stdout.isatty():
-        raise UsageError("this would fill the screen: lakeledger export > FILE")
+        raise UsageError("stdout is a terminal; redirect it: lakeledger export > FILE")
     lake = place.open()
     wanted = [Identifier.parse(each) for each in names]
     out = sys.stdout.buffer
@@ -54,34 +54,33 @@ def export(
     out.flush()
     place.screen.notice(
         f"exported {done.commits:,} commits of {len(done.streams):,} logs, and "
-        f"{done.files:,} files that they name"
+        f"{done.files:,} files that they reference"
     )
 
 
 def promote(
-    table: Annotated[str, Parameter(help="DATABASE.TABLE, which was imported.")],
+    table: Annotated[str, Parameter(help="DATABASE.TABLE of an imported table.")],
     /,
     *,
     source: Annotated[
         str | None,
-        Parameter(help="Where its source is, if it is found otherwise than when it was imported."),
+        Parameter(help="Location of its source, if it differs from the one of the import."),
     ] = None,
     dry_run: Annotated[
         bool,
-        Parameter(negative="", show_default=False, help="Only say what would be done."),
+        Parameter(negative="", show_default=False, help="Only show the plan."),
     ] = False,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Own a table that others owned until now, and that the ledger followed.
+    """Promote a mirrored table: the ledger becomes its owner.
 
-    Stop its writers first. What is new at the source is taken over, then the ledger owns the
-    table: it takes commits, lists its older files itself, and follows its source no more. Where the
-    source is a table of one of PyIceberg's SQL catalogs, the catalog leads to the ledger's files
-    from then on. A Delta log gets one more version, after which engines refuse to write there, and
-    in a Paimon table the next snapshot's place is taken. What is left to do is printed. Nothing
-    else is written at the source.
+    Stop its writers first. The command imports the latest changes of the source. From then on the
+    table accepts commits through the ledger and no longer follows its source. If the source is in a
+    SQL catalog of PyIceberg, the catalog is pointed to the ledger's metadata. A Delta log gets one
+    more version, which makes engines reject writes there; in a Paimon table the id of the next
+    snapshot is taken. Nothing else is written at the source. Remaining manual steps are printed.
 
-    Asked again, it ends what was interrupted, and leads the catalog on to the newest version.
+    Run again after an interruption, it completes the promotion and updates the catalog pointer.
 
     Example:
         lakeledger promote shop.orders --dry-run
@@ -113,41 +112,42 @@ def _promotion_document(done: Any) -> dict[str, Any]:
 
 def _print_promotion(screen: Screen, done: Any) -> None:
     if not done.is_new:
-        screen.line(f"{done.identifier} is the ledger's own since it was promoted")
+        screen.line(f"{done.identifier} was promoted before; the ledger owns it")
     elif done.version is None:
         screen.line(
-            f"the ledger would own {done.identifier}, after {done.transactions:,} transactions "
-            f"more from {done.source}; it has {done.files:,} live files now"
+            f"the ledger would own {done.identifier} after importing {done.transactions:,} more "
+            f"transactions from {done.source}; it has {done.files:,} live files now"
         )
     else:
         screen.line(
             f"the ledger owns {done.identifier} since version {done.version}, with "
-            f"{done.files:,} live files; it follows {done.source} no more"
+            f"{done.files:,} live files; it no longer follows {done.source}"
         )
     if done.catalog:
-        led = "would lead" if done.version is None else "leads"
-        screen.line(f"{done.catalog} {led} to the ledger's files")
+        led = "would point" if done.version is None else "points"
+        screen.line(f"{done.catalog} {led} to the ledger's metadata")
     for each in done.instructions:
-        screen.line(f"left to do: {each}")
+        screen.line(f"remaining step: {each}")
 
 
-_INTO = Group("Where to (at most one; none: each step is shown)", sort_key=10)
+_INTO = Group("Target (at most one; default: print each commit)", sort_key=10)
 
 
 @Parameter(name="*", group=_INTO)
 @frozen
 class Into:
-    """Where a replay goes."""
+    """Target of a replay."""
 
     into: Annotated[
         tuple[str, str] | None,
-        Parameter(help="FORMAT FOLDER: its files as of then, which engines open."),
+        Parameter(help="FORMAT FOLDER: files of a format at that version, for engines to open."),
     ] = None
     into_ledger: Annotated[
-        str | None, Parameter(help="A new ledger that holds the table up to then, as a copy.")
+        str | None,
+        Parameter(help="Root of a new ledger with a copy of the table up to that version."),
     ] = None
     lines: Annotated[
-        bool, Parameter(negative="", help="Lines that `import ledger` takes, on stdout.")
+        bool, Parameter(negative="", help="Print an export for `import ledger` to stdout.")
     ] = False
 
 
@@ -157,16 +157,16 @@ def replay(
     *,
     to: Annotated[
         str | None,
-        Parameter(help="The last commit: a version, or what --at takes; none: the newest."),
+        Parameter(help="Last commit: a version, or a value of --at; default: the newest."),
     ] = None,
-    first: Annotated[int, Parameter(help="The first version that is shown.")] = 0,
+    first: Annotated[int, Parameter(help="First version to print.")] = 0,
     into: Into = Into(),
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Replay a table's commits up to any version: shown, as lines, a ledger, or a format's files.
+    """Replay a table up to a version: print its commits, or write an export, a ledger or files.
 
-    Without a place to go to, each step is shown: who, when, why, and what it made of the table;
-    with --output jsonl it is a line with its events and what differs.
+    Without a target, each commit is printed with author, time, message and its effect on the table;
+    with --output jsonl it is one line with its events and differences.
 
     Example:
         lakeledger replay shop.flights --to 1
@@ -194,7 +194,9 @@ def replay(
         _say(screen, name, found, facts, f"a ledger of its own in {url}")
     elif into.lines:
         if sys.stdout.isatty():
-            raise UsageError("this would fill the screen: lakeledger replay ... --lines > FILE")
+            raise UsageError(
+                "stdout is a terminal; redirect it: lakeledger replay ... --lines > FILE"
+            )
         found.into_lines(sys.stdout.buffer, told=progress_notices(screen, _REPLAYING))
         sys.stdout.buffer.flush()
     else:
@@ -202,7 +204,7 @@ def replay(
 
 
 def _when(text: str) -> InstantFlags:
-    """Return the instant that a text names; a number alone is a version."""
+    """Parse an instant; a plain number is a version."""
     number = whole_number(text)
     return InstantFlags(at=text) if number is None else InstantFlags(version=number)
 

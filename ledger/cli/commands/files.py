@@ -29,16 +29,16 @@ def add_files(
         Parameter(
             negative="",
             show_default=False,
-            help="Leave out those that the table has; where it has all, nothing is written.",
+            help="Skip files that the table already has; commit nothing if it has all.",
         ),
     ] = False,
     branch: OnBranch = None,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Register existing Parquet files as one snapshot; only their footers are read.
+    """Register existing Parquet files as one snapshot; reads only their footers.
 
-    Partition values come from KEY=VALUE folders in the paths.
+    Partition values are read from KEY=VALUE folders in the paths.
 
     Example:
         lakeledger add-files shop.flights try/january.parquet
@@ -46,9 +46,9 @@ def add_files(
         lakeledger add-files shop.flights try/january.parquet --new
     """
     if not paths:
-        raise UsageError("no files are named; give files, folders or globs")
+        raise UsageError("no files are given; name files, folders or globs")
     if new and branch is not None:
-        raise UsageError("--new looks at what main has; leave it out with --branch")
+        raise UsageError("--new compares with the files of main; omit it with --branch")
     table = place.table(name)
     screen = place.screen
     line = table if branch is None else table.branch(branch)
@@ -63,7 +63,7 @@ def add_files(
         else:
             appended = line.add_files(paths, told, **writing.options())
     if appended is None:
-        unchanged(screen, table, "it has all of these files")
+        unchanged(screen, table, "it already has all of these files")
         return
     committed(screen, table, appended, writing)
 
@@ -77,31 +77,36 @@ def overwrite(
         Parameter(
             negative="",
             show_default=False,
-            help="KEY=VALUE of a partition: only its files go; repeatable.",
+            help="KEY=VALUE of the partitions to replace; repeatable.",
         ),
     ] = (),
     isolation: Annotated[
         Isolation,
-        Parameter(help="Whether a file that somebody adds there meanwhile is a conflict."),
+        Parameter(
+            help="Isolation level: with serializable, a concurrent add of a file is a conflict."
+        ),
     ] = "serializable",
     branch: OnBranch = None,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Put files in the place of what is in a table, or in one of its partitions.
+    """Replace the live files of a table or of matching partitions.
 
-    One snapshot; nothing is deleted on disk. Without files the partitions named are emptied.
+    Makes one snapshot and deletes nothing on disk. Without files, the matching partitions become
+    empty.
 
     Example:
         lakeledger overwrite shop.flights try/new-year.parquet
     """
     if not paths and not where:
-        raise UsageError("overwrite what? give files, or --where KEY=VALUE to empty a partition")
+        raise UsageError(
+            "nothing to overwrite; give files, or --where KEY=VALUE to empty a partition"
+        )
     table = place.table(name)
     screen = place.screen
     values = dict(key_and_value(each) for each in where) or None
     line = table if branch is None else table.branch(branch)
-    # A digest of values would let anybody try them, where they can be erased.
+    # In an erasable ledger a digest of the values would allow guessing them.
     said = sorted(values or ()) if table.state.keeps_outside else values
     with screen.progress("reading footers") as told:
         done = writing.once(
@@ -121,19 +126,19 @@ def delete_files(
     name: TableName,
     /,
     *paths: Annotated[
-        str, Parameter(help="Live files: paths, globs or URLs, or as the table has them.")
+        str, Parameter(help="Live files: paths, globs or URLs, or paths as stored in the table.")
     ],
     branch: OnBranch = None,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Take live files out of a table, as one snapshot; nothing is deleted on disk.
+    """Remove live files from a table as one snapshot; deletes nothing on disk.
 
     Example:
         lakeledger delete-files shop.flights try/new-year.parquet
     """
     if not paths:
-        raise UsageError("no files are named; give the paths of live files")
+        raise UsageError("no files are given; name the paths of live files")
     table = place.table(name)
     line = table if branch is None else table.branch(branch)
     done = writing.once(
@@ -145,7 +150,7 @@ def delete_files(
 
 
 def _as_added(table: Table, at: TableAt, paths: Sequence[str], place: LedgerFlags) -> list[str]:
-    """Return paths as the table has them; one that is in it as it was written stays so."""
+    """Resolve paths to the paths that the table stores; keep those that it stores as given."""
     live = table.live.lookup_at(list(paths), at.state)
     options = place.storage_options()
     names: list[str] = []

@@ -1,4 +1,4 @@
-"""The command `follow`: keeps the projections of many tables up to date."""
+"""Command `follow`: keeps the projections of many tables up to date."""
 
 from __future__ import annotations
 
@@ -20,25 +20,27 @@ from ledger.table import Table
 
 def follow(
     *names: Annotated[
-        str, Parameter(help="DATABASE.TABLE; none: every table that says so.", completer=tables_of)
+        str,
+        Parameter(help="DATABASE.TABLE; default: all tables with the option.", completer=tables_of),
     ],
     once: Annotated[
         bool,
         Parameter(
             negative="",
             show_default=False,
-            help="Bring all on once, and end; exit 8 if one could not, 130 if interrupted before.",
+            help="Project all commits once and exit; exits with 8 if a projection fails, 130 if "
+            "interrupted.",
         ),
     ] = False,
-    interval: Annotated[float, Parameter(help="Look for new commits every so many seconds.")] = 1.0,
+    interval: Annotated[float, Parameter(help="Seconds between checks for new commits.")] = 1.0,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Keep the files of every format that a table's option ledger.follow names up to its commits.
+    """Keep the projections that the table option ledger.follow names up to date.
 
-    One process does for a whole ledger, tables that come later included; several share the work.
-    Tables go on in turn, each format by 64 commits at most, so that none waits for another's past.
-    It ends cleanly at Ctrl-C or SIGTERM. Each line says which files went on, and what they lacked
-    before: commits, and for how long. What could not go on is told once, and tried again.
+    One process is enough for a whole ledger, including tables created later; several processes
+    share the work. Tables take turns, each format by at most 64 commits, so that no table waits for
+    the backlog of another. Stops cleanly on Ctrl-C or SIGTERM. Each line reports an updated
+    projection and its lag before, in commits and time. A failure is reported once and retried.
 
     Example:
         lakeledger follow --once
@@ -63,14 +65,14 @@ class _Following:
     """Rounds over the tables of a ledger.
 
     Attributes:
-        lake: The ledger.
-        screen: Where lines go.
-        names: Of the only tables; none: all.
-        tables: Those at hand, by their ids.
-        problems: By table and format, why files cannot go on.
-        runs: How often files went on.
-        commits: By how many commits, each format's counted.
-        seconds: How long that took.
+        lake: Ledger to follow.
+        screen: Output of the command.
+        names: Names of the tables to follow; empty for all.
+        tables: Open tables by table id.
+        problems: Current failures by table and format.
+        runs: Number of updates of projections.
+        commits: Number of projected commits, summed over formats.
+        seconds: Time spent on updates.
     """
 
     lake: Ledger
@@ -83,7 +85,7 @@ class _Following:
     seconds: float = 0.0
 
     def round(self, stop: Stop) -> bool:
-        """Bring every table on by a step; return whether one lacks more and nobody asked to end."""
+        """Advance every table by a step; return whether more is left and no stop is requested."""
         lacking = False
         for name, table in self._there():
             if stop.asked:
@@ -92,10 +94,10 @@ class _Following:
         return lacking and not stop.asked
 
     def to_newest(self, stop: Stop) -> bool:
-        """Bring every table to what is its newest version when its turn comes.
+        """Advance every table to the version that is its newest at its turn.
 
         Returns:
-            False where a signal asked to end meanwhile.
+            False if a stop was requested.
         """
         for name, table in self._there():
             newest = table.state.version
@@ -106,12 +108,12 @@ class _Following:
         return True
 
     def _went_on(self, name: str, table: Table, newest: int | None = None) -> bool:
-        """Bring each format of a table on by a step; return whether one lacks more.
+        """Advance each format of a table by a step; return whether more is left.
 
         Args:
-            name: The table's.
-            table: It.
-            newest: The version that is far enough; None: none is.
+            name: Full name of the table.
+            table: Table to advance.
+            newest: Version to reach; None for the newest.
         """
         try:
             before = {each.format: each for each in table.freshness()}
@@ -140,7 +142,7 @@ class _Following:
         return lacking
 
     def _there(self) -> list[tuple[str, Table]]:
-        """Return the tables to look at; of those that are gone nothing is kept."""
+        """Return the tables to follow; forget tables that no longer exist."""
         entries = {
             each.table_id: each
             for each in self.lake.state.tables.values()
@@ -189,9 +191,9 @@ class _Following:
         sys.stdout.flush()
 
     def summary(self) -> None:
-        """Say on stderr what was done in all."""
-        failed = f"; {len(self.problems)} could not go on" if self.problems else ""
+        """Print a summary on stderr."""
+        failed = f"; {len(self.problems)} failed" if self.problems else ""
         self.screen.notice(
-            f"followed {len(self.tables):,} tables: files went on {self.runs:,} times by "
-            f"{self.commits:,} commits in {self.seconds:,.1f} s{failed}"
+            f"followed {len(self.tables):,} tables: {self.runs:,} updates with {self.commits:,} "
+            f"commits in {self.seconds:,.1f} s{failed}"
         )

@@ -1,4 +1,4 @@
-"""The command `import`."""
+"""Command `import`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ledger.relocation.importing import Brought, bring
 
 def import_ledger(
     file: Annotated[
-        str, Parameter(allow_leading_hyphen=True, help="What export wrote; - for stdin.")
+        str, Parameter(allow_leading_hyphen=True, help="File written by export; - for stdin.")
     ],
     /,
     *,
@@ -30,18 +30,18 @@ def import_ledger(
         Parameter(
             negative="",
             show_default=False,
-            help="Give it an identity of its own, for when the original goes on.",
+            help="Give the copy its own ledger id; needed if the original stays in use.",
         ),
     ] = False,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Bring a ledger back from what export wrote: the same ledger in a new place, or a copy.
+    """Import an export: restore the ledger at a new location, or make a copy.
 
-    Every commit is checked along its hashes before it is written. Asked again with the same lines,
-    or with those of a later export, it goes on from where it was: nothing that stands there is
-    rewritten, and what differs is refused. Until all came through, the ledger cannot be opened.
+    The hash chain of every commit is verified before it is written. Run again with the same export
+    or a later one, it resumes: existing files are not rewritten, and differing ones are rejected.
+    The ledger cannot be opened until the import is complete.
 
-    Data files are brought by other means: they belong below the same paths.
+    Copy the data files separately, to the same relative paths.
 
     Example:
         lakeledger import ledger backup.jsonl --ledger ./restored
@@ -81,20 +81,20 @@ def _document(url: str, done: Brought) -> dict[str, Any]:
 
 def _print(screen: Screen, url: str, done: Brought) -> None:
     of = f", a copy of {done.copied_from}" if done.copied_from else ""
-    screen.line(f"{url} holds the ledger {done.ledger_id}{of}")
+    screen.line(f"{url} has the ledger {done.ledger_id}{of}")
     screen.line(f"{done.written:,} commits were written")
     for name in done.absent:
-        screen.line(f"not carried: {name}; import it later, or drop it")
+        screen.line(f"not in the export: {name}; import it later, or drop it")
     for name, version, head in done.streams:
-        screen.line(f"{name}  {version}:{head}" if head else f"{name}  no commit")
+        screen.line(f"{name}  {version}:{head}" if head else f"{name}  no commits")
 
 
 def register(app: App) -> None:
-    """Add what brings in a ledger; what else can be imported is told by the formats."""
+    """Add the group with `import ledger` and an import command for each format."""
     imports = family(
         app,
         "import",
-        text="Bring in what exists elsewhere: a ledger, or tables of other formats.",
+        text="Import a ledger from an export, or tables of other formats.",
         example="lakeledger import ledger backup.jsonl --ledger ./restored",
     )
     add(imports, "ledger", import_ledger)

@@ -1,4 +1,4 @@
-"""Commands about a ledger as a whole: `init`, `doctor`, `move`."""
+"""Commands that work on a whole ledger: `init`, `doctor`, `move`."""
 
 from __future__ import annotations
 
@@ -44,42 +44,42 @@ def move(
     alias: Annotated[
         bool,
         _Flag,
-        Parameter(help="It was not moved: this is another mount or URL of the same storage."),
+        Parameter(help="Record another mount or URL of the same storage instead of a move."),
     ] = False,
     copy: Annotated[
         bool,
         _Flag,
-        Parameter(help="It was not moved: this is a copy, and gets an identity of its own."),
+        Parameter(help="Record a copy instead of a move; the copy gets its own ledger id."),
     ] = False,
     rewrite: Annotated[
-        bool, _Flag, Parameter(help="Write position deletes anew that name the old place.")
+        bool, _Flag, Parameter(help="Rewrite position deletes that name the old location.")
     ] = False,
     dry_run: Annotated[
-        bool, _Flag, Parameter(help="Only say what is known, and what is tied to the old place.")
+        bool, _Flag, Parameter(help="Only show the recorded location and the files tied to it.")
     ] = False,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Say that the ledger was moved to where it is now: stop all writers of the old place first.
+    """Record that the ledger was moved here; stop all writers of the old location first.
 
-    A ledger knows where it is. Found elsewhere, tables that nothing ties to the old place are
-    written as ever; others are read, and take commits once it is said what happened. What names
-    files by whole URLs ties: position deletes, which are refused by name or written anew with
-    --rewrite, and projected files, which are made anew here. `lakeledger doctor` says which of the
-    three it was, as far as can be known.
+    A ledger records its location. Opened elsewhere, it accepts commits only to tables without files
+    tied to the old location; all tables can be read. Files with absolute URLs are tied: position
+    deletes, which are rejected or, with --rewrite, rewritten, and projected files, which are
+    projected again. `lakeledger doctor` shows whether the ledger was moved, copied or mounted
+    elsewhere, as far as that can be determined.
 
-    With --alias files go on being named by the place that was recorded. With --copy tables outside
-    of the ledger's folder stay the original's, and leave the copy.
+    With --alias, paths keep the recorded location. With --copy, tables outside the ledger's folder
+    stay with the original and are removed from the copy.
 
-    Run again, it completes what an interruption left: `lakeledger verify` says whether it did.
+    Run again after an interruption, it completes the move; check it with `lakeledger verify`.
 
     Example:
         lakeledger move --dry-run
     """
     if alias and copy:
-        raise UsageError("--alias and --copy say different things; give one of them")
+        raise UsageError("--alias and --copy exclude each other; give one of them")
     if rewrite and alias:
-        raise UsageError("an alias leaves everything as it is; leave --rewrite out")
+        raise UsageError("--alias changes no files; omit --rewrite")
     lake = place.open()
     findings = lake.whereabouts()
     document = _document(findings, dry_run=dry_run)
@@ -95,15 +95,15 @@ def move(
     if problems:
         said = "; ".join(f"{name}: {error}" for name, error in problems.items())
         raise StoreError(
-            f"the place of the ledger is recorded, but {len(problems)} of its projections lead to "
-            f"the old place still: {said}. Complete the move with: {NEXT['here']}"
+            f"the location of the ledger is recorded, but {len(problems)} of its projections still "
+            f"point to the old one: {said}. Complete the move with: {NEXT['here']}"
         )
 
 
 def _tell(
     lake: Ledger, writing: CommitFlags, *, alias: bool, copy: bool, rewrite: bool
 ) -> dict[str, Any]:
-    """Record what happened; return the catalog's version that says so, and if it did before."""
+    """Record a move, alias or copy; return the catalog's version and if it was recorded before."""
     options = writing.options()
     if alias:
         done = lake.record_alias(**options)
@@ -118,10 +118,10 @@ def _tell(
 
 
 def _projected(lake: Ledger) -> tuple[list[str], dict[str, str]]:
-    """Render the projections that lead elsewhere where the ledger is now.
+    """Project the files again that point to another location than the ledger's.
 
-    They are derived from the store after the place was recorded, so that a retry finds what an
-    interrupted move has left.
+    They are found on the store after the location was recorded, so that a retry completes an
+    interrupted move.
     """
     made: list[str] = []
     problems: dict[str, str] = {}
@@ -136,7 +136,7 @@ def _projected(lake: Ledger) -> tuple[list[str], dict[str, str]]:
 
 
 def document_of(findings: Findings) -> dict[str, Any]:
-    """Return what is known of a ledger's place, as plain JSON."""
+    """Return the findings about a ledger's location as plain JSON."""
     return {
         "here": findings.here,
         "recorded": findings.recorded or None,
@@ -154,18 +154,18 @@ def _document(findings: Findings, *, dry_run: bool) -> dict[str, Any]:
 
 
 def said(findings: Findings) -> dict[str, str]:
-    """Return what is known of a ledger's place, for people."""
+    """Return the findings about a ledger's location as text facts."""
     ties = {f"tied {number}": str(each) for number, each in enumerate(findings.ties, 1)}
     if not findings.is_elsewhere:
-        left = {"what happened": "a move to this place is not complete"}
+        left = {"what happened": "a move to this location is not complete"}
         return left | ties | {"next": findings.next_step} if ties else {}
     facts = {
-        "said to be at": findings.recorded,
+        "recorded location": findings.recorded,
         "what happened": SAID[findings.verdict],
         **ties,
     }
     if not findings.ties:
-        return facts | {"next": "nothing: no table is tied to the other place"}
+        return facts | {"next": "nothing: no table is tied to the other location"}
     return facts | {"next": findings.next_step}
 
 
@@ -177,42 +177,42 @@ def _print(screen: Screen, findings: Findings) -> None:
 
 
 def _print_done(screen: Screen, lake: Ledger, findings: Findings, document: dict[str, Any]) -> None:
-    was = f"; it was at {findings.recorded}" if findings.is_elsewhere else ""
+    was = f"; before: {findings.recorded}" if findings.is_elsewhere else ""
     before = again(repeated=document["repeated"])
-    screen.line(f"ledger {document['ledgerId']} is at {lake.url} now{was}{before}")
+    screen.line(f"ledger {document['ledgerId']} is now at {lake.url}{was}{before}")
     for each in document["projected"]:
-        screen.line(f"made the files of {each}")
+        screen.line(f"projected the files of {each}")
 
 
 _ERASABLE = Parameter(
     negative="",
     show_default=False,
-    help="Keep authors, messages and properties so that they can be erased.",
+    help="Store authors, messages and properties outside the log, so that they can be erased.",
 )
 
 
 def init(
-    url: Annotated[str | None, Parameter(help="The ledger's root; or give --ledger.")] = None,
+    url: Annotated[str | None, Parameter(help="Root of the ledger; or use --ledger.")] = None,
     /,
     *,
     erasable: Annotated[bool, _ERASABLE] = False,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Begin a ledger in an empty folder; where there is one already, nothing changes.
+    """Initialize a ledger; does nothing if one already exists.
 
     Example:
         lakeledger init lake
     """
-    # A root that the environment gives is for when nothing else is said.
+    # A root from the environment is only a default.
     if url is not None and place.ledger not in {None, url, os.environ.get("LAKELEDGER_URL")}:
-        raise UsageError(f"two ledgers are named, {url} and {place.ledger}; name one")
+        raise UsageError(f"two ledgers are given, {url} and {place.ledger}; give one")
     chosen = evolve(place, ledger=url or place.ledger)
     lake = chosen.begun_or_not()
     known = lake.is_begun
     if known and erasable and not lake.is_erasable:
         raise UsageError(
-            f"{lake.url} is a ledger already, which keeps authors and messages in its lines; only "
-            "a new ledger can be made erasable: lakeledger init --erasable at another place"
+            f"{lake.url} already is a ledger, which stores authors and messages in its log; only a "
+            "new ledger can be erasable: run lakeledger init --erasable at another location"
         )
     document = {
         "url": lake.url,
@@ -220,29 +220,28 @@ def init(
         "created": not known,
         "erasable": lake.is_erasable,
     }
-    now = "is a ledger already" if known else "is a ledger now"
+    now = "already is a ledger" if known else "is initialized as a ledger"
 
     def text(screen: Screen) -> None:
         screen.line(f"{lake.url} {now} ({document['ledgerId']})")
         if not known:
             where = "" if url is None else f" --ledger {quote(url)}"
-            screen.line(f"next, a database: lakeledger create NAME{where}")
+            screen.line(f"next, create a database: lakeledger create NAME{where}")
 
     chosen.screen.result(document, text)
 
 
 def doctor(
-    url: Annotated[str | None, Parameter(help="The place to look at; or give --ledger.")] = None,
+    url: Annotated[str | None, Parameter(help="Location to check; or use --ledger.")] = None,
     /,
     *,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Try out whether a place can hold a ledger: writes a key of its own, and removes it again.
+    """Check whether a store can hold a ledger; writes a test key and removes it.
 
-    Of a ledger that is there, it looks whether a clock that was ahead has left its times wrong, how
-    far behind the formats are that follow its tables, whose copy it is, whether it was moved,
-    copied or mounted elsewhere since it was said where it is, and which columns its tables call
-    personal that there are not, or that nothing of could be erased.
+    For an existing ledger, it also checks for commit times ahead of the clock, shows the lag of the
+    projections and the original of a copy, detects a move, copy or other mount since the location
+    was recorded, and lists columns in ledger.personal that do not exist or cannot be erased.
 
     Example:
         lakeledger doctor lake
@@ -295,8 +294,8 @@ def doctor(
     )
     if failed:
         raise StoreError(
-            f"{store.url} cannot hold a ledger: not everything holds that one needs "
-            f"({'; '.join(failed)}). Use another place"
+            f"{store.url} cannot hold a ledger, since these checks failed: "
+            f"{'; '.join(failed)}. Use another location"
         )
     check_clock(store, now_millis(), ahead)
     for name, each in late:
@@ -304,7 +303,7 @@ def doctor(
 
 
 def _examined(store: Store) -> list[dict[str, object]]:
-    """Return what a store was found to do, in the order of the checks."""
+    """Run the checks of a store and return their results in order."""
     done: list[dict[str, object]] = []
     start = time.perf_counter()
     try:
@@ -313,7 +312,7 @@ def _examined(store: Store) -> list[dict[str, object]]:
             done.append({"check": check.claim, "holds": check.holds, "millis": millis})
             start = time.perf_counter()
     except OSError as error:
-        raise StoreError(f"{error} ({len(done)} checks held before)") from error
+        raise StoreError(f"{error} ({len(done)} checks passed before)") from error
     return done
 
 
@@ -323,7 +322,7 @@ def _named(url: str | None, place: LedgerFlags) -> tuple[Store, LedgerFlags]:
 
 
 def _setting(store: Store, place: LedgerFlags) -> TableSetting:
-    """Return what handles of the ledger in a store share."""
+    """Return the shared settings of the ledger's handles."""
     trusted = trusting(store, place.trust)
     return TableSetting(trusted, place.storage_options(), author="", trust=place.trust)
 
@@ -331,9 +330,9 @@ def _setting(store: Store, place: LedgerFlags) -> TableSetting:
 def _ahead(
     store: Store, place: LedgerFlags, unread: dict[str, str]
 ) -> Iterator[tuple[str, Finding]]:
-    """Yield the streams of the ledger there, if there is one, whose times are ahead.
+    """Yield the streams whose times are ahead of the clock, if there is a ledger.
 
-    Those that cannot be read go to `unread`: what is wrong with them is verify's to tell.
+    Streams that cannot be read are added to `unread`; `verify` reports their damage.
     """
     setting = _setting(store, place)
     lake = Ledger(setting)
@@ -357,7 +356,7 @@ def _ahead(
 
 
 def _of_ledger(store: Store, place: LedgerFlags) -> dict[str, str]:
-    """Return which ledger is there, and whose copy it is; nothing where there is none."""
+    """Return the id of the ledger and of its original; empty if there is no ledger."""
     body = store.read(ROOT_KEY)
     if body is None:
         return {}
@@ -366,7 +365,7 @@ def _of_ledger(store: Store, place: LedgerFlags) -> dict[str, str]:
         found = {"ledgerId": id_of(body)} | ({} if original is None else {"copiedFrom": original})
     except LedgerError:
         return {}
-    # What cannot be read there is verify's to tell.
+    # Damage is reported by verify.
     with suppress(LedgerError, OSError):
         state = Ledger(_setting(store, place)).state
         if state.ledger_id:
@@ -375,7 +374,7 @@ def _of_ledger(store: Store, place: LedgerFlags) -> dict[str, str]:
 
 
 def _whereabouts(store: Store, place: LedgerFlags) -> Findings | None:
-    """Return what is known of the ledger's place; what cannot be read there is verify's to tell."""
+    """Return the findings about the ledger's location; None if it cannot be read."""
     try:
         return Ledger(_setting(store, place)).whereabouts()
     except (LedgerError, OSError):
@@ -389,7 +388,7 @@ def _said_of(of_ledger: dict[str, str]) -> dict[str, str]:
 
 
 def _stale(store: Store, place: LedgerFlags) -> list[tuple[str, Freshness]]:
-    """Return how far behind followed formats are, by table; what cannot be read is verify's."""
+    """Return the lag of the followed formats by table, skipping tables that cannot be read."""
     found: list[tuple[str, Freshness]] = []
     with suppress(LedgerError):
         setting = _setting(store, place)
@@ -401,7 +400,7 @@ def _stale(store: Store, place: LedgerFlags) -> list[tuple[str, Freshness]]:
 
 
 def _idle_marks(store: Store, place: LedgerFlags) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the marks of tables, whose sources may have given them."""
+    """Yield problems of the option ledger.personal by table; it may come from a source."""
     with suppress(LedgerError):
         setting = _setting(store, place)
         for entry in Ledger(setting).state.tables.values():
@@ -415,5 +414,5 @@ def _idle_marks(store: Store, place: LedgerFlags) -> Iterator[tuple[str, str]]:
 def _distance(ahead_millis: int) -> str:
     seconds = round(ahead_millis / 1000)
     if not seconds:
-        return "as the store's, to the second"
+        return "equal to the store's, to the second"
     return f"{abs(seconds)} s {'ahead of' if seconds > 0 else 'behind'} the store's"

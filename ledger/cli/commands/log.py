@@ -1,4 +1,4 @@
-"""The command `log`."""
+"""Command `log`."""
 
 from __future__ import annotations
 
@@ -33,50 +33,55 @@ if TYPE_CHECKING:
 
 COLUMNS = ("version", "time (UTC)", "author", "message", "what happened")
 
-_FILTERS = Group("Which of them (all that are named have to hold)", sort_key=10)
+_FILTERS = Group("Filters (all must match)", sort_key=10)
 _LOOK_EVERY_S = 1.0
 
 
 @Parameter(name="*", group=_FILTERS)
 @frozen
 class Filters:
-    """Which entries of a log."""
+    """Filters of log entries."""
 
-    before: Annotated[
-        int | None, Parameter(help="Older than this version; goes on where another call ended.")
-    ] = None
-    since: Annotated[str | None, Parameter(help="Not before this day or time.")] = None
-    until: Annotated[str | None, Parameter(help="Not after this day or time.")] = None
-    by: Annotated[str | None, Parameter(help="A part of the author's name.")] = None
+    before: Annotated[int | None, Parameter(help="Only versions before this one; for paging.")] = (
+        None
+    )
+    since: Annotated[str | None, Parameter(help="Only commits since this date or time.")] = None
+    until: Annotated[str | None, Parameter(help="Only commits until this date or time.")] = None
+    by: Annotated[str | None, Parameter(help="Only commits with this text in the author.")] = None
     kind: Annotated[
         tuple[str, ...],
-        Parameter(negative="", show_default=False, help="Such as addColumn; repeatable."),
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Only this kind of event, such as addColumn; repeatable.",
+        ),
     ] = ()
     grep: Annotated[
-        str | None, Parameter(help="A regular expression that is found in the message.")
+        str | None,
+        Parameter(help="Only commits with a message that matches this regular expression."),
     ] = None
     column: Annotated[
         str | None,
-        Parameter(help="Whatever touched this column, or what is in it, through all its names."),
+        Parameter(help="Only changes of this column or its nested fields, across renames."),
     ] = None
 
     branch: OnBranch = None
 
     def wanted(self, table: Table | None) -> WantedEntries:
-        """Return what the log is asked for.
+        """Return the filters as a query of the log.
 
         Raises:
-            UsageError: A column is named, and no table, or a time cannot be read.
+            UsageError: A column is given without a table, or a time cannot be parsed.
         """
         if self.column is not None and table is None:
-            raise UsageError("--column is of one table; name the table, too")
+            raise UsageError("--column applies to one table; name the table")
         column = None
         if table is not None and self.column is not None:
             column = table.column_id(whole_path(self.column))
         return wanted_of(**self.asked(), column_id=column)
 
     def asked(self) -> dict[str, Any]:
-        """Return what `Ledger.entries` is asked for."""
+        """Return the filters as arguments of `Ledger.entries`."""
         return {
             "last": None if self.before is None else self.before - 1,
             "since": None if self.since is None else _begin(self.since),
@@ -89,7 +94,7 @@ class Filters:
 
 
 def _begin(text: str) -> int:
-    """Return when a time begins; a day is read as it ends everywhere else."""
+    """Return the begin of a day or time; elsewhere a date is the end of its day."""
     is_day = len(text) == len("2013-01-31") and not text.isdecimal() and text != "yesterday"
     return millis(read_time(f"{text}T00:00:00" if is_day else text))
 
@@ -98,7 +103,7 @@ def log(  # noqa: PLR0913 - each is an option
     name: Annotated[
         str | None,
         Parameter(
-            help="DATABASE.TABLE, or DATABASE for all of its tables; none: the catalog's.",
+            help="DATABASE.TABLE, or DATABASE for all its tables; default: the catalog.",
             completer=tables_of,
         ),
     ] = None,
@@ -106,29 +111,29 @@ def log(  # noqa: PLR0913 - each is an option
     *,
     all: Annotated[  # noqa: A002 - the option's name
         bool,
-        Parameter(negative="", help="The catalog and every table, dropped ones too, by time."),
+        Parameter(negative="", help="Catalog and all tables by time, including dropped ones."),
     ] = False,
     limit: Annotated[
         int,
-        Parameter(alias="-n", validator=one_or_more, help="How many commits at most."),
+        Parameter(alias="-n", validator=one_or_more, help="Maximum number of commits."),
     ] = 50,
     filters: Filters = Filters(),
     stat: Annotated[
-        bool, Parameter(negative="", help="Say how many rows, files and bytes came or went.")
+        bool, Parameter(negative="", help="Show added and removed rows, files and bytes.")
     ] = False,
     follow: Annotated[
-        bool, Parameter(negative="", help="Go on with what is committed from now on; Ctrl-C ends.")
+        bool, Parameter(negative="", help="Also print new commits until Ctrl-C.")
     ] = False,
     commit_id: Annotated[
         str | None,
-        Parameter(show_default=False, help="Only what landed under this id: there, else anywhere."),
+        Parameter(show_default=False, help="Only the commit with this id, in NAME or else in any."),
     ] = None,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Say who changed a table, when, why and how; newest first.
+    """Show the commit history of a table, a database or the catalog, newest first.
 
-    In JSON the events stand as in the log, but without their lists of files. With --output jsonl
-    each commit is a line of its own.
+    JSON output has the events as in the log, but without their lists of files. With --output jsonl,
+    each commit is one line.
 
     Example:
         lakeledger log shop.flights --limit 10
@@ -154,9 +159,9 @@ def log(  # noqa: PLR0913 - each is an option
     shown.print(newest)
     if rest is not None and len(sources) == 1 and not follow:
         oldest = newest[-1].commit.version
-        place.screen.notice(f"there are older ones; --before {oldest} goes on from here")
+        place.screen.notice(f"there are older commits; to continue, use --before {oldest}")
     elif rest is not None and not follow:
-        place.screen.notice(f"there are older ones; --limit {2 * limit} shows more")
+        place.screen.notice(f"there are older commits; for more, use --limit {2 * limit}")
     if only is not None:
         tell_stale(only, place.screen)
     if follow:
@@ -164,17 +169,17 @@ def log(  # noqa: PLR0913 - each is an option
 
 
 def tell_stale(table: Table, screen: Screen) -> None:
-    """Say on stderr which followed formats' readers do not see all of a table's log yet."""
+    """Print on stderr which projections of a table are behind its log."""
     for each in table.freshness():
         if each.behind or each.problem is not None:
             screen.notice(f"the {each.format} files of {table.identifier} are at {each}")
 
 
 def _sources(lake: Ledger, name: str | None, *, is_all: bool) -> Sequence[Ledger | Table]:
-    """Return the streams that are asked for.
+    """Return the requested streams.
 
     Raises:
-        NotFoundError: There is no such database or table.
+        NotFoundError: The database or table does not exist.
     """
     if name is not None and "." in name:
         return [lake.table(name)]
@@ -194,7 +199,7 @@ def _named(source: Ledger | Table) -> str:
 
 
 def _place(source: Ledger | Table) -> str:
-    """Return what a stream keeps when its table gets another name."""
+    """Return the path of a stream, which does not change when its table is renamed."""
     return source.path if isinstance(source, Table) else ""
 
 
@@ -205,7 +210,7 @@ def _follow(
     wanted: WantedEntries,
     shown: _Shown,
 ) -> NoReturn:
-    """Print what is committed from now on; tables come meanwhile, get other names, and go."""
+    """Print new commits, including those of tables created, renamed or dropped meanwhile."""
     while True:
         time.sleep(_LOOK_EVERY_S)
         if shown.has_table:
@@ -217,14 +222,14 @@ def _follow(
 def _more(
     sources: Sequence[Ledger | Table], heads: dict[str, int], wanted: WantedEntries, shown: _Shown
 ) -> dict[str, int]:
-    """Print what was committed since; return the newest versions now."""
+    """Print commits after the given versions; return the newest versions."""
     now = {_place(each): each.state.version for each in sources}
     fresh = (
         _of_one(source, evolve(wanted, first=heads.get(_place(source), -1) + 1, last=None))
         for source in sources
         if now[_place(source)] > heads.get(_place(source), -1)
     )
-    # Who watches reads downwards.
+    # Followed output is oldest first.
     found = list(_commits(merged(fresh)))[::-1]
     if found:
         shown.print(found)
@@ -238,7 +243,7 @@ class _Commit:
 
 
 def _commits(found: Iterable[Entry]) -> Iterator[_Commit]:
-    """Yield the commits of entries, each with the transactions alone that are wanted."""
+    """Yield the commits of entries, each with only its matching transactions."""
     for _, some in groupby(found, lambda each: (each.label, each.version)):
         mine = list(some)
         transactions = tuple(each.transaction for each in reversed(mine))
@@ -247,7 +252,7 @@ def _commits(found: Iterable[Entry]) -> Iterator[_Commit]:
 
 @frozen
 class _Shown:
-    """How commits are printed."""
+    """Output format of commits."""
 
     screen: Screen
     has_table: bool
@@ -280,7 +285,7 @@ class _Shown:
 
 
 def _of_table(entry: Entry) -> dict[str, Any]:
-    """Return which table an entry is of, and what became of that."""
+    """Return the table of an entry, its later name, and if it was dropped."""
     document: dict[str, Any] = {"table": entry.table}
     if entry.then not in {"", entry.table}:
         document["then"] = entry.then
@@ -304,13 +309,13 @@ def _shown_sums(commit: Commit[Any]) -> tuple[Cell, ...]:
 
 
 def _print_under(lake: Ledger, name: str | None, commit_id: str, shown: _Shown) -> None:
-    """Print what was committed under an id, of the table that is named or else of any."""
+    """Print the commit with an id, of the named table or else of any."""
     entry = None if name is None else _of_named(lake, name, commit_id)
     if entry is not None:
         shown.print([*_commits([entry])])
         return
-    # It may be another's table by now, or have another name, or none.
-    with shown.screen.progress("looking through logs") as told:
+    # The name may now belong to another table, or to none.
+    with shown.screen.progress("searching logs") as told:
         found = lake.find_everywhere(commit_id, told)
     if not found.entries:
         _refuse_unknown(commit_id, found)
@@ -318,7 +323,7 @@ def _print_under(lake: Ledger, name: str | None, commit_id: str, shown: _Shown) 
 
 
 def _of_named(lake: Ledger, name: str, commit_id: str) -> Entry | None:
-    # What cannot be opened is looked for with all others, and told if it is in none of them.
+    # A table that cannot be opened is searched with all others, and reported if none has the id.
     with suppress(LedgerError, OSError):
         found = lake.table(name).find_commit(commit_id)
         if found is not None:
@@ -328,26 +333,26 @@ def _of_named(lake: Ledger, name: str, commit_id: str) -> Entry | None:
 
 
 def _refuse_unknown(commit_id: str, found: Sightings) -> NoReturn:
-    """Say that nothing was committed under an id, or that this cannot be known.
+    """Raise that no commit has an id, or that this cannot be determined.
 
     Raises:
-        NotFoundError: Nothing was.
+        NotFoundError: No commit has the id.
         StoreError: Some logs cannot be read.
     """
     if found.unread:
         logs = "; ".join(f"{each or 'the catalog'} ({why})" for each, why in found.unread.items())
         raise StoreError(
-            f"whether anything was committed under the id {commit_id} cannot be known: no log that "
-            f"can be read has it, and these could not be: {logs}. Restore them, then look again"
+            f"commit id {commit_id} was not found, but it may be in these logs, which could not be "
+            f"read: {logs}. Restore them, then search again"
         )
     raise NotFoundError(
-        f"nothing was committed under the id {commit_id}, to the catalog or to any of "
-        f"{found.tables:,} tables, dropped ones included: it has not landed, and {ASKING_AGAIN}"
+        f"commit id {commit_id} was not found in the catalog or in any of {found.tables:,} tables, "
+        f"including dropped ones: it was not committed, and {ASKING_AGAIN}"
     )
 
 
 def rows(commits: Sequence[Commit[Any]]) -> Iterator[tuple[Cell, ...]]:
-    """Yield a row of `COLUMNS` for every event, with version and author on the first of each."""
+    """Yield a row of `COLUMNS` per event; version and author are only in a commit's first row."""
     for commit in commits:
         for transaction in commit.transactions:
             time = moment(when(commit, transaction))

@@ -1,4 +1,4 @@
-"""The command `maintain`."""
+"""Command `maintain`."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from ledger.stores import Store
 from ledger.table import Table
 
 _WORDS = {
-    "changes": "a list of file changes that no commit names",
-    "draft": "a draft of a writer that did not finish",
+    "changes": "a list of file changes that no commit references",
+    "draft": "a temporary file of an interrupted writer",
     "cache": "a cache of a dropped table",
-    "values": "who and why of a commit that never landed",
+    "values": "personal values of a commit that was never committed",
 }
 
 
 @frozen
 class _Removable:
-    """An orphan, the stream that it was of, and where it is."""
+    """Orphaned file with its stream and store."""
 
     stream: str
     store: Store
@@ -51,7 +51,7 @@ class _Removable:
 
 @frozen
 class _Sealed:
-    """A segment that was made, the stream that it is of, and where it is."""
+    """New segment with its stream and location."""
 
     stream: str
     file: str
@@ -62,19 +62,19 @@ class _Sealed:
 def maintain(
     *,
     dry_run: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Only say what would be done.")
+        bool, Parameter(negative="", show_default=False, help="Only show the plan.")
     ] = False,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Remove what nobody needs any more, seal what is missing; safe beside any writer.
+    """Remove orphaned files and seal missing segments; safe with concurrent writers.
 
-    What goes: drafts that writers left behind, lists of file changes that no commit names, and
-    caches of dropped tables, each after seven days. A table's own commits are the clock for its
-    lists: they go once its newest commit is seven days younger. No log, no checkpoint, nothing
-    that a commit names and no data file is ever removed.
+    Removes temporary files of interrupted writers, lists of file changes that no commit references,
+    and caches of dropped tables, each after seven days. A list is removed once the table's newest
+    commit is seven days younger. Logs, checkpoints, referenced files and data files are never
+    removed.
 
-    What is made: segments, the runs of 800 commits as Parquet that replay, audit and Spark read
-    instead of 800 files, where the writers did not.
+    Seals missing segments: Parquet files with 800 commits each, which replay, audit and Spark read
+    instead of 800 commit files.
 
     Example:
         lakeledger maintain --dry-run
@@ -106,7 +106,7 @@ def maintain(
 def _streams(
     lake: Ledger, births: list[NamedBirth], setting: TableSetting
 ) -> Iterator[tuple[Subject[Any, Any], Iterator[Orphan]]]:
-    """Yield every stream, and what may go of it."""
+    """Yield every stream with its orphaned files."""
     now = now_millis()
     catalog = Subject("catalog", lake.log, has_files=False)
     yield catalog, _of_catalog(lake, births, setting, now)
@@ -123,14 +123,14 @@ def _of_catalog(
     if lake.is_erasable:
         tables = (Table(each.identifier, each.path, setting).log for each in births)
         with suppress(LedgerError, OSError):
-            # What cannot be read may name any of them.
+            # A log that cannot be read may reference any of them.
             yield from list(orphaned_values(lake.log.personal, [lake.log, *tables], now))
 
 
 def _orphans(birth: NamedBirth, subject: Subject[Any, Any], now: int) -> Iterator[Orphan]:
     first = subject.store.read(subject.layout.commit(0))
     if first is None or digest(first) != birth.digest:
-        # Whatever stands there is not this table's, and the catalog may name any place.
+        # The folder belongs to another table; the catalog may name any location.
         return
     yield from orphaned_drafts(subject.store, subject.layout.folder, now)
     yield from orphaned_changes(subject)

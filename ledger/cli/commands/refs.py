@@ -41,29 +41,29 @@ from ledger.table import Table
 
 def tag(  # noqa: PLR0913 - each is an option of the command
     name: TableName,
-    tag_name: Annotated[str, Parameter(help="The tag's name.")],
+    tag_name: Annotated[str, Parameter(help="Name of the tag.")],
     /,
     *,
-    snapshot: Annotated[int | None, Parameter(help="Its snapshot; the newest if left out.")] = None,
+    snapshot: Annotated[int | None, Parameter(help="Snapshot id; the newest if omitted.")] = None,
     replace: Annotated[
         bool,
         Parameter(
-            negative="", show_default=False, help="Let an existing tag name another snapshot."
+            negative="", show_default=False, help="Move an existing tag to another snapshot."
         ),
     ] = False,
     delete: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Take the tag away.")
+        bool, Parameter(negative="", show_default=False, help="Delete the tag.")
     ] = False,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Give a snapshot a name; a tagged snapshot outlives expiry.
+    """Create, replace or delete a tag; tagged snapshots survive expiry.
 
     Example:
         lakeledger tag shop.flights january --snapshot 1
     """
     if delete and (replace or snapshot is not None):
-        raise UsageError("--delete takes neither --replace nor --snapshot")
+        raise UsageError("--delete cannot be combined with --replace or --snapshot")
     table = place.table(name)
     if delete:
         appended = table.delete_tag(tag_name, **writing.options())
@@ -78,31 +78,31 @@ def rollback(
     name: TableName,
     /,
     *,
-    snapshot: Annotated[int | None, Parameter(help="Whose contents to put back.")] = None,
-    tag: Annotated[str | None, Parameter(help="The same, by a tag's name.")] = None,
+    snapshot: Annotated[int | None, Parameter(help="Id of the snapshot to restore.")] = None,
+    tag: Annotated[str | None, Parameter(help="Tag of the snapshot to restore.")] = None,
     branch: OnBranch = None,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    r"""Put a snapshot's contents back, as a new snapshot; history and schema stay as they are.
+    r"""Restore a snapshot's contents as a new snapshot; keeps history and schema.
 
     Example:
         lakeledger rollback shop.flights --tag january \
             --message "the whole month was wanted"
     """
     if (snapshot is None) == (tag is None):
-        raise UsageError("roll back to what? give either --snapshot N or --tag NAME")
+        raise UsageError("no snapshot to restore; give either --snapshot N or --tag NAME")
     table = place.table(name)
     if branch is not None:
         if snapshot is None:
-            raise UsageError("a branch goes back to a snapshot that it holds: --snapshot N")
+            raise UsageError("rollback of a branch needs one of its snapshots: --snapshot N")
         appended = table.branch(branch).rollback(snapshot=snapshot, **writing.options())
         committed(place.screen, table, appended, writing)
         return
-    # A job that asks again and again leaves no snapshot where nothing changes.
+    # Repeated runs of a job make no snapshots if nothing changes.
     if not writing.commit_id and _stands(table.state, snapshot, tag):
         newest = table.state.last_snapshot_id
-        unchanged(place.screen, table, f"snapshot {newest} is its newest, so nothing changes")
+        unchanged(place.screen, table, f"snapshot {newest} is already its newest")
         return
     appended = table.rollback(snapshot=snapshot, tag=tag, **writing.options())
     committed(place.screen, table, appended, writing)
@@ -115,13 +115,13 @@ def _stands(state: TableState, snapshot: int | None, tag: str | None) -> bool:
 
 @frozen
 class Effect:
-    """What an expiry comes to.
+    """Effect of an expiry.
 
     Attributes:
-        before: Snapshots with smaller ids go.
-        gone: Those that can no longer be read, in order.
-        tagged: The ids of those that would go but for their tags, by tag; what branches begin with
-            stays, too.
+        before: Snapshots with smaller ids expire.
+        gone: Ids of the snapshots that can no longer be read, in order.
+        tagged: Ids of the snapshots that only their tags keep, by tag. Base snapshots of branches
+            are kept too.
     """
 
     before: int
@@ -132,12 +132,12 @@ class Effect:
     def of(
         cls, state: TableState, before: int, fact: SnapshotsExpired | SnapshotsRemoved | None
     ) -> Effect:
-        """Return what expiring the snapshots before one comes to in a state.
+        """Return the effect of expiring the snapshots before one in a state.
 
         Args:
-            state: The state.
-            before: The oldest that stays.
-            fact: What is to be written; None for nothing.
+            state: State before the expiry.
+            before: Id of the oldest snapshot to keep.
+            fact: Event to commit; None if nothing expires.
         """
         older = [] if fact is None else [*_older(state, before)]
         tagged = {
@@ -153,7 +153,7 @@ class Effect:
 
     @classmethod
     def of_commit(cls, table: Table, version: int) -> Effect:
-        """Return what an expiry came to when it landed."""
+        """Return the effect of a committed expiry."""
         state = table.at(version=version - 1).state
         for transaction in table.log.commit_at(version).transactions:
             for event in transaction.events:
@@ -165,7 +165,7 @@ class Effect:
 
 
 def _older(state: TableState, before: int) -> Iterator[int]:
-    """Yield the snapshots that came before one and were not expired, oldest first."""
+    """Yield the unexpired snapshots before one, oldest first."""
     ids = reversed(state.snapshot_ids)
     if not state.origin.has_ordered_ids:
         return takewhile(lambda each: each != before, ids)
@@ -176,25 +176,27 @@ def expire(  # noqa: PLR0913 - each is an option of the command
     name: TableName,
     /,
     *,
-    before: Annotated[int | None, Parameter(help="Expire the snapshots with smaller ids.")] = None,
+    before: Annotated[int | None, Parameter(help="Expire snapshots with smaller ids.")] = None,
     keep: Annotated[
         int | None,
-        Parameter(validator=one_or_more, help="Expire all but the newest so many."),
+        Parameter(validator=one_or_more, help="Number of newest snapshots to keep."),
     ] = None,
     older_than: Annotated[
         str | None,
-        Parameter(help="A time, or 30d: expire what was replaced before it."),
+        Parameter(help="Expire snapshots replaced before a time or age, such as 30d."),
     ] = None,
     dry_run: Annotated[
         bool,
-        Parameter(negative="", show_default=False, help="Only say what would go, and what stays."),
+        Parameter(
+            negative="", show_default=False, help="Only show the snapshots that would expire."
+        ),
     ] = False,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Expire a table's oldest snapshots; tagged ones stay, and no file is deleted.
+    """Expire a table's oldest snapshots; keeps tagged ones and deletes no files.
 
-    What an expired snapshot held can still be read by --version.
+    The contents of an expired snapshot can still be read by --version.
 
     Example:
         lakeledger expire shop.flights --keep 10 --dry-run
@@ -202,7 +204,9 @@ def expire(  # noqa: PLR0913 - each is an option of the command
         lakeledger expire shop.flights --older-than 30d
     """
     if sum(each is not None for each in (before, keep, older_than)) != 1:
-        raise UsageError("expire which? give one of --before N, --keep N and --older-than TIME")
+        raise UsageError(
+            "no snapshots to expire; give one of --before N, --keep N and --older-than TIME"
+        )
     table = place.table(name)
     first_kept = partial(_first_kept, table, before, keep, older_than)
     document: dict[str, Any] = {"table": str(table.identifier), "dryRun": dry_run}
@@ -211,10 +215,10 @@ def expire(  # noqa: PLR0913 - each is an option of the command
         oldest = first_kept()
         fact = decide_expiry(state, ExpireSnapshots(oldest))
         effect = Effect.of(state, oldest, fact)
-        # A job that asks every hour leaves no commit where there is nothing to do.
+        # Repeated runs of a job make no commits if nothing expires.
         if dry_run or fact is None:
             document |= {**_facts(effect), "version": state.version}
-            title = f"{name} would lose"
+            title = f"{name} would expire"
             if not dry_run:
                 title = f"{name} stays at version {state.version}: there is nothing to expire;"
             place.screen.result(document, lambda to: _print(to, title, effect))
@@ -226,14 +230,14 @@ def expire(  # noqa: PLR0913 - each is an option of the command
     )
     effect = Effect.of_commit(table, appended.version)
     document |= {**_facts(effect), "version": appended.version, "repeated": appended.repeated}
-    title = f"{name} version {appended.version} lost"
+    title = f"{name} version {appended.version} expired"
     if appended.repeated:
         title = f"{name} version {appended.version}, committed before; nothing was written now;"
     place.screen.result(document, lambda to: _print(to, title, effect))
 
 
 def _first_kept(table: Table, before: int | None, keep: int | None, older_than: str | None) -> int:
-    """Return the id of the oldest snapshot that is to stay."""
+    """Return the id of the oldest snapshot to keep."""
     if before is not None:
         return before
     state = table.state
@@ -243,7 +247,7 @@ def _first_kept(table: Table, before: int | None, keep: int | None, older_than: 
 
 
 def _standing_at(table: Table, moment: datetime | int) -> int:
-    """Return the id of the snapshot that stood at a time; 0 where there was none yet."""
+    """Return the id of the current snapshot at a time; 0 if there was none."""
     try:
         return table.at(timestamp=moment).state.last_snapshot_id
     except NotFoundError:
@@ -265,13 +269,13 @@ def _print(screen: Screen, title: str, effect: Effect) -> None:
     count = len(effect.gone)
     said = f"{count:,} {'snapshot' if count == 1 else 'snapshots'}"
     if count:
-        said += f" of those before {effect.before}: {_ranges(effect.gone)}"
+        said += f" before {effect.before}: {_ranges(effect.gone)}"
     screen.line(f"{title} {said}")
-    screen.table(("stays by its tag", "snapshot"), effect.tagged.items())
+    screen.table(("kept by tag", "snapshot"), effect.tagged.items())
 
 
 def _ranges(ids: tuple[int, ...]) -> str:
-    """Return ascending ids as text.
+    """Format ascending ids as ranges.
 
     >>> _ranges((1, 2, 3, 7))
     '1 to 3, 7'
@@ -289,32 +293,34 @@ def branch(  # noqa: PLR0913 - each is an option of the command
     name: TableName,
     branch_name: Annotated[
         str | None,
-        Parameter(help="The branch's name; left out: list them.", completer=branches_of),
+        Parameter(help="Name of the branch; if omitted, list all.", completer=branches_of),
     ] = None,
     /,
     *,
     at: Annotated[
         str | None,
-        Parameter(help="What it begins with: tag:NAME, snapshot:3, a version or time; now."),
+        Parameter(help="Base snapshot: tag:NAME, snapshot:3, a version or time; default: now."),
     ] = None,
     reset: Annotated[
         bool,
-        Parameter(negative="", show_default=False, help="Let one that is there begin anew."),
+        Parameter(
+            negative="", show_default=False, help="Reset an existing branch to the base snapshot."
+        ),
     ] = False,
     fast_forward: Annotated[
         bool,
-        Parameter(negative="", show_default=False, help="Let main have what the branch shows."),
+        Parameter(negative="", show_default=False, help="Fast-forward main to the branch."),
     ] = False,
     drop: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Take the branch away.")
+        bool, Parameter(negative="", show_default=False, help="Drop the branch.")
     ] = False,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Make a branch: commits to it leave main as it is, until main is fast-forwarded to it.
+    """Create, list, reset, fast-forward or drop a branch; commits to it do not change main.
 
-    Commit to it with --branch of add-files, overwrite, delete-files and rollback; read it with
-    --at branch:NAME.
+    Commit to it with the option --branch of add-files, overwrite, delete-files and rollback; read
+    it with --at branch:NAME.
 
     Example:
         lakeledger branch shop.flights audit
@@ -325,10 +331,12 @@ def branch(  # noqa: PLR0913 - each is an option of the command
     """
     table = place.table(name)
     if sum((reset, fast_forward, drop)) > 1 or (at is not None and (fast_forward or drop)):
-        raise UsageError("name one of --reset, --fast-forward and --drop; --at is for new ones")
+        raise UsageError(
+            "give one of --reset, --fast-forward and --drop; --at is for new and reset branches"
+        )
     if branch_name is None:
         if at is not None or reset or fast_forward or drop:
-            raise UsageError("which branch? name it behind the table")
+            raise UsageError("no branch is given; name it after the table")
         _list(table, place.screen)
         return
     found = table.branch(branch_name)
@@ -348,7 +356,7 @@ def branch(  # noqa: PLR0913 - each is an option of the command
 
 
 def _snapshot(table: Table, text: str | None) -> int | None:
-    """Return the snapshot of main that an instant shows; None for the newest."""
+    """Return the id of main's snapshot at an instant; None for the newest."""
     if text is None:
         return None
     number = whole_number(text)

@@ -1,4 +1,4 @@
-"""The command `serve-table`."""
+"""Command `serve-table`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _ProtocolOption = Annotated[
     ServingProtocol | None,
     Parameter(
         show_default=False,
-        help="iceberg (Iceberg REST) or paimon (the Paimon REST API); that of the one format "
-        "which the table declares if left out.",
+        help="iceberg (Iceberg REST) or paimon (Paimon REST API); by default that of the only "
+        "format that the table declares.",
     ),
 ]
 
@@ -34,27 +34,30 @@ def serve_table(  # noqa: PLR0913 - one option each
     protocol: _ProtocolOption = None,
     back: Annotated[
         bool,
-        Parameter(negative="", show_default=False, help="Take the table back from engines."),
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Take the table back; the ledger commits data again.",
+        ),
     ] = False,
     source: Annotated[
         str | None,
-        Parameter(help="Where an imported table's source is, if it moved since the import."),
+        Parameter(help="Location of an imported table's source, if it moved since the import."),
     ] = None,
     dry_run: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Only say what would be done.")
+        bool, Parameter(negative="", show_default=False, help="Only show the plan.")
     ] = False,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Let engines commit a table's data through a server, or take it back.
+    """Hand a table's data commits to engines through a server, or take them back.
 
-    From then on lakeledger changes the table's metadata and commits no data files. The table has to
-    declare the protocol's format in ledger.formats, and no other; ids and live files stay. A table
-    that follows a source is promoted for engines first, as lakeledger promote does for the ledger:
-    stop its writers before.
+    From then on, lakeledger changes only the metadata of the table and commits no data files. The
+    table must declare exactly the protocol's format in ledger.formats; ids and live files do not
+    change. A mirrored table is promoted first, as with lakeledger promote: stop its writers before.
 
-    With --back the ledger commits data again, and commits of engines that are based on the time
-    before are rejected.
+    With --back, the ledger commits data again, and engine commits based on an earlier version are
+    rejected.
 
     Example:
         lakeledger serve-table shop.orders --dry-run
@@ -64,7 +67,7 @@ def serve_table(  # noqa: PLR0913 - one option each
         lakeledger serve-table shop.orders --back
     """
     if back and (protocol or source):
-        raise UsageError("--back takes no --protocol and no --source")
+        raise UsageError("--back cannot be combined with --protocol or --source")
     lake, screen = place.open(), place.screen
     handle = lake.table(table)
     owner = handle.state.owner
@@ -72,7 +75,7 @@ def serve_table(  # noqa: PLR0913 - one option each
     if not back and (owner.kind == "mirrored" or is_promoted):
         outcome = _promoted(lake, handle, screen, protocol, source, writing, is_dry=dry_run)
     elif source is not None:
-        raise UsageError("--source is of tables that follow one; leave it out")
+        raise UsageError("--source is only for tables that follow a source; omit it")
     elif dry_run:
         planned = handle.plan_stop_serving() if back else handle.plan_serving(protocol)
         outcome = Outcome(planned, dry_run, repeated=planned == owner)
@@ -87,7 +90,7 @@ def serve_table(  # noqa: PLR0913 - one option each
                 else handle.start_serving(protocol, **options)
             ),
         )
-        # Under an id of before the table may have another owner by now.
+        # With an old commit id, the table may have another owner by now.
         found = handle.at(version=appended.version).state.owner
         outcome = Outcome(found, dry_run, appended.repeated)
     screen.result(
@@ -106,9 +109,9 @@ def _promoted(  # noqa: PLR0913 - the flags of one command
     *,
     is_dry: bool,
 ) -> Outcome:
-    """Promote a table that follows a source for engines, or only plan to."""
+    """Promote a mirrored table to a served one, or plan to."""
     if writing.expect_version is not None:
-        raise UsageError("--expect-version is of tables that follow no source; leave it out")
+        raise UsageError("--expect-version is only for tables that follow no source; omit it")
     name, state = str(handle.identifier), handle.state
     wanted = protocol or state.owner.protocol or chosen_protocol(state.schema.options)
     with screen.progress("promoting") as progress:
@@ -127,13 +130,13 @@ def _promoted(  # noqa: PLR0913 - the flags of one command
 
 @frozen
 class Outcome:
-    """The owner that a table has now, or would have.
+    """Current or planned owner of a table.
 
     Attributes:
-        owner: The owner.
-        is_planned: Whether nothing was to be written.
-        repeated: Whether it was the owner before.
-        instructions: What is left to do at an imported table's source.
+        owner: Owner of the table.
+        is_planned: True for a dry run.
+        repeated: True if the table had this owner before.
+        instructions: Remaining manual steps at an imported table's source.
     """
 
     owner: Owner
@@ -142,7 +145,7 @@ class Outcome:
     instructions: tuple[str, ...] = ()
 
     def document(self, table: str) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the outcome as plain JSON."""
         return {
             "table": table,
             "owner": self.owner.document,
@@ -153,7 +156,7 @@ class Outcome:
         }
 
     def print(self, screen: Screen, table: str) -> None:
-        """Print it for people."""
+        """Print the outcome as text."""
         owner = self.owner
         committer = "engines commit" if owner.protocol else "the ledger commits"
         if self.is_planned:
@@ -163,4 +166,4 @@ class Outcome:
         told = again(repeated=self.repeated and not self.is_planned)
         screen.line(f"{committer} the data of {table}{through}{since}{told}")
         for each in self.instructions:
-            screen.line(f"left to do: {each}")
+            screen.line(f"remaining step: {each}")

@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 
 def ls(
-    database: Annotated[str | None, Parameter(help="DATABASE; none: all of them.")] = None,
+    database: Annotated[str | None, Parameter(help="DATABASE; default: all.")] = None,
     /,
     *,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """List databases with their tables and views.
+    """List databases, tables and views.
 
     Example:
         lakeledger ls
@@ -58,10 +58,10 @@ def ls(
 
 
 def listed(lake: Ledger, databases: list[str], screen: Screen) -> None:
-    """Print what stands in some databases.
+    """Print the tables and views of databases.
 
     Raises:
-        NotFoundError: One does not exist; the message names similar ones.
+        NotFoundError: A database does not exist; the message names similar ones.
     """
     found = {each: (lake.tables(each), lake.views(each)) for each in databases}
     document = {
@@ -82,24 +82,24 @@ def listed(lake: Ledger, databases: list[str], screen: Screen) -> None:
         to.line(lake.url)
         to.table(("database", "name", "kind"), rows())
         if not found:
-            to.line("no database yet; lakeledger create NAME makes one")
+            to.line("no databases yet; create one with: lakeledger create NAME")
 
     screen.result(document, text)
 
 
 def show(
     name: Annotated[
-        str | None, Parameter(help="DATABASE.TABLE; less: what there is.", completer=tables_of)
+        str | None, Parameter(help="DATABASE.TABLE; otherwise list tables.", completer=tables_of)
     ] = None,
     /,
     *,
     when: InstantFlags = InstantFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Show a table at any instant: columns with their ids, options, snapshot, totals, tags.
+    """Show a table at any instant: columns with field ids, options, snapshot, totals, tags.
 
-    By snapshot or tag the schema is the snapshot's; by version or timestamp the one current then.
-    In JSON, `table` and `tableSnapshot` are the DLF metadata API's objects.
+    By snapshot or tag, the schema is that of the snapshot; by version or timestamp, the one current
+    then. In JSON, `table` and `tableSnapshot` are objects of the DLF metadata API.
 
     Example:
         lakeledger show
@@ -110,7 +110,7 @@ def show(
     """
     named = when.named()
     if named and (name is None or "." not in name):
-        raise UsageError("an instant is of one table; name the table, too")
+        raise UsageError("an instant applies to one table; name the table")
     lake = place.open()
     if name is None or "." not in name:
         known = lake.databases()
@@ -124,7 +124,7 @@ def show(
         return
     table = lake.table(name)
     at = when.of(table)
-    # A snapshot's tags came after it; at a version they are those of then.
+    # Tags of a snapshot are created after it; at a version, the tags of that version apply.
     of_snapshot = {"snapshot", "tag"} & named.keys()
     tags = table.state.tags if of_snapshot or not named else at.tags
     screen = place.screen
@@ -214,7 +214,7 @@ BRANCH_COLUMNS = ("branch", "snapshot", "begins with", "rows", "files")
 
 
 def document_of_branch(branch: Branch) -> dict[str, Any]:
-    """Return what JSON says of a branch."""
+    """Return a branch as plain JSON."""
     return {
         "branchName": branch.name,
         "snapshotId": branch.head_id,
@@ -227,7 +227,7 @@ def document_of_branch(branch: Branch) -> dict[str, Any]:
 def row_of_branch(branch: Branch) -> tuple[str, str, str, int, int]:
     """Return a row of `BRANCH_COLUMNS`."""
     totals = branch.totals
-    # Ids are there to be copied.
+    # Ids are printed without separators, so that they can be copied.
     ids = str(branch.head_id), str(branch.base_snapshot_id)
     return (branch.name, *ids, totals.record_count, totals.file_count)
 
@@ -237,23 +237,23 @@ def head(
     /,
     *,
     where: Annotated[
-        str | None, Parameter(help="A condition in SQL, such as \"id >= 5 AND name = 'a'\".")
+        str | None, Parameter(help="SQL condition, such as \"id >= 5 AND name = 'a'\".")
     ] = None,
     columns: Annotated[
-        str | None, Parameter(help="Some columns only: a,b,addr.city; in the table's order.")
+        str | None, Parameter(help="Only these columns, such as a,b,addr.city; in table order.")
     ] = None,
     limit: Annotated[
         int,
-        Parameter(alias="-n", validator=one_or_more, help="How many rows at most."),
+        Parameter(alias="-n", validator=one_or_more, help="Maximum number of rows."),
     ] = 10,
     when: InstantFlags = InstantFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    r"""Show some rows of a table at any instant, read by PyIceberg.
+    r"""Show the first rows of a table at any instant, read with PyIceberg.
 
-    The schema is the one of the instant, as with `show`. Brings the table's Iceberg files up to
-    date. In JSON, days, moments and decimals are text, bytes are hex, and maps are lists of
-    `{"key": ..., "value": ...}`.
+    The schema is that of the instant, as in `show`. The command also projects the table to Iceberg
+    up to the newest version. In JSON, dates, times and decimals are text, bytes are hex, and maps
+    are lists of `{"key": ..., "value": ...}`.
 
     Example:
         lakeledger head shop.flights --where "dep_delay > 600" --limit 5
@@ -303,7 +303,7 @@ def _cell(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of Arrow's as JSON has it."""
+    """Convert an Arrow value to plain JSON."""
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -324,20 +324,21 @@ _WRITERS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
 
 def report(
     name: Annotated[
-        str | None, Parameter(help="DATABASE.TABLE; none: the whole ledger.", completer=tables_of)
+        str | None,
+        Parameter(help="DATABASE.TABLE; default: the whole ledger.", completer=tables_of),
     ] = None,
     /,
     *,
     to: Annotated[
-        Path, Parameter(name=("--to", "-o"), help="The file; one that is there is replaced.")
+        Path, Parameter(name=("--to", "-o"), help="Output file; overwritten if it exists.")
     ] = Path("report.html"),
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Write an audit page: one HTML file that needs no network and runs no script.
+    """Write an audit report: one self-contained HTML file without scripts.
 
-    Changes with who and why, the schema at each point, columns' lives through their renames,
-    growth, partitions, snapshots, tags. Older history is told by month. It reads on a phone, on
-    paper and in the dark.
+    It has changes with author and message, the schema at each version, the history of columns
+    across renames, growth, partitions, snapshots and tags. Older history is summarized by month.
+    The page has layouts for phones, print and dark mode.
 
     Example:
         lakeledger report shop.flights -o flights.html

