@@ -144,14 +144,14 @@ def test_what_stays_while_there_are_snapshots_is_what_is_refused() -> None:
     words = {"true", "deletion-vectors.modifiable"}
 
     assert {*_SET_GUARDS, *_REMOVE_GUARDS} == {*guards, "clustering.columns"}
-    assert section("What stays while there are snapshots") - words == {
+    assert section("Options fixed by the first snapshot") - words == {
         *IMMUTABLE_OPTIONS,
         *_SET_GUARDS,
     }
 
 
 def test_what_follows_a_rename_is_what_the_code_carries() -> None:
-    said = section("What happens to an option whose column is renamed")
+    said = section("Options that follow column renames")
     carried = {families(each.key) for each in COLUMN_OPTIONS if each.carried or each.followed}
     by_name = {families(each.key) for each in COLUMN_OPTIONS if each.named}
 

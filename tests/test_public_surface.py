@@ -516,12 +516,15 @@ def option_names() -> set[str]:
     column = 0
     for line in (ROOT / "ledger/docs/options.md").read_text(encoding="utf-8").splitlines():
         cells = [each.strip() for each in line.strip("|").split("|")]
-        if cells[0] in {"option", "about"}:
-            column = ("option", "about").index(cells[0])
+        if cells[0] in {"option", "topic"}:
+            column = ("option", "topic").index(cells[0])
         elif line.startswith("| "):
             # What stands between parentheses are values.
             found |= set(re.findall(r"`([^`]+)`", re.sub(r"\([^()]*\)", "", cells[column])))
     return found
+
+
+_PROSE = frozenset({"meaning", "description"})
 
 
 def observed() -> Iterator[str]:
@@ -534,7 +537,7 @@ def observed() -> Iterator[str]:
         if line.startswith("| `"):
             facts = dict(zip(heading, cells, strict=True))
             name = facts.pop(heading[0]).strip("`")
-            kept = (f"{key}: {text}" for key, text in facts.items() if not key.startswith("what"))
+            kept = (f"{key}: {text}" for key, text in facts.items() if key not in _PROSE)
             rows.append(f"{heading[0]} {name}; {'; '.join(kept)}".replace("`", "").rstrip(": "))
         elif line.startswith("| "):
             heading = cells
