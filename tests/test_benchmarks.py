@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("nothing_old_to_collect")
 PAGE = Path(__file__).parents[1] / "ledger/docs/performance.md"
 FIGURES = [
     [cell.strip() for cell in line.strip("|").split("|")]
-    for line in PAGE.read_text().partition("Where the time")[0].splitlines()
+    for line in PAGE.read_text().partition("Profiles of the statistics")[0].splitlines()
     if line.startswith("| ") and "---" not in line
 ][1:]
 COMMANDS = dict.fromkeys(each[-1].strip("`") for each in FIGURES if each[-1] != "the same")
