@@ -36,7 +36,7 @@ class VersionFlags:
     """Version to project to."""
 
     version: Annotated[
-        int | None, Parameter(help="Project up to this version; default: the newest.")
+        int | None, Parameter(help="Last version to project; the newest if omitted.")
     ] = None
 
 

@@ -33,7 +33,7 @@ def register(imports: App) -> None:
 def delta(
     source: Annotated[
         str,
-        Parameter(help="The table's folder, which holds _delta_log; for many tables one above."),
+        Parameter(help="Folder of the table, with _delta_log; for several tables a parent folder."),
     ],
     name: Name = "",
     /,
@@ -43,13 +43,12 @@ def delta(
     interval: Interval = 10.0,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Take over a Delta table's history; asked again, what is new in it.
+    """Import a Delta table with its history; run again, import its new versions.
 
-    Every version that the log still has becomes a transaction at its own time, by its own author:
-    schemas, partition columns, properties and files. Nothing is written at the source, and the
-    table takes no commits of its own here. What the ledger cannot hold is refused by name before
-    anything is written. Of many tables, one that cannot come in does not stop the others; the exit
-    code says so.
+    Every version in the log becomes a transaction with its own time and author: schemas, partition
+    columns, properties and files. Nothing is written at the source, and the imported table rejects
+    commits until it is promoted. Unsupported features are rejected before anything is written. With
+    several tables, a failure does not stop the others, and is reported by the exit code.
 
     Example:
         lakeledger import delta ./lake/orders shop.orders --dry-run

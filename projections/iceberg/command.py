@@ -21,10 +21,10 @@ class IcebergFlags:
 
     version: Annotated[
         int | None,
-        Parameter(help="Write this commit's metadata file, and leave the newest where it is."),
+        Parameter(help="Write the metadata file of this version; keep the newest as it is."),
     ] = None
     every: Annotated[
-        int | None, Parameter(help="On the way, write every so many commits' metadata files, too.")
+        int | None, Parameter(help="Also write the metadata file of every N-th version.")
     ] = None
 
 
@@ -51,8 +51,8 @@ def iceberg(
     source: Annotated[
         str,
         Parameter(
-            help="A metadata.json, a table's folder, or CATALOG:NAMESPACE.TABLE of a catalog that "
-            "PyIceberg is configured for; for many tables a folder, CATALOG: or CATALOG:NAMESPACE."
+            help="A metadata.json, the folder of a table, or CATALOG:NAMESPACE.TABLE of a catalog "
+            "configured for PyIceberg; for several tables a folder, CATALOG: or CATALOG:NAMESPACE."
         ),
     ],
     name: Name = "",
@@ -63,12 +63,12 @@ def iceberg(
     interval: Interval = 10.0,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Take over an Iceberg table's history; asked again, what is new in it.
+    """Import an Iceberg table with its history; run again, import its new snapshots.
 
-    Schemas, layouts, snapshots, branches, tags and properties become events at their own times.
-    Nothing is written at the source, and the table takes no commits of its own here. What the
-    ledger cannot hold is refused by name before anything is written. Of many tables, one that
-    cannot come in does not stop the others; the exit code says so.
+    Schemas, partition specs, sort orders, snapshots, branches, tags and properties become events
+    with their own times. Nothing is written at the source, and the imported table rejects commits
+    until it is promoted. Unsupported features are rejected before anything is written. With several
+    tables, a failure does not stop the others, and is reported by the exit code.
 
     Example:
         lakeledger import iceberg ./warehouse/shop/orders shop.orders --dry-run

@@ -20,18 +20,18 @@ from projections.materialising import Progress
 Name: TypeAlias = Annotated[
     str,
     Parameter(
-        help="DATABASE.TABLE in this ledger; or DATABASE, or nothing, for every table below SOURCE."
+        help="DATABASE.TABLE in this ledger; DATABASE or nothing imports every table below SOURCE."
     ),
 ]
 DryRun: TypeAlias = Annotated[
-    bool, Parameter(negative="", show_default=False, help="Only say what would come.")
+    bool, Parameter(negative="", show_default=False, help="Only show the plan.")
 ]
 Follow: TypeAlias = Annotated[
     bool,
-    Parameter(negative="", show_default=False, help="Go on with what is new; Ctrl-C ends."),
+    Parameter(negative="", show_default=False, help="Import new changes until Ctrl-C."),
 ]
 Interval: TypeAlias = Annotated[
-    float, Parameter(help="With --follow, look for what is new every so many seconds.")
+    float, Parameter(help="Seconds between checks of the source, with --follow.")
 ]
 
 

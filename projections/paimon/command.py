@@ -35,7 +35,7 @@ def register(imports: App) -> None:
 
 
 def paimon(
-    source: Annotated[str, Parameter(help="A Paimon table's folder; for many tables a warehouse.")],
+    source: Annotated[str, Parameter(help="Folder of the table; for several tables a warehouse.")],
     name: Name = "",
     /,
     *,
@@ -44,12 +44,12 @@ def paimon(
     interval: Interval = 10.0,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Take over a Paimon table's history; asked again, what is new in it.
+    """Import a Paimon table with its history; run again, import its new snapshots.
 
-    Schemas, snapshots, tags and branches become events at their own times, by their commit users.
-    Nothing is written at the source, and the table takes no commits of its own here. What the
-    ledger cannot hold is refused by name before anything is written. Of many tables, one that
-    cannot come in does not stop the others; the exit code says so.
+    Schemas, snapshots, tags and branches become events with their own times and commit users.
+    Nothing is written at the source, and the imported table rejects commits until it is promoted.
+    Unsupported features are rejected before anything is written. With several tables, a failure
+    does not stop the others, and is reported by the exit code.
 
     Example:
         lakeledger import paimon ./warehouse/shop.db/orders shop.orders --dry-run

@@ -1,4 +1,4 @@
-"""The command `lakeledger stats`."""
+"""Command `lakeledger stats`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ __all__ = ["busiest", "register", "stats"]
 _DAYS, _LATE_DAYS = 30, 1
 
 
-@Parameter(name="*", group=Group("For other people's readers", sort_key=15))
+@Parameter(name="*", group=Group("Other outputs", sort_key=15))
 @frozen
 class Shapes:
     """In which other shapes statistics are wanted."""
@@ -72,25 +72,25 @@ class Shapes:
         View | None,
         Parameter(
             show_default=False,
-            help="Instead: all partitions as the DLF API lists them, or what the snapshot adds to "
-            "each as Paimon's commits say it.",
+            help="Print instead: all partitions in the form of the DLF API, or the snapshot's "
+            "changes by partition in the form of Paimon's commits.",
         ),
     ] = None
     columns: Annotated[
         bool,
         Parameter(
             negative="",
-            help="Instead: counts, nulls and bounds of each column by partition, from what the "
-            "log says of files; with --history at every snapshot that changed a partition.",
+            help="Print instead: counts, nulls and bounds of each column by partition, from the "
+            "file metrics in the log; with --history at every snapshot that changed a partition.",
         ),
     ] = False
     analyze: Annotated[
         bool,
         Parameter(
             negative="",
-            help="Estimate how many different values each column has: Spark (from 4.1 on) reads "
-            "the data files that no analysis has read before. With --publish the readers of that "
-            "format find it, too.",
+            help="Estimate the distinct count of each column: Spark (4.1 or newer) reads data "
+            "files that were not analyzed before. With --publish, also for readers of that "
+            "format.",
         ),
     ] = False
     publish: tuple[str, ...] = ()
@@ -106,16 +106,16 @@ class Asking:
         Question | None,
         Parameter(
             show_default=False,
-            help="Instead: small files and skew by partition and what a compaction would gain; "
-            "growth by day (UTC); partitions that no commit has changed for --days; rows that came "
-            "--days after their partition's time; what keeping snapshots for --days would free; or "
-            "what a filter (--where) has to read under each partition spec.",
+            help="Print instead: small files, skew and the gain of a compaction by partition; "
+            "growth by day (UTC); partitions unchanged for --days; rows added --days after their "
+            "partition's time; files freed by a snapshot retention of --days; or the files that a "
+            "filter (--where) reads under each partition spec.",
         ),
     ] = None
     target_size: Annotated[
         int,
         Parameter(
-            validator=validators.Number(gte=1), help="Bytes that a compaction makes files of."
+            validator=validators.Number(gte=1), help="Target file size of a compaction, in bytes."
         ),
     ] = TARGET_FILE_SIZE
     days: Annotated[
@@ -123,12 +123,12 @@ class Asking:
         Parameter(
             validator=validators.Number(gte=0),
             show_default=False,
-            help="So long unchanged makes a partition untouched (30), so long after its time rows "
-            "are late (1), so long snapshots would be kept (30).",
+            help="Days until a partition is untouched (default 30), until rows are late (1), or of "
+            "the snapshot retention (30).",
         ),
     ] = None
     where: Annotated[
-        str | None, Parameter(show_default=False, help="The filter whose cost is asked, as SQL.")
+        str | None, Parameter(show_default=False, help="SQL filter for --ask filter.")
     ] = None
 
     def bounds(self, now_millis: int) -> Thresholds:
@@ -171,7 +171,7 @@ def _publishing() -> Any:
     option = Parameter(
         negative="",
         show_default=False,
-        help=f"Let a format's readers find them: {what}; repeatable.",
+        help=f"Publish for readers of a format: {what}; repeatable.",
     )
     names: Any = cast("Any", Literal)[tuple(there)]
     return Annotated[tuple[names, ...], option]
@@ -179,41 +179,41 @@ def _publishing() -> Any:
 
 def stats(  # noqa: PLR0913 - each is an option of the command
     name: Annotated[
-        str | None, Parameter(help="DATABASE.TABLE, a DATABASE, or nothing for all tables.")
+        str | None, Parameter(help="DATABASE.TABLE, or DATABASE; default: all tables.")
     ] = None,
     /,
     *,
     every: Annotated[
-        bool, Parameter(name="--all", negative="", help="All tables, as without a name.")
+        bool, Parameter(name="--all", negative="", help="All tables, the default without a name.")
     ] = False,
     top: Annotated[
-        int, Parameter(validator=validators.Number(gte=1), help="How many partitions at most.")
+        int, Parameter(validator=validators.Number(gte=1), help="Maximum number of partitions.")
     ] = 10,
-    by: Annotated[Order, Parameter(help="Which partitions come first.")] = "records",
+    by: Annotated[Order, Parameter(help="Sort order of partitions.")] = "records",
     history: Annotated[
-        bool, Parameter(negative="", help="The totals at every snapshot, too.")
+        bool, Parameter(negative="", help="Also print the totals at every snapshot.")
     ] = False,
     partition: Annotated[
         tuple[str, ...],
         Parameter(
-            negative="", show_default=False, help="KEY=VALUE: --history of this one; repeatable."
+            negative="",
+            show_default=False,
+            help="KEY=VALUE of a partition for --history; repeatable.",
         ),
     ] = (),
     plot: Annotated[
         Path | None,
-        Parameter(help="Draw growth and skew, or what --ask answers, into this PNG."),
+        Parameter(help="Plot growth and skew, or the answer to --ask, to this PNG file."),
     ] = None,
     verify: Annotated[
-        bool, Parameter(negative="", help="Compute all of it again and compare.")
+        bool, Parameter(negative="", help="Recompute the statistics and compare.")
     ] = False,
     rebuild: Annotated[
-        bool, Parameter(negative="", help="Restore what --verify finds wrong.")
+        bool, Parameter(negative="", help="Restore files that --verify finds missing or changed.")
     ] = False,
     engine: Annotated[
         Engine,
-        Parameter(
-            help="auto takes Spark where it is through sooner, its start counted, and says why."
-        ),
+        Parameter(help="auto uses Spark if it is faster, including its startup, and reports why."),
     ] = "auto",
     asking: Asking = Asking(),
     shapes: Shapes = Shapes(),
@@ -222,8 +222,8 @@ def stats(  # noqa: PLR0913 - each is an option of the command
 ) -> None:
     r"""Show a table's partitions and totals at any instant, from its log alone.
 
-    They are kept below the table's _ledger/statistics as Parquet; what is new is read and added.
-    With a database, or without any name, one job does every table.
+    Statistics are stored as Parquet in the table's folder _ledger/statistics and updated with new
+    commits. With a database, or without a name, one job updates all tables.
 
     Example:
         lakeledger stats shop.flights --at tag:january --top 3
