@@ -107,7 +107,7 @@ TableEvent = (
     | TablePromoted
     | OwnerSet
 )
-"""Every fact that a table's stream can hold."""
+"""Every event that a table's stream can hold."""
 
 __all__ = [
     "AddDialect",

@@ -10,7 +10,7 @@ from ledger.model.types.wire import FieldObject
 
 
 class DatabaseCreated(Record, frozen=True, tag="createDatabase", kw_only=True):
-    """A database came to be; `path` is its folder, relative to the ledger's root."""
+    """A database was created; `path` is its folder, relative to the ledger's root."""
 
     name: str
     path: str
@@ -18,7 +18,7 @@ class DatabaseCreated(Record, frozen=True, tag="createDatabase", kw_only=True):
 
 
 class DatabaseAltered(Record, frozen=True, tag="alterDatabase", kw_only=True):
-    """Options of a database changed: `removals` went, `updates` were set."""
+    """Options of a database changed: `removals` were removed, `updates` were set."""
 
     name: str
     removals: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class DatabaseAltered(Record, frozen=True, tag="alterDatabase", kw_only=True):
 
 
 class DatabaseDropped(Record, frozen=True, tag="dropDatabase", kw_only=True):
-    """An empty database is gone."""
+    """An empty database was dropped."""
 
     name: str
 
@@ -34,7 +34,7 @@ class DatabaseDropped(Record, frozen=True, tag="dropDatabase", kw_only=True):
 class ViewRecord(
     Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", forbid_unknown_fields=True
 ):
-    """A view's definition, as the DLF page's ViewSchema."""
+    """A view's definition, as ViewSchema of the DLF metadata API."""
 
     fields: tuple[FieldObject, ...]
     query: str
@@ -58,17 +58,17 @@ class UpdateDialect(Record, frozen=True, tag="updateDialect"):
 
 
 class DropDialect(Record, frozen=True, tag="dropDialect"):
-    """Take a dialect away from a view."""
+    """Remove a dialect from a view."""
 
     dialect: str
 
 
 ViewChange = SetOption | RemoveOption | UpdateComment | AddDialect | UpdateDialect | DropDialect
-"""What a writer may ask of a view."""
+"""A change that a writer can request of a view."""
 
 
 class ViewCreated(Record, frozen=True, tag="createView", kw_only=True):
-    """A view came to be."""
+    """A view was created."""
 
     identifier: TableName
     view_id: str
@@ -76,7 +76,7 @@ class ViewCreated(Record, frozen=True, tag="createView", kw_only=True):
 
 
 class ViewAltered(Record, frozen=True, tag="alterView", kw_only=True):
-    """A view changed, one change after the other."""
+    """A view changed; the changes apply in order."""
 
     identifier: TableName
     view_id: str
@@ -84,7 +84,7 @@ class ViewAltered(Record, frozen=True, tag="alterView", kw_only=True):
 
 
 class ViewRenamed(Record, frozen=True, tag="renameView", kw_only=True):
-    """A view has another name."""
+    """A view was renamed."""
 
     source: TableName
     destination: TableName
@@ -92,29 +92,29 @@ class ViewRenamed(Record, frozen=True, tag="renameView", kw_only=True):
 
 
 class ViewDropped(Record, frozen=True, tag="dropView", kw_only=True):
-    """A view is gone."""
+    """A view was dropped."""
 
     identifier: TableName
     view_id: str
 
 
 class LedgerMoved(Record, frozen=True, tag="moveLedger"):
-    """From here on the ledger is at this URL, and nowhere else."""
+    """The ledger moved: from now on it is at this URL only."""
 
     place: str = field(name="location")
 
 
 class PlaceAliased(Record, frozen=True, tag="aliasLedger"):
-    """This URL leads to the same storage as the ledger's place."""
+    """This URL leads to the same storage as the ledger's location."""
 
     place: str = field(name="location")
 
 
 class LedgerCopied(Record, frozen=True, tag="copyLedger", kw_only=True):
-    """From here on this is another ledger than the one that it was copied from.
+    """The ledger became a copy: from now on it is not the one that it was copied from.
 
-    Its id is `ledger_id`. The tables whose ids are in `without` lie outside of the ledger's folder
-    and stay the original's alone.
+    Its id is `ledger_id`. The tables whose ids are in `without` are outside of the ledger's folder
+    and belong to the original only.
     """
 
     place: str = field(name="location")
@@ -124,15 +124,16 @@ class LedgerCopied(Record, frozen=True, tag="copyLedger", kw_only=True):
 
 
 class ValuesErased(Record, frozen=True, tag="eraseValues"):
-    """Somebody has what was kept outside of the lines of the whole ledger taken away.
+    """Values kept in sidecars, of the whole ledger or of one column, were erased.
 
-    Whose it was is not said: that would keep it.
+    The event does not identify their person: that would keep the data.
 
     Attributes:
-        values: How many authors, messages and maps of properties, bounds and partition values.
-        transactions: Of how many transactions; of values of columns, in how many files.
-        table_id: Of which table alone, by its id.
-        field_id: Of which of its columns.
+        values: Number of authors, messages and maps of properties, or of bounds and partition
+            values.
+        transactions: Number of transactions that had them; for values of columns, number of files.
+        table_id: The table, by its id, if only one was affected.
+        field_id: The column of that table.
     """
 
     values: int
@@ -158,4 +159,4 @@ CatalogEvent = (
     | PlaceAliased
     | LedgerCopied
 )
-"""Every fact that the catalog's stream can hold."""
+"""Every event that the catalog's stream can hold."""

@@ -1,10 +1,10 @@
 """Commit and Transaction: the envelope of events, and the JSON form of all records.
 
 A commit is one atomic append, one file. It holds one or more transactions; a transaction is what
-one writer asked for at once.
+one writer requested at once.
 
 JSON keys are camelCase, the discriminator is `type`, absent optional keys are left out, and a key
-that this version does not know is refused: skipping it could lose what a newer writer meant.
+that this version does not know is rejected: skipping it could lose what a newer writer meant.
 """
 
 from typing import Annotated, Final, Generic, TypeVar
@@ -18,18 +18,18 @@ FORMAT: Final = 3
 
 
 OUTSIDE: Final = "sidecar:"
-"""What stands where a state names an author whose name is kept outside, before its digest."""
+"""Prefix of an author's digest in a state, where the name itself is kept in a sidecar."""
 
 
 class Outside(
     Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """The salted digests, hex, of what a transaction says and its line does not hold.
+    """Salted digests, hex, of the values of a transaction that are kept in a sidecar.
 
     Attributes:
-        author: Of who; absent where nobody said.
-        message: Of why.
-        properties: Of the properties' JSON.
+        author: Of the author; absent if none was given.
+        message: Of the message; absent if none was given.
+        properties: Of the properties' JSON; absent if there are none.
     """
 
     author: str | UnsetType = UNSET
@@ -47,20 +47,20 @@ class Transaction(
     rename="camel",
     forbid_unknown_fields=True,
 ):
-    """What one writer asked for at once: all of it lands, or none.
+    """The request of one writer: all of it is committed, or none.
 
     Attributes:
-        id: Unique; read back to find out whether a commit landed.
-        author: Who; free text such as `etl@prod`.
-        message: Why; free text.
-        properties: Anything else that a program wants to keep with it.
-        outside: The digests of these three where they are kept outside of the line, which has
-            none of them then; absent where the line holds them.
-        asked: SHA-256 of what was asked, hex, so that the same id with other content can be
-            refused.
-        effective_time_millis: When it happened, for imported history; absent when it happened at
-            the commit's own time.
-        events: The facts, in order. Empty when all that was asked held already.
+        id: Unique; read back to find out whether a commit succeeded.
+        author: The author; free text such as `etl@prod`.
+        message: The reason; free text.
+        properties: Further values that a program wants to keep with it.
+        outside: The digests of these three where they are kept in a sidecar, in which case the line
+            has none of them; absent where the line holds them.
+        asked: SHA-256 of the request, hex, so that the same id with another request can be
+            rejected.
+        effective_time_millis: When it took effect, for imported history; absent when that is the
+            commit's own time.
+        events: The events, in order. Empty when everything requested held already.
     """
 
     id: str
@@ -85,7 +85,7 @@ class Commit(
 ):
     """One file of a stream's log.
 
-    Whoever reads one is refused a format that this version does not read, and one that is empty.
+    Decoding rejects a format that this version does not read, and a commit without transactions.
 
     Attributes:
         format: Version of these bytes.
@@ -103,7 +103,7 @@ class Commit(
 
 
 def said_by(transaction: Transaction[object]) -> str:
-    """Return what a state says of who asked: the author, or where the name is kept.
+    """Return how a state records the author: the name, or the digest of the name in a sidecar.
 
     Example:
         >>> said_by(Transaction(id="a", asked="", author="ann"))
@@ -130,7 +130,7 @@ class Record(
 
 
 def kind_of(record: type[Struct]) -> str:
-    """Return what the log calls a kind of record.
+    """Return the `type` that the log uses for a kind of record.
 
     Example:
         >>> from ledger.events.table import TableDropped

@@ -1,12 +1,11 @@
 """Iceberg's, Paimon's and Delta's parts of events, for imported tables.
 
 Names and meanings of Iceberg's are those of its REST updates and metadata files; ids, numbers and
-times are the table's own. Snapshots, refs, statistics files, keys and log entries are in an event
-as in a metadata file, in Iceberg's JSON.
-
-Snapshots, tags, expiry, columns and layouts of tables imported from Paimon and Delta are in the
-events of all tables; schemas under their own ids and rollbacks are in Iceberg's. What is left is
-how far the source was followed, and Delta's own metadata of a table.
+times are the table's own. An event holds snapshots, refs, statistics files, keys and log entries
+in Iceberg's JSON, as a metadata file does.
+Snapshots, tags, expiry, columns and layouts of tables imported from Paimon and Delta use the
+events of all tables; schemas with given ids and rollbacks use Iceberg's. The rest is how far the
+source was followed, and Delta's own metadata of a table.
 
 Source: the Iceberg table specification and its REST catalog specification; Paimon's file layout;
 the Delta transaction protocol.
@@ -35,10 +34,10 @@ class PaimonBirth(
     tag_field="type",
     tag="paimon",
 ):
-    """Where a table that comes from Paimon comes from.
+    """Origin of a table imported from Paimon.
 
-    `source` says whose it is, without secrets; `location` is its folder there, below which its
-    engines' manifests and data files stay; `schema_id` is the id of its first schema.
+    `source` names the source, without secrets; `location` is the table's folder there, which keeps
+    holding its engines' manifests and data files; `schema_id` is the id of its first schema.
     """
 
     source: str
@@ -47,11 +46,11 @@ class PaimonBirth(
 
 
 class PaimonBranchUpdated(Record, frozen=True, tag="updateBranch", kw_only=True):
-    """A branch of a Paimon table has these files now, and those no more.
+    """Files of a branch of a Paimon table were added or removed.
 
-    A branch has schemas, snapshots and tags of its own, whose ids are those of the main line over
-    again. `added` are their files' texts, by their paths below the branch's folder. A branch
-    without files is gone.
+    A branch has schemas, snapshots and tags of its own, whose ids repeat those of the main line.
+    `added` are the texts of its files, by their paths below the branch's folder. A branch without
+    files is deleted.
     """
 
     branch_name: str
@@ -68,9 +67,9 @@ class DeltaBirth(
     tag_field="type",
     tag="delta",
 ):
-    """Where a table that comes from Delta comes from.
+    """Origin of a table imported from Delta.
 
-    `source` says whose it is, without secrets; `table_id` is the id of its first metadata there.
+    `source` names the source, without secrets; `table_id` is the id of its first metadata there.
     """
 
     source: str
@@ -78,14 +77,14 @@ class DeltaBirth(
 
 
 class DeltaFollowed(Record, frozen=True, tag="syncDelta", kw_only=True):
-    """All that a version of the source says has come in, up to and with this transaction.
+    """A version of the source has been imported completely, up to and including this transaction.
 
-    `timestamp_millis` is its own; the time of effect may be later, since that never goes back.
-    `sha256` is of its commit file, in hex; absent where only a checkpoint told of it. `protocol`
-    and `metadata` are the JSON that stands there, where it is new. `columns` gives the columns that
-    are new their field ids, by the path of their physical names. `txns` are how far writers with
-    keys of their own have come, where that is new. `operation` is what the source calls what was
-    done; all else that it says of the commit is a property, which may be erased.
+    `timestamp_millis` is its own; the effective time may be later, since that never decreases.
+    `sha256` is of its commit file, in hex; absent where only a checkpoint recorded it. `protocol`
+    and `metadata` are their JSON in the source, where it is new. `columns` gives the new columns
+    their field ids, by the path of their physical names. `txns` are the newest versions of
+    applications (Delta's `txn` actions), where new. `operation` is the source's name for what was
+    done; everything else in its commit info is a property, which may be erased.
     """
 
     delta_version: int
@@ -99,13 +98,13 @@ class DeltaFollowed(Record, frozen=True, tag="syncDelta", kw_only=True):
 
 
 class _Part(Struct, frozen=True, omit_defaults=True, rename="camel", forbid_unknown_fields=True):
-    """A part of a table's metadata, as events carry it and the state keeps it."""
+    """Part of a table's metadata, as events carry it and the state keeps it."""
 
 
 class IcebergSchema(_Part, frozen=True, kw_only=True):
-    """A schema under Iceberg's id, which need not be the current one.
+    """A schema with its Iceberg id, which need not be the current one.
 
-    `text` is the schema's JSON where the ledger's types do not say all of it, as of `fixed[16]`.
+    `text` is the schema's JSON where the ledger's types cannot express it, such as `fixed[16]`.
     """
 
     schema_id: int
@@ -115,9 +114,9 @@ class IcebergSchema(_Part, frozen=True, kw_only=True):
 
 
 class IcebergBirth(_Part, frozen=True, kw_only=True, tag_field="type", tag="iceberg"):
-    """What a table that comes from Iceberg begins with, beside its first schema.
+    """Origin of a table imported from Iceberg, at its creation, besides its first schema.
 
-    `source` says whose it is, without secrets; `location` is Iceberg's, which need not be the
+    `source` names the source, without secrets; `location` is Iceberg's, which need not be the
     ledger's; `schema_id` is the first schema's, and `text` as in `IcebergSchema`.
     """
 
@@ -130,13 +129,13 @@ class IcebergBirth(_Part, frozen=True, kw_only=True, tag_field="type", tag="iceb
 
 
 class SnapshotAdded(Record, frozen=True, tag="addSnapshot"):
-    """There is a snapshot; whether a ref reaches it is another matter."""
+    """A snapshot was added; no ref need reach it."""
 
     snapshot: IcebergSnapshot
 
 
 class BranchBase(_Part, frozen=True, kw_only=True):
-    """What a branch begins with: the commit of its snapshot, and the sums over its files."""
+    """Start of a branch: the commit of its first snapshot, and the sums over its files."""
 
     version: int
     record_count: int
@@ -146,9 +145,9 @@ class BranchBase(_Part, frozen=True, kw_only=True):
 
 
 class SnapshotRefSet(Record, frozen=True, tag="setSnapshotRef"):
-    """A branch or a tag points to a snapshot, an older one than before, too.
+    """A branch or a tag points to a snapshot, which may be older than before.
 
-    In the ledger's own tables it is a branch, which begins with `base`.
+    In the ledger's own tables the ref is a branch, which begins with `base`.
     """
 
     ref_name: str
@@ -157,26 +156,26 @@ class SnapshotRefSet(Record, frozen=True, tag="setSnapshotRef"):
 
 
 class SnapshotRefRemoved(Record, frozen=True, tag="removeSnapshotRef"):
-    """A branch or a tag is gone; without `main` there is no current snapshot."""
+    """A branch or a tag was removed; without `main` there is no current snapshot."""
 
     ref_name: str
 
 
 class SnapshotsRemoved(Record, frozen=True, tag="removeSnapshots"):
-    """Snapshots are gone, by id, with their statistics and the refs that point to them."""
+    """Snapshots were removed, by id, with their statistics and the refs that point to them."""
 
     snapshot_ids: tuple[int, ...]
 
 
 class SchemaReplaced(Record, frozen=True, tag="replaceSchema"):
-    """The columns are these: a step that SchemaChanges do not say."""
+    """The columns were replaced: a step that no sequence of SchemaChanges expresses."""
 
     fields: tuple[FieldObject, ...]
     identifier_field_ids: tuple[int, ...] = ()
 
 
 class SchemaNamed(Record, frozen=True, tag="assignSchemaId"):
-    """The columns as they stand are the schema of this id, which is the current one.
+    """The current columns became the schema of this id, which is the current one.
 
     `text` as in `IcebergSchema`.
     """
@@ -186,71 +185,71 @@ class SchemaNamed(Record, frozen=True, tag="assignSchemaId"):
 
 
 class SchemaAdded(Record, frozen=True, tag="addSchema"):
-    """There is a schema beside the current one."""
+    """A schema was added and did not become the current one."""
 
     schema: IcebergSchema
 
 
 class CurrentSchemaSet(Record, frozen=True, tag="setCurrentSchema"):
-    """A schema that is there is the current one: its columns stand, dropped ids included."""
+    """An existing schema became the current one, with its columns and their field ids."""
 
     schema_id: int
 
 
 class SchemasRemoved(Record, frozen=True, tag="removeSchemas"):
-    """Schemas are gone, none of them the current one."""
+    """Schemas were removed, none of them the current one."""
 
     schema_ids: tuple[int, ...]
 
 
 class LayoutsRemoved(Record, frozen=True, tag="removeSpecsAndOrders", kw_only=True):
-    """Partition specs and sort orders are gone, none of them a default."""
+    """Partition specs and sort orders were removed, none of them a default."""
 
     spec_ids: tuple[int, ...] = ()
     order_ids: tuple[int, ...] = ()
 
 
 class StatisticsSet(Record, frozen=True, tag="setStatistics"):
-    """A snapshot has a Puffin file of statistics; it takes the place of an earlier one."""
+    """A snapshot has a Puffin file of statistics, which replaces an earlier one."""
 
     statistics: StatisticsFile
 
 
 class StatisticsRemoved(Record, frozen=True, tag="removeStatistics", kw_only=True):
-    """Snapshots have no statistics file any more, or none by partition."""
+    """Statistics files of snapshots were removed: Puffin files, or those by partition."""
 
     snapshot_ids: tuple[int, ...] = ()
     of_partitions: tuple[int, ...] = field(default=(), name="partitionStatisticsSnapshotIds")
 
 
 class EncryptionKeyAdded(Record, frozen=True, tag="addEncryptionKey"):
-    """There is a key."""
+    """An encryption key was added."""
 
     encryption_key: EncryptionKey
 
 
 class EncryptionKeyRemoved(Record, frozen=True, tag="removeEncryptionKey"):
-    """A key is gone."""
+    """An encryption key was removed."""
 
     key_id: str
 
 
 class SnapshotLogUpdated(Record, frozen=True, tag="updateSnapshotLog", kw_only=True):
-    """The log of current snapshots lost its `dropped` oldest entries and got these at its end."""
+    """The log of current snapshots lost its `dropped` oldest entries and gained `added` ones."""
 
     dropped: int = 0
     added: tuple[SnapshotLogEntry, ...] = ()
 
 
 class MetadataLogUpdated(Record, frozen=True, tag="updateMetadataLog", kw_only=True):
-    """The log of metadata files lost its `dropped` oldest entries and got these at its end."""
+    """The log of metadata files lost its `dropped` oldest entries and gained `added` ones."""
 
     dropped: int = 0
     added: tuple[MetadataLogEntry, ...] = ()
 
 
 class TableFactsSet(Record, frozen=True, tag="setTableMetadata", kw_only=True):
-    """Facts and counters of the table, where the events before it do not say them already."""
+    """Fields and counters of the table changed that the events before it do not determine."""
 
     format_version: int | UnsetType = UNSET
     table_uuid: str | UnsetType = UNSET
@@ -262,9 +261,9 @@ class TableFactsSet(Record, frozen=True, tag="setTableMetadata", kw_only=True):
 
 
 class SourceFollowed(Record, frozen=True, tag="syncSource"):
-    """All that a metadata file of the source says has come in.
+    """A metadata file of the source has been imported completely.
 
-    `last_updated_millis` is its own; the time of effect may be later, since that never goes back.
+    `last_updated_millis` is its own; the effective time may be later, since that never decreases.
     """
 
     metadata_file: str
@@ -291,4 +290,4 @@ IcebergEvent = (
     | TableFactsSet
     | SourceFollowed
 )
-"""Every fact in Iceberg's words: of tables that were born there, and a few of others."""
+"""Every event with Iceberg's meaning: of tables imported from it, and a few of other tables."""

@@ -1,11 +1,11 @@
 """Changes and events of schemas, partition specs and sort orders.
 
-SchemaChanges are those of the DLF page and of Paimon; identifier fields are Iceberg's, and only the
-ledger brings a dropped column back. A change that resolves nothing (an option, the comment, the
-primary key) is its own event.
+SchemaChanges are those of the DLF metadata API and of Paimon; identifier fields are Iceberg's, and
+only the ledger restores a dropped column. A change that resolves nothing (an option, the comment,
+the primary key) is its own event.
 
 `fieldNames` is a path: one segment a ROW level, and one (`element` or `value`) for each ARRAY or
-MAP on the way. `source` is a column's path. Transforms are Iceberg's text: `identity`,
+MAP in between. `source` is a column's path. Transforms are Iceberg's text: `identity`,
 `bucket[16]`, `truncate[4]`, `year`, `month`, `day`, `hour`, `void`.
 """
 
@@ -23,7 +23,7 @@ MoveType = Literal["FIRST", "AFTER", "BEFORE", "LAST"]
 class Move(
     Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", forbid_unknown_fields=True
 ):
-    """Where a column goes: `reference_field_name` is set for AFTER and BEFORE only."""
+    """Target position of a column; `reference_field_name` is set for AFTER and BEFORE only."""
 
     field_name: str
     type: MoveType
@@ -52,9 +52,9 @@ class UpdateComment(Record, frozen=True, tag="updateComment"):
 class AddColumn(Record, frozen=True, tag="addColumn"):
     """Add a nullable column, or a member of a nested ROW; older files read as NULL there.
 
-    `default_value` is Iceberg's: older files read as it, and new rows get it. Paimon cannot say it.
-    `field_id` is the id that it gets, and the ids inside its type are those that it has, where
-    none of them was ever given out; else, and left out, the next ones are given out.
+    `default_value` is Iceberg's: older files read as it, and new rows get it. Paimon has none.
+    `field_id` is the wanted id; it and the ids inside the type are used where none of them was ever
+    assigned. Otherwise, and if left out, the next ids are assigned.
     """
 
     field_names: tuple[str, ...]
@@ -73,17 +73,17 @@ class RenameColumn(Record, frozen=True, tag="renameColumn"):
 
 
 class DropColumn(Record, frozen=True, tag="dropColumn"):
-    """Drop a column; its id is never given out again."""
+    """Drop a column; its id is never assigned again."""
 
     field_names: tuple[str, ...]
 
 
 class UndropColumn(Record, frozen=True, tag="undropColumn"):
-    """Bring a dropped column back under its own id, as it was last: files hold its values still.
+    """Restore a dropped column under its own id, as it was last; files still hold its values.
 
-    `field_names` is where it stood last, by the names around it then or now. With `field_id` it
-    says which column, and the path only what it is called from now on; one of the two may be left
-    out. Without `move` it stands where it stood among those that are still there.
+    `field_names` is its last path, by the names of the columns around it then or now. With
+    `field_id` the id selects the column, and the path only gives its new name; one of the two may
+    be left out. Without `move` it returns to its former position among the remaining columns.
     """
 
     field_names: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class UndropColumn(Record, frozen=True, tag="undropColumn"):
 class UpdateColumnType(Record, frozen=True, tag="updateColumnType"):
     """Change a column's type along Paimon's cast tables.
 
-    Without `keep_nullability` the new type's nullability is taken, too.
+    Without `keep_nullability` the new type's nullability applies, too.
     """
 
     field_names: tuple[str, ...]
@@ -124,7 +124,7 @@ class UpdateColumnDefaultValue(Record, frozen=True, tag="updateColumnDefaultValu
 
 
 class UpdateColumnPosition(Record, frozen=True, tag="updateColumnPosition"):
-    """Move a column; `field_names` is the path of a nested one (the DLF page has it)."""
+    """Move a column; `field_names` is the path of a nested one (an extension of the DLF API)."""
 
     move: Move
     field_names: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ class DropPrimaryKey(Record, frozen=True, tag="dropPrimaryKey"):
 
 
 class SetIdentifierFields(Record, frozen=True, tag="setIdentifierFields"):
-    """Say which columns, by path, together identify a row; Iceberg's, and no constraint."""
+    """Set the identifier fields, by path: columns that together identify a row. No constraint."""
 
     field_names: tuple[tuple[str, ...], ...]
 
@@ -156,11 +156,11 @@ SchemaChange = (
     | DropPrimaryKey
     | SetIdentifierFields
 )
-"""What a writer may ask of a schema."""
+"""A change that a writer can request of a schema."""
 
 
 class ColumnAdded(AddColumn, frozen=True, tag="addColumn", kw_only=True):
-    """`field_id` is new, and so are all ids inside `data_type`.
+    """A column was added; `field_id` is new, and so are all ids inside `data_type`.
 
     `parent_id` is the nearest enclosing named field, for a nested column.
     """
@@ -170,7 +170,7 @@ class ColumnAdded(AddColumn, frozen=True, tag="addColumn", kw_only=True):
 
 
 class ColumnRenamed(RenameColumn, frozen=True, tag="renameColumn", kw_only=True):
-    """`field_id` is the column that got the new name.
+    """A column was renamed; `field_id` is its id.
 
     `parent_id` is the nearest enclosing named field, for a nested column.
     """
@@ -180,15 +180,15 @@ class ColumnRenamed(RenameColumn, frozen=True, tag="renameColumn", kw_only=True)
 
 
 class ColumnDropped(DropColumn, frozen=True, tag="dropColumn", kw_only=True):
-    """`field_id` is the column that went; `ColumnUndropped` brings it and those below back."""
+    """A column was dropped; `ColumnUndropped` restores it and those below."""
 
     field_id: int
 
 
 class ColumnUndropped(Record, frozen=True, tag="undropColumn", kw_only=True):
-    """A column is back under its own id, with all that it is said to be.
+    """A dropped column was restored under its own id, with all its properties.
 
-    `field_id` and the ids inside `data_type` were given out before, and none of them stands.
+    `field_id` and the ids inside `data_type` were assigned before, and no current column has them.
     `initial_default` is what files without the column read as. `parent_id` is the nearest enclosing
     named field, for a nested column.
     """
@@ -204,7 +204,7 @@ class ColumnUndropped(Record, frozen=True, tag="undropColumn", kw_only=True):
 
 
 class ColumnTypeUpdated(UpdateColumnType, frozen=True, tag="updateColumnType", kw_only=True):
-    """`field_id` is the named field at or around the place (an array's element has no own)."""
+    """A column's type changed; `field_id` is the nearest named field (an element has no own id)."""
 
     field_id: int
 
@@ -212,7 +212,7 @@ class ColumnTypeUpdated(UpdateColumnType, frozen=True, tag="updateColumnType", k
 class ColumnNullabilityUpdated(
     UpdateColumnNullability, tag="updateColumnNullability", frozen=True, kw_only=True
 ):
-    """`field_id` as in ColumnTypeUpdated."""
+    """A column's nullability changed; `field_id` as in ColumnTypeUpdated."""
 
     field_id: int
 
@@ -220,7 +220,7 @@ class ColumnNullabilityUpdated(
 class ColumnCommentUpdated(
     UpdateColumnComment, tag="updateColumnComment", frozen=True, kw_only=True
 ):
-    """`field_id` is the column that got the comment."""
+    """The comment of the column `field_id` changed."""
 
     field_id: int
 
@@ -228,13 +228,13 @@ class ColumnCommentUpdated(
 class ColumnDefaultValueUpdated(
     UpdateColumnDefaultValue, frozen=True, tag="updateColumnDefaultValue", kw_only=True
 ):
-    """`field_id` is the column that got the default."""
+    """The default of the column `field_id` changed."""
 
     field_id: int
 
 
 class ColumnMoved(UpdateColumnPosition, frozen=True, tag="updateColumnPosition", kw_only=True):
-    """`field_id` moved; `reference_id` is the column it now stands before or after."""
+    """The column `field_id` moved, for BEFORE and AFTER next to the column `reference_id`."""
 
     field_id: int
     reference_id: int | UnsetType = UNSET
@@ -250,7 +250,7 @@ class UpdateKeys(Record, frozen=True, tag="updateKeys"):
 class IdentifierFieldsSet(
     SetIdentifierFields, frozen=True, tag="setIdentifierFields", kw_only=True
 ):
-    """`field_ids` are those columns, sorted."""
+    """The identifier fields were set; `field_ids` are their ids, sorted."""
 
     field_ids: tuple[int, ...]
 
@@ -272,7 +272,7 @@ SchemaEvent = (
     | UpdateKeys
     | IdentifierFieldsSet
 )
-"""Every fact that changes a schema."""
+"""Every event that changes a schema."""
 
 
 class AddPartitionField(Record, frozen=True, tag="addPartitionField"):
@@ -284,7 +284,7 @@ class AddPartitionField(Record, frozen=True, tag="addPartitionField"):
 
 
 class RemovePartitionField(Record, frozen=True, tag="removePartitionField"):
-    """Remove the field of that name, or the one that is that transform of that column."""
+    """Remove a partition field, by its name or by its source and transform."""
 
     name: str | None = None
     source: tuple[str, ...] | None = None
@@ -292,7 +292,7 @@ class RemovePartitionField(Record, frozen=True, tag="removePartitionField"):
 
 
 class RenamePartitionField(Record, frozen=True, tag="renamePartitionField"):
-    """Give a partition field another name; its id stays."""
+    """Rename a partition field; its id stays."""
 
     name: str
     new_name: str
@@ -302,10 +302,10 @@ SpecUpdate = AddPartitionField | RemovePartitionField | RenamePartitionField
 
 
 class UpdatePartitionSpec(Record, frozen=True, tag="updatePartitionSpec"):
-    """Change how files written from now on are laid out; older files stay as they are.
+    """Change the partition spec of files written from now on; older files stay as they are.
 
     All updates are resolved against the default spec, as Iceberg does. With `set_default` off the
-    new spec is kept beside the default one.
+    new spec does not become the default one.
     """
 
     updates: tuple[SpecUpdate, ...]
@@ -315,7 +315,7 @@ class UpdatePartitionSpec(Record, frozen=True, tag="updatePartitionSpec"):
 class SortColumn(
     Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", forbid_unknown_fields=True
 ):
-    """One field of a wanted sort order; absent, nulls go first ascending and last descending."""
+    """One field of a requested sort order; by default nulls sort first if ascending, else last."""
 
     source: tuple[str, ...]
     transform: str = "identity"
@@ -324,13 +324,13 @@ class SortColumn(
 
 
 class ReplaceSortOrder(Record, frozen=True, tag="replaceSortOrder"):
-    """Change how rows of files written from now on are ordered; no columns: not at all."""
+    """Change the sort order of files written from now on; without columns they are unsorted."""
 
     columns: tuple[SortColumn, ...]
 
 
 SpecChange = UpdatePartitionSpec | ReplaceSortOrder
-"""What a writer may ask of a table's layout."""
+"""A change that a writer can request of a table's layout."""
 
 
 class PartitionSpecUpdated(
@@ -345,8 +345,8 @@ class PartitionSpecUpdated(
 class SortOrderReplaced(ReplaceSortOrder, frozen=True, tag="replaceSortOrder", kw_only=True):
     """The order `order_id` has these fields; 0 is unsorted.
 
-    It is new, or an older one that became default again. With `set_default` off, a new order is
-    kept beside the default one.
+    It is new, or an older one that became default again. With `set_default` off, a new order does
+    not become the default one.
     """
 
     set_default: bool = True
@@ -355,4 +355,4 @@ class SortOrderReplaced(ReplaceSortOrder, frozen=True, tag="replaceSortOrder", k
 
 
 SpecEvent = PartitionSpecUpdated | SortOrderReplaced
-"""Every fact that changes a table's layout."""
+"""Every event that changes a table's layout."""

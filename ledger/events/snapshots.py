@@ -13,13 +13,13 @@ from ledger.model.iceberg_objects import PartitionStatisticsFile
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, branch_number, snapshot_key_of
 
 NO_FILES = Raw(b"")
-"""What `files` is when there are none; by identity, as msgspec leaves defaults out."""
+"""Value of `files` for no files; compared by identity, as msgspec omits defaults."""
 
 CommitKind = Literal["APPEND", "COMPACT", "OVERWRITE", "ANALYZE"]
 
 
 class ChangesReference(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
-    """A file-change list too long to stand inside a commit, as Parquet beside the log.
+    """A change list too long for a commit, kept as a Parquet file next to the log.
 
     `path` is relative to the table's `_ledger/`; `sha256` is of the file's bytes, in hex.
     """
@@ -30,13 +30,13 @@ class ChangesReference(Struct, frozen=True, gc=False, rename="camel", forbid_unk
 
 
 class SnapshotFacts(Record, frozen=True, kw_only=True):
-    """What every new snapshot says, whoever made it.
+    """Fields that every new snapshot has, of any origin.
 
-    `files` is a JSON array of FileChange, kept as bytes until somebody asks; `changes` names the
-    same list on the store instead. Sums are of this snapshot; totals are after it.
+    `files` is a JSON array of FileChange, kept as bytes until it is read; `changes` names the same
+    list on the store instead. Sums are of this snapshot; totals are after it.
     `last_file_creation_time` is the maximum over the files in the list. `named_schema_ids` are the
-    schemas whose names the added files use that carry no field ids. `summary` is what Iceberg says
-    of the snapshot, where the table was born there and promoted.
+    schemas whose column names the added files without field ids use. `summary` is Iceberg's
+    snapshot summary, for a table that was imported from Iceberg and promoted.
     """
 
     snapshot_id: int
@@ -55,14 +55,14 @@ class SnapshotFacts(Record, frozen=True, kw_only=True):
 
 
 class BranchHead(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
-    """A branch, and the snapshot that it showed."""
+    """A branch and its newest snapshot, at the time of a fast-forward."""
 
     branch_name: str
     snapshot_id: int
 
 
 class CommittedFacts(SnapshotFacts, frozen=True, kw_only=True):
-    """What a snapshot of file changes says. The optional keys are those of Paimon's file."""
+    """Fields of a snapshot of file changes. The optional keys are those of Paimon's file."""
 
     commit_kind: CommitKind
     base_manifest_list: str | UnsetType = UNSET
@@ -84,7 +84,7 @@ class CommittedFacts(SnapshotFacts, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str | None:
-        """What makes it the same as another; see `snapshot_key_of`."""
+        """The key by which commits deduplicate it; see `snapshot_key_of`."""
         number = branch_number(self.snapshot_id)
         return snapshot_key_of(self.commit_kind, self.commit_identifier, self.commit_user, number)
 
@@ -92,8 +92,8 @@ class CommittedFacts(SnapshotFacts, frozen=True, kw_only=True):
 class SnapshotCommitted(CommittedFacts, frozen=True, tag="commitSnapshot", kw_only=True):
     """A snapshot of main was committed.
 
-    `fast_forward_to` names the branch whose contents main has from now on; its
-    files are the difference, and the branch begins with this snapshot.
+    `fast_forward_to` names the branch whose contents main has from now on; `files` are the
+    difference, and the branch begins with this snapshot.
     """
 
     fast_forward_to: BranchHead | UnsetType = UNSET
@@ -102,7 +102,7 @@ class SnapshotCommitted(CommittedFacts, frozen=True, tag="commitSnapshot", kw_on
 class BranchCommitted(CommittedFacts, frozen=True, tag="commitToBranch", kw_only=True):
     """A snapshot of a branch was committed; nothing of main changes.
 
-    `target_snapshot_id` is set where an older one's contents were put back.
+    `target_snapshot_id` is set for a rollback to an older snapshot's contents.
     """
 
     branch_name: str
@@ -111,23 +111,23 @@ class BranchCommitted(CommittedFacts, frozen=True, tag="commitToBranch", kw_only
 
 
 class RolledBack(SnapshotFacts, frozen=True, tag="rollback", kw_only=True):
-    """A new snapshot with an older one's contents; its files are the difference to the head."""
+    """Main was rolled back: a new snapshot has older contents; `files` is the difference."""
 
     target_snapshot_id: int
     target_tag_name: str | UnsetType = UNSET
 
 
 class SnapshotsExpired(Record, frozen=True, tag="expireSnapshots", kw_only=True):
-    """Snapshots before `earliest_snapshot_id` are gone, but for those that a tag or branch holds.
+    """Snapshots before `earliest_snapshot_id` expired, except those that a tag or branch keeps.
 
-    Those of main; of a branch where the id is one of its own.
+    They are snapshots of main; of a branch if the id is one of its own.
     """
 
     earliest_snapshot_id: int
 
 
 class TagCreated(Record, frozen=True, tag="createTag", kw_only=True):
-    """A snapshot has a name. `time_retained_millis` is absent when it is kept for ever."""
+    """A snapshot was tagged. `time_retained_millis` is absent when the tag is kept for ever."""
 
     tag_name: str
     snapshot_id: int
@@ -135,7 +135,7 @@ class TagCreated(Record, frozen=True, tag="createTag", kw_only=True):
 
 
 class TagReplaced(Record, frozen=True, tag="replaceTag", kw_only=True):
-    """A tag names another snapshot now."""
+    """A tag now names another snapshot."""
 
     tag_name: str
     snapshot_id: int
@@ -143,16 +143,16 @@ class TagReplaced(Record, frozen=True, tag="replaceTag", kw_only=True):
 
 
 class TagDeleted(Record, frozen=True, tag="deleteTag", kw_only=True):
-    """A tag is gone; its snapshot stays unless it was expired."""
+    """A tag was deleted; its snapshot stays unless it was expired."""
 
     tag_name: str
 
 
 class PartitionStatisticsSet(Record, frozen=True, tag="setPartitionStatistics"):
-    """A snapshot has a file of statistics by partition; it takes the place of an earlier one.
+    """A snapshot has a file of statistics by partition, which replaces an earlier one.
 
-    Its path is relative to the table's location unless the file lies outside. The file goes with
-    its snapshot.
+    Its path is relative to the table's location unless the file is outside of it. The file is
+    removed with its snapshot.
 
     Source: Iceberg's REST catalog specification, `set-partition-statistics`.
     """
@@ -161,11 +161,11 @@ class PartitionStatisticsSet(Record, frozen=True, tag="setPartitionStatistics"):
 
 
 SnapshotEvent = SnapshotCommitted | RolledBack
-"""What makes a snapshot of main."""
+"""An event that makes a snapshot of main."""
 
 
 def snapshot_events(commit: Commit[Any]) -> Iterator[SnapshotEvent]:
-    """Yield the snapshots of main that a commit makes, of all its writers, in order."""
+    """Yield the snapshots of main in a commit, of all its transactions, in order."""
     for transaction in commit.transactions:
         for event in transaction.events:
             if isinstance(event, SnapshotEvent):
@@ -173,5 +173,5 @@ def snapshot_events(commit: Commit[Any]) -> Iterator[SnapshotEvent]:
 
 
 ListingEvent = SnapshotCommitted | RolledBack | BranchCommitted
-"""What lists file changes: of main, or of a branch."""
+"""An event that lists file changes: of main, or of a branch."""
 TagEvent = TagCreated | TagReplaced | TagDeleted

@@ -1,4 +1,4 @@
-"""Events of a table's life: creation, drop, promotion, clock, format rules."""
+"""Events of a table's lifecycle: creation, drop, promotion, clock, format rules."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ from ledger.model.types.wire import FieldObject
 
 
 class TableName(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
-    """A full name in the DLF page's form."""
+    """Full name of a table or view, as in the DLF metadata API."""
 
     database_name: str
     table_name: str
@@ -33,13 +33,13 @@ class SchemaRecord(
 
 
 class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
-    """A table came to be, under this name and with this schema (its schema 0).
+    """A table was created, with this name and this schema (its schema 0).
 
     `path` is its location: relative to the ledger's root, or absolute for an external table.
-    `field_id_policy` says who counts field ids; it never changes. `partition_spec` is spec 0;
-    absent: identity over the partition keys. `sort_order` is order 1; absent: unsorted.
-    `origin` says where it comes from, for one imported from Iceberg, Paimon or Delta; absent for
-    one that is native to the ledger.
+    `field_id_policy` fixes how field ids are assigned; it never changes. `partition_spec` is
+    spec 0; absent: identity over the partition keys. `sort_order` is order 1; absent: unsorted.
+    `origin` is the source of a table imported from Iceberg, Paimon or Delta; absent for one that is
+    native to the ledger.
     """
 
     identifier: TableName
@@ -54,17 +54,17 @@ class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
 
     @property
     def is_born_elsewhere(self) -> bool:
-        """Whether others made it."""
+        """True if the table was imported from another format."""
         return self.origin is not UNSET
 
 
 class TablePromoted(Record, frozen=True, tag="promoteTable", kw_only=True):
-    """The ledger owns a table from here on that followed a source until now.
+    """The ledger became the owner of a table that followed a source until now.
 
-    `source` says whose it was, without secrets. `catalog` is the catalog's table whose pointer was
-    swapped to the ledger's files; absent where its owner had to be told. Snapshots of the ledger's
-    own have ids above `last_snapshot_id`, which counts for tables from Iceberg alone. Live files
-    come with the snapshot that follows it in its transaction, since the ledger lists them from
+    `source` names the source, without secrets. `catalog` is the catalog's table whose pointer was
+    swapped to the ledger's files; absent where its owner had to be notified instead. Snapshots of
+    the ledger's own have ids above `last_snapshot_id`, which matters for tables from Iceberg only.
+    The next snapshot in the same transaction lists the live files, since the ledger lists them from
     then on.
     """
 
@@ -78,7 +78,7 @@ ServingProtocol = Literal["iceberg", "paimon"]
 
 
 class OwnerSet(Record, frozen=True, tag="setOwner", kw_only=True):
-    """The table has another owner from here on.
+    """The table's owner changed.
 
     `served`: engines commit data through `protocol`, and the library changes metadata only.
     `ledger`: the library commits again, and engines' commits that are based on an older version
@@ -91,14 +91,14 @@ class OwnerSet(Record, frozen=True, tag="setOwner", kw_only=True):
 
 
 class TableDropped(Record, frozen=True, tag="dropTable", kw_only=True):
-    """A table is gone. In its own stream this seals it: nothing can follow."""
+    """The table was dropped. In its own stream this seals it: nothing can follow."""
 
     identifier: TableName
     table_id: str
 
 
 class TableRenamed(Record, frozen=True, tag="renameTable", kw_only=True):
-    """A table has another name; its location and its stream stay where they are."""
+    """A table was renamed; its location and its stream stay where they are."""
 
     source: TableName
     destination: TableName
@@ -108,8 +108,8 @@ class TableRenamed(Record, frozen=True, tag="renameTable", kw_only=True):
 class ClockCorrected(Record, frozen=True, tag="correctClock", kw_only=True):
     """The times of the commits from `first_version` up to this one were ahead of the true time.
 
-    None of them took effect later than at `true_time_millis`: a search by time takes that where a
-    commit before this one says a later one.
+    None of them took effect later than at `true_time_millis`: a search by time uses that for
+    commits before this one that have a later time.
     """
 
     first_version: int
@@ -117,7 +117,7 @@ class ClockCorrected(Record, frozen=True, tag="correctClock", kw_only=True):
 
 
 class FormatRulesRaised(Record, frozen=True, tag="raiseFormatRules", kw_only=True):
-    """From now on no package with lower rules of these formats changes the table.
+    """Only packages with at least these rules of the formats may change the table from now on.
 
     `rules` gives numbers by a format's name, each higher than before; a format that was never named
     has number 1.
