@@ -25,7 +25,7 @@ _NANOSECONDS = 9
 
 
 def value_to_bytes(value: Value, data_type: t.DataType) -> bytes:
-    """Return a value's bytes, exact and whole.
+    """Return a value's bytes, exact and not truncated.
 
     Raises:
         UnsupportedError: The type has no such bytes, or the value does not fit into them.
@@ -53,7 +53,7 @@ def value_to_bytes(value: Value, data_type: t.DataType) -> bytes:
 
 
 def _in_units(data_type: t.DataType) -> t.DataType:
-    """Return the type whose values are counted in the unit of `data_type`'s."""
+    """Return the type whose values are counted in the unit of `data_type`'s values."""
     match data_type:
         case t.TimeType():
             return t.TimeType(unit_digits(data_type))
@@ -66,10 +66,10 @@ def _in_units(data_type: t.DataType) -> t.DataType:
 
 
 def value_from_bytes(encoded: bytes, data_type: t.DataType) -> Value | None:
-    """Return the value that bytes stand for; None when they stand for none of the type.
+    """Return the value that bytes encode; None when they encode none of the type.
 
-    Bytes written before a promotion are known by their length: an INT's for a BIGINT, a FLOAT's
-    for a DOUBLE, a DATE's for a TIMESTAMP.
+    Bytes written before a promotion are recognized by their length: an INT's for a BIGINT, a
+    FLOAT's for a DOUBLE, a DATE's for a TIMESTAMP.
 
     Example:
         >>> value_from_bytes(bytes([34, 0, 0, 0]), t.BigIntType())
@@ -94,7 +94,7 @@ def _text(encoded: bytes) -> str | None:
     try:
         return encoded.decode()
     except UnicodeDecodeError:
-        # Other writers cut bounds within a character.
+        # Other writers truncate bounds within a character.
         return None
 
 
@@ -113,7 +113,7 @@ def _counted(encoded: bytes, data_type: t.DataType) -> int | None:
         case t.BigIntType() if width in (_INT, _LONG):
             return count
         case t.TimeType() if width == _LONG:
-            # Iceberg's times have microseconds, whatever the column's precision.
+            # Iceberg's times have microseconds, regardless of the column's precision.
             return count * 1000 if unit_digits(data_type) == _NANOSECONDS else count
         case t.TimestampType() | t.LocalZonedTimestampType() if width == _LONG:
             return count
@@ -139,9 +139,9 @@ def holds_for(predicate: Predicate, value: Value | None) -> bool | None:
     """Return whether a predicate holds for a value; None where engines differ.
 
     Args:
-        predicate: Any.
-        value: A value of its column; None for NULL, of which nobody agrees whether it differs
-            from something.
+        predicate: The predicate.
+        value: A value of its column; None for NULL, for which engines disagree whether it differs
+            from a value.
 
     Example:
         >>> from ledger.model import types as t

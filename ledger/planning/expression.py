@@ -1,7 +1,7 @@
 """Filter expressions: predicates joined by and, or, not.
 
 A row matches where the filter is true, as in SQL: NULL and NaN match no comparison but `!=` and
-`not in`, which an engine may see either way for NULL, so that no file is left out for it.
+`not in`, which engines evaluate either way for NULL, so that no file is pruned because of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ledger.model.single_values import Value, encode_value
 
 
 class Op(Enum):
-    """What a predicate asks of a column."""
+    """Operator of a predicate."""
 
     LESS = "<"
     AT_MOST = "<="
@@ -45,13 +45,13 @@ _OPPOSITES = (
     (Op.STARTS_WITH, Op.NOT_STARTS_WITH),
 )
 OPPOSITE = {**dict(_OPPOSITES), **{other: one for one, other in _OPPOSITES}}
-"""What holds of a value that is neither NULL nor NaN when the other does not."""
+"""Operator whose predicate is the negation, for values that are neither NULL nor NaN."""
 
 NEGATIVE = frozenset({Op.NOT_EQUAL, Op.NOT_IN, Op.NOT_STARTS_WITH, Op.NOT_NAN})
-"""What an engine may say of NULL."""
+"""Operators for which engines differ on NULL."""
 
 UNARY = frozenset({Op.IS_NULL, Op.NOT_NULL, Op.IS_NAN, Op.NOT_NAN})
-"""What needs no value to compare with."""
+"""Operators without a value to compare with."""
 
 _ORDERED = frozenset({Op.LESS, Op.AT_MOST, Op.GREATER, Op.AT_LEAST})
 
@@ -61,9 +61,9 @@ class BoundColumn:
     """A column that a predicate is bound to.
 
     Attributes:
-        id: Its field id; what it was called when a file was written does not matter.
-        name: Its name now, with the names that lead to it.
-        type: Its type now.
+        id: Its field id; the name in a file does not matter.
+        name: Its current name, with the names of the ROWs around it.
+        type: Its current type.
     """
 
     id: int
@@ -71,7 +71,7 @@ class BoundColumn:
     type: t.DataType
 
     def value_text(self, value: Value) -> str:
-        """Return one of its values for people; text in double quotes."""
+        """Return one of its values as display text; text in double quotes."""
         encoded = encode_value(value, self.type)
         if isinstance(self.type, t.CharType | t.VarCharType | t.BinaryType | t.VarBinaryType):
             return json.dumps(encoded, ensure_ascii=False)
@@ -80,19 +80,19 @@ class BoundColumn:
 
 @frozen
 class Always:
-    """What holds for every row, or for none."""
+    """Expression that is true for every row, or for none."""
 
     holds: bool
 
 
 @frozen
 class Predicate:
-    """One column compared.
+    """Comparison of one column.
 
     Attributes:
-        op: How.
-        column: Which.
-        values: With what: one, none for unary ops, distinct and sorted for `IN` and `NOT_IN`.
+        op: The operator.
+        column: The column.
+        values: The operands: one, none for unary ops, distinct and sorted for `IN` and `NOT_IN`.
     """
 
     op: Op
@@ -102,21 +102,21 @@ class Predicate:
 
 @frozen
 class And:
-    """What holds where all parts do."""
+    """Conjunction: true where all parts are."""
 
     parts: tuple[Expression, ...]
 
 
 @frozen
 class Or:
-    """What holds where any part does."""
+    """Disjunction: true where any part is."""
 
     parts: tuple[Expression, ...]
 
 
 @frozen
 class Not:
-    """What holds where the part does not."""
+    """Negation: true where the part is false."""
 
     part: Expression
 
@@ -128,7 +128,7 @@ FALSE = Always(holds=False)
 
 
 def conjunction(parts: Iterable[Expression]) -> Expression:
-    """Return what holds where all parts do, without those that always do.
+    """Return the conjunction of some parts, without those that are always true.
 
     >>> conjunction([TRUE, FALSE]), conjunction([])
     (Always(holds=False), Always(holds=True))
@@ -145,7 +145,7 @@ def conjunction(parts: Iterable[Expression]) -> Expression:
 
 
 def disjunction(parts: Iterable[Expression]) -> Expression:
-    """Return what holds where any part does, without those that never do.
+    """Return the disjunction of some parts, without those that are always false.
 
     >>> disjunction([TRUE, FALSE]), disjunction([])
     (Always(holds=True), Always(holds=False))
@@ -162,7 +162,7 @@ def disjunction(parts: Iterable[Expression]) -> Expression:
 
 
 def membership(column: BoundColumn, values: Iterable[Value]) -> Expression:
-    """Return that a column has one of some values."""
+    """Return the expression that a column has one of some values."""
     found = tuple(sorted(set(values)))
     if not found:
         return FALSE
@@ -170,7 +170,7 @@ def membership(column: BoundColumn, values: Iterable[Value]) -> Expression:
 
 
 def exclusion(column: BoundColumn, values: Iterable[Value]) -> Expression:
-    """Return that a column has none of some values."""
+    """Return the expression that a column has none of some values."""
     found = tuple(sorted(set(values)))
     if not found:
         return TRUE
@@ -178,7 +178,7 @@ def exclusion(column: BoundColumn, values: Iterable[Value]) -> Expression:
 
 
 def rewritten(expression: Expression, rewrite: Callable[[Predicate], Expression]) -> Expression:
-    """Return an expression with every predicate replaced; the NOTs are pushed into them first."""
+    """Return an expression with every predicate replaced; NOTs are pushed into predicates first."""
     match expression:
         case Always():
             return expression
@@ -193,9 +193,9 @@ def rewritten(expression: Expression, rewrite: Callable[[Predicate], Expression]
 
 
 def without_not(expression: Expression) -> Expression:
-    """Return what holds for the same rows, without NOT and simplified.
+    """Return an equivalent expression without NOT, simplified.
 
-    Where a floating-point comparison is negated, NaN comes in: it matches neither of the two.
+    A negated floating-point comparison includes NaN, which matches neither of the two.
 
     Example:
         >>> price = BoundColumn(1, "price", t.IntType())
@@ -228,11 +228,11 @@ def is_floating(data_type: t.DataType) -> bool:
 
 
 Verdict = Callable[[Predicate], bool | None]
-"""Whether a predicate holds for all of some rows, for none, or (None) nobody knows."""
+"""Function from a predicate to True if it holds for all rows, False for none, None if unknown."""
 
 
 def reduced(expression: Expression, verdict: Verdict) -> Expression:
-    """Return what is left to find out of an expression without NOT."""
+    """Return the residual of an expression without NOT: what its known predicates leave open."""
 
     def as_constant(predicate: Predicate) -> Expression:
         known = verdict(predicate)
@@ -266,11 +266,11 @@ def _value_text(column: BoundColumn, value: Value) -> str:
 def text_of(
     expression: Expression, value_text: Callable[[BoundColumn, Value], str] = _value_text
 ) -> str:
-    """Return an expression for people.
+    """Return an expression as display text.
 
     Args:
-        expression: Any.
-        value_text: How values are written.
+        expression: The expression.
+        value_text: Formats a value of a column.
 
     Example:
         >>> day = BoundColumn(1, "day", t.DateType())

@@ -1,7 +1,7 @@
 """Parsing of filters: lists of tuples, or SQL.
 
-Names are looked up in the schema once; from then on a filter knows field ids, so that renames
-change nothing. SQL is the condition of a WHERE, in the ANSI dialect that Trino reads.
+Names are looked up in the schema once; after that a filter has field ids, so that renames do not
+affect it. SQL is the condition of a WHERE, in the ANSI dialect that Trino reads.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ from ledger.planning.expression import (
 def literal_of(value: object, column: BoundColumn) -> Value:
     """Return a value to compare a column with.
 
-    Taken are Python's own values of the column's type, and ISO 8601 text for days, times and
-    moments. Text without an offset is UTC for a TIMESTAMP_LTZ; a datetime must have its time zone
+    Accepted are Python's own values of the column's type, and ISO 8601 text for dates, times and
+    timestamps. Text without an offset is UTC for a TIMESTAMP_LTZ; a datetime must have a time zone
     there, and none for a TIMESTAMP.
 
     Raises:
@@ -98,7 +98,7 @@ def _hint(value: object, data_type: t.DataType) -> str:
 
 
 def _boolean(value: Any, _type: Any) -> bool:
-    # numpy's booleans are no bool, and a whole number is not meant as one.
+    # numpy's booleans are no bool, and an integer is not meant as one.
     if type(value).__name__ not in ("bool", "bool_"):
         raise TypeError(value)
     return bool(value)
@@ -120,7 +120,7 @@ def _whole(value: Any, data_type: t.DataType) -> int:
 def _decimal(value: Any, data_type: t.DecimalType) -> Value:
     if isinstance(value, bool):
         raise TypeError(value)
-    # A float means the digits that it prints, not the binary fraction beside them.
+    # A float means the digits that it prints, not the nearest binary fraction.
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     return parse_text(f"{within_digits(exact):f}", data_type)
 
@@ -170,7 +170,7 @@ def _time(value: Any, data_type: t.TimeType) -> Value:
 
 def _clock(value: time | datetime, digits: int) -> int:
     seconds = value.hour * 3600 + value.minute * 60 + value.second
-    # pandas' moments are datetimes that go on to the nanosecond.
+    # pandas' timestamps are datetimes with nanoseconds.
     finer = value.microsecond * 1000 + getattr(value, "nanosecond", 0)
     units, lost = divmod(finer, 10 ** (9 - digits))
     if lost:
@@ -211,11 +211,11 @@ _READERS: dict[str, Callable[[Any, Any], Value]] = {
 def column_named(schema: Schema, name: str) -> BoundColumn:
     """Return the column that a filter names, inside a ROW with the ROW's name before it.
 
-    A column whose own name has a dot is found by it first.
+    A column whose own name has a dot takes precedence.
 
     Raises:
-        ColumnNotFoundError: There is none, or it lies inside an ARRAY or MAP, where one row has
-            many values.
+        ColumnNotFoundError: There is none, or it is inside an ARRAY or MAP, where one row has many
+            values.
 
     Example:
         >>> info = t.RowType((t.DataField(0, "code", t.IntType()),))
@@ -225,7 +225,7 @@ def column_named(schema: Schema, name: str) -> BoundColumn:
     found = _member(schema.fields, name)
     if found is None:
         raise ColumnNotFoundError(
-            f"column {name} cannot be filtered by: there is none, or it lies inside an ARRAY or "
+            f"column {name} cannot be filtered by: there is none, or it is inside an ARRAY or "
             f"MAP; {meant(name, schema.names)}"
         )
     return BoundColumn(found.id, name, found.type)
@@ -275,8 +275,8 @@ def parse_filter(where: Filter, schema: Schema) -> Expression:
             lists is an OR of ANDs; text is SQL. The ops are =, ==, !=, <>, <, <=, >, >=, in,
             not in, is null, is not null, is nan, is not nan, starts with, not starts with; those
             with `is` need no third member. Members of a ROW are named with dots. None and an
-            empty list let every row through.
-        schema: Its names are used.
+            empty list match every row.
+        schema: The schema whose names the filter uses.
 
     Raises:
         ColumnNotFoundError: There is no such column.
@@ -341,12 +341,12 @@ def _predicate(given: object, schema: Schema) -> Expression:
 
 
 def predicate_on(column: BoundColumn, op: Op, value: object = None) -> Expression:
-    """Return a column compared.
+    """Return the predicate that compares a column.
 
     Args:
-        column: Any.
-        op: How.
-        value: With what; a collection for `IN` and `NOT_IN`, None for unary ops.
+        column: The column.
+        op: The operator.
+        value: The operand; a collection for `IN` and `NOT_IN`, None for unary ops.
 
     Raises:
         InvalidInputError: The value or the op does not suit the column's type.
@@ -378,7 +378,7 @@ def _unary(column: BoundColumn, op: Op, value: object) -> Expression:
 
 
 Sql = Any
-"""A node of sqlglot's tree, known by its key alone."""
+"""A node of sqlglot's tree, identified by its `key`."""
 
 _COMPARISONS = {
     "lt": (Op.LESS, Op.GREATER),
@@ -391,15 +391,15 @@ _COMPARISONS = {
 """By sqlglot's key: the op with the column on the left, and with it on the right."""
 
 _TYPED = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "UUID")
-"""What may stand before a text: its own form says the rest."""
+"""Type names allowed before a text literal; the column's type decides how it is parsed."""
 
 
 def parse_sql(text: str, schema: Schema) -> Expression:
     """Return a filter from SQL.
 
-    One column is compared with literals at a time: `=`, `<>`, `<`, `<=`, `>`, `>=`, BETWEEN, IN,
+    Each comparison is of one column with literals: `=`, `<>`, `<`, `<=`, `>`, `>=`, BETWEEN, IN,
     IS NULL, IS TRUE, LIKE with its only `%` at the end, STARTS_WITH, IS_NAN; joined by AND, OR,
-    NOT. Names are taken as they are written, in double quotes or without; text is in single ones.
+    NOT. Names keep their case, in double quotes or without; text is in single quotes.
 
     Raises:
         ColumnNotFoundError: There is no such column.
@@ -425,13 +425,13 @@ def parse_sql(text: str, schema: Schema) -> Expression:
     except (SqlglotError, RecursionError) as error:
         raise InvalidInputError(
             f'filter {excerpt(text)} is no SQL condition; write for example "id >= 5 AND name = '
-            "'a'\"; a name with blanks stands in double quotes"
+            "'a'\"; put a name with blanks in double quotes"
         ) from error
     return _Reader(schema).read(parsed)
 
 
 class _Reader:
-    """Turns parsed SQL into expressions, refusing all that it does not know by name."""
+    """Converts parsed SQL into expressions; rejects every construct that it does not support."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
@@ -453,7 +453,7 @@ class _Reader:
         }
 
     def read(self, sql: Sql) -> Expression:
-        """Return what a condition says."""
+        """Return the expression of a condition."""
         found = self._reader(sql)(sql)
         return Not(found) if sql.args.get("negate") else found
 
@@ -502,7 +502,7 @@ class _Reader:
             return predicate_on(column, Op.IS_NULL)
         if sql.expression.key != "boolean":
             raise _refusal(sql)
-        # NULL is not true: its negation has to bring NULL in.
+        # NULL is not true: its negation has to include NULL.
         same = predicate_on(column, Op.EQUAL, bool(sql.expression.this))
         return And((same, Predicate(Op.NOT_NULL, column)))
 

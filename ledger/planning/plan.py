@@ -2,10 +2,10 @@
 
 Source: the Iceberg specification, scan planning.
 
-A million files are 60 MB so, and gigabytes as objects. Each distinct partition is judged once.
-Files whose partition may match are judged by their bounds a column at a time: the common case of
-`metrics`, whole numbers and moments of the type's own width, for a million files in a second. What
-is left is judged by the metrics of the filter's columns, a batch at a time.
+A million files take 60 MB as Arrow tables, and gigabytes as objects. Each distinct partition is
+evaluated once. Files whose partition may match are tested by their bounds a column at a time, in
+the common case of `metrics`: integers and timestamps of the type's own width, for a million files
+in a second. The rest is tested by the metrics of the filter's columns, a batch at a time.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class PlannedFile(NamedTuple):
 
     Attributes:
         file: The file.
-        residual: What is left to filter its rows by; `TRUE` when all of them match.
+        residual: The filter that its rows still have to pass; `TRUE` when all of them match.
     """
 
     file: FileChange
@@ -82,7 +82,7 @@ class PrunedFile(NamedTuple):
 
     Attributes:
         file: The file.
-        reason: Why; `reason.text` says it to people.
+        reason: Why; `reason.text` is its display text.
     """
 
     file: FileChange
@@ -91,13 +91,13 @@ class PrunedFile(NamedTuple):
 
 @frozen
 class SpecCounts:
-    """How many files of one spec there are, and what became of them.
+    """Number of files of one spec, in total and by outcome.
 
     Attributes:
-        total: All.
-        kept: Those to read.
-        by_partition: Those that their partition left out.
-        by_metrics: Those that their counts and bounds left out.
+        total: All files.
+        kept: Files to read.
+        by_partition: Files pruned by their partition.
+        by_metrics: Files pruned by their counts and bounds.
     """
 
     total: int = 0
@@ -108,12 +108,12 @@ class SpecCounts:
 
 @frozen
 class FilePlan:
-    """What to read.
+    """Result of planning a scan: the files to read, and statistics of pruning.
 
     Attributes:
-        files: The files to read, in their order.
-        by_spec: For each spec, what the filter asks of its partitions.
-        counts: For each spec.
+        files: The files to read, in the order of the input.
+        by_spec: For each spec, the filter projected to its partitions.
+        counts: For each spec, the counts of files.
     """
 
     files: tuple[PlannedFile, ...]
@@ -136,19 +136,19 @@ class FilePlan:
         return html_table(header, rows, caption="which files a filter has to read")
 
     def pruned(self) -> Iterator[PrunedFile]:
-        """Yield the files that are not read, each with its reason; found out when asked for."""
+        """Yield the files that are not read, each with its reason; computed on each call."""
         return self._pruned()
 
 
 class TableFilter:
-    """One filter over the files of one table, whatever specs and schemas they were written with.
+    """One filter over the files of one table, for all its specs and schemas.
 
     Args:
         schema: The schema to read with.
         specs: Every spec that a file may have.
         where: The filter.
         schemas: The schemas that files may have been written with, by id; `schema` need not be
-            among them. A file of an unknown one is judged by its partition alone, since its bounds
+            among them. A file of an unknown one is pruned by its partition only, since its bounds
             may be of another type.
 
     Raises:
@@ -165,7 +165,7 @@ class TableFilter:
         self.filter = parse_filter(where, schema)
         self._specs = {each.spec_id: SpecPlan(each, schema, self.filter) for each in specs}
         self._columns = columns_of(self.filter)
-        # The columns that read NULL where a file lacks them.
+        # The columns that read as NULL where a file lacks them.
         self._bare = {
             each.id for each in walk_fields(schema.fields) if each.initial_default is None
         }
@@ -175,7 +175,7 @@ class TableFilter:
 
     @property
     def field_ids(self) -> tuple[int, ...]:
-        """The columns that the filter asks about."""
+        """The ids of the columns that the filter tests."""
         return tuple(each.id for each in self._columns)
 
     @property
@@ -188,14 +188,14 @@ class TableFilter:
 
     @property
     def by_spec(self) -> dict[int, str]:
-        """What the filter asks of each spec's partitions."""
+        """The filter projected to each spec's partitions, as text."""
         return {key: text_of(each.projected) for key, each in self._specs.items()}
 
     def by_partition(self, spec_id: int, partition: Partition) -> Expression:
-        """Return what a partition leaves of the filter.
+        """Return the residual of the filter for a partition.
 
         Raises:
-            InvalidInputError: The spec is unknown, or the partition is none of it.
+            InvalidInputError: The spec is unknown, or the partition does not fit it.
         """
         spec = self._specs.get(spec_id)
         if spec is None:
@@ -206,14 +206,14 @@ class TableFilter:
         return spec.left(partition)
 
     def by_metrics(self, file: FileChange, left: Expression) -> Expression:
-        """Return what a file's counts and bounds leave of a filter."""
+        """Return the residual of a filter after a file's counts and bounds."""
         if left == TRUE or file.content != "data":
             # Deletes apply to rows whose other columns may differ.
             return left
         return FALSE if file.record_count == 0 else reduced(left, self._verdict(file))
 
     def reason(self, file: FileChange) -> Reason:
-        """Return why a file that is not read is not."""
+        """Return the reason for which a pruned file is not read."""
         if self.filter == FALSE:
             return NothingMatches()
         left = self.by_partition(file.spec_id, file.partition)
@@ -227,7 +227,7 @@ class TableFilter:
         )
 
     def _reading(self, schema: Schema) -> dict[int, str]:
-        """Return what a file of a schema says of each column: `bounds`, `absent`, or nothing."""
+        """Return what a file of a schema has for each column: `bounds`, `absent`, or nothing."""
         types = field_types(schema)
         found: dict[int, str] = {}
         for each in self._columns:
@@ -255,7 +255,7 @@ class TableFilter:
 
 
 class Counts:
-    """Counts files, spec by spec."""
+    """Counters of files by spec."""
 
     def __init__(self, spec_ids: Iterable[int]) -> None:
         self.kept = dict.fromkeys(spec_ids, 0)
@@ -263,7 +263,7 @@ class Counts:
         self.by_metrics = dict(self.kept)
 
     def by_spec(self) -> dict[int, SpecCounts]:
-        """Return what was counted."""
+        """Return the counts so far."""
         return {
             key: SpecCounts(sum(each), *each)
             for key in self.kept
@@ -281,8 +281,8 @@ def plan_files(
 ) -> FilePlan:
     """Return which files a filter has to read.
 
-    Columns are found by field id: renames do not matter, and of a column that was added after a
-    file had been written, the file has NULL.
+    Columns are found by field id: renames do not matter, and a file written before a column was
+    added has NULL there.
 
     Args:
         files: The live files.
@@ -324,7 +324,7 @@ def plan_files(
             kept.append(PlannedFile(each, left))
 
     def pruned() -> Iterator[PrunedFile]:
-        # What is kept stands in the order of the files.
+        # What is kept is in the order of the files.
         rest = iter(kept)
         following = next(rest, None)
         for each in files:
@@ -340,11 +340,11 @@ _INT, _LONG = 4, 8
 
 
 def outside(rows: pa.Table, expression: Expression, schema_ids: dict[int, list[int]]) -> pa.Array:
-    """Return for each row whether its bounds surely exclude the filter.
+    """Return for each row whether its bounds exclude every match of the filter.
 
     Args:
         rows: File changes, in the form of `change_table`.
-        expression: The filter, without NOT; only the parts of an AND are looked at.
+        expression: The filter, without NOT; only the parts of an AND are tested.
         schema_ids: For each column, the schemas whose files have bounds of its type.
     """
     import pyarrow as pa
@@ -355,7 +355,7 @@ def outside(rows: pa.Table, expression: Expression, schema_ids: dict[int, list[i
         if not isinstance(each, Predicate) or each.op not in _BY_BOUNDS:
             continue
         width = _width(each.column.type)
-        # A moment of the year 9999 has no nanoseconds of 64 bits.
+        # A timestamp of the year 9999 does not fit in 64 bits as nanoseconds.
         if width is None or not all(-(1 << 63) <= int(one) < 1 << 63 for one in each.values):
             continue
         known = pc.is_in(rows["schema_id"], value_set=pa.array(schema_ids[each.column.id], "int64"))
@@ -378,7 +378,7 @@ def _width(data_type: t.DataType) -> int | None:
 
 
 def _excluded(rows: pa.Table, predicate: Predicate, width: int) -> Any:
-    """Return whether all values lie on the wrong side; NULL where that is not known."""
+    """Return True where all values fail the predicate; NULL where that is not known."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -402,10 +402,10 @@ def _excluded(rows: pa.Table, predicate: Predicate, width: int) -> Any:
 
 
 def value_of(maps: pa.MapArray, key: int) -> pa.Array:
-    """Return what each map says of a key; NULL where it says nothing.
+    """Return the value of a key in each map; NULL where the map lacks it.
 
-    Where all maps have the key, its values stand in their order already, which takes a fifth of
-    the time that looking it up in each map takes.
+    Where all maps have the key, its values are in their order already, which takes a fifth of
+    the time of a look-up in each map.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -422,24 +422,24 @@ def value_of(maps: pa.MapArray, key: int) -> pa.Array:
 
 
 def _ends(predicate: Predicate) -> tuple[int, int]:
-    # An expression that somebody built may hold them in any order.
+    # An expression that a caller built may hold them in any order.
     numbers = [int(each) for each in predicate.values]
     return min(numbers), max(numbers)
 
 
 def _decoded(texts: pa.Array, width: int) -> pa.Array:
-    """Return the numbers that texts of hex stand for; NULL for those of another width."""
+    """Return the numbers that hex texts encode; NULL for those of another width."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     fits = pc.fill_null(pc.equal(pc.binary_length(texts), 2 * width), fill_value=False)
     fitting = texts.filter(fits)
-    # All of one width and none of them NULL, they stand side by side.
+    # All of one width and none of them NULL, they are adjacent.
     joined = fitting.buffers()[2].slice(0, len(fitting) * 2 * width) if len(fitting) else b""
     try:
         decoded = pa.py_buffer(bytes.fromhex(bytes(joined).decode()))
     except ValueError:
-        # What is no bytes tells nothing, and the file is read.
+        # Invalid bytes give no information, and the file is read.
         is_hex = pc.match_substring_regex(texts, "^[0-9a-fA-F]*$")
         return _decoded(pc.if_else(is_hex, texts, None), width)
     kind = pa.int32() if width == _INT else pa.int64()
@@ -449,7 +449,7 @@ def _decoded(texts: pa.Array, width: int) -> pa.Array:
 
 _BATCH = 65_536
 _SEPARATOR = "\x1f"
-"""Stands in no JSON text."""
+"""Separator that occurs in no JSON text."""
 
 _MAPS = ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
 
@@ -465,15 +465,15 @@ def plan(
 ) -> FilePlan:
     """Return which files of a table a filter has to read at a state.
 
-    The same as `plan_files` of the live files, in less time and memory.
+    Equivalent to `plan_files` of the live files, in less time and memory.
 
     Args:
         log: The table's stream.
-        state: Of the table.
+        state: The table's state.
         schema: As for `plan_files`.
         specs: As for `plan_files`.
         where: As for `plan_files`.
-        schemas: Gives the schemas that files were written with, by their ids.
+        schemas: Returns the schemas that files were written with, by their ids.
 
     Raises:
         InvalidInputError: The filter cannot be read, or a file does not fit its spec.
@@ -488,7 +488,7 @@ def plan(
 
 
 def _opened(log: StreamLog[TableState, TableEvent], table: pa.Table) -> pa.Table:
-    """Return a table of file changes with the values that are kept of them elsewhere."""
+    """Return a table of file changes with the values that are kept in sidecars."""
     if "sidecar" not in table.column_names:
         return table
     return to_table(log.personal.columns.opened(from_table(table)))
@@ -498,7 +498,7 @@ def plan_tables(tables: Callable[[], Iterable[pa.Table]], table_filter: TableFil
     """Return which files a filter has to read.
 
     Args:
-        tables: Gives the net file changes, newest first; called again for what was pruned.
+        tables: Returns the net file changes, newest first; called again to list pruned files.
         table_filter: The filter.
 
     Raises:
@@ -560,7 +560,7 @@ def _by_partition(rows: pa.Table, table_filter: TableFilter, counts: Counts) -> 
 
 
 def _by_bounds(rows: pa.Table, table_filter: TableFilter, counts: Counts) -> pa.Table:
-    """Return the rows that are not left out by bounds which Arrow can compare."""
+    """Return the rows that Arrow's comparison of bounds does not exclude."""
     import pyarrow.compute as pc
 
     is_outside = outside(rows, table_filter.filter, table_filter.bounded)
@@ -596,7 +596,7 @@ def _by_metrics(rows: pa.Table, table_filter: TableFilter, counts: Counts) -> It
 
 
 def _sketches(rows: pa.Table, table_filter: TableFilter) -> Iterator[FileChange]:
-    """Yield files that know no more than the filter asks."""
+    """Yield files with no more metrics than the filter needs."""
     field_ids = table_filter.field_ids
     maps = [_looked_up(rows[name], field_ids) for name in _MAPS]
     columns = (rows[name].to_pylist() for name in ("spec_id", "schema_id", "record_count"))
@@ -618,7 +618,7 @@ def _sketches(rows: pa.Table, table_filter: TableFilter) -> Iterator[FileChange]
 
 
 def _looked_up(maps: pa.ChunkedArray, field_ids: tuple[int, ...]) -> list[Any]:
-    """Return what each map says of some keys."""
+    """Return the values of some keys in each map."""
     import pyarrow.compute as pc
 
     if not field_ids:

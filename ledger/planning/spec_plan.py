@@ -1,14 +1,13 @@
 """Pruning under one partition spec: projection, partitions, metrics.
 
-Source: the Iceberg specification, scan planning. Bounds of text and bytes may be cut, so they
-bound the values without being any of them. Nobody counts NaN: any floating-point column may hold
-it, outside of its bounds.
-
-Inclusive: true wherever any row may match; what it excludes need not be read. Strict: true only
-where all rows match; nothing is left to filter there.
+Source: the Iceberg specification, scan planning. Bounds of text and bytes may be truncated, so
+they bound the values without being any of them. Bounds never include NaN: any floating-point
+column may hold it.
+Inclusive: true wherever any row may match; a file that it excludes need not be read. Strict: true
+only where all rows match; no residual is left there.
 
 Source: the Iceberg specification, scan planning, and Iceberg's own repair for values before 1970:
-older writers rounded them towards zero, so that they may stand one too high.
+older writers rounded them towards zero, so that they may be one too high.
 """
 
 from __future__ import annotations
@@ -61,14 +60,14 @@ from ledger.planning.expression import (
 
 @frozen
 class ColumnMetrics:
-    """What is known of one column of one file.
+    """Statistics of one column of one file.
 
     Attributes:
-        rows: The file's.
-        value_count: Values, nulls included; None when nobody counted.
-        null_count: Nulls; None when nobody counted.
-        lower: No value is less; None when that is not known.
-        upper: No value is greater; None when that is not known.
+        rows: The file's rows.
+        value_count: Values, nulls included; None if not counted.
+        null_count: Nulls; None if not counted.
+        lower: No value is less; None if unknown.
+        upper: No value is greater; None if unknown.
     """
 
     rows: int
@@ -79,18 +78,18 @@ class ColumnMetrics:
 
     @property
     def is_all_null(self) -> bool:
-        """Whether every row is known to have NULL."""
+        """True if every row is known to be NULL."""
         count = self.rows if self.value_count is None else self.value_count
         return self.null_count is not None and self.null_count >= count
 
     @property
     def has_no_null(self) -> bool:
-        """Whether no row has NULL; a member's values may be fewer than the rows, by its ROW's."""
+        """True if no row is NULL; a member's values may be fewer than the rows, by its ROW's."""
         return self.null_count == 0 and self.value_count in (None, self.rows)
 
 
 def metrics_of(file: FileChange, column: BoundColumn) -> ColumnMetrics:
-    """Return what a file says of a column, whose type its bounds are read as."""
+    """Return a file's statistics of a column, with bounds read as the column's type."""
     return ColumnMetrics(
         file.record_count,
         _of(file.value_counts, column.id),
@@ -108,7 +107,7 @@ def _bound(text: str | None, column: BoundColumn) -> Value | None:
     try:
         return None if text is None else value_from_bytes(bytes.fromhex(text), column.type)
     except ValueError:
-        # What is no bytes tells nothing, and the file is read.
+        # Invalid bytes give no information, and the file is read.
         return None
 
 
@@ -137,7 +136,7 @@ def holds_in(predicate: Predicate, metrics: ColumnMetrics) -> bool | None:
 
 
 def _is_clean(predicate: Predicate, metrics: ColumnMetrics) -> bool:
-    """Return whether the bounds speak for every row."""
+    """Return whether the bounds cover every row."""
     return metrics.has_no_null and not is_floating(predicate.column.type)
 
 
@@ -145,7 +144,7 @@ def _negative(predicate: Predicate, metrics: ColumnMetrics) -> bool | None:
     positive = Predicate(OPPOSITE[predicate.op], predicate.column, predicate.values)
     known = _within(positive, metrics.lower, metrics.upper)
     if known is False:
-        # NaN differs from everything, too.
+        # NaN differs from every value, too.
         return True if metrics.has_no_null else None
     return False if known and _is_clean(predicate, metrics) else None
 
@@ -204,13 +203,13 @@ _RANGES: dict[Op, Callable[[Any, Any, Any], bool | None]] = {
 
 @frozen
 class PartitionColumn(BoundColumn):
-    """One field of a spec; its id is the partition field's.
+    """One field of a spec as a column; its id is the partition field's.
 
     Attributes:
-        position: Where its value stands in a file's partition, from 0.
+        position: Index of its value in a file's partition, from 0.
         source_id: The field id of the column that it derives from.
         source: That column's type; UNKNOWN when it was dropped.
-        transform: How.
+        transform: The transform.
     """
 
     position: int
@@ -219,7 +218,7 @@ class PartitionColumn(BoundColumn):
     transform: Transform
 
     def value_text(self, value: Value) -> str:
-        """Return one of its values for people: years, months and hours as such."""
+        """Return one of its values as display text: years, months and hours as such."""
         if isinstance(self.transform, Period):
             return human_text(value, self.transform, self.source)
         return super().value_text(value)
@@ -254,7 +253,7 @@ def partition_columns(spec: PartitionSpec, schema: Schema) -> tuple[PartitionCol
 
 
 def inclusive(expression: Expression, columns: Iterable[PartitionColumn]) -> Expression:
-    """Return what the partition of a file must fulfil for any of its rows to match.
+    """Return the condition on a file's partition under which any of its rows may match.
 
     Example:
         >>> from ledger.model.iceberg_layout import PartitionField, PartitionSpec
@@ -281,7 +280,7 @@ def inclusive(expression: Expression, columns: Iterable[PartitionColumn]) -> Exp
 
 
 def strict(expression: Expression, columns: Iterable[PartitionColumn]) -> Expression:
-    """Return what the partition of a file must fulfil for all of its rows to match."""
+    """Return the condition on a file's partition under which all of its rows match."""
     known = tuple(columns)
     return rewritten(
         expression,
@@ -345,12 +344,12 @@ _STRICT: Final = _Side(
 
 
 def inclusive_predicate(predicate: Predicate, column: PartitionColumn) -> Expression:
-    """Return what a predicate says of one partition field of its column; `TRUE` if nothing."""
+    """Return the inclusive projection of a predicate to a partition field; `TRUE` if none."""
     return _projected(predicate, column, _INCLUSIVE)
 
 
 def strict_predicate(predicate: Predicate, column: PartitionColumn) -> Expression:
-    """Return what makes a predicate true of every row of a partition; `FALSE` if nothing."""
+    """Return the strict projection of a predicate to a partition field; `FALSE` if none."""
     return _projected(predicate, column, _STRICT)
 
 
@@ -371,9 +370,9 @@ def _projected(predicate: Predicate, column: PartitionColumn, side: _Side) -> Ex
 
 
 def _results(predicate: Predicate, column: PartitionColumn, step: int = 0) -> list[Value]:
-    """Return the results for a predicate's values, or for those next to them.
+    """Return the transform's results for a predicate's values, or for their neighbours.
 
-    Text and bytes have none next to them: they stand for themselves.
+    Text and bytes have no neighbours: they are used themselves.
     """
     values = (each if isinstance(each, str | bytes) else each + step for each in predicate.values)
     found = (column.transform.apply(each, column.source) for each in values)
@@ -393,7 +392,7 @@ def _range(predicate: Predicate, column: PartitionColumn, side: _Side) -> Expres
 def _prefix(
     predicate: Predicate, column: PartitionColumn, width: int, *, too_long: Op
 ) -> Expression | None:
-    """Return what a prefix says of text cut to `width`; for a longer one, of `too_long` only."""
+    """Return the projection of a prefix to text cut to `width`; a longer one with `too_long`."""
     prefix = str(predicate.values[0])
     if len(prefix) < width:
         return Predicate(predicate.op, column, (prefix,))
@@ -407,7 +406,7 @@ def _may_stand_too_high(predicate: Predicate) -> bool:
     column = predicate.column
     if not isinstance(column, PartitionColumn) or not isinstance(column.transform, Period):
         return False
-    # Days of dates were never rounded.
+    # Dates were never rounded.
     return column.transform.unit != "day" or not isinstance(column.source, t.DateType)
 
 
@@ -432,31 +431,31 @@ def _repaired(projected: Expression, side: _Side) -> Expression:
 
 @frozen
 class EmptyFile:
-    """It has no rows."""
+    """Reason: the file has no rows."""
 
     @property
     def text(self) -> str:
-        """The reason for people."""
+        """The reason as display text."""
         return "the file has no rows"
 
 
 @frozen
 class NothingMatches:
-    """The filter lets no row through, whatever it holds."""
+    """Reason: the filter matches no row of any file."""
 
     @property
     def text(self) -> str:
-        """The reason for people."""
+        """The reason as display text."""
         return "the filter matches no row"
 
 
 @frozen
 class OtherPartition:
-    """Its partition is another.
+    """Reason: the file's partition does not match.
 
     Attributes:
-        filter: The part of the projected filter that its partition does not fulfil.
-        values: The partition values that the part asks about.
+        filter: The part of the projected filter that its partition fails.
+        values: The partition values that the part tests.
     """
 
     filter: Expression
@@ -464,7 +463,7 @@ class OtherPartition:
 
     @property
     def text(self) -> str:
-        """The reason for people, such as `partition d = 2024-01-02 is outside d >= 2024-03-01`."""
+        """The reason as text, such as `partition d = 2024-01-02 is outside d >= 2024-03-01`."""
         shown = ", ".join(
             f"{column.name} = {'null' if value is None else column.value_text(value)}"
             for column, value in self.values
@@ -474,12 +473,12 @@ class OtherPartition:
 
 @frozen
 class OtherValues:
-    """Its columns have other values.
+    """Reason: the file's column values do not match.
 
     Attributes:
-        filter: The part of the filter that no row fulfils.
-        columns: What is known of the columns that the part asks about; None for one that was
-            added after the file had been written.
+        filter: The part of the filter that no row matches.
+        columns: Statistics of the columns that the part tests; None for one that was added after
+            the file had been written.
     """
 
     filter: Expression
@@ -487,7 +486,7 @@ class OtherValues:
 
     @property
     def text(self) -> str:
-        """The reason for people, such as `column id has values 1 to 10, outside id > 50`."""
+        """The reason as text, such as `column id has values 1 to 10, outside id > 50`."""
         known = ", ".join(_known(*each) for each in self.columns)
         return f"{known}, outside {text_of(self.filter)}"
 
@@ -508,13 +507,13 @@ def _known(column: BoundColumn, metrics: ColumnMetrics | None) -> str:
 
 
 def failed_part(expression: Expression, verdict: Verdict) -> Expression:
-    """Return the first part of an AND that holds for nothing; the whole of anything else."""
+    """Return the first part of an AND that holds for no row; any other expression whole."""
     parts = expression.parts if isinstance(expression, And) else ()
     return next((each for each in parts if decided(each, verdict) is False), expression)
 
 
 def columns_of(expression: Expression) -> list[BoundColumn]:
-    """Return the columns that an expression asks about, each once."""
+    """Return the columns that an expression tests, each once."""
     return list(dict.fromkeys(each.column for each in predicates_of(expression)))
 
 
@@ -522,7 +521,7 @@ Partition = tuple[PartitionValue, ...]
 
 
 class SpecPlan:
-    """What a filter leaves of the partitions of one spec.
+    """A filter projected to the partitions of one spec.
 
     Args:
         spec: The spec.
@@ -542,12 +541,12 @@ class SpecPlan:
         self._left: dict[Partition, Expression] = {}
 
     def left(self, partition: Partition) -> Expression:
-        """Return what is left of the filter for the files of a partition.
+        """Return the residual of the filter for the files of a partition.
 
         `FALSE` when none of their rows match, `TRUE` when all do.
 
         Raises:
-            InvalidInputError: The partition has not one value for each field of the spec.
+            InvalidInputError: The partition does not have one value for each field of the spec.
         """
         known = self._left.get(partition)
         if known is None:
@@ -555,7 +554,7 @@ class SpecPlan:
         return known
 
     def reason(self, partition: Partition) -> OtherPartition:
-        """Return why the files of a partition are not read."""
+        """Return the reason for which the files of a partition are not read."""
         verdict = self._values_verdict(partition)
         part = failed_part(self.projected, verdict)
         asked = [each for each in columns_of(part) if isinstance(each, PartitionColumn)]
@@ -577,7 +576,7 @@ class SpecPlan:
                 return False
             return True if decided(must, on_values) is True else None
 
-        # Together the parts of an AND may say more than each alone, as with an OR inside.
+        # Together the parts of an AND may exclude more than each alone, as with an OR inside.
         if decided(self.projected, on_values) is False:
             return FALSE
         return reduced(self._filter, on_rows)
