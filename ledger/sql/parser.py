@@ -43,16 +43,16 @@ class Cursor:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing is left."""
+        """True if no token is left."""
         return self._at >= len(self._tokens)
 
     @property
     def rest(self) -> str:
-        """What is left, as it was written."""
+        """The rest of the text, unchanged."""
         return "" if self.ended else self.text[self._tokens[self._at].start :]
 
     def found(self, *words: str) -> bool:
-        """Go past these words if they come next; say whether they did."""
+        """Consume these words if they come next, and return whether they did."""
         upcoming = self._tokens[self._at : self._at + len(words)]
         if [_word(each) for each in upcoming] != list(words):
             return False
@@ -60,14 +60,14 @@ class Cursor:
         return True
 
     def comes(self, word: str) -> bool:
-        """Say whether a word comes next, and stay before it."""
+        """Return whether a word comes next, without consuming it."""
         return not self.ended and _word(self._tokens[self._at]) == word
 
     def expect(self, *words: str) -> None:
-        """Go past these words.
+        """Consume these words.
 
         Raises:
-            InvalidInputError: Something else stands there.
+            InvalidInputError: Something else comes next.
         """
         if not self.found(*words):
             raise self.error(f"expected {' '.join(words)}")
@@ -76,7 +76,7 @@ class Cursor:
         """Read an identifier, in backticks or not.
 
         Raises:
-            InvalidInputError: Something else stands there.
+            InvalidInputError: Something else comes next.
         """
         token = self._next("a name")
         if token.token_type.name == "STRING" or not _is_name(token):
@@ -85,17 +85,17 @@ class Cursor:
         return str(token.text)
 
     def path(self) -> tuple[str, ...]:
-        """Read identifiers parted by dots."""
+        """Read identifiers separated by dots."""
         names = [self.name()]
         while self.found("."):
             names.append(self.name())
         return tuple(names)
 
     def string(self) -> str:
-        """Read a quoted text; several in a row are one, as in Spark.
+        """Read a quoted text; several in a row are joined, as in Spark.
 
         Raises:
-            InvalidInputError: Something else stands there.
+            InvalidInputError: Something else comes next.
         """
         parts = list(iter(self.quoted, None))
         if not parts:
@@ -109,10 +109,10 @@ class Cursor:
         return str(self._next("a quoted text").text)
 
     def whole_number(self) -> int:
-        """Read a whole number.
+        """Read an integer.
 
         Raises:
-            InvalidInputError: Something else stands there.
+            InvalidInputError: Something else comes next.
         """
         token = self._next("a whole number")
         number = whole_number(str(token.text))
@@ -122,7 +122,7 @@ class Cursor:
         return number
 
     def literal(self) -> str:
-        """Read a property's value: a quoted text, a number, a truth value."""
+        """Read a property's value: a quoted text, a number, or a boolean."""
         text = self.quoted()
         if text is not None:
             return text
@@ -132,7 +132,7 @@ class Cursor:
         """Read up to one of these words, or a comma or bracket that nothing before opened.
 
         Returns:
-            The text as it was written.
+            The text, unchanged.
         """
         begin, depth = self._at, 0
         while not self.ended:
@@ -146,7 +146,7 @@ class Cursor:
         return self.text[self._tokens[begin].start : self._tokens[self._at - 1].end + 1]
 
     def items(self, read: Callable[[Cursor], T]) -> list[T]:
-        """Read one or more items parted by commas, in brackets or not."""
+        """Read one or more items separated by commas, in brackets or not."""
         bracketed = self.found("(")
         found = [read(self)]
         while self.found(","):
@@ -156,12 +156,12 @@ class Cursor:
         return found
 
     def error(self, rule: str) -> InvalidInputError:
-        """Return an error that says where the reading stands."""
+        """Return an error that gives the position in the text."""
         if self.ended:
             return InvalidInputError(f"{rule} at the end of {self.text.strip()!r}")
         start = self._tokens[self._at].start
         return InvalidInputError(
-            f"{rule} at position {start + 1}, where {self.text[start : start + _SHOWN]!r} stands"
+            f"{rule} at position {start + 1}, found {self.text[start : start + _SHOWN]!r}"
         )
 
     def _next(self, wanted: str) -> Any:
@@ -172,7 +172,7 @@ class Cursor:
 
 
 def _tokens(text: str) -> list[Any]:
-    # Heavy, and nobody else needs it.
+    # Heavy, and needed only here.
     from sqlglot.dialects.spark import Spark
     from sqlglot.errors import SqlglotError
 
@@ -183,7 +183,7 @@ def _tokens(text: str) -> list[Any]:
 
 
 def _word(token: Any) -> str:
-    # A name in backticks is never a keyword, and no text is.
+    # A name in backticks is never a keyword, and neither is a text.
     quoted = token.token_type.name in {"IDENTIFIER", "STRING"}
     return f"`{token.text}`" if quoted else str(token.text).upper()
 
@@ -194,7 +194,7 @@ def _is_name(token: Any) -> bool:
 
 @frozen
 class IfColumn:
-    """A change that is made only if there is a column at a path, or only if there is none."""
+    """A change that is made only if a column exists at a path, or only if none does."""
 
     path: tuple[str, ...]
     change: SchemaChange
@@ -203,7 +203,7 @@ class IfColumn:
 
 @frozen
 class IfTag:
-    """A change that is made only if there is a tag of its name, or only if there is none."""
+    """A change that is made only if a tag of its name exists, or only if none does."""
 
     change: CreateTag | ReplaceTag | DeleteTag
     exists: bool
@@ -225,20 +225,20 @@ class SpecClause:
 
 @frozen
 class DropIdentifierFields:
-    """Take columns out of those that identify a row."""
+    """Remove columns from the identifier fields."""
 
     paths: tuple[tuple[str, ...], ...]
 
 
 Asked = TableChange | IfColumn | IfTag | SpecClause | DropIdentifierFields
-"""What a statement asks for: a change, or one that is known only when the table is."""
+"""A request of a statement: a change, or one that depends on the table's state."""
 
 
 def on_state(asked: Sequence[Asked], state: TableState) -> list[TableChange]:
-    """Return the changes that a statement means for a table.
+    """Return the changes that a statement makes to a table.
 
     Raises:
-        ColumnNotFoundError: An identifier field to drop is none.
+        ColumnNotFoundError: A column to drop from the identifier fields is not one of them.
     """
     return [change for each in asked for change in _meant(each, state)]
 

@@ -1,8 +1,8 @@
 """`ALTER TABLE` statements as changes of a table.
 
-`TIMESTAMP` is Spark's: a point on the time line; `TIMESTAMP_NTZ` is the one without a zone.
+`TIMESTAMP` is Spark's: an instant; `TIMESTAMP_NTZ` is the one without a zone.
 
-In Iceberg's words, but for `SET` and `UNSET TBLPROPERTIES`.
+The syntax is Iceberg's, except for `SET` and `UNSET TBLPROPERTIES`, which are Spark's.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _OWN = frozenset({"BLOB"})
 
 
 def spark_type(text: str) -> t.DataType:
-    """Return the type that Spark's text names; one that only the ledger has is read as its own.
+    """Return the type that Spark's text names; types that only the ledger has are accepted.
 
     Raises:
         InvalidTypeError: It is neither.
@@ -95,8 +95,8 @@ def spark_type(text: str) -> t.DataType:
     if text.strip().upper() in _OWN:
         return read_type(text)
     try:
-        # As a column's: the parser of a type alone forgets what follows it, and that of a CAST
-        # makes a STRING of VARCHAR(10), as Spark's casts do.
+        # Parsed as a column's type: the parser of a type alone ignores what follows it, and that of
+        # a CAST makes a STRING of VARCHAR(10), as Spark's casts do.
         parsed: Any = sqlglot.parse_one(f"CREATE TABLE t (x {text})", dialect="spark")
         found = _column_type(parsed)
     except SqlglotError:
@@ -107,7 +107,7 @@ def spark_type(text: str) -> t.DataType:
 
 
 def _column_type(created: Any) -> t.DataType | None:
-    """Return the type of a table's only column; None when the text said anything beside it."""
+    """Return the type of a table's only column; None when the text had anything else."""
     column, *others = created.this.expressions
     more = others or created.args.get("properties") or column.args.get("constraints")
     kind = column.args.get("kind")
@@ -164,7 +164,7 @@ _ENDS = ("COMMENT", "FIRST", "AFTER", "NOT", "NULL", "DEFAULT")
 
 
 def add(cursor: Cursor) -> list[Asked]:
-    """Read what follows `ADD COLUMN` or `ADD COLUMNS`."""
+    """Parse the rest of `ADD COLUMN` or `ADD COLUMNS`."""
     if cursor.found("IF", "NOT", "EXISTS"):
         return [
             IfColumn(each.field_names, change=each, exists=False) for each in cursor.items(_column)
@@ -196,7 +196,7 @@ def _place(cursor: Cursor, name: str) -> Move | None:
 
 
 def drop(cursor: Cursor) -> list[Asked]:
-    """Read what follows `DROP COLUMN` or `DROP COLUMNS`."""
+    """Parse the rest of `DROP COLUMN` or `DROP COLUMNS`."""
     if cursor.found("IF", "EXISTS"):
         paths = cursor.items(Cursor.path)
         return [IfColumn(path, change=DropColumn(path), exists=True) for path in paths]
@@ -204,7 +204,7 @@ def drop(cursor: Cursor) -> list[Asked]:
 
 
 def undrop(cursor: Cursor) -> list[Asked]:
-    """Read what follows `UNDROP COLUMN` or `UNDROP COLUMNS`: paths, each with `ID n` or not."""
+    """Parse the rest of `UNDROP COLUMN` or `UNDROP COLUMNS`: paths, each with `ID n` or not."""
     return [*cursor.items(_undropped)]
 
 
@@ -215,14 +215,14 @@ def _undropped(cursor: Cursor) -> UndropColumn:
 
 
 def rename(cursor: Cursor) -> list[Asked]:
-    """Read what follows `RENAME COLUMN`."""
+    """Parse the rest of `RENAME COLUMN`."""
     path = cursor.path()
     cursor.expect("TO")
     return [RenameColumn(path, cursor.name())]
 
 
 def alter(cursor: Cursor) -> list[Asked]:
-    """Read what follows `ALTER COLUMN`: one or more columns, each with one action."""
+    """Parse the rest of `ALTER COLUMN`: one or more columns, each with one action."""
     return [*cursor.items(_altered)]
 
 
@@ -254,12 +254,12 @@ _COMMENT = "comment"
 
 
 def set_properties(cursor: Cursor) -> list[Asked]:
-    """Read what follows `SET TBLPROPERTIES`."""
+    """Parse the rest of `SET TBLPROPERTIES`."""
     return [*cursor.items(_set)]
 
 
 def unset_properties(cursor: Cursor) -> list[Asked]:
-    """Read what follows `UNSET TBLPROPERTIES`; a key that is not set is no error."""
+    """Parse the rest of `UNSET TBLPROPERTIES`; a key that is not set is no error."""
     cursor.found("IF", "EXISTS")
     return [*cursor.items(_unset)]
 
@@ -285,25 +285,25 @@ _MILLIS = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000}
 
 
 def create_tag(cursor: Cursor) -> list[Asked]:
-    """Read what follows `CREATE TAG`."""
+    """Parse the rest of `CREATE TAG`."""
     if cursor.found("IF", "NOT", "EXISTS"):
         return [IfTag(CreateTag(*_tag(cursor)), exists=False)]
     return [CreateTag(*_tag(cursor))]
 
 
 def create_or_replace_tag(cursor: Cursor) -> list[Asked]:
-    """Read what follows `CREATE OR REPLACE TAG`."""
+    """Parse the rest of `CREATE OR REPLACE TAG`."""
     tag = _tag(cursor)
     return [IfTag(CreateTag(*tag), exists=False), IfTag(ReplaceTag(*tag), exists=True)]
 
 
 def replace_tag(cursor: Cursor) -> list[Asked]:
-    """Read what follows `REPLACE TAG`."""
+    """Parse the rest of `REPLACE TAG`."""
     return [ReplaceTag(*_tag(cursor))]
 
 
 def drop_tag(cursor: Cursor) -> list[Asked]:
-    """Read what follows `DROP TAG`."""
+    """Parse the rest of `DROP TAG`."""
     if cursor.found("IF", "EXISTS"):
         return [IfTag(DeleteTag(cursor.name()), exists=True)]
     return [DeleteTag(cursor.name())]
@@ -335,18 +335,18 @@ Term = tuple[tuple[str, ...], str]
 
 
 def add_field(cursor: Cursor) -> list[Asked]:
-    """Read what follows `ADD PARTITION FIELD`."""
+    """Parse the rest of `ADD PARTITION FIELD`."""
     source, transform = _term(cursor)
     return _updated(AddPartitionField(source, transform, _named(cursor, "AS")))
 
 
 def drop_field(cursor: Cursor) -> list[Asked]:
-    """Read what follows `DROP PARTITION FIELD`: a field's name, or a transform of a column."""
+    """Parse the rest of `DROP PARTITION FIELD`: a field's name, or a transform of a column."""
     return _updated(_removed(_term(cursor)))
 
 
 def replace_field(cursor: Cursor) -> list[Asked]:
-    """Read what follows `REPLACE PARTITION FIELD`."""
+    """Parse the rest of `REPLACE PARTITION FIELD`."""
     old = _term(cursor)
     cursor.expect("WITH")
     source, transform = _term(cursor)
@@ -355,7 +355,7 @@ def replace_field(cursor: Cursor) -> list[Asked]:
 
 
 def rename_field(cursor: Cursor) -> list[Asked]:
-    """Read what follows `RENAME PARTITION FIELD`."""
+    """Parse the rest of `RENAME PARTITION FIELD`."""
     name = cursor.name()
     cursor.expect("TO")
     return _updated(RenamePartitionField(name, cursor.name()))
@@ -389,7 +389,7 @@ def _term(cursor: Cursor) -> Term:
 
 
 def _sized(cursor: Cursor, transform: str) -> Term:
-    # Iceberg takes the number before the column and after it.
+    # Iceberg accepts the number before the column and after it.
     try:
         number: int | None = cursor.whole_number()
         cursor.expect(",")
@@ -404,7 +404,7 @@ def _sized(cursor: Cursor, transform: str) -> Term:
 
 
 def write(cursor: Cursor) -> list[Asked]:
-    """Read what follows `WRITE`: how rows are ordered and distributed when they are written."""
+    """Parse the rest of `WRITE`: the order and distribution of rows on writing."""
     if cursor.found("UNORDERED"):
         return [ReplaceSortOrder(()), SetOption(DISTRIBUTION_MODE, "none")]
     distributed = cursor.found("DISTRIBUTED", "BY", "PARTITION")
@@ -433,12 +433,12 @@ def _sorted(cursor: Cursor) -> SortColumn:
 
 
 def set_identifier_fields(cursor: Cursor) -> list[Asked]:
-    """Read what follows `SET IDENTIFIER FIELDS`."""
+    """Parse the rest of `SET IDENTIFIER FIELDS`."""
     return [SetIdentifierFields(tuple(cursor.items(Cursor.path)))]
 
 
 def drop_identifier_fields(cursor: Cursor) -> list[Asked]:
-    """Read what follows `DROP IDENTIFIER FIELDS`."""
+    """Parse the rest of `DROP IDENTIFIER FIELDS`."""
     return [DropIdentifierFields(tuple(cursor.items(Cursor.path)))]
 
 
@@ -447,8 +447,8 @@ class AlterTable:
     """Changes of one table, all in one transaction.
 
     Attributes:
-        table: The name as it was written, one word a part.
-        asked: What is asked of it, in order.
+        table: The table's name, one element a part.
+        asked: The requested changes, in order.
     """
 
     table: tuple[str, ...]
@@ -457,7 +457,7 @@ class AlterTable:
 
 @frozen
 class RenameStatement:
-    """Give a table another name."""
+    """Rename a table."""
 
     table: tuple[str, ...]
     new_name: tuple[str, ...]
@@ -493,13 +493,13 @@ _ACTIONS: dict[tuple[str, ...], _Reader] = {
 
 
 def parse(text: str) -> Statement:
-    """Return the statement that a text is; nothing is looked at but the text.
+    """Return the parsed statement; only the text is read, no table.
 
     Source: Spark's ALTER TABLE and Iceberg's extensions of it.
 
     Raises:
-        InvalidInputError: It is no such statement, or more than one; the message says where the
-            reading stopped.
+        InvalidInputError: It is no such statement, or more than one; the message gives the position
+            at which parsing stopped.
 
     Example:
         >>> parse("ALTER TABLE shop.orders ADD COLUMN note STRING AFTER id").table
@@ -514,7 +514,7 @@ def parse(text: str) -> Statement:
 
 
 def asked_of(text: str, table: Identifier) -> Sequence[Asked]:
-    """Return what a statement asks of a table.
+    """Return the changes that a statement requests of a table.
 
     Raises:
         InvalidInputError: It renames the table, or is about another one.
@@ -530,7 +530,7 @@ def asked_of(text: str, table: Identifier) -> Sequence[Asked]:
 
 
 def action_of(text: str) -> str:
-    """Return what a statement says behind the table's name, as it is written.
+    """Return the part of a statement after the table's name, unchanged.
 
     Raises:
         InvalidInputError: It does not begin with ALTER TABLE and a name.
