@@ -1,7 +1,7 @@
 """CatalogState: databases, tables, views and their locations.
 
-Tables and views of one database share one namespace. A table is known by its id, which outlives
-renames; its location is fixed when it is created.
+Tables and views of one database share one namespace. A table is identified by its id, which
+renames do not change; its location is fixed when it is created.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ledger.model.schema import ViewSchema
 
 
 def by_name(identifier: Identifier) -> tuple[str, str]:
-    """Return what names are sorted by: the database first, then the name in it."""
+    """Return the sort key of names: the database first, then the name in it."""
     return identifier.database, identifier.name
 
 
@@ -29,7 +29,7 @@ _EntryT = TypeVar("_EntryT")
 
 @frozen
 class Audit:
-    """Who made something and who changed it last; times are Unix milliseconds, as effective."""
+    """Author and time of creation and of the last change; effective times, Unix milliseconds."""
 
     created_at: int
     created_by: str
@@ -39,7 +39,7 @@ class Audit:
 
 @frozen
 class DatabaseEntry:
-    """A database. `path` is its folder, relative to the ledger's root; no other ever had it."""
+    """A database. `path` is its folder, relative to the ledger's root, never used by another."""
 
     name: str
     path: str
@@ -49,14 +49,14 @@ class DatabaseEntry:
 
 @frozen
 class TableEntry:
-    """A table, as the catalog knows it.
+    """A table in the catalog.
 
     Attributes:
-        identifier: Its name now.
-        table_id: What it is known by through renames.
+        identifier: Its current name.
+        table_id: Its UUID, which renames do not change.
         path: Its location: relative to the ledger's root, absolute when external.
         is_external: Whether the location was given by the user.
-        audit: Of its name and existence; the table's own stream knows about its contents.
+        audit: Of its name and existence; its own stream records changes of its contents.
         created_version: The catalog's commit that created it, and so contains its version 0.
     """
 
@@ -70,7 +70,7 @@ class TableEntry:
 
 @frozen
 class ViewEntry:
-    """A view: its name now, the id that outlives renames, and its definition."""
+    """A view: its current name, the id that renames do not change, and its definition."""
 
     identifier: Identifier
     view_id: str
@@ -82,8 +82,8 @@ class ViewEntry:
 class CatalogState:
     """The catalog right after one commit.
 
-    Every mapping is sorted by name, so that a state read back from a checkpoint is the same in
-    iteration, too.
+    Every mapping is sorted by name, so that a state read back from a checkpoint also has the same
+    iteration order.
 
     Attributes:
         version: That commit's number; -1 before the first.
@@ -93,14 +93,14 @@ class CatalogState:
         tables: By full name.
         views: By full name.
         used_paths: Every location ever given to a database or table, dropped ones included.
-        corrections: What is known of clocks that were ahead, oldest first.
-        place: The URL that the ledger was last said to be at; empty where it never moved.
-        placed_version: The commit that said so; -1 for none.
+        corrections: Corrections of clocks that were ahead, oldest first.
+        place: The URL that the ledger was last declared to be at; empty where it never moved.
+        placed_version: The commit that declared it; -1 for none.
         aliases: Other URLs that lead to the same storage.
         ledger_id: Its id since it became a copy; empty for that of its root.
         copied_from: The id of the ledger that it was copied from then; empty for none.
-        keeps_outside: Whether authors, messages and properties are kept outside of the lines;
-            `created_by` and `updated_by` then say where.
+        keeps_outside: Whether authors, messages and properties are kept in sidecars; `created_by`
+            and `updated_by` then hold digests.
     """
 
     version: int
@@ -151,20 +151,20 @@ class CatalogState:
         return self._named("view", identifier, self.views, "table", self.tables)
 
     def table_by_id(self, table_id: str) -> TableEntry | None:
-        """Return the table with that id under whatever name it has now; None when it is gone."""
+        """Return the table with that id, by its current name; None when it was dropped."""
         return self._by_table_id.get(table_id)
 
     @cached_property
     def _by_table_id(self) -> Mapping[str, TableEntry]:
-        # Every change of a table asks which database it is in, and there may be many tables.
+        # Every change of a table looks up its database, and there may be many tables.
         return {each.table_id: each for each in self.tables.values()}
 
     def view_by_id(self, view_id: str) -> ViewEntry | None:
-        """Return the view with that id under whatever name it has now; None when it is gone."""
+        """Return the view with that id, by its current name; None when it was dropped."""
         return next((each for each in self.views.values() if each.view_id == view_id), None)
 
     def kind_of(self, identifier: Identifier) -> str | None:
-        """Return what has that name: "table", "view" or None."""
+        """Return the kind of object that has a name: "table", "view" or None."""
         if identifier in self.tables:
             return "table"
         return "view" if identifier in self.views else None

@@ -1,4 +1,4 @@
-"""CatalogBuilder: folds the catalog's commits."""
+"""CatalogBuilder: the fold of the catalog's commits into a state."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ class ViewOperation(Struct, frozen=True, kw_only=True):
     """A kind of change of a view.
 
     Attributes:
-        cell: The name of what a change sets.
-        value: What it sets the cell to; None where it goes.
-        dialect: Whether the dialect that it names has to be `there` before, or `absent`; None
-            where it names none.
+        cell: The name of the cell that a change sets.
+        value: The cell's new value; None to remove it.
+        dialect: Whether the dialect that it names has to exist before (`there`) or not (`absent`);
+            None where it names none.
     """
 
     cell: Callable[[Any], str]
@@ -104,16 +104,16 @@ VIEW_OPERATIONS: Mapping[type, ViewOperation] = {
     UpdateDialect: ViewOperation(cell=_dialect, value=lambda change: change.query, dialect="there"),
     DropDialect: ViewOperation(cell=_dialect, value=lambda _: None, dialect="there"),
 }
-"""One row a kind of change."""
+"""One row for each kind of change."""
 
 
 def view_cell(change: ViewChange) -> str:
-    """Return the name of what a change sets: `option K`, `dialect D` or `comment`."""
+    """Return the name of the cell that a change sets: `option K`, `dialect D` or `comment`."""
     return VIEW_OPERATIONS[type(change)].cell(change)
 
 
 def asked_cells(changes: Iterable[ViewChange]) -> dict[str, str | None]:
-    """Return the value that each changed cell has in the end; None where it goes."""
+    """Return the final value of each changed cell; None where it is removed."""
     return {view_cell(each): VIEW_OPERATIONS[type(each)].value(each) for each in changes}
 
 
@@ -129,7 +129,7 @@ def altered_view(view: ViewSchema, changes: Iterable[ViewChange]) -> ViewSchema:
     """Return a view after changes, one after the other.
 
     Raises:
-        InvalidChangeError: A dialect is added that is there, or updated or dropped that is not.
+        InvalidChangeError: A dialect to add exists, or one to update or drop does not.
 
     Example:
         >>> altered_view(ViewSchema((), "SELECT 1"), [AddDialect("spark", "SELECT 1L")]).dialects
@@ -146,7 +146,7 @@ def altered_view(view: ViewSchema, changes: Iterable[ViewChange]) -> ViewSchema:
                 pass
             case AddDialect(dialect=dialect, query=query):
                 if dialect in dialects:
-                    raise InvalidChangeError(f"dialect {dialect!r} is there; update it instead")
+                    raise InvalidChangeError(f"dialect {dialect!r} exists; update it instead")
                 dialects[dialect] = query
             case UpdateDialect(dialect=dialect, query=query):
                 _dialect_is_there(dialect, dialects)
@@ -189,7 +189,7 @@ def identifier_of(name: TableName) -> Identifier:
 
 
 class CatalogBuilder:
-    """Folds commits into a catalog's state; begins at a state, or before version 0.
+    """Folds commits into a catalog's state; starts from a state, or before version 0.
 
     Names are not checked for safety here: that rule may grow, and written commits must fold the
     same for ever.
@@ -218,7 +218,7 @@ class CatalogBuilder:
         """Fold one commit.
 
         Raises:
-            InvalidChangeError: It contradicts the state; the builder must be thrown away.
+            InvalidChangeError: It contradicts the state; the builder must be discarded.
             InvalidTypeError: A view's column has no valid type.
         """
         self.begin(commit.version, commit.time_millis)
@@ -239,7 +239,7 @@ class CatalogBuilder:
         """Fold one transaction of the commit that was begun last.
 
         Raises:
-            InvalidChangeError: It contradicts the state; the builder must be thrown away.
+            InvalidChangeError: It contradicts the state; the builder must be discarded.
         """
         effective = transaction.effective_time_millis
         self._moment = self.time_millis if isinstance(effective, UnsetType) else effective
@@ -394,7 +394,7 @@ class CatalogBuilder:
 
     def _take_path(self, path: str) -> None:
         if path in self._used_paths:
-            raise _contradiction(f"location {path} was given out before; none is used twice")
+            raise _contradiction(f"location {path} was used before; none is used twice")
         self._used_paths.add(path)
 
     def _check_free(self, identifier: Identifier) -> None:
@@ -452,20 +452,21 @@ def _sorted_by_name(entries: dict[Identifier, _V]) -> dict[Identifier, _V]:
 ABOUT_TABLES: Final = frozenset(
     kind_of(each) for each in (TableCreated, TableRenamed, TableDropped, LedgerCopied)
 )
-"""The kinds of events that say something of it; commits without them need not be learned."""
+"""The kinds of events that affect `PastTables`; commits without them can be skipped."""
 
 
 @frozen
 class PastTable:
-    """A table that there is, or was.
+    """A table that exists or was dropped.
 
     Attributes:
-        table_id: What it is known by through renames.
+        table_id: Its UUID, which renames do not change.
         path: Its location: relative to the ledger's root, absolute when external.
         created_version: The catalog's commit that created it.
-        names: What it was called, each with the time of the catalog's commit from which on, Unix
+        names: Its names, each with the time of the catalog's commit that gave it, Unix
             milliseconds; oldest first.
-        dropped_millis: When the catalog forgot it, Unix milliseconds; None while it knows it.
+        dropped_millis: When it was dropped from the catalog, Unix milliseconds; None while it
+            exists.
     """
 
     table_id: str
@@ -476,11 +477,11 @@ class PastTable:
 
     @property
     def identifier(self) -> Identifier:
-        """What it is called now, or was last."""
+        """Its current name, or the last one of a dropped table."""
         return self.names[-1][1]
 
     def name_at(self, time_millis: int) -> Identifier:
-        """Return what it was called at a time; before its first name, that one.
+        """Return its name at a time; before its first name, that one.
 
         Example:
             >>> names = (5, Identifier("shop", "a")), (9, Identifier("shop", "b"))
@@ -493,9 +494,9 @@ class PastTable:
 
 
 class PastTables:
-    """The tables of a catalog, learned commit by commit in the order of their creation.
+    """The tables of a catalog, read commit by commit, in the order of their creation.
 
-    Dropped ones stay; those that a copy left to its original do not.
+    Dropped ones are included; those that a copy left to its original are not.
     """
 
     def __init__(self) -> None:
@@ -513,7 +514,7 @@ class PastTables:
         return iter(self._by_id.values())
 
     def learn(self, commit: Commit[CatalogEvent]) -> None:
-        """Take in the catalog's next commit."""
+        """Add the catalog's next commit."""
         for transaction in commit.transactions:
             for event in transaction.events:
                 self._event(commit, event)

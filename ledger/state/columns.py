@@ -1,9 +1,9 @@
-"""Column paths, edits of structs, and every column a table ever had.
+"""Column paths, edits of structs, and every column that a table ever had.
 
-One segment a ROW level and one a wrapper: `element` for an ARRAY, `value` for a MAP. Map keys,
-multisets and vectors are never descended into.
+A path has one segment for each ROW level and one for each wrapper: `element` for an ARRAY, `value`
+for a MAP. Map keys, multisets and vectors are never descended into.
 
-What a column was last is what its newest schema says: between two schemas no file was written.
+The last form of a column is that of its newest schema: between two schemas no file was written.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType,
 
 
 def dotted(path: Iterable[str]) -> str:
-    """Return a path as people read it: `v.element.f1`."""
+    """Return a path as display text: `v.element.f1`."""
     return ".".join(path)
 
 
 class Located(Struct, frozen=True):
-    """What a path leads to.
+    """The place that a path leads to.
 
     Attributes:
         ids: One id a segment; None for a wrapper segment, which has no id of its own.
-        type: The type that stands there.
+        type: The type at the place.
         owner: The named field at the place, or the nearest one around it.
-        is_wrapped: The path ends inside a wrapper, so `owner` is not what it names.
+        is_wrapped: The path ends inside a wrapper, so `owner` is not the field that it names.
     """
 
     ids: tuple[int | None, ...]
@@ -68,9 +68,9 @@ def edit_type(
     edit: Callable[[DataType], DataType],
     depth: int = 1,
 ) -> DataType:
-    """Return `data_type` with what `path[depth:]` leads to replaced by `edit` of it.
+    """Return `data_type` with the type at `path[depth:]` replaced by `edit` of it.
 
-    Only the types on the way are built anew.
+    Only the types along the path are rebuilt.
 
     Raises:
         ColumnNotFoundError, InvalidChangeError: As `locate`.
@@ -261,14 +261,14 @@ Path = tuple[str, ...]
 
 
 class PastColumn(Struct, frozen=True):
-    """A column as it was last.
+    """A column in its last form.
 
     Attributes:
-        field: It.
-        path: Where it stood.
-        level: The struct that it stood in; see `TypePlace.level`.
-        schema: The schema that says so.
-        is_missing: Whether rows may have been written since that have no value for it.
+        field: The column.
+        path: Its path.
+        level: The struct that it is in; see `TypePlace.level`.
+        schema: The newest schema that has it.
+        is_missing: Whether rows without a value for it may have been written since.
     """
 
     field: DataField
@@ -279,36 +279,36 @@ class PastColumn(Struct, frozen=True):
 
     @property
     def returned(self) -> DataField:
-        """The column as it comes back: it may be NULL where rows have neither value nor default."""
+        """The column as it is restored: nullable where rows have neither value nor default."""
         if not self.is_missing or self.field.initial_default is not None:
             return self.field
         return evolve(self.field, type=self.field.type.with_nullability(nullable=True))
 
     @property
     def before(self) -> tuple[int, ...]:
-        """The ids of those that stood before it in that struct, the nearest first."""
+        """The ids of the columns before it in its struct, the nearest first."""
         places = (each for each in type_places(self.schema.fields) if each.level == self.level)
         members = [each.field.id for each in places if each.field is not None]
         return tuple(reversed(members[: members.index(self.field.id)]))
 
     @property
     def owner(self) -> int | None:
-        """The id of the named field around it; None on top."""
+        """The id of the named field around it; None at top level."""
         owner = self.level[0]
         return owner if isinstance(owner, int) else None
 
     @property
     def hops(self) -> Path:
-        """`element` and `value` between that field and it."""
+        """The wrapper segments, `element` and `value`, between that field and it."""
         return tuple(map(str, self.level[1:]))
 
 
 class PastColumns:
-    """The columns of some schemas, each as the newest of them has it; read as far as is asked.
+    """The columns of some schemas, each in its newest form; schemas are read lazily.
 
     Args:
         schemas: Newest first; none where nothing is known.
-        lacks: Whether rows may have been written since a schema, by its id, was the newest.
+        lacks: Whether rows may have been written after a schema, by its id, was the newest.
 
     Example:
         >>> one, two = Schema.of({"a": "INT", "b": "INT"}), Schema.of({"a": "STRING"})
@@ -330,12 +330,12 @@ class PastColumns:
         return found or next((each for each in self._rest if each.field.id == field_id), None)
 
     def at(self, path: Path, level: Level | None, standing: Collection[int]) -> PastColumn | None:
-        """Return the column that stood last at a path, of those that do not stand now.
+        """Return the column last at a path, of those that the table no longer has.
 
         Args:
-            path: Where, by the names then; or what is now at `level`.
-            level: What the path leads to now, but for its last name; None where that is nothing.
-            standing: The ids of columns that stand.
+            path: The path, by the names then; or the last name at `level`.
+            level: The struct that the path's parent leads to now; None where it leads to none.
+            standing: The ids of the columns that the table has now.
         """
 
         def fits(past: PastColumn) -> bool:
@@ -345,7 +345,7 @@ class PastColumns:
         return next(filter(fits, self._all()), None)
 
     def called(self, path: Path) -> PastColumn | None:
-        """Return the column that had a path once; reads everything."""
+        """Return the column that once had a path; reads all schemas."""
         for _ in self._all():
             pass
         field_id = self._called.get(path)
@@ -353,7 +353,7 @@ class PastColumns:
 
     def _all(self) -> Iterator[PastColumn]:
         yield from tuple(self._found.values())
-        # `yield from` would end the reading for good as soon as somebody has found enough.
+        # `yield from` would end the generator for good as soon as a caller has found enough.
         for each in self._rest:  # noqa: UP028
             yield each
 
@@ -362,7 +362,7 @@ class PastColumns:
     ) -> Iterator[PastColumn]:
         known: dict[int, DataField] = {}
         for schema in schemas:
-            # Schemas share what is the same in them, so that little of each is looked at.
+            # Schemas share what is the same in them, so that little of each is compared.
             new = [each for each in schema.fields if known.get(each.id) is not each]
             known.update((each.id, each) for each in new)
             is_missing = bool(new) and lacks(schema.id)
@@ -378,4 +378,4 @@ class PastColumns:
 
 
 PastOf = Callable[[], PastColumns]
-"""Gives a table's past, which nothing but an undrop asks for."""
+"""Function that returns a table's past columns; only an undrop calls it."""

@@ -1,8 +1,8 @@
-"""Declared formats of a table, and the rules they bring.
+"""Declared formats of a table, and the rules that they imply.
 
-What a change means is Paimon's to say wherever the table declares it, and what a partition spec
-means is Iceberg's, by its version: that is the ledger's own language, and known here. What a format
-can hold is not.
+A change has Paimon's meaning where the table declares Paimon, and a partition spec has Iceberg's,
+by its version: that is the ledger's own language, and known here. The limits of a format are not:
+they are in its FormatRules.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ledger.model.errors import InvalidChangeError
 
 FORMATS_OPTION = "ledger.formats"
 FOLLOW_OPTION = "ledger.follow"
-"""Names the formats whose files go on with every commit, parted by commas."""
+"""Option: the formats whose files are updated with every commit, separated by commas."""
 
 READER_GRACE_OPTION = "ledger.reader-grace"
-"""How long files stay that no snapshot needs any more, for readers that opened the table before."""
+"""Option: how long files that no snapshot needs stay, for readers that opened the table before."""
 
 FORMAT_VERSION_OPTION = "format-version"
 DEFAULT_FORMATS = "paimon,iceberg"
@@ -33,7 +33,7 @@ OWN_PREFIX = "ledger."
 
 
 def declares_rules(key: str) -> bool:
-    """Return whether an option is the ledger's or Iceberg's word on whose rules hold.
+    """Return whether an option decides which rules apply: the ledger's or Iceberg's.
 
     Example:
         >>> declares_rules("ledger.formats"), declares_rules("bucket")
@@ -43,10 +43,10 @@ def declares_rules(key: str) -> bool:
 
 
 class Rules(Struct, frozen=True):
-    """Whose rules apply when a change is decided; replaying what was decided asks nobody.
+    """Rules under which a change is decided; replaying decided events does not use them.
 
     Attributes:
-        formats: The declared ones, by name; whether anybody knows them is not asked here.
+        formats: The declared ones, by name; whether they are known is not checked here.
         format_version: Iceberg's: 1, 2 or 3.
         allow_incompatible: Whether a column may become required although older rows may lack it.
     """
@@ -57,14 +57,14 @@ class Rules(Struct, frozen=True):
 
     @property
     def paimon(self) -> bool:
-        """Whether changes mean what they mean in Paimon, its guards included."""
+        """True if changes have Paimon's meaning, with its guards."""
         return "paimon" in self.formats
 
     @property
     def only_promotes(self) -> bool:
-        """Whether types change as Iceberg lets them; other formats say themselves what they read.
+        """True if types change only by Iceberg's promotions; other formats check what they read.
 
-        Paimon casts on reading, and has its own words for what it casts.
+        Paimon casts on reading, and has its own rules for casts.
         """
         return not self.paimon and (not self.formats or "iceberg" in self.formats)
 
@@ -103,9 +103,9 @@ _is_duration = re.compile(r"([0-9]{1,9}) ?(s|min|h|d)").fullmatch
 
 
 def reader_grace_millis(options: Mapping[str, str]) -> int:
-    """Return for how long a table's readers may hold what no snapshot needs any more.
+    """Return how long files that no snapshot needs are kept for readers, in milliseconds.
 
-    One hour where the table does not say, or says what nobody can read.
+    One hour where the table has no such option, or one that cannot be parsed.
 
     Example:
         >>> reader_grace_millis({}), reader_grace_millis({"ledger.reader-grace": "15 min"})
@@ -114,12 +114,12 @@ def reader_grace_millis(options: Mapping[str, str]) -> int:
     try:
         return _grace_millis(options.get(READER_GRACE_OPTION))
     except InvalidChangeError:
-        # Whoever set it did not know the option.
+        # The writer that set it did not know the option.
         return _DEFAULT_GRACE_MILLIS
 
 
 def refuse_grace(options: Mapping[str, str]) -> None:
-    """Refuse a time for readers that is none, or longer than thirty days.
+    """Reject a grace period for readers that cannot be parsed or is longer than thirty days.
 
     Raises:
         InvalidChangeError: It is.
@@ -136,13 +136,13 @@ def _grace_millis(text: str | None) -> int:
         return 0
     if not 0 <= millis <= _LONGEST_GRACE_MILLIS:
         raise InvalidChangeError(
-            f"option {READER_GRACE_OPTION} is {text!r}, which is no time for readers; give 0, or "
+            f"option {READER_GRACE_OPTION} is {text!r}, which is not a grace period; give 0, or "
             "up to thirty days in s, min, h or d, such as 15 min"
         )
     return millis
 
 
-# Every commit asks a few times, and tables have few answers.
+# Every commit calls it a few times, and there are few different options.
 @lru_cache(maxsize=64)
 def _declared(text: str, version: str) -> Rules:
     formats = frozenset(each.strip() for each in text.split(","))
@@ -154,4 +154,4 @@ def _declared(text: str, version: str) -> Rules:
 
 
 PAIMON_RULES = Rules(frozenset({"paimon"}))
-"""The rules of Paimon alone, which the pure `evolve` knows."""
+"""The rules of Paimon alone, which the pure `evolve` applies."""

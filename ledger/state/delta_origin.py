@@ -1,7 +1,7 @@
 """Origin of a table imported from Delta.
 
 The ledger counts the table's snapshots and lists its files, as it does those of its own tables;
-Delta's protocol and metadata are kept besides, so that its log can be projected as it was.
+Delta's protocol and metadata are kept too, so that its log can be projected as it was.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class DeltaOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag=
 
     Attributes:
         table_id: The id of its first metadata.
-        delta_version: The newest version of the source that has come in; -1 before the first.
-        oldest_version: The one since which all have come in; what was before is one with it.
-        timestamp_millis: When that was, by the source.
-        sha256: Of its commit file, hex; empty where only a checkpoint told of it.
+        delta_version: The newest version of the source that was imported; -1 before the first.
+        oldest_version: The version since which all were imported; those before are merged into it.
+        timestamp_millis: Timestamp of the newest version, by the source.
+        sha256: Of its commit file, hex; empty where only a checkpoint recorded it.
         protocol: The newest protocol, as JSON.
         metadata: The newest metadata, as JSON.
-        columns: The field id of every column that ever was, by the path of its physical names.
-        promoted_in: The commit by which the ledger became its owner; -1 while others own it.
-        source_schema_id: The last schema that its source gave: what files of that one and of
-            older ones call columns, `columns` says; -1 while others own it.
+        columns: The field id of every column that ever existed, by the path of its physical names.
+        promoted_in: The commit by which the ledger became its owner; -1 while it is mirrored.
+        source_schema_id: The last schema that its source gave: for files of that one and of older
+            ones `columns` has the column names; -1 while it is mirrored.
     """
 
     format_name: ClassVar[str] = "delta"
@@ -51,7 +51,7 @@ class DeltaOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag=
 
     @property
     def names_in_files(self) -> dict[int, str]:
-        """What files of the source call each column, by field id.
+        """Names of the columns in the source's files, by field id.
 
         Example:
             >>> columns = {"a": 1, "a.element.`b.``c`": 2}
@@ -71,10 +71,10 @@ class DeltaOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag=
         return cls(source=birth.source, table_id=birth.table_id)
 
     def after(self, event: DeltaFollowed) -> DeltaOrigin:
-        """Return what it has after a version of the source.
+        """Return the origin after importing a version of the source.
 
         Raises:
-            InvalidChangeError: The version came in before, or a column gets another id.
+            InvalidChangeError: The version was imported before, or a column gets another id.
         """
         if self.is_promoted:
             raise InvalidChangeError(
@@ -109,14 +109,14 @@ class DeltaOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag=
         )
 
     def promoted(self, version: int, schema_id: int) -> DeltaOrigin:
-        """Return what it has once the ledger owns it.
+        """Return the origin once the ledger owns the table.
 
         Args:
-            version: The commit that says so.
+            version: The commit of the promotion.
             schema_id: The schema before it.
 
         Raises:
-            InvalidChangeError: It does already.
+            InvalidChangeError: The ledger owns it already.
         """
         if self.is_promoted:
             raise InvalidChangeError("a table is promoted once", kind="ILLEGAL_STATE")

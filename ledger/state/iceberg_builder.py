@@ -26,7 +26,7 @@ from ledger.model.types.wire import FieldObject, field_to_wire
 from ledger.state.iceberg_origin import ROW_IDS_SINCE, IcebergOrigin, last_taken
 
 _SEQUENCES_SINCE: Final = 2
-"""The format version of Iceberg from which on snapshots have sequence numbers."""
+"""The format version of Iceberg since which snapshots have sequence numbers."""
 
 
 class IcebergOriginBuilder:
@@ -71,7 +71,7 @@ class IcebergOriginBuilder:
         """Return the builder of a new table's origin.
 
         Args:
-            birth: What its creation says of it.
+            birth: Its origin as the creation records it.
             first: The columns of its first schema.
             keys: The ids of those that identify a row.
         """
@@ -99,18 +99,18 @@ class IcebergOriginBuilder:
         return found
 
     def freeze(self) -> IcebergOrigin:
-        """Return the table as it stands."""
+        """Return the origin as it is now."""
         self._is_shared = True
         self._facts |= {name: tuple(log) for name, log in self._logs.items()}
         return IcebergOrigin(**self._facts)
 
     def _own(self) -> None:
-        """Copy what a frozen table shares, once before the first change."""
+        """Copy the collections shared with a frozen origin, once before the first change."""
         if self._is_shared:
             for name, value in self._facts.items():
                 if isinstance(value, dict):
                     self._facts[name] = dict(value)
-            # Queues, so that an event costs the same however long a log is.
+            # Deques, so that an event costs the same however long a log is.
             self._logs = {
                 name: deque(self._facts[name]) for name in ("snapshot_log", "metadata_log")
             }
@@ -119,10 +119,10 @@ class IcebergOriginBuilder:
             self._is_shared = False
 
     def apply(self, event: e.IcebergEvent, version: int, moment: int) -> None:
-        """Fold one fact in.
+        """Fold one event.
 
         Args:
-            event: It.
+            event: The event.
             version: The commit that holds it.
             moment: When it took effect, Unix milliseconds.
 
@@ -133,39 +133,39 @@ class IcebergOriginBuilder:
         self._RULES[type(event)](self, event, version, moment)
 
     def promote(self, event: TablePromoted, version: int) -> None:
-        """Let the ledger own the table from a commit on.
+        """Make the ledger the owner of the table, from a commit on.
 
         Raises:
-            InvalidChangeError: It does already, or ids that it would give out are taken.
+            InvalidChangeError: It is already, or ids that it would assign are taken.
         """
         self._own()
         if self.is_promoted:
             raise _refused("a table is promoted once")
         last = event.last_snapshot_id
         if last is UNSET or not last_taken(self.snapshots) <= last < BRANCH_IDS:
-            raise _refused("a promotion says the highest snapshot id that is taken")
+            raise _refused("a promotion needs the highest snapshot id that is taken")
         self._facts["promoted_in"] = version
         self._facts["source_last_id"] = self._facts["last_assigned_id"] = last
 
     @property
     def last_assigned_id(self) -> int:
-        """The highest snapshot id since the ledger owns the table; 0 before that."""
+        """The highest snapshot id assigned by the ledger; 0 before it owns the table."""
         found: int = self._facts["last_assigned_id"]
         return found
 
     @property
     def is_promoted(self) -> bool:
-        """Whether the ledger owns the table."""
+        """True if the ledger owns the table."""
         return bool(self._facts["promoted_in"] >= 0)
 
     def commit(
         self, event: SnapshotCommitted | RolledBack, schema_id: int, version: int, moment: int
     ) -> None:
-        """Fold a snapshot of the ledger's own in: the next one of `main`.
+        """Fold a snapshot of the ledger's own: the next one of `main`.
 
         Args:
-            event: It.
-            schema_id: Of the current schema.
+            event: The event.
+            schema_id: The current schema's id.
             version: The commit that holds it.
             moment: When it took effect, Unix milliseconds.
 
@@ -209,7 +209,7 @@ class IcebergOriginBuilder:
             places[event.snapshot_id] = first + len(self._logs["snapshot_log"]) - 1
 
     def tag(self, event: TagCreated | TagReplaced | TagDeleted, version: int, moment: int) -> None:
-        """Fold a tag of the ledger's own in.
+        """Fold a tag of the ledger's own.
 
         Raises:
             InvalidChangeError: It contradicts the table.
@@ -234,7 +234,7 @@ class IcebergOriginBuilder:
         self._set_ref(e.SnapshotRefSet(event.tag_name, ref), version, moment)
 
     def correct(self, latest_millis: int) -> None:
-        """Let none of the times that the ledger gave be later than one; the source's stay."""
+        """Limit the times that the ledger set to a latest one; the source's stay."""
         self._own()
         for key, snapshot in self.snapshots.items():
             if self._is_own(key) and snapshot.timestamp_ms > latest_millis:
@@ -254,7 +254,7 @@ class IcebergOriginBuilder:
     def name_schema(
         self, event: e.SchemaNamed, fields: Iterable[DataField], keys: tuple[int, ...]
     ) -> None:
-        """Give the columns as they stand an id, and make them the current schema."""
+        """Assign an id to the current columns, and make them the current schema."""
         self._own()
         named = e.IcebergSchema(
             schema_id=event.schema_id,
@@ -270,7 +270,7 @@ class IcebergOriginBuilder:
         self._own()
         found = self.schemas.get(schema_id)
         if found is None:
-            raise _refused(f"schema {schema_id} is not there and cannot be the current one")
+            raise _refused(f"schema {schema_id} does not exist and cannot become the current one")
         self._facts["schema_id"] = schema_id
         return found
 
@@ -283,14 +283,14 @@ class IcebergOriginBuilder:
 
     def _remove_schemas(self, event: e.SchemasRemoved, _version: int, _moment: int) -> None:
         if self.schema_id in event.schema_ids:
-            raise _refused(f"schema {self.schema_id} is the current one and cannot go")
+            raise _refused(f"schema {self.schema_id} is the current one and cannot be removed")
         for each in event.schema_ids:
             _take(self.schemas, each, "schema")
 
     def _snapshot(self, event: e.SnapshotAdded, version: int, _moment: int) -> None:
         snapshot = event.snapshot
         if snapshot.snapshot_id in self.snapshots:
-            raise _refused(f"snapshot {snapshot.snapshot_id} is there already")
+            raise _refused(f"snapshot {snapshot.snapshot_id} exists already")
         self.snapshots[snapshot.snapshot_id] = snapshot
         self.added_in[snapshot.snapshot_id] = version
         facts = self._facts
@@ -347,7 +347,7 @@ class IcebergOriginBuilder:
     def _add_key(self, event: e.EncryptionKeyAdded, _version: int, _moment: int) -> None:
         key = event.encryption_key
         if self._facts["encryption_keys"].setdefault(key.key_id, key) != key:
-            raise _refused(f"encryption key {key.key_id} is another one already")
+            raise _refused(f"encryption key {key.key_id} exists already with another value")
 
     def _remove_key(self, event: e.EncryptionKeyRemoved, _version: int, _moment: int) -> None:
         _take(self._facts["encryption_keys"], event.key_id, "encryption key")
@@ -388,7 +388,7 @@ class IcebergOriginBuilder:
         self._facts["last_updated_millis"] = event.last_updated_millis
 
     def _elsewhere(self, _event: e.LayoutsRemoved, _version: int, _moment: int) -> None:
-        """Leave it to the table's layout."""
+        """Do nothing: the table's layout folds it."""
 
     _RULES: ClassVar[dict[type, Callable[[IcebergOriginBuilder, Any, int, int], None]]] = {
         e.SchemaAdded: _schema,
@@ -410,18 +410,18 @@ class IcebergOriginBuilder:
 
 
 class TakenOver(Struct, frozen=True):
-    """What a source says, on its way into the log; see `ledger.state.stream.Intent`.
+    """Events imported from a source, to be appended; see `ledger.state.stream.Intent`.
 
     Attributes:
-        events: It, as it was decided and tried on the base.
-        base_version: The version that it follows; whoever appends it expects that.
+        events: The events, as decided and tried on the base.
+        base_version: The version that they follow, and that appending expects.
     """
 
     events: tuple[Any, ...]
     base_version: int
 
     def meet(self, winners: object) -> None:
-        """See `Intent`: there is nothing to have ready."""
+        """Prepare nothing; see `Intent`."""
 
     def decide(self, state: Any, winners: object) -> tuple[Any, ...]:
         """Return the events.
@@ -431,13 +431,13 @@ class TakenOver(Struct, frozen=True):
         """
         del winners
         if state is None or state.owner.kind == "ledger":
-            raise _refused("the table is the ledger's own, and follows nobody")
+            raise _refused("the ledger owns the table, which follows no source")
         return self.events
 
 
 def _take(there: dict[Any, Any], key: object, what: str) -> None:
     if key not in there:
-        raise _refused(f"{what} {key} is not there and cannot go")
+        raise _refused(f"{what} {key} does not exist and cannot be removed")
     del there[key]
 
 

@@ -1,9 +1,9 @@
 """Origin of a table imported from Iceberg.
 
-It holds what Iceberg's own metadata file lists: every schema and snapshot that is there, refs, logs
-and counters. While the table follows its source all ids and numbers are the source's. Once the
-ledger owns it, it goes on as an Iceberg table: its schemas have Iceberg's ids, each snapshot has
-Iceberg's summary, and single snapshots expire.
+It holds what Iceberg's own metadata file lists: every existing schema and snapshot, refs, logs and
+counters. While the table follows its source all ids and numbers are the source's. Once the ledger
+owns it, it remains an Iceberg table: its schemas have Iceberg's ids, each snapshot has Iceberg's
+summary, and single snapshots expire.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from ledger.state.native_origin import (
 )
 
 UNKNOWN: Final = -1
-"""A count that the source does not say."""
+"""Value of a count that the source does not give."""
 
 FORMAT_VERSION: Final = "format-version"
 
 ROW_IDS_SINCE: Final = 3
-"""The format version of Iceberg from which on rows have ids."""
+"""The format version of Iceberg since which rows have ids."""
 
 _KINDS: Final[Mapping[str, CommitKind]] = {"append": "APPEND", "replace": "COMPACT"}
 
@@ -66,9 +66,9 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         location: Iceberg's.
         format_version: Iceberg's.
         table_uuid: None only in old version 1 tables.
-        schemas: By Iceberg's id, in the order in which they came.
-        schema_id: The current one's.
-        snapshots: By id, in the order in which they came.
+        schemas: By Iceberg's id, in the order of their import.
+        schema_id: The current one's id.
+        snapshots: By id, in the order of their import.
         added_in: The commit of the ledger that added each snapshot.
         refs: Branches and tags, by name.
         tagged_at: When each tag was set, Unix milliseconds.
@@ -76,12 +76,12 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         encryption_keys: By id.
         snapshot_log: Which snapshot was current since when.
         metadata_log: The metadata files before the newest.
-        last_sequence_number: The highest one of any snapshot, gone ones included.
+        last_sequence_number: The highest one of any snapshot, removed ones included.
         next_row_id: The first row id that no row has.
-        last_updated_millis: When the newest metadata file was written that is here.
-        metadata_file: That file; empty until one has come in whole.
-        synced_in: The commit of the ledger that ended it; -1 before the first.
-        promoted_in: The commit by which the ledger became its owner; -1 while others own it.
+        last_updated_millis: When the newest imported metadata file was written.
+        metadata_file: That file; empty until one was imported completely.
+        synced_in: The commit of the ledger that completed it; -1 before the first.
+        promoted_in: The commit by which the ledger became its owner; -1 while it is mirrored.
         source_last_id: The highest snapshot id that its source gave below those of branches; the
             ledger's are between.
         last_assigned_id: The highest snapshot id so far, since then.
@@ -90,13 +90,13 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
     format_name: ClassVar[str] = "iceberg"
 
     has_ordered_ids: ClassVar[bool] = False
-    """See `LedgerCounted`: Iceberg makes snapshot ids up, and schemas may come in any order."""
+    """See `LedgerCounted`: Iceberg's snapshot ids are random, and schemas may come in any order."""
 
     names_schemas: ClassVar[bool] = True
     """See `LedgerCounted`."""
 
     has_branches: ClassVar[bool] = False
-    """See `LedgerCounted`: its branches are the source's, and the ledger commits to main alone."""
+    """See `LedgerCounted`: its branches are the source's, and the ledger commits to main only."""
 
     location: str
     format_version: int
@@ -137,11 +137,11 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         return max(0, self.promoted_in)
 
     def lists_files(self, snapshot_id: int) -> bool:
-        """Whether the ledger made a snapshot, and lists its files itself."""
+        """Return True if the ledger made a snapshot, and so lists its files itself."""
         return self.is_promoted and self.source_last_id < snapshot_id < BRANCH_IDS
 
     def counted_since(self, snapshot_id: int) -> int | None:
-        """See `LedgerCounted`; every snapshot is listed here, the ledger's own ones included."""
+        """See `LedgerCounted`; every snapshot is listed here, including the ledger's own ones."""
         del snapshot_id
         return None
 
@@ -162,12 +162,12 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         return ListedSchemas(self.schemas, lambda schema_id: self.schema_of(schema_id, newest))
 
     def snapshot_ids(self, state: SnapshotState) -> tuple[int, ...]:
-        """Return the ids of the snapshots that are there, the one that came last first."""
+        """Return the ids of the existing snapshots, the last added one first."""
         del state
         return tuple(reversed(self.snapshots))
 
     def is_readable(self, state: SnapshotState, snapshot_id: int) -> bool:
-        """Whether a snapshot is there."""
+        """Return True if a snapshot exists."""
         del state
         return snapshot_id in self.snapshots
 
@@ -176,12 +176,12 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         return some_ids(self.snapshot_ids(state))
 
     def branch_number(self, snapshot_id: int) -> int:
-        """Return 0: the ids are the source's and tell nothing of branches."""
+        """Return 0: the ids are the source's and encode no branch."""
         del snapshot_id
         return 0
 
     def last_used_id(self, state: SnapshotState) -> int:
-        """Return the highest id that is taken since the ledger owns the table; 0 before that."""
+        """Return the highest id taken since the ledger owns the table; 0 before that."""
         del state
         return self.last_assigned_id
 
@@ -219,9 +219,9 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
             )
 
     def expiry(self, state: SnapshotState, earliest_snapshot_id: int) -> e.SnapshotsRemoved | None:
-        """Return the event that removes the snapshots that came before one; None without any.
+        """Return the event that removes the snapshots added before one; None if there are none.
 
-        What a branch or a tag points to stays, and what a branch besides `main` goes back to.
+        Snapshots that a branch or a tag points to stay, with ancestors that a side branch retains.
 
         Raises:
             NotFoundError: There is no such snapshot.
@@ -257,15 +257,15 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         Args:
             files: The snapshot's changes of files.
             kind: Its commit kind.
-            properties: What its writer says of it.
+            properties: The properties that its writer gave.
         """
         counted = FileCounts.of(files)
         return counted.summary(kind, self._totals(counted.net), properties)
 
     def _totals(self, net: FileTotals) -> dict[str, int]:
-        """Return the totals after a snapshot, of what the snapshot before says totals of.
+        """Return the totals after a snapshot, where the snapshot before has them.
 
-        As Iceberg has it, one that would be below 0 was never true and is left out.
+        As in Iceberg, a total that would be below 0 was never correct and is left out.
         """
         current = self.current
         if current is None:
@@ -282,11 +282,11 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         return next_row_id(self.next_row_id, files)
 
     def schema_facts(self, before: Schema, after: Schema) -> SchemaFacts:
-        """Return the id of a changed schema in Iceberg, and a format version that rises.
+        """Return the Iceberg id of a changed schema, and a raised format version.
 
         Raises:
-            InvalidChangeError: The ledger's types do not say all of the schema, or a lower format
-                version is asked for.
+            InvalidChangeError: The ledger's types cannot express all of the schema, or a lower
+                format version is requested.
         """
         named, raised = self._schema_named(before, after), self._version_raised(before, after)
         schema_id = self.schema_id if named is None else named.schema_id
@@ -317,7 +317,7 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         return e.TableFactsSet(format_version=wanted) if wanted > self.format_version else None
 
     def line_to(self, snapshot_id: int) -> tuple[int, ...]:
-        """Return the snapshots that lead to one and are there, oldest first, its own included."""
+        """Return the existing ancestors of a snapshot and the snapshot itself, oldest first."""
         found = [snapshot_id]
         parent = self.snapshots[snapshot_id].parent_snapshot_id
         while parent is not None and parent in self.snapshots:
@@ -326,8 +326,8 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         return tuple(reversed(found))
 
     def follows_one(self, snapshot_id: int) -> bool:
-        """Whether there was a snapshot before one, though it may be gone."""
-        # Some engines take a parent's id away with the parent; what was there counts all the same.
+        """Return True if a snapshot has a parent, though that may have been removed."""
+        # Some engines remove a parent's id with the parent; the summary still implies one.
         snapshot = self.snapshots[snapshot_id]
         is_named = snapshot.parent_snapshot_id is not None
         its_own = iceberg_changes(snapshot).file_count
@@ -339,7 +339,7 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
 
     @property
     def tags(self) -> dict[str, Tag]:
-        """The tags, by name; how long they are kept is counted as Iceberg does."""
+        """The tags, by name, with Iceberg's retention."""
         return {
             name: Tag(name, ref.snapshot_id, self.tagged_at[name], ref.max_ref_age_ms)
             for name, ref in self.refs.items()
@@ -347,7 +347,7 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         }
 
     def schema_of(self, schema_id: int, like: Schema) -> Schema:
-        """Return one of the schemas, with everything but the columns as another has it."""
+        """Return one of the schemas, with everything but the columns from another one."""
         found = self.schemas[schema_id]
         return Schema(
             fields=tuple(map(field_from_wire, found.fields)),
@@ -366,11 +366,11 @@ def _summary(snapshot: IcebergSnapshot) -> Mapping[str, str]:
 
 
 def iceberg_snapshot(snapshot: IcebergSnapshot, schema_id: int) -> Snapshot:
-    """Return an Iceberg snapshot as readers of the ledger see it; unknown counts are -1.
+    """Return an Iceberg snapshot as the ledger's readers get it; unknown counts are -1.
 
     Args:
         snapshot: Iceberg's.
-        schema_id: Of the schema that it has where it names none.
+        schema_id: The id to use where the snapshot names no schema.
     """
     summary = _summary(snapshot)
     return Snapshot(
@@ -389,7 +389,7 @@ def iceberg_snapshot(snapshot: IcebergSnapshot, schema_id: int) -> Snapshot:
 
 
 def iceberg_totals(snapshot: IcebergSnapshot | None) -> Totals:
-    """Return the sums after a snapshot, as its summary says them; unknown ones are -1."""
+    """Return the sums after a snapshot, from its summary; unknown ones are -1."""
     if snapshot is None:
         return Totals()
     summary = _summary(snapshot)
@@ -401,7 +401,7 @@ def iceberg_totals(snapshot: IcebergSnapshot | None) -> Totals:
 
 
 def iceberg_changes(snapshot: IcebergSnapshot) -> Totals:
-    """Return what a snapshot changed of the sums, as its summary says it; 0 where it does not."""
+    """Return a snapshot's changes of the sums, from its summary; 0 where it has none."""
     summary = _summary(snapshot)
 
     def more(of: str, deleted: str = "deleted") -> int:
@@ -411,7 +411,7 @@ def iceberg_changes(snapshot: IcebergSnapshot) -> Totals:
 
 
 def count_of(summary: Mapping[str, str], key: str, absent: int = 0) -> int:
-    """Return what a summary says, if it is a count that Iceberg could hold."""
+    """Return a value of a summary, if it is a count that Iceberg could hold."""
     text = summary.get(key, "")
     is_count = text.isascii() and text.isdigit() and len(text) <= len(str(LONG_MAX))
     return int(text) if is_count and int(text) <= LONG_MAX else absent
@@ -422,7 +422,7 @@ _ENGINES: Final = ("spark.app.id", "flink.job-id", "trino_query_id", "engine-nam
 
 
 def author_of(summary: Mapping[str, str]) -> str:
-    """Return who made a snapshot, as far as its summary says: somebody, or else an engine's job.
+    """Return the author of a snapshot by its summary: a user, or else an engine's job.
 
     Example:
         >>> author_of({"operation": "append", "spark.app.id": "local-1"})
@@ -441,13 +441,14 @@ def last_taken(snapshot_ids: Iterable[int]) -> int:
 
 
 def next_row_id(first: int, files: Iterable[FileChange]) -> int:
-    """Return the first row id that no row has once some files came.
+    """Return the first row id that no row has after some files were added.
 
-    Files that say their rows' ids keep them; the others' rows get the next ones after all of those.
+    Files that give their rows' ids keep them; the others' rows get the next ones after all of
+    those.
 
     Args:
-        first: What it was before.
-        files: What comes and goes.
+        first: The value before.
+        files: The added and removed files.
 
     Example:
         >>> one = FileChange(path="a", record_count=5, file_size_in_bytes=9, first_row_id=10)

@@ -1,7 +1,7 @@
 """Snapshot summaries as Iceberg counts them.
 
-Source: the Iceberg table specification, appendix F; keys that count nothing are left out, but for
-the totals. What Iceberg says there besides (`manifests-created`, `wap.id`) is the writer's to say.
+Source: the Iceberg table specification, appendix F; keys that count nothing are left out, except
+for the totals. Other keys of Iceberg's summaries (`manifests-created`, `wap.id`) are the writer's.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class FileTotals(Struct, frozen=True):
 
     @property
     def named(self) -> dict[str, int]:
-        """The sums by the names that totals have in a summary."""
+        """The sums by the names of the totals in a summary."""
         return dict(zip(TOTALS, structs.astuple(self), strict=True))
 
 
@@ -58,19 +58,19 @@ TOTALS: Final = (
     "total-position-deletes",
     "total-equality-deletes",
 )
-"""In the order of the fields of `FileTotals`."""
+"""Keys of the totals, in the order of the fields of `FileTotals`."""
 
 NO_FILES: Final = FileTotals()
 
 
 class FileCounts(Struct, frozen=True):
-    """What a snapshot does, counted.
+    """Counts of a snapshot's changes.
 
     Attributes:
-        added: The sums over what comes.
-        removed: The sums over what goes.
-        counts: By the names that they have in a summary.
-        partitions: How many partitions its files are of.
+        added: The sums over added files.
+        removed: The sums over removed files.
+        counts: By their names in a summary.
+        partitions: The number of partitions that its files are in.
     """
 
     added: FileTotals
@@ -80,7 +80,7 @@ class FileCounts(Struct, frozen=True):
 
     @classmethod
     def of(cls, changes: Iterable[FileChange]) -> FileCounts:
-        """Return what some changes of files come to."""
+        """Return the counts of some file changes."""
         come: list[FileChange] = []
         go: list[FileChange] = []
         partitions = set()
@@ -109,11 +109,11 @@ class FileCounts(Struct, frozen=True):
 
     @property
     def net(self) -> FileTotals:
-        """What it changes of the sums."""
+        """The net change of the sums."""
         return self.added - self.removed
 
     def operation(self, kind: CommitKind) -> str:
-        """Return Iceberg's word for it.
+        """Return the summary's `operation` for these changes.
 
         >>> gone = FileChange(path="a", record_count=1, file_size_in_bytes=9, kind="DELETE")
         >>> FileCounts.of([gone]).operation("OVERWRITE")
@@ -130,12 +130,12 @@ class FileCounts(Struct, frozen=True):
     def summary(
         self, kind: CommitKind, totals: Mapping[str, int], properties: Mapping[str, str]
     ) -> dict[str, str]:
-        """Return its summary.
+        """Return the snapshot's summary.
 
         Args:
-            kind: What the ledger calls it.
-            totals: The sums over the live files after it, of which they are known.
-            properties: What its writer said of it; nothing that is counted is taken from there.
+            kind: The ledger's commit kind.
+            totals: The sums over the live files after it, as far as they are known.
+            properties: The properties that its writer gave; those that are counted are ignored.
         """
         return {
             "operation": self.operation(kind),
@@ -166,7 +166,7 @@ def totals_of(changes: Iterable[FileChange]) -> FileTotals:
 
 
 def _delete_files(changes: Iterable[FileChange]) -> dict[str, int]:
-    """Return how many files with deletes there are of each sort."""
+    """Return the number of delete files of each kind."""
     deletes = [each for each in changes if each.content != "data"]
     vectors = sum(each.is_vector for each in deletes)
     by_value = sum(each.content == "equality-deletes" for each in deletes)
@@ -180,4 +180,4 @@ def _delete_files(changes: Iterable[FileChange]) -> dict[str, int]:
 RESERVED: Final = frozenset(
     {"operation", "changed-partition-count", "engine-name", *TOTALS, *FileCounts.of(()).counts}
 )
-"""What stands in a summary only as it was counted, whatever its writer said."""
+"""Keys of a summary that are always counted and never taken from the writer's properties."""

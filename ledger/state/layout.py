@@ -66,7 +66,7 @@ def recorded_order(order_id: int, fields: tuple[SortField, ...]) -> SortOrder:
 
 
 class LayoutTrail:
-    """Specs and orders while commits are folded in; attributes as in `TableState`."""
+    """Specs and orders while commits are folded; attributes as in `TableState`."""
 
     __slots__ = (
         "default_order_id",
@@ -87,8 +87,8 @@ class LayoutTrail:
 
     @classmethod
     def of(cls, state: TableState) -> Self:
-        """Return the layout of a state, to go on from."""
-        # Every commit asks, and few change it: nothing is worked out anew.
+        """Return the layout of a state, to be continued."""
+        # Every commit calls it, and few change the layout: nothing is computed again.
         layout = cls.__new__(cls)
         layout.specs = state.specs
         layout.sort_orders = state.sort_orders
@@ -108,14 +108,14 @@ class LayoutTrail:
         return order_by_id(self.sort_orders, self.default_order_id)
 
     def apply(self, event: PartitionSpecUpdated | SortOrderReplaced) -> None:
-        """Fold one fact; see `update_spec` and `replace_order`."""
+        """Fold one event; see `update_spec` and `replace_order`."""
         if isinstance(event, PartitionSpecUpdated):
             self.update_spec(event)
         else:
             self.replace_order(event)
 
     def update_spec(self, event: PartitionSpecUpdated) -> None:
-        """Add a spec, or make one the default that is there.
+        """Add a spec, or make an existing one the default.
 
         Raises:
             InvalidChangeError: Another spec has that id.
@@ -131,7 +131,7 @@ class LayoutTrail:
             self.default_spec_id = spec.spec_id
 
     def replace_order(self, event: SortOrderReplaced) -> None:
-        """Add an order, or make one the default that is there.
+        """Add an order, or make an existing one the default.
 
         Raises:
             InvalidChangeError: Another order has that id.
@@ -146,10 +146,10 @@ class LayoutTrail:
             self.default_order_id = order.order_id
 
     def remove(self, spec_ids: tuple[int, ...], order_ids: tuple[int, ...]) -> None:
-        """Take specs and orders away.
+        """Remove specs and orders.
 
         Raises:
-            InvalidChangeError: One is not there, or a default.
+            InvalidChangeError: One does not exist, or is a default.
         """
         for each in spec_ids:
             if each == self.default_spec_id or all(each != spec.spec_id for spec in self.specs):
@@ -167,7 +167,8 @@ class LayoutTrail:
 
 def _irremovable(noun: str, number: int) -> InvalidChangeError:
     return InvalidChangeError(
-        f"{noun} {number} is the default or is not there, and cannot go", kind="ILLEGAL_STATE"
+        f"{noun} {number} is the default or does not exist, and cannot be removed",
+        kind="ILLEGAL_STATE",
     )
 
 
@@ -180,7 +181,7 @@ def _taken(noun: str, number: int) -> InvalidChangeError:
 
 
 class Source(Struct, frozen=True):
-    """A column, or a member of a ROW, and where it stands now."""
+    """A column, or a member of a ROW, with its current path."""
 
     path: tuple[str, ...]
     field: DataField
@@ -197,11 +198,11 @@ class Source(Struct, frozen=True):
 
 
 class Sources:
-    """Finds the columns that a layout is made of; once found, they are followed by id.
+    """Finds the source columns of a layout; once found, they are followed by id.
 
     Args:
         highest: The highest field id that the writer saw. Columns above it are its own new ones,
-            whose ids may be others when the change is decided again.
+            whose ids may change when the change is decided again.
     """
 
     def __init__(self, highest: int) -> None:
@@ -209,11 +210,11 @@ class Sources:
         self._pins: dict[tuple[str, ...], int] = {}
 
     def find(self, schema: Schema, path: Sequence[str]) -> Source:
-        """Return the column at a path, or what it has become since it was found first.
+        """Return the column at a path, or the column that was first found there, by its id.
 
         Raises:
-            ColumnNotFoundError: There is none, or it is gone.
-            InvalidChangeError: It lies inside a list or a map, where a row has many values.
+            ColumnNotFoundError: There is none, or it was dropped.
+            InvalidChangeError: It is inside a list or a map, where a row has many values.
         """
         asked = tuple(path)
         pinned = self._pins.get(asked)
@@ -253,7 +254,7 @@ def _at(schema: Schema, path: tuple[str, ...]) -> Source:
         is_around = each.path == path[: len(each.path)]
         if is_around and isinstance(each.type, ArrayType | MapType | MultisetType):
             raise InvalidChangeError(
-                f"column {dotted(path)} lies inside {dotted(each.path)}, where one row has many "
+                f"column {dotted(path)} is inside {dotted(each.path)}, where one row has many "
                 "values; take a column, or a member of a ROW, as the source"
             )
     raise ColumnNotFoundError(
@@ -262,7 +263,7 @@ def _at(schema: Schema, path: tuple[str, ...]) -> Source:
 
 
 class PartitionFilter(Struct, frozen=True):
-    """Values by what they derive from, since each spec keeps them in other places.
+    """Partition values by source and transform, since each spec stores them in other places.
 
     Attributes:
         values: By source field id and transform, such as `(3, "identity")`; empty: every file.
@@ -271,11 +272,11 @@ class PartitionFilter(Struct, frozen=True):
     values: Mapping[tuple[int, str], PartitionValue]
 
     def matches(self, file: FileChange, spec: PartitionSpec) -> bool | None:
-        """Return whether a file has the values; None when its spec does not say.
+        """Return whether a file has the values; None when its spec does not determine it.
 
         Args:
-            file: Written with `spec`.
-            spec: The one that the file names.
+            file: A file written with `spec`.
+            spec: The spec that the file names.
 
         Example:
             >>> from ledger.model.iceberg_layout import PartitionField
@@ -290,7 +291,7 @@ class PartitionFilter(Struct, frozen=True):
             (each.source_id, each.transform): value
             for each, value in zip(spec.fields, file.partition, strict=True)
         }
-        # Of one that was erased, or is kept elsewhere, nobody here knows what it was.
+        # An erased value, or one kept in a sidecar, is unknown here.
         there = {each: value for each, value in there.items() if kept_at(value) is None}
         if any(there[each] != value for each, value in self.values.items() if each in there):
             return False

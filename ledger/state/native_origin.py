@@ -32,7 +32,7 @@ from ledger.model.snapshot import (
 
 
 class SnapshotState(Protocol):
-    """The part of a table's state that says which snapshots it has; see `TableState`."""
+    """The part of a table's state that determines which snapshots it has; see `TableState`."""
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -56,7 +56,7 @@ class SnapshotState(Protocol):
 
     @property
     def seen_branch(self) -> Branch | None:
-        """The branch that the state is seen on; None: main."""
+        """The branch that the state is viewed on; None: main."""
 
     @property
     def held_snapshot_ids(self) -> frozenset[int]:
@@ -71,7 +71,7 @@ class OriginSnapshot(NamedTuple):
     """A snapshot that the origin lists.
 
     Attributes:
-        version: The commit that brought it.
+        version: The commit that added it.
         snapshot: The snapshot.
         totals: The sums after it; unknown ones are -1.
         names_schema: Whether its source names its schema; otherwise its schema id is -1.
@@ -225,7 +225,7 @@ class LedgerCounted:
         return state.statistics
 
     def all_refs(self, state: SnapshotState) -> tuple[ListedRef, ...]:
-        """Return the branches, then the tags, each by name; main is none of them."""
+        """Return the branches, then the tags, each by name; main is not included."""
         branches, tags = sorted(state.branches.items()), sorted(state.tags.items())
         return (
             *(ListedRef(name, "branch", each.head_id) for name, each in branches),
@@ -264,12 +264,12 @@ class LedgerCounted:
     def snapshot_summary(
         self, files: Iterable[FileChange], kind: CommitKind, properties: Mapping[str, str]
     ) -> dict[str, str] | UnsetType:
-        """Return the summary that Iceberg wants of a new snapshot; UNSET for other origins.
+        """Return the summary that Iceberg requires of a new snapshot; UNSET for other origins.
 
         Args:
             files: The snapshot's changes of files.
             kind: Its commit kind.
-            properties: What its writer says of it.
+            properties: The properties that its writer gave.
         """
         del files, kind, properties
         return UNSET
@@ -280,7 +280,7 @@ class LedgerCounted:
         return UNSET
 
     def schema_facts(self, before: Schema, after: Schema) -> SchemaFacts:
-        """Return what the origin's format needs to be said of changes of a schema besides them.
+        """Return the events and the id that the origin's format adds to changes of a schema.
 
         Raises:
             InvalidChangeError: The format cannot have the new schema.
@@ -321,7 +321,7 @@ class ImportedOrigin(
 
 
 class NativeOrigin(LedgerCounted, Struct, frozen=True):
-    """The origin of a table that the ledger created: no source, and no ids but the ledger's."""
+    """The origin of a table that the ledger created: no source, and only the ledger's ids."""
 
     format_name: ClassVar[str] = "native"
     """The format that the table comes from."""
@@ -358,5 +358,5 @@ NATIVE: Final = NativeOrigin()
 
 
 def missing_branch(state: SnapshotState, name: str) -> NotFoundError:
-    """Return the error that a table has no branch of a name; it lists those that there are."""
+    """Return the error that a table has no branch of a name; it lists the existing ones."""
     return NotFoundError(f"branch {name!r} does not exist; {meant(name, sorted(state.branches))}")

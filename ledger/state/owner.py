@@ -1,8 +1,8 @@
-"""Owner of a table: who commits its data, and the transitions.
+"""Owner of a table: the party that commits its data, and the transitions.
 
 `ledger`: the library commits files; `mirrored`: the table follows a source and takes no commits;
 `served`: engines commit data through a server, and the library changes metadata only. A table is
-mirrored only from its import on: nothing brings it back there.
+mirrored from its import on, and never again after another owner.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def chosen_protocol(options: Mapping[str, str]) -> ServingProtocol:
 
 
 def refuse_unservable(options: Mapping[str, str], protocol: ServingProtocol) -> None:
-    """Refuse options that do not fit a table whose data engines commit.
+    """Reject options that do not fit a table whose data engines commit.
 
     Engines' commits list files in the manifests of their own format. A table's files of any other
     format are made of the ledger's lists, which such commits do not extend.

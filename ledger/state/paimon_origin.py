@@ -1,8 +1,8 @@
 """Origin of a table imported from Paimon.
 
-The origin is what Paimon's folders list: every schema and snapshot that is there, and branches. Ids
-are the source's, and come again where it rolled back. Once the ledger owns the table they go on
-from there, and what the ledger lists itself is summed up.
+The origin is what Paimon's folders list: every existing schema and snapshot, and branches. Ids are
+the source's, and are used again after it rolled back. Once the ledger owns the table they continue
+from there, and `sums` covers the files that the ledger lists itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ledger.state.schema_record import StoredSchema, schema_of, stored_schema
 from ledger.state.snapshots import SnapshotTrail
 
 UNKNOWN: Final = -1
-"""What a count is that the source does not say."""
+"""Value of a count that the source does not give."""
 
 
 class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag="paimon"):
@@ -40,12 +40,12 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
         location: Its folder there.
         schemas: By id.
         snapshots: Those that are not expired, by id.
-        kept: Those that are, and that tags keep.
-        added_in: The commit of the ledger that brought each of both.
+        kept: Those that are expired and kept by tags, by id.
+        added_in: The commit of the ledger that added each of both.
         branches: By name, the texts of each one's files, by path.
-        promoted_in: The commit by which the ledger became its owner; -1 while others own it.
-        source_last_id: The last snapshot that its source gave; 0 for none, and while others own
-            it.
+        promoted_in: The commit by which the ledger became its owner; -1 while it is mirrored.
+        source_last_id: The last snapshot that its source gave; 0 for none, and while it is
+            mirrored.
         sums: Over the live files that the ledger lists, once it owns the table.
     """
 
@@ -91,7 +91,7 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
         return max(0, self.promoted_in)
 
     def lists_files(self, snapshot_id: int) -> bool:
-        """Whether the ledger made a snapshot, and lists its files itself."""
+        """Return True if the ledger made a snapshot, and so lists its files itself."""
         return self.is_promoted and snapshot_id > self.source_last_id
 
     def counted_since(self, snapshot_id: int) -> int | None:
@@ -125,11 +125,11 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
         return some_ids(self.snapshot_ids(state))
 
     def line_to(self, snapshot_id: int) -> tuple[int, ...]:
-        """Return the snapshots that lead to one and are there, oldest first, its own included."""
+        """Return the existing ancestors of a snapshot and the snapshot itself, oldest first."""
         return (*sorted(each for each in self.snapshots if each < snapshot_id), snapshot_id)
 
     def follows_one(self, snapshot_id: int) -> bool:
-        """Whether there was a snapshot before one, though it may be gone."""
+        """Return True if a snapshot has a parent, though that may have been removed."""
         return snapshot_id > 1
 
     def made_at(self, snapshot_id: int) -> int:
@@ -138,7 +138,7 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
 
     @property
     def totals(self) -> Totals:
-        """The sums after the newest snapshot; what its source does not say is -1."""
+        """The sums after the newest snapshot; -1 where its source does not give them."""
         current = self.current
         is_listed = current is not None and self.lists_files(current.id)
         return self.sums if is_listed else paimon_totals(current)
@@ -151,43 +151,43 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
         """
         found = self.schemas.get(schema_id)
         if found is None:
-            raise _refused(f"schema {schema_id} is not there; there are {sorted(self.schemas)}")
+            raise _refused(f"schema {schema_id} does not exist; there are {sorted(self.schemas)}")
         return schema_of(found)
 
     def with_schema(self, schema: Schema) -> PaimonOrigin:
-        """Return the table with one schema more.
+        """Return the table with one more schema.
 
         Raises:
             InvalidChangeError: There is one of that id.
         """
         if schema.id in self.schemas:
-            raise _refused(f"schema {schema.id} is there already")
+            raise _refused(f"schema {schema.id} exists already")
         return replace(self, schemas={**self.schemas, schema.id: stored_schema(schema)})
 
     def without_schemas(self, schema_ids: Iterable[int], current: int) -> PaimonOrigin:
         """Return the table without some schemas.
 
         Raises:
-            InvalidChangeError: One is not there, or is the current one.
+            InvalidChangeError: One does not exist, or is the current one.
         """
         left = dict(self.schemas)
         for each in schema_ids:
             if each == current or left.pop(each, None) is None:
-                raise _refused(f"schema {each} is not there or is the current one, and cannot go")
+                raise _refused(f"schema {each} does not exist or is current, and cannot be removed")
         return replace(self, schemas=left)
 
     def committed(self, snapshot: Snapshot, version: int) -> PaimonOrigin:
-        """Return the table with one snapshot more.
+        """Return the table with one more snapshot.
 
         Args:
-            snapshot: It.
+            snapshot: The snapshot.
             version: The commit that holds it.
 
         Raises:
-            InvalidChangeError: There is one of that id, or its schema is not there.
+            InvalidChangeError: There is one of that id, or its schema does not exist.
         """
         if snapshot.id in self.snapshots or snapshot.id in self.kept:
-            raise _refused(f"snapshot {snapshot.id} is there already")
+            raise _refused(f"snapshot {snapshot.id} exists already")
         self.schema(snapshot.schema_id)
         return self._with(snapshot, version)
 
@@ -202,21 +202,21 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
         """Return the table once the ledger owns it.
 
         Args:
-            version: The commit that says so.
+            version: The commit of the promotion.
 
         Raises:
-            InvalidChangeError: It does already.
+            InvalidChangeError: The ledger owns it already.
         """
         if self.is_promoted:
             raise _refused("a table is promoted once")
         return replace(self, promoted_in=version, source_last_id=max(self.snapshots, default=0))
 
     def going_on(self) -> SnapshotTrail:
-        """Return what the ledger's next snapshot follows."""
+        """Return the trail that the ledger's next snapshot continues."""
         return SnapshotTrail(self.current, self.sums)
 
     def owned(self, trail: SnapshotTrail, version: int) -> PaimonOrigin:
-        """Return the table with one of the ledger's own snapshots more.
+        """Return the table with one more of the ledger's own snapshots.
 
         Args:
             trail: `going_on`, after it.
@@ -228,7 +228,7 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
         return replace(self._with(snapshot, version), sums=trail.totals())
 
     def not_after(self, latest_millis: int) -> PaimonOrigin:
-        """Return the table with no own snapshot later than a time."""
+        """Return the table with the ledger's own snapshots at most as late as a time."""
         if not self.is_promoted:
             return self
         return replace(
@@ -238,7 +238,7 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
         )
 
     def expired(self, earliest: int, tagged: Collection[int]) -> PaimonOrigin:
-        """Return the table without the snapshots before one, but for those that tags keep."""
+        """Return the table without the snapshots before one, except those that tags keep."""
         gone = {each: it for each, it in self.snapshots.items() if each < earliest}
         return self._only(
             {each: it for each, it in self.snapshots.items() if each >= earliest},
@@ -247,15 +247,15 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
         )
 
     def without(self, snapshot_ids: Collection[int], tagged: Collection[int]) -> PaimonOrigin:
-        """Return the table without some snapshots, which a rollback took away.
+        """Return the table without some snapshots, which a rollback removed.
 
         Raises:
-            InvalidChangeError: One is not there.
+            InvalidChangeError: One does not exist.
         """
         every = self.every
         for each in snapshot_ids:
             if each not in every:
-                raise _refused(f"snapshot {each} is not there and cannot go")
+                raise _refused(f"snapshot {each} does not exist and cannot be removed")
         gone = set(snapshot_ids)
         return self._only(
             {each: it for each, it in self.snapshots.items() if each not in gone},
@@ -264,7 +264,7 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
         )
 
     def keeping(self, tagged: Collection[int]) -> PaimonOrigin:
-        """Return the table with no other expired snapshots than those that tags keep."""
+        """Return the table with only those expired snapshots that tags keep."""
         return self._only(self.snapshots, self.kept, tagged)
 
     def _only(
@@ -286,15 +286,15 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
         )
 
     def with_branch(self, event: PaimonBranchUpdated) -> PaimonOrigin:
-        """Return the table with a branch as it is now.
+        """Return the table with a branch after an update of its files.
 
         Raises:
-            InvalidChangeError: A file that is gone was not there.
+            InvalidChangeError: A file to remove does not exist.
         """
         files = dict(self.branches.get(event.branch_name, {}))
         for each in event.removed:
             if files.pop(each, None) is None:
-                raise _refused(f"branch {event.branch_name} has no {each}, which cannot go")
+                raise _refused(f"branch {event.branch_name} has no {each} to remove")
         if not isinstance(event.added, UnsetType):
             files |= event.added
         branches = {**self.branches, event.branch_name: files}
@@ -313,7 +313,7 @@ def _not_after(
 
 
 def paimon_totals(snapshot: Snapshot | None) -> Totals:
-    """Return the sums after a snapshot, as far as it says them; unknown ones are -1."""
+    """Return the sums after a snapshot, as far as it gives them; unknown ones are -1."""
     if snapshot is None:
         return Totals()
     return Totals(snapshot.total_record_count, UNKNOWN, UNKNOWN)

@@ -1,8 +1,6 @@
 """Records of table and catalog states, for checkpoints.
 
-A record is a cache: another fold version's is ignored, and any can be made again from the log.
-
-A record is a cache: another fold version's is ignored, and any can be made again from the log.
+A record is a cache: another fold version's is ignored, and any can be rebuilt from the log.
 """
 
 from __future__ import annotations
@@ -70,7 +68,7 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
 
 
 class _Read(_State, frozen=True, gc=False, rename="camel"):
-    """The same as it is read: of thousands of tags and hundreds of specs few are asked for."""
+    """Decoded form of `_State`; tags and specs stay raw, since few of them are read."""
 
     schema: ReadSchema
     specs: Raw
@@ -84,7 +82,7 @@ class _SchemaOutline(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class _Outline(Struct, frozen=True, gc=False, rename="camel"):
-    """What searches ask of a state: most of a record is columns, and what others know of it."""
+    """Part of a state that searches read: most of a record is columns and details of origins."""
 
     version: int
     time_millis: int
@@ -114,7 +112,7 @@ _CHANGED = {
     *("schema", "specs", "totals", "tags", "partition_statistics", "statistics", "format_rules"),
     *("branches", "origin", "owner"),
 }
-"""What a record holds in another shape, or another order, than the value."""
+"""Fields that a record holds in another form, or another order, than the state."""
 
 _SAME = tuple(name for name in _State.__struct_fields__ if name not in _CHANGED)
 
@@ -126,16 +124,16 @@ _NO_TAGS = "tags that are none"
 
 
 def _stands(name: object, record: Raw) -> bool:
-    """Whether a tag's name may stand in a record; False: it does not."""
+    """Return whether a record may hold a tag's name; False: it does not."""
     return _ENCODER.encode(name) in bytes(record)
 
 
 class _Tags(MutableMapping[str, Tag]):
-    """The tags of a record, each decoded when somebody looks at it.
+    """The tags of a record, each decoded when it is read.
 
     Args:
-        record: Theirs, in JSON; a part of what was read, which few ever look into.
-        newer: Those that came after it.
+        record: Their JSON; a part of the record that few callers read.
+        newer: Tags set after it.
     """
 
     __slots__ = ("_found", "_record", "_was_asked")
@@ -170,7 +168,7 @@ class _Tags(MutableMapping[str, Tag]):
         record = self._record
         if name in self._found or record is None:
             return name in self._found
-        # Most ask once, and for one that is new and stands nowhere in the record.
+        # Most callers look up once, a name that is new and not in the record.
         is_first, self._was_asked = not self._was_asked, True
         return (not is_first or _stands(name, record)) and name in self._named
 
@@ -181,7 +179,7 @@ class _Tags(MutableMapping[str, Tag]):
         return len(self._named)
 
     def __copy__(self) -> _Tags:
-        # Whoever goes on from here again is better off without the record.
+        # A state that is continued again decodes all tags and drops the record.
         if self._was_asked:
             self._named  # noqa: B018 - is read
         self._was_asked = True
@@ -195,13 +193,13 @@ class _Tags(MutableMapping[str, Tag]):
 
 
 class TableStream:
-    """A table's stream, as the log sees it."""
+    """Codec and fold of a table's stream, as the log uses them."""
 
     fold_version = FOLD_VERSION
     event_types: object = TableEvent
 
     def builder(self, state: TableState | None) -> TableBuilder:
-        """Return a builder at `state`, or before version 0."""
+        """Return a builder that starts from `state`, or before version 0."""
         return TableBuilder(state)
 
     def encode_state(self, state: TableState) -> bytes:
@@ -243,7 +241,7 @@ class TableStream:
         )
 
     def decode_outline(self, record: bytes | memoryview) -> TableState:
-        """Return what searches ask of a record's state: it has no columns, specs, tags or files.
+        """Return the part of a record's state that searches read: no columns, specs, tags or files.
 
         Raises:
             msgspec.DecodeError: As of `decode_state`.
@@ -262,7 +260,7 @@ class TableStream:
 class _Record(
     Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", forbid_unknown_fields=True
 ):
-    """What all of these records share."""
+    """Base of the catalog's records."""
 
 
 class _Audit(_Record, frozen=True):
@@ -318,20 +316,20 @@ _SAME_IN_CATALOG = (
     *("version", "time_millis", "effective_millis", "corrections", "keeps_outside"),
     *("place", "placed_version", "aliases", "ledger_id", "copied_from"),
 )
-"""What a record holds as the value does."""
+"""Fields that a record holds in the same form as the state."""
 
 _CATALOG_DECODER = msgspec.json.Decoder(_CatalogRecord)
 _CATALOG_ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 class CatalogStream:
-    """The catalog's stream, as the log sees it."""
+    """Codec and fold of the catalog's stream, as the log uses them."""
 
     fold_version: int = FOLD_VERSION
     event_types: object = CatalogEvent
 
     def builder(self, state: CatalogState | None) -> CatalogBuilder:
-        """Return a builder at `state`, or before version 0."""
+        """Return a builder that starts from `state`, or before version 0."""
         return CatalogBuilder(state)
 
     def encode_state(self, state: CatalogState) -> bytes:
@@ -365,7 +363,7 @@ class CatalogStream:
         )
 
     def decode_outline(self, record: bytes | memoryview) -> CatalogState:
-        """Return the state of a record, all of which is short.
+        """Return the state of a record; nothing is left out, since all of it is short.
 
         Raises:
             msgspec.DecodeError: As of `decode_state`.

@@ -1,10 +1,10 @@
 """SchemaBuilder: the mutable schema inside a fold.
 
-The fold is mechanical and strict. It knows no option guards and no table rules (those were decided
-when the fact was written), but it refuses a fact that contradicts the state it follows. Its rules
-for facts already written never change; new rules come as new events.
+The fold is mechanical and strict. It has no option guards and no table rules (those were checked
+when the event was written), but it rejects an event that contradicts the state before it. Its rules
+for events already written never change; new rules come as new events.
 
-Only the types on the way to the nested column are built anew.
+Only the types along the path to the nested column are rebuilt.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from ledger.state.columns import Members, dotted, edit_type, locate, with_type
 
 
 class OpenColumn(TypedDict):
-    """A column under change. Building a `DataField` for every fact would cost most of a replay."""
+    """A column being changed. Building a `DataField` for every event would dominate a replay."""
 
     id: int
     name: str
@@ -57,14 +57,14 @@ class OpenColumn(TypedDict):
 class ColumnStore:
     """Columns in order, each either a finished `DataField` or open for change.
 
-    Most commits change no column, so nothing is indexed before the first question.
+    Most commits change no column, so the index is built on first use.
     """
 
     __slots__ = ("_columns", "_given", "_ids", "_open")
 
     def __init__(self, columns: tuple[DataField, ...]) -> None:
         self._given: tuple[DataField, ...] | None = columns
-        # The dict keeps the order; None holds the place of a column that stands in `_open`.
+        # The dict keeps the order; None is the placeholder of a column in `_open`.
         self._columns: dict[int, DataField | None] = {}
         self._open: dict[int, OpenColumn] = {}
         self._ids: dict[str, int] = {}
@@ -73,7 +73,7 @@ class ColumnStore:
         self._given = None
         found = indexed(given)
         self._columns = {**found.by_id}
-        # By way of the ids: where one stood twice, both maps hold the same column.
+        # By way of the ids: where one occurred twice, both maps hold the same column.
         self._ids = {**found.ids}
 
     @property
@@ -94,7 +94,7 @@ class ColumnStore:
         for field_id, column in self._open.items():
             self._columns[field_id] = DataField(**column)
         self._open.clear()
-        # Now none is open, and so each is there.
+        # None is open now, so every column is present.
         return cast("dict[int, DataField]", self._columns).copy()
 
     def find(self, path: tuple[str, ...]) -> DataField:
@@ -129,7 +129,7 @@ class ColumnStore:
         return field_id
 
     def check_id(self, name: str, field_id: int) -> None:
-        """Refuse a fact about another column than the one of that name.
+        """Reject an event about another column than the one of that name.
 
         Raises:
             InvalidChangeError: The column is missing or has another id.
@@ -139,7 +139,7 @@ class ColumnStore:
             raise other_id((name,), field_id, found)
 
     def check_free(self, name: str) -> None:
-        """Refuse a name that is taken.
+        """Reject a name that is taken.
 
         Raises:
             ColumnExistsError: It is.
@@ -150,7 +150,7 @@ class ColumnStore:
             raise ColumnExistsError(f"column {name} exists already; choose another name")
 
     def open(self, name: str, field_id: int) -> OpenColumn:
-        """Return the column of that name and id to be changed; its name by `rename` alone.
+        """Return the column of that name and id for changes; its name changes by `rename` only.
 
         Raises:
             InvalidChangeError: The column is missing or has another id.
@@ -181,7 +181,7 @@ class ColumnStore:
         comment: str | None,
         default: str | None,
     ) -> None:
-        """Add a column, last. Its name must be free, as `check_free` said, and its id new."""
+        """Add a column at the end. Its name must be free (`check_free`) and its id new."""
         self._columns[field_id] = None
         self._open[field_id] = {
             "id": field_id,
@@ -207,23 +207,23 @@ class ColumnStore:
         self._ids[new_name] = self._ids.pop(name)
 
     def remove(self, name: str) -> None:
-        """Take a column out. It must be there, as `check_id` said."""
+        """Remove a column. It must exist (`check_id`)."""
         field_id = self._ids.pop(name)
         del self._columns[field_id]
         self._open.pop(field_id, None)
 
     def replace(self, column: DataField) -> None:
-        """Put a finished column in the place of the one with its id and name."""
+        """Replace the column of the same id and name by a finished one."""
         self._columns[column.id] = column
 
     def reorder(self, columns: Iterable[DataField]) -> None:
-        """Hold these columns, in this order, and no other."""
+        """Replace all columns by these, in this order."""
         self._open.clear()
         self._index(tuple(columns))
 
 
 def other_id(path: tuple[str, ...], said: int, found: int) -> InvalidChangeError:
-    """Return the refusal of a fact about another column than the one at its path."""
+    """Return the error for an event about another column than the one at its path."""
     return InvalidChangeError(f"column {dotted(path)} has id {found}, but the event says {said}")
 
 
@@ -231,7 +231,7 @@ def add(column: DataField, event: ColumnAdded | ColumnUndropped, new: DataField)
     """Return the column with a new member inside.
 
     Raises:
-        InvalidChangeError: The parent is missing, is no ROW, has another id, or has the name.
+        InvalidChangeError: The parent is missing, is not a ROW, has another id, or has the name.
     """
     path = event.field_names
     owner = locate(column, path[:-1]).owner
@@ -269,7 +269,7 @@ def drop(column: DataField, event: ColumnDropped) -> DataField:
 
 
 def move(column: DataField, event: ColumnMoved) -> DataField:
-    """Return the column with a member elsewhere among its siblings.
+    """Return the column with a member moved among its siblings.
 
     Raises:
         InvalidChangeError: The member or the reference is missing, or has another id.
@@ -352,19 +352,19 @@ def _in_struct(
 
 
 class SchemaBuilder:
-    """A schema under change. Private to a fold: `freeze` is how a value leaves it.
+    """A schema being changed. Private to a fold: `freeze` returns it as a value.
 
     Attributes:
         partition_keys: Column names.
         primary_keys: Column names; a renamed key column is renamed here, too.
         options: Table options.
         comment: None when the table has none.
-        highest_field_id: The highest id ever given out, at any depth.
+        highest_field_id: The highest id ever assigned, at any depth.
         identifier_field_ids: As in `Schema`.
         field_id_policy: As in `Schema`.
 
     Args:
-        schema: What it starts from, and which itself stays as it is.
+        schema: The schema to start from, which is not modified.
     """
 
     __slots__ = (
@@ -408,7 +408,7 @@ class SchemaBuilder:
         return self._columns.find(path)
 
     def freeze(self, *, schema_id: int, time_millis: int) -> Schema:
-        """Return the schema as it stands now, under this id and time."""
+        """Return the current schema, with this id and time."""
         return Schema(
             fields=self._columns.in_order(),
             partition_keys=self.partition_keys,
@@ -423,11 +423,11 @@ class SchemaBuilder:
         )
 
     def apply(self, event: SchemaEvent) -> None:
-        """Apply one fact.
+        """Apply one event.
 
         Raises:
-            InvalidChangeError: The fact contradicts the state: an id or a name that is not there,
-                is there already, or belongs to another column.
+            InvalidChangeError: The event contradicts the state: an id or a name that does not
+                exist, exists already, or belongs to another column.
         """
         (SCHEMA_RULES.get(type(event)) or schema_rule(event))(self, event)
 
@@ -462,7 +462,7 @@ class SchemaBuilder:
             self._columns.reorder(struct_edits.added(columns, new, move, (name,)))
 
     def _highest_with(self, path: tuple[str, ...], data_type: DataType, *outer: int) -> int:
-        """Return the highest id given out once `data_type` stands, if all of its ids are new."""
+        """Return the highest id assigned after adding `data_type`, if all of its ids are new."""
         ids = [*outer, *walk_ids(data_type)]
         if len(set(ids)) < len(ids) or any(each <= self.highest_field_id for each in ids):
             raise InvalidChangeError(
@@ -494,13 +494,13 @@ class SchemaBuilder:
             return
         self._columns.check_id(path[0], event.field_id)
         if path[0] in self.primary_keys or path[0] in self.partition_keys:
-            raise InvalidChangeError(f"{path[0]} is part of a key; a key column cannot go")
+            raise InvalidChangeError(f"{path[0]} is part of a key; a key column cannot be dropped")
         if len(self.names) == 1:
-            raise InvalidChangeError(f"{path[0]} is the table's last column; it cannot go")
+            raise InvalidChangeError(f"{path[0]} is the table's last column; it cannot be dropped")
         self._columns.remove(path[0])
 
     def undrop(self, event: ColumnUndropped) -> None:
-        """Take a column back under ids that were given out before and do not stand."""
+        """Restore a column under ids that were assigned before and that no column has now."""
         path, data_type = event.field_names, _read(event.data_type)
         ids = [event.field_id, *walk_ids(data_type)]
         columns = self._columns.in_order()
@@ -524,7 +524,7 @@ class SchemaBuilder:
             self._columns.replace(add(self.column(path), event, new))
 
     def update_type(self, event: ColumnTypeUpdated) -> None:
-        """Give the place at a path another type."""
+        """Change the type at a path."""
         path, target, keep = event.field_names, _read(event.new_data_type), event.keep_nullability
         highest = self.highest_field_id
         if target.depth:
@@ -545,7 +545,7 @@ class SchemaBuilder:
         self.highest_field_id = highest
 
     def update_nullability(self, event: ColumnNullabilityUpdated) -> None:
-        """Make the place at a path hold NULL, or not."""
+        """Allow or forbid NULL at a path."""
         path, nullable = event.field_names, event.new_nullability
         if len(path) == 1:
             column = self._columns.open(path[0], event.field_id)
@@ -577,7 +577,7 @@ class SchemaBuilder:
             self._columns.replace(default(self.column(path), event))
 
     def move(self, event: ColumnMoved) -> None:
-        """Put a column elsewhere among its siblings."""
+        """Move a column among its siblings."""
         if len(event.field_names) > 1:
             self._columns.replace(move(self.column(event.field_names), event))
             return
@@ -587,7 +587,7 @@ class SchemaBuilder:
         )
 
     def replace(self, fields: tuple[DataField, ...], identifier_field_ids: tuple[int, ...]) -> None:
-        """Take other columns for all that stand; ids that were given out stay so."""
+        """Replace all columns; ids that were assigned stay so."""
         self._columns = ColumnStore(fields)
         self.identifier_field_ids = identifier_field_ids
         self.highest_field_id = max(self.highest_field_id, highest_field_id(fields))
@@ -616,17 +616,17 @@ class SchemaBuilder:
         self.primary_keys = event.primary_keys
 
     def set_identifier_fields(self, event: IdentifierFieldsSet) -> None:
-        """Say which columns identify a row."""
+        """Set the identifier fields."""
         self.identifier_field_ids = event.field_ids
 
 
 SchemaRule = Callable[[SchemaBuilder, Any], None]
 SCHEMA_RULES: dict[type, SchemaRule] = {}
-"""Which rule applies a kind of fact: one dict look-up a fact, where matching tests kind by kind."""
+"""The rule for each kind of event: one dict look-up, where `match` tests kind by kind."""
 
 
 def schema_rule(event: SchemaEvent) -> SchemaRule:
-    """Return the rule that applies facts of this one's kind."""
+    """Return the rule that applies events of this one's kind."""
     rule = SCHEMA_RULES[type(event)] = _matching_rule(event)
     return rule
 

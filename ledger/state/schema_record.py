@@ -37,18 +37,18 @@ class StoredSchema(Struct, frozen=True, gc=False, omit_defaults=True, rename="ca
 
 
 class ReadSchema(StoredSchema, frozen=True, gc=False, rename="camel"):
-    """The same as it is read: most columns of a state stood in another one just so."""
+    """Decoded form of `StoredSchema`; columns stay raw, since most were decoded before."""
 
     fields: tuple[Raw, ...]  # type: ignore[assignment]
 
 
 _MOST_KNOWN = 20_000
 _known: dict[int, tuple[DataField, Raw]] = {}
-"""What records hold for columns, which few commits change; each by its column's identity."""
+"""Encoded columns, which few commits change, by the identity of the column."""
 
 
 def _texts(columns: Sequence[DataField]) -> tuple[Raw, ...]:
-    """Return what a state's record says of some columns, in JSON."""
+    """Return the JSON of some columns in a state's record."""
     found = map(_known.get, map(id, columns))
     return tuple(
         [
@@ -59,7 +59,7 @@ def _texts(columns: Sequence[DataField]) -> tuple[Raw, ...]:
 
 
 def _text(column: DataField) -> Raw:
-    # It is held, so that no other column gets its identity.
+    # It is referenced, so that no other column gets its identity.
     known = _known.get(id(column))
     if known is None:
         if len(_known) >= _MOST_KNOWN:
@@ -70,7 +70,7 @@ def _text(column: DataField) -> Raw:
 
 _FIELDS = Decoder(FieldObject)
 _columns_read: dict[bytes, DataField] = {}
-"""The columns of records that were read, by their JSON: who searches reads many states."""
+"""Decoded columns of records, by their JSON: searches read many states."""
 
 
 def _column(text: Raw) -> DataField:
@@ -84,17 +84,17 @@ def _column(text: Raw) -> DataField:
 
 
 def schema_record(schema: Schema) -> SchemaRecord:
-    """Return what a creation records of a schema."""
+    """Return the record of a schema in a creation event."""
     return SchemaRecord(fields=tuple(map(field_to_wire, schema.fields)), **_shared(schema))
 
 
 def stored_schema(schema: Schema) -> StoredSchema:
-    """Return what the record of a state holds of a schema."""
+    """Return the record of a schema in a table's state."""
     return _stored(schema, tuple(map(field_to_wire, schema.fields)))
 
 
 def written_schema(schema: Schema) -> StoredSchema:
-    """Return the same to be written alone: its columns are JSON already."""
+    """Return the record of a schema for encoding on its own: its columns are JSON already."""
     return _stored(schema, cast("tuple[FieldObject, ...]", _texts(schema.fields)))
 
 
@@ -119,8 +119,8 @@ def read_schema(record: ReadSchema) -> Schema:
     """Return the schema of a state's record.
 
     Raises:
-        msgspec.DecodeError: A column is none.
-        InvalidTypeError: A column's type is none.
+        msgspec.DecodeError: A column cannot be decoded.
+        InvalidTypeError: A column's type is invalid.
     """
     return _schema(record, map(_column, record.fields), **_own(record))
 
@@ -130,7 +130,7 @@ def _own(record: StoredSchema) -> dict[str, Any]:
 
 
 def first_schema(event: TableCreated) -> Schema:
-    """Return the schema that a creation recorded."""
+    """Return the schema that a creation event recorded."""
     policy = event.field_id_policy
     fields = map(field_from_wire, event.schema.fields)
     return _schema(event.schema, fields, field_id_policy="paimon" if policy is UNSET else policy)

@@ -1,8 +1,8 @@
 """Fold of snapshot events and of branches.
 
-A branch begins with a snapshot of main and goes on with its own. Main goes on as if there were
-none, until it is fast-forwarded: then it gets one snapshot more, with the branch's contents, and
-the branch begins with that one. Ids of a branch's own snapshots are never given out again.
+A branch begins with a snapshot of main and continues with its own. Main continues independently
+until it is fast-forwarded: then it gets one more snapshot, with the branch's contents, and the
+branch begins with that one. Ids of a branch's own snapshots are never assigned again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _present(value: T | UnsetType) -> T | None:
 def snapshot_of(event: ListingEvent, time_millis: int) -> Snapshot:
     """Return the snapshot that an event made at that time.
 
-    A rollback is an OVERWRITE that puts older contents back, as Paimon's "as latest" has it.
+    A rollback is an OVERWRITE that restores older contents, as Paimon's "as latest" does.
     """
     if isinstance(event, RolledBack):
         return Snapshot(
@@ -76,7 +76,7 @@ def snapshot_of(event: ListingEvent, time_millis: int) -> Snapshot:
 
 
 class SnapshotTrail:
-    """The snapshot half of a table's builder: the newest event and the running totals."""
+    """Snapshots in a table's builder: the newest event and the running totals."""
 
     __slots__ = (
         "_before",
@@ -102,7 +102,7 @@ class SnapshotTrail:
         self.last_file_creation_time = totals.last_file_creation_time
 
     def apply(self, event: ListingEvent, schema_id: int, time_millis: int) -> None:
-        """Fold one snapshot in.
+        """Fold one snapshot.
 
         Raises:
             InvalidChangeError: Its id, schema id or total contradicts what came before.
@@ -140,7 +140,7 @@ class SnapshotTrail:
         return snapshot_of(self.newest, self.newest_millis)
 
     def correct(self, latest_millis: int) -> None:
-        """Let no snapshot be later than a time."""
+        """Limit the time of the newest snapshot to a latest one."""
         self.newest_millis = min(self.newest_millis, latest_millis)
         if self.base is not None and self.base.time_millis > latest_millis:
             self.base = evolve(self.base, time_millis=latest_millis)
@@ -158,15 +158,15 @@ class SnapshotTrail:
 
 
 MAIN = "main"
-"""The line that every table has; no branch is called that."""
+"""The main line of every table; no branch has this name."""
 
 
 class BranchTrail:
-    """The branches half of a table's builder.
+    """Branches in a table's builder.
 
     Args:
-        branches: Those that are there, by name; the mapping is never changed.
-        last_number: How many there ever were.
+        branches: The existing ones, by name; the mapping is never changed.
+        last_number: How many were ever created.
     """
 
     __slots__ = ("branches", "last_number")
@@ -176,14 +176,14 @@ class BranchTrail:
         self.last_number = last_number
 
     def begin(self, event: SnapshotRefSet, version: int, last_snapshot_id: int) -> None:
-        """Let a branch begin with a snapshot of main, a new one or one that is there.
+        """Begin a branch, new or reset, with a snapshot of main.
 
         Raises:
-            InvalidChangeError: It is no branch, or there is no such snapshot.
+            InvalidChangeError: It is not a branch, or there is no such snapshot.
         """
         ref, base, name = event.ref, event.base, event.ref_name
         if name == MAIN or ref.type != "branch" or isinstance(base, UnsetType):
-            raise _illegal(f"ref {name!r} is no branch that a table of the ledger's own can have")
+            raise _illegal(f"ref {name!r} is not a branch that a table of the ledger can have")
         if not 1 <= ref.snapshot_id <= last_snapshot_id or not 0 < base.version <= version:
             raise _illegal(
                 f"branch {name!r} begins with snapshot {ref.snapshot_id} of version "
@@ -215,7 +215,7 @@ class BranchTrail:
         )
 
     def end(self, event: SnapshotRefRemoved) -> None:
-        """Let a branch be gone.
+        """Remove a branch.
 
         Raises:
             InvalidChangeError: There is none of that name.
@@ -224,7 +224,7 @@ class BranchTrail:
         self.branches = {n: each for n, each in self.branches.items() if n != gone.name}
 
     def commit(self, event: BranchCommitted, schema_id: int, moment: int) -> None:
-        """Let a branch have one snapshot more.
+        """Add a snapshot to a branch.
 
         Raises:
             InvalidChangeError: It contradicts what came before.
@@ -241,7 +241,7 @@ class BranchTrail:
         self._keep(evolve(branch, snapshot=trail.snapshot(), totals=trail.totals()))
 
     def reached(self, event: SnapshotCommitted, version: int, totals: Totals) -> None:
-        """Let a branch begin with the snapshot that main was fast-forwarded to it by.
+        """Begin a branch with the snapshot by which main was fast-forwarded to it.
 
         Args:
             event: That snapshot.
@@ -249,7 +249,7 @@ class BranchTrail:
             totals: Main's sums after it.
 
         Raises:
-            InvalidChangeError: Main is no ancestor of the branch, or holds something else now.
+            InvalidChangeError: Main is no ancestor of the branch, or their contents differ.
         """
         head: Any = event.fast_forward_to
         branch = self._named(head.branch_name)
@@ -279,10 +279,10 @@ class BranchTrail:
         )
 
     def expire(self, event: SnapshotsExpired) -> None:
-        """Let a branch's own snapshots before one be gone.
+        """Expire a branch's own snapshots before one.
 
         Raises:
-            InvalidChangeError: That one is none of them.
+            InvalidChangeError: That one is not one of them.
         """
         earliest = event.earliest_snapshot_id
         number = branch_number(earliest)
@@ -292,7 +292,7 @@ class BranchTrail:
         self._keep(evolve(branch, earliest_snapshot_id=earliest))
 
     def correct(self, latest_millis: int) -> None:
-        """Let no snapshot be later than a time."""
+        """Limit the times of snapshots to a latest one."""
         for each in self.branches.values():
             if each.snapshot is not None and each.snapshot.time_millis > latest_millis:
                 earlier = evolve(each.snapshot, time_millis=latest_millis)

@@ -1,6 +1,6 @@
 """Stream kinds: fold, records and times.
 
-The log moves bytes and versions; everything that a table's or the catalog's events mean comes in
+The log moves bytes and versions; the meaning of a table's or the catalog's events is defined
 through these protocols.
 """
 
@@ -24,11 +24,11 @@ E_contra = TypeVar("E_contra", contravariant=True)
 
 
 class StateLike(Protocol):
-    """What the log reads of any state."""
+    """The part of any state that the log reads."""
 
     @property
     def version(self) -> int:
-        """The commit that the state stands at."""
+        """The number of the last folded commit."""
 
     @property
     def time_millis(self) -> int:
@@ -40,15 +40,15 @@ class StateLike(Protocol):
 
     @property
     def corrections(self) -> tuple[ClockCorrection, ...]:
-        """What is known of clocks that were ahead, oldest first."""
+        """Corrections of clocks that were ahead, oldest first."""
 
     @property
     def keeps_outside(self) -> bool:
-        """Whether transactions say who and why outside of their lines."""
+        """True if authors, messages and properties of transactions are kept in sidecars."""
 
 
 class Builder(Protocol[S_co, E_contra]):
-    """The private, mutable form of a state while commits are folded into it."""
+    """The private, mutable form of a state while commits are folded."""
 
     version: int
     effective_millis: int
@@ -57,11 +57,11 @@ class Builder(Protocol[S_co, E_contra]):
         """Fold one commit, strictly.
 
         Raises:
-            InvalidChangeError: It contradicts the state; the builder must be thrown away.
+            InvalidChangeError: It contradicts the state; the builder must be discarded.
         """
 
     def begin(self, version: int, time_millis: int) -> None:
-        """Begin the next commit; `commit` is this, and every `add` of its transactions.
+        """Begin the next commit; `commit` is this, followed by `add` for each transaction.
 
         Raises:
             InvalidChangeError: It cannot follow.
@@ -71,7 +71,7 @@ class Builder(Protocol[S_co, E_contra]):
         """Fold one transaction of the commit that was begun.
 
         Raises:
-            InvalidChangeError: It contradicts the state; the builder must be thrown away.
+            InvalidChangeError: It contradicts the state; the builder must be discarded.
         """
 
     def freeze(self) -> S_co:
@@ -82,30 +82,30 @@ class Stream(Protocol[S, E_contra]):
     """One kind of stream: the catalog's, or a table's."""
 
     fold_version: int
-    """Raised when the state's record changes; each has a folder of checkpoints of its own."""
+    """Incremented when the state's record changes; each has its own folder of checkpoints."""
 
     event_types: object
     """The union of event classes that the stream can hold."""
 
     def builder(self, state: S | None) -> Builder[S, E_contra]:
-        """Return a builder at `state`; at nothing, before version 0, when it is None."""
+        """Return a builder that starts from `state`; before version 0 when it is None."""
 
     def encode_state(self, state: S) -> bytes:
         """Return the state's record as JSON, for a checkpoint."""
 
     def decode_state(self, record: bytes | memoryview) -> S:
-        """Return the state of a record that `encode_state` gave."""
+        """Return the state of a record that `encode_state` encoded."""
 
     def decode_outline(self, record: bytes | memoryview) -> S:
-        """Return what searches ask of a record's state, and whatever else is as quick to read.
+        """Return the part of a record's state that searches read, quickly.
 
-        That is its version, times, which snapshot is the newest, which schema the
-        current one, and its branches. Nobody goes on from it: the rest may be empty.
+        It has version, times, the newest snapshot, the current schema's id, and branches. It is
+        never continued: the rest may be empty.
         """
 
 
 class Landed(Struct, frozen=True):
-    """What an intent becomes when somebody has committed the very same already.
+    """Result of an intent whose very request was committed already.
 
     Attributes:
         version: The commit that holds it.
@@ -115,24 +115,24 @@ class Landed(Struct, frozen=True):
 
 
 class Postponed(Exception):  # noqa: N818 - it is no error, and never leaves the log
-    """An intent has to wait until what it is decided on stands in the log.
+    """Raised when an intent has to wait until the commits that it is decided on are in the log.
 
-    Several writers' transactions may ride in one commit, each decided on those before it; what has
-    to read the log can only see what has landed.
+    Several writers' transactions may be batched in one commit, each decided on those before it; a
+    decision that has to read the log sees only what is committed.
     """
 
 
 class Intent(Protocol[S_contra, E]):
-    """What a writer wants, ready to be decided on whatever state it meets."""
+    """A writer's request, which can be decided on any state."""
 
     @property
     def base_version(self) -> int | None:
-        """The version that the writer looked at; None when it takes whatever it meets first."""
+        """The version that the writer saw; None when any version will do."""
 
     def meet(self, winners: Sequence[Commit[E]]) -> None:
-        """Have ready what `decide` will ask of commits that landed since the base.
+        """Prepare what `decide` needs to know of commits since the base.
 
-        Called while others hold the lock, or not at all; whatever is wrong is left to `decide`.
+        Called while other writers hold the lock, or not at all; errors are raised by `decide`.
         """
 
     def decide(
@@ -142,25 +142,25 @@ class Intent(Protocol[S_contra, E]):
 
         Args:
             state: The newest state known; None before version 0.
-            winners: Commits that landed since the base, oldest first.
+            winners: The commits since the base, oldest first.
 
         Raises:
             InvalidChangeError: It contradicts the state.
             CommitConflictError: A winner set the same cell to another value.
-            Postponed: It cannot be decided before the winners have landed.
+            Postponed: It cannot be decided before the winners are committed.
         """
 
 
 def correction_of(event: ClockCorrected, version: int, moment: int) -> ClockCorrection:
-    """Return what an event says of the commits before it.
+    """Return the clock correction that an event records for the commits before it.
 
     Args:
-        event: The fact.
+        event: The event.
         version: Of the commit that holds it.
         moment: When its transaction took effect, Unix milliseconds.
 
     Raises:
-        InvalidChangeError: No such event can stand there.
+        InvalidChangeError: Its times contradict the commits before it.
     """
     if not 0 <= event.first_version < version or event.true_time_millis > moment:
         raise InvalidChangeError(
@@ -188,16 +188,16 @@ def refuse_misplaced(version: int, time_millis: int, before: int, before_millis:
 def refuse_untimely(
     transaction: Transaction[object], moment: int, earliest: int, latest: int
 ) -> None:
-    """Check a time of effect that lies outside of the one before and the commit's own.
+    """Check that an effective time is between the one before and the commit's own time.
 
     Args:
-        transaction: What took effect.
-        moment: When.
-        earliest: The time of effect before it.
+        transaction: The transaction.
+        moment: Its effective time, Unix milliseconds.
+        earliest: The effective time before it.
         latest: The time of its commit.
 
     Raises:
-        InvalidChangeError: It does not say that what came before was ahead of the true time.
+        InvalidChangeError: It is not, and no clock correction explains that.
     """
     corrected = (
         isinstance(each, ClockCorrected) and each.true_time_millis <= moment
@@ -211,13 +211,13 @@ def refuse_untimely(
 
 
 def kept_outside(transaction: Transaction[Any]) -> str:
-    """Return what the state says of the author, in a stream that keeps such values outside.
+    """Return the author as the state records it in a stream with sidecars: the digest.
 
     Args:
-        transaction: One that has `outside`.
+        transaction: A transaction that has `outside`.
 
     Raises:
-        InvalidChangeError: Its line holds what is kept outside here.
+        InvalidChangeError: Its line holds values that are kept in sidecars here.
     """
     if transaction.author or transaction.message or transaction.properties:
         raise _refused(transaction, "its line holds some of them")
@@ -225,11 +225,11 @@ def kept_outside(transaction: Transaction[Any]) -> str:
 
 
 def keeps_outside(transaction: Transaction[Any], *, before: bool | None) -> bool:
-    """Return whether a stream keeps such values outside of its lines: all of them, or none.
+    """Return whether a stream keeps authors, messages and properties in sidecars: all or none.
 
     Args:
         transaction: The stream's next one.
-        before: What the ones before it say; None before the first.
+        before: The answer for the ones before it; None before the first.
 
     Raises:
         InvalidChangeError: It keeps them elsewhere than the ones before it.

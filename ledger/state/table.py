@@ -1,7 +1,7 @@
 """TableState: a table right after one commit.
 
 It stays small however long the history is: live files, older schemas, older snapshots and commit
-ids are found through the log, not kept here.
+ids are read from the log, not kept here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ledger.state.owner import LEDGER, Owner
 from ledger.state.paimon_origin import PaimonOrigin
 
 Origin = NativeOrigin | IcebergOrigin | PaimonOrigin | DeltaOrigin
-"""Where a table comes from; the classes answer what differs by it."""
+"""Origin of a table; each class implements the behaviour that depends on it."""
 
 _ImportedT = TypeVar("_ImportedT", IcebergOrigin, PaimonOrigin, DeltaOrigin)
 
@@ -51,17 +51,17 @@ class TableState:
         is_external: Whether the location was given by the user.
         schema: The current schema.
         specs: Every partition spec, oldest first.
-        default_spec_id: The one that files are written with from now on.
+        default_spec_id: The spec of files written from now on.
         last_partition_id: The highest partition field id ever given out.
         sort_orders: Every sort order, oldest first.
-        default_order_id: The one that files are sorted by from now on.
+        default_order_id: The sort order of files written from now on.
         snapshot: The latest snapshot, if any.
         earliest_snapshot_id: Snapshots before it were expired.
         totals: Sums over the live files.
         tags: By name.
-        partition_statistics: Files of statistics by partition, by the id of their snapshot; they
-            go with it.
-        statistics: Puffin files of statistics, by the id of their snapshot; they go with it. A
+        partition_statistics: Files of statistics by partition, by the id of their snapshot; removed
+            with it.
+        statistics: Puffin files of statistics, by the id of their snapshot; removed with it. A
             table from Iceberg has its own in `origin`; see `puffin_files`.
         named_schema_ids: The schemas whose names files without field ids use, or ever used.
         created_at: Effective time of the creation.
@@ -69,18 +69,18 @@ class TableState:
         updated_at: Effective time of the last commit.
         updated_by: Its author.
         dropped: Whether the stream is sealed.
-        corrections: What is known of clocks that were ahead, oldest first.
+        corrections: Corrections of clocks that were ahead, oldest first.
         format_rules: By a format's name, the highest number of its rules that the table was ever
             changed by; 1 where none is named.
-        keeps_outside: Whether authors, messages and properties are kept outside of the lines;
-            `created_by` and `updated_by` then say where.
-        origin: Where the table comes from, and what it has from there. Of a table from Iceberg or
+        keeps_outside: Whether authors, messages and properties are kept in sidecars; `created_by`
+            and `updated_by` then hold digests.
+        origin: The table's origin, with what was imported from it. Of a table from Iceberg or
             Paimon the schema's id is the source's, and the snapshot is the head of its main line.
         owner: The party that commits data to it.
         branches: The branches of a table of the ledger's own, by name.
         last_branch_number: How many branches it ever had.
-        on_branch: The branch that it is seen on, whose `snapshot` and `totals` these are then;
-            None: main. Never so in the log's own states.
+        on_branch: The branch that the state is viewed on, whose `snapshot` and `totals` these are
+            then; None: main. Always None in the log's own states.
     """
 
     version: int
@@ -118,12 +118,12 @@ class TableState:
 
     @property
     def is_mirrored(self) -> bool:
-        """Whether others own the table: it follows its source and takes no commits."""
+        """True if the table is mirrored: it follows its source and takes no commits."""
         return self.owner.kind == "mirrored"
 
     @property
     def is_promoted(self) -> bool:
-        """Whether others owned the table before the ledger did."""
+        """True if the table was mirrored before the ledger owned it."""
         return self.origin.is_promoted
 
     def imported_from(self, kind: type[_ImportedT]) -> _ImportedT:
@@ -133,7 +133,7 @@ class TableState:
             kind: The class of that format's origins.
 
         Raises:
-            UnsupportedError: The table comes from elsewhere.
+            UnsupportedError: The table has another origin.
         """
         if not isinstance(self.origin, kind):
             raise UnsupportedError(
@@ -148,17 +148,17 @@ class TableState:
 
     @property
     def lists_files(self) -> bool:
-        """Whether the ledger lists the live files itself; no: an engine's manifests do."""
+        """True if the ledger lists the live files; False if an engine's manifests do."""
         return self.snapshot is None or self.origin.lists_files(self.snapshot.id)
 
     @property
     def last_snapshot_id(self) -> int:
-        """The newest snapshot id given out; 0 before the first."""
+        """The newest snapshot id assigned; 0 before the first."""
         return self.snapshot.id if self.snapshot else 0
 
     @property
     def puffin_files(self) -> Mapping[int, StatisticsFile]:
-        """Puffin files of statistics, by the id of their snapshot, whatever the origin."""
+        """Puffin files of statistics, by the id of their snapshot, for every origin."""
         return self.origin.puffin_files(self)
 
     @property
@@ -188,7 +188,7 @@ class TableState:
         """Return the tag of that name.
 
         Raises:
-            NotFoundError: There is none; the message lists those that there are.
+            NotFoundError: There is none; the message lists the existing ones.
         """
         try:
             return self.tags[name]
@@ -201,7 +201,7 @@ class TableState:
         """Return the branch of that name.
 
         Raises:
-            NotFoundError: There is none; the message lists those that there are.
+            NotFoundError: There is none; the message lists the existing ones.
         """
         try:
             return self.branches[name]
@@ -209,12 +209,12 @@ class TableState:
             raise self.origin.branch_missing(self, name) from None
 
     def branch_numbered(self, number: int) -> Branch | None:
-        """Return the branch of that number, if it is there."""
+        """Return the branch of that number, if it exists."""
         return next((each for each in self.branches.values() if each.number == number), None)
 
     @property
     def seen_branch(self) -> Branch | None:
-        """The branch that the state is seen on; None: main."""
+        """The branch that the state is viewed on; None: main."""
         return None if self.on_branch is None else self.branches[self.on_branch]
 
     @property
@@ -229,5 +229,5 @@ class TableState:
         return self.origin.snapshot_ids(self)
 
     def reachable(self, snapshot_id: int) -> bool:
-        """Whether a snapshot can be read: not expired, or kept by a tag or a branch."""
+        """Return True if a snapshot can be read: not expired, or kept by a tag or a branch."""
         return self.origin.is_readable(self, snapshot_id)

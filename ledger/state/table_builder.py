@@ -1,7 +1,7 @@
 """TableBuilder: the fold of a table's stream, without I/O or clock.
 
-It is mutable while commits go in and gives an immutable TableState at the end; how written events
-fold never changes.
+It is mutable while commits are folded and returns an immutable TableState at the end; how written
+events fold never changes.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ from ledger.state.table import Origin, TableState
 _Origin = NativeOrigin | IcebergOriginBuilder | PaimonOrigin | DeltaOrigin
 _Rule = Callable[["TableBuilder", Any, str, int], None]
 _RULES: dict[type, _Rule] = {}
-"""Which rule folds a kind of event: a dict look-up each, where matching tests kind by kind."""
+"""The rule for each kind of event: one dict look-up, where `match` tests kind by kind."""
 _SCHEMA_RULES: dict[type, SchemaRule] = {}
-"""The same of the kinds that change the schema and nothing else: most of a long log."""
+"""The same for the kinds that change the schema and nothing else: most of a long log."""
 
 
 class TableBuilder:
-    """Folds commits into a table's state; begins at a state, or before version 0."""
+    """Folds commits into a table's state; starts from a state, or before version 0."""
 
     __slots__ = (
         "_branches",
@@ -199,23 +199,23 @@ class TableBuilder:
 
     @property
     def schema(self) -> Schema:
-        """The current schema, as a state has it."""
+        """The current schema, as in a state."""
         return self._schema_now()
 
     @property
     def lists_elsewhere(self) -> bool:
-        """Whether the files of its snapshot events are in the manifests of others alone."""
+        """True if only the source's manifests list the files of its snapshot events."""
         return isinstance(self._origin, PaimonOrigin) and not self._origin.is_promoted
 
     @property
     def origin(self) -> Origin:
-        """Where the table comes from, and what it has from there so far."""
+        """The table's origin, with what was imported so far."""
         origin = self._origin
         return origin.freeze() if isinstance(origin, IcebergOriginBuilder) else origin
 
     @property
     def last_snapshot_id(self) -> int:
-        """The newest snapshot id so far; 0 before the first, and where others count."""
+        """The newest snapshot id so far; 0 before the first, and while the source assigns ids."""
         match self._origin:
             case NativeOrigin() | DeltaOrigin():
                 return self._snapshots.last_id
@@ -287,19 +287,19 @@ class TableBuilder:
         self._updated = (moment, author)
 
     def _number_schema(self) -> None:
-        """Give the schema that a transaction leaves its id."""
+        """Assign an id to the schema after a transaction."""
         match self._origin:
             case NativeOrigin() | DeltaOrigin():
                 self._schema_id += 1
             case PaimonOrigin() as paimon:
                 if not paimon.is_promoted:
-                    # The event that names the columns has given it.
+                    # The event that names the columns has assigned it.
                     self._frozen_schema = None
                 else:
                     self._schema_id += 1
                     self._origin = paimon.with_schema(self._schema_now())
             case IcebergOriginBuilder() as iceberg:
-                # Its ids are the source's, which has none for a change of options alone.
+                # Its ids are the source's, which has none for a change of options only.
                 self._schema_id, self._frozen_schema = iceberg.schema_id, None
             case _:
                 assert_never(self._origin)
@@ -361,7 +361,7 @@ class TableBuilder:
     def _fold_keys(self, event: UpdateKeys, _author: str, _moment: int) -> None:
         self._schema.apply(event)
         self._changes_schema = True
-        # Only before the first snapshot, so no file has been laid out by the old spec.
+        # Only before the first snapshot, so no file uses the old spec.
         self._layout = LayoutTrail((identity_spec(self._freeze_schema()),))
 
     def _fold_snapshot(
@@ -385,8 +385,8 @@ class TableBuilder:
     def _refuse_summary(event: SnapshotCommitted | RolledBack) -> None:
         if event.summary is not UNSET:
             raise InvalidChangeError(
-                f"snapshot {event.snapshot_id} has Iceberg's summary in a table that was not born "
-                "there",
+                f"snapshot {event.snapshot_id} has Iceberg's summary in a table that was not "
+                "imported from Iceberg",
                 kind="ILLEGAL_STATE",
             )
 
@@ -397,8 +397,8 @@ class TableBuilder:
             self._name_schemas(event.named_schema_ids)
         if isinstance(event, SnapshotCommitted) and event.fast_forward_to is not UNSET:
             self._refuse_branches(event)
-            # The branch lets go of main's newest snapshot but this one, which cannot have expired,
-            # so that no statistics go with it.
+            # The branch releases main's newest snapshot but this one, which cannot have expired,
+            # so that no statistics are removed with it.
             self._branches.reached(event, self.version, self._snapshots.totals())
 
     def _fold_paimon_snapshot(
@@ -418,20 +418,20 @@ class TableBuilder:
         self._name_schemas(event.named_schema_ids)
 
     def _refuse_branches(self, event: TableEvent) -> None:
-        """Refuse a branch's event in a table that was born elsewhere.
+        """Reject a branch's event in an imported table.
 
         Raises:
             InvalidChangeError: It is.
         """
         if not self._origin.has_branches:
             raise InvalidChangeError(
-                f"{type(event).__name__} stands in a table that was born elsewhere",
+                f"{type(event).__name__} is not valid in an imported table",
                 kind="ILLEGAL_STATE",
             )
 
     def _name_schemas(self, schema_ids: tuple[int, ...]) -> None:
         for each in schema_ids:
-            # They are in order, and every snapshot asks.
+            # They are in order, and every snapshot calls this.
             named = self._named_schema_ids
             place = bisect_left(named, each)
             if named[place : place + 1] != (each,):
@@ -495,7 +495,7 @@ class TableBuilder:
     def _iceberg(self, event: IcebergEvent) -> IcebergOriginBuilder:
         if not isinstance(self._origin, IcebergOriginBuilder):
             raise InvalidChangeError(
-                f"{type(event).__name__} stands in a table that was not born in Iceberg",
+                f"{type(event).__name__} is only valid in a table that was imported from Iceberg",
                 kind="ILLEGAL_STATE",
             )
         return self._origin
@@ -509,7 +509,8 @@ class TableBuilder:
         match self._origin:
             case NativeOrigin():
                 raise InvalidChangeError(
-                    "TablePromoted stands in a table that follows nobody", kind="ILLEGAL_STATE"
+                    "TablePromoted is not valid in a table that follows no source",
+                    kind="ILLEGAL_STATE",
                 )
             case DeltaOrigin() as delta:
                 self._origin = delta.promoted(self.version, self._schema_id)
@@ -593,14 +594,14 @@ class TableBuilder:
             self._changes_schema = True
         else:
             raise InvalidChangeError(
-                f"{type(event).__name__} stands in a table that was born in Paimon",
+                f"{type(event).__name__} is not valid in a table that was imported from Paimon",
                 kind="ILLEGAL_STATE",
             )
 
     def _update_branch(self, event: PaimonBranchUpdated, _author: str, _moment: int) -> None:
         if not isinstance(self._origin, PaimonOrigin):
             raise InvalidChangeError(
-                "PaimonBranchUpdated stands in a table that was not born in Paimon",
+                "PaimonBranchUpdated is only valid in a table that was imported from Paimon",
                 kind="ILLEGAL_STATE",
             )
         self._refuse_owned(event, self._origin)
@@ -623,7 +624,7 @@ class TableBuilder:
         self._drop_statistics()
 
     def _fold_of_source(self, event: Any, _author: str, moment: int) -> None:
-        """Fold an event that repeats what the source of an imported table says.
+        """Fold an event that repeats what the source of an imported table recorded.
 
         A Puffin file is recorded by such an event for tables of every origin.
         """
@@ -656,13 +657,14 @@ class TableBuilder:
     def _follow_delta(self, event: DeltaFollowed, _author: str, _moment: int) -> None:
         if not isinstance(self._origin, DeltaOrigin):
             raise InvalidChangeError(
-                "DeltaFollowed stands in a table that was not born in Delta", kind="ILLEGAL_STATE"
+                "DeltaFollowed is only valid in a table that was imported from Delta",
+                kind="ILLEGAL_STATE",
             )
         self._origin = self._origin.after(event)
 
     def _own(self) -> None:
         if not self._owns:
-            # What was read of a record stays as it is: whoever looks decodes it.
+            # What was read of a record stays as it is and is decoded on access.
             self._tags, self._statistics = copy(self._tags), dict(self._statistics)
             self._puffin = dict(self._puffin)
             self._owns = True
@@ -726,13 +728,13 @@ class TableBuilder:
         if not self._earliest_snapshot_id <= earliest <= self.last_snapshot_id:
             raise InvalidChangeError(
                 f"snapshots before {earliest} cannot expire: those from "
-                f"{self._earliest_snapshot_id} to {self.last_snapshot_id} are there, "
+                f"{self._earliest_snapshot_id} to {self.last_snapshot_id} exist, "
                 "and the newest stays"
             )
 
     def _set_statistics(self, event: PartitionStatisticsSet, _author: str, _moment: int) -> None:
         file = event.partition_statistics
-        # In Iceberg a snapshot may be added after its statistics, or have gone before them.
+        # In Iceberg a snapshot may be added after its statistics, or removed before them.
         if not isinstance(self._origin, IcebergOriginBuilder):
             self._refuse_unknown(file.snapshot_id, file.statistics_path)
         self._own()
@@ -745,7 +747,7 @@ class TableBuilder:
         self._puffin[file.snapshot_id] = file
 
     def _refuse_unknown(self, snapshot_id: int, path: str) -> None:
-        """Refuse statistics of a snapshot that main never had.
+        """Reject statistics of a snapshot that main never had.
 
         Raises:
             InvalidChangeError: It never did.
@@ -786,7 +788,7 @@ class TableBuilder:
         self._format_rules = {**self._format_rules, **event.rules}
 
     def _drop_statistics(self) -> None:
-        """Let statistics go with snapshots that can no longer be read."""
+        """Remove statistics of snapshots that can no longer be read."""
         if isinstance(self._origin, PaimonOrigin):
             self._origin = self._origin.keeping(self._tagged())
         if not self._statistics and not self._puffin:
@@ -803,7 +805,7 @@ class TableBuilder:
 
     def _schema_now(self) -> Schema:
         if not self.version:
-            # Only after it does every transaction that changes the schema give it a new id.
+            # Every transaction that changes the schema gives it a new id, but only when it ends.
             return self._freeze_schema()
         found = self._frozen_schema
         if found is None or found.id != self._schema_id:
@@ -866,12 +868,13 @@ class TableBuilder:
 
 def _in_iceberg(event: TableEvent) -> InvalidChangeError:
     return InvalidChangeError(
-        f"{type(event).__name__} stands in a table that was born in Iceberg", kind="ILLEGAL_STATE"
+        f"{type(event).__name__} is not valid in a table that was imported from Iceberg",
+        kind="ILLEGAL_STATE",
     )
 
 
 def _uncreated() -> InvalidChangeError:
-    return InvalidChangeError("a table begins with its creation, and it has none yet")
+    return InvalidChangeError("a table begins with its creation, and has none yet")
 
 
 def _sealed() -> TableDroppedError:

@@ -137,11 +137,12 @@ def own_facts(life: str) -> Iterator[TableEvent]:
 
 @each_life
 def test_the_ledgers_own_tables_hold_none_of_them(life: str) -> None:
-    said = "follows nobody" if life == "promoted" else f"not born in {life.title()}"
+    kind = f"imported from {life.title()}"
+    said = "follows no source" if life == "promoted" else kind
     for each in own_facts(life):
         # A ref of the ledger's own tables is a branch, and says what it begins with.
         is_ref = isinstance(each, e.SnapshotRefSet | e.SnapshotRefRemoved)
-        told = "is no branch|does not exist" if is_ref else said
+        told = "is not a branch|does not exist" if is_ref else said
         if isinstance(each, e.StatisticsSet):
             # They may have those, of snapshots of theirs.
             told = "the newest is 0"

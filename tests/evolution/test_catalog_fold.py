@@ -229,7 +229,7 @@ def test_options_and_dialects_are_sorted_however_an_event_spells_them() -> None:
     ("events", "said"),
     [
         ([SHOP, SHOP], "database shop exists already"),
-        ([SHOP, DatabaseCreated(name="two", path="shop.db")], "location shop.db was given out"),
+        ([SHOP, DatabaseCreated(name="two", path="shop.db")], "location shop.db was used before"),
         ([DatabaseAltered(name="shop")], "database shop does not exist"),
         ([SHOP, DatabaseAltered(name="shop", removals=("a",), updates={"a": ""})], "both removed"),
         ([SHOP, TABLE, DatabaseDropped(name="shop")], "is not empty"),
@@ -273,7 +273,7 @@ def test_options_and_dialects_are_sorted_however_an_event_spells_them() -> None:
                     identifier=VIEW.identifier, view_id="v1", changes=(AddDialect("spark", ""),)
                 ),
             ],
-            "dialect 'spark' is there",
+            "dialect 'spark' exists",
         ),
         (
             [

@@ -35,7 +35,7 @@ REFUSALS: dict[str, tuple[type[InvalidChangeError], str]] = {
     "op-conflict": (InvalidChangeError, "is added by this batch|is renamed by this batch"),
     "missing-partition": (InvalidChangeError, "partition field .* does not exist; there are"),
     "missing-column": (ColumnNotFoundError, "column nope does not exist"),
-    "bad-transform": (InvalidChangeError, "does not accept|lies inside info.tags"),
+    "bad-transform": (InvalidChangeError, "does not accept|is inside info.tags"),
     "partition-source": (FormatError, "partition"),
     "sort-source": (FormatError, "sort"),
 }

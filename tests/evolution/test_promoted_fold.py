@@ -90,7 +90,7 @@ def test_nothing_but_a_table_from_iceberg_has_its_summary_and_nobody_else_is_pro
     builder = folds.grown()
     with pytest.raises(InvalidChangeError, match="Iceberg's summary"):
         builder.commit(commit(1, own(1)))
-    with pytest.raises(InvalidChangeError, match="follows nobody"):
+    with pytest.raises(InvalidChangeError, match="follows no source"):
         folds.grown().commit(commit(1, PROMOTED))
 
 

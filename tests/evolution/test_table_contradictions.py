@@ -43,12 +43,12 @@ CONTRADICTIONS: dict[str, tuple[tuple[TableEvent, ...], TableEvent, str]] = {
     "an expiry of all": (
         (snapshot(1),),
         SnapshotsExpired(earliest_snapshot_id=2),
-        "before 2 cannot expire: those from 1 to 1 are there",
+        "before 2 cannot expire: those from 1 to 1 exist",
     ),
     "an expiry that goes back": (
         (snapshot(1), snapshot(2), SnapshotsExpired(earliest_snapshot_id=2)),
         SnapshotsExpired(earliest_snapshot_id=1),
-        "before 1 cannot expire: those from 2 to 2 are there",
+        "before 1 cannot expire: those from 2 to 2 exist",
     ),
     "a drop of the last column": (
         (),
