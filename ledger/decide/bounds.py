@@ -1,8 +1,8 @@
 """Bounds of numbers in requests and events, so that every format can express them.
 
-One table, asked when a change is decided and never when it is folded: what stands in a log stays
-readable. Every door (Python, JSON, SQL, the command line, files' footers) leads through deciding.
-What may stand in a log is a column of the same table, which `verify` reads.
+One table, used when a change is decided and never when it is folded: every recorded log stays
+readable. Every entry point (Python, JSON, SQL, the command line, files' footers) goes through
+deciding. The bounds of recorded logs are a column of the same table, which `verify` checks.
 
 Source: Java's int and long, which Paimon's and Iceberg's files hold; Paimon's range of system ids
 and its formula for the ids of list and map members; Iceberg's reserved ids.
@@ -44,19 +44,19 @@ from ledger.model.types import (
 )
 
 INT, LONG = (-INT_MAX - 1, INT_MAX), (-LONG_MAX - 1, LONG_MAX)
-"""All that Java's int and long hold."""
+"""The ranges of Java's int and long."""
 
 
 class Bound(Struct, frozen=True):
-    """What a number may be.
+    """Range of a number.
 
     Attributes:
-        noun: What it is, for messages.
-        least: The smallest that is taken.
-        most: The greatest that is taken.
-        way_out: What to do instead.
-        wider: The smallest and the greatest that may stand in a log, where older clients wrote
-            more, or a source says more than callers may; None where that is the same.
+        noun: Name of the number, for messages.
+        least: The smallest that a caller may give.
+        most: The greatest that a caller may give.
+        way_out: Advice to the caller, for messages.
+        wider: The smallest and the greatest that a log may hold, where older clients wrote more, or
+            a source gives more than callers may; None where that is the same.
     """
 
     noun: str
@@ -67,19 +67,19 @@ class Bound(Struct, frozen=True):
 
     @property
     def in_logs(self) -> tuple[int, int]:
-        """The smallest and the greatest that may stand in a log."""
+        """The smallest and the greatest that a log may hold."""
         return self.wider or (self.least, self.most)
 
     def holds(self, value: object) -> bool:
-        """Return whether a value is such a number."""
+        """Return whether a value is a number in the range."""
         return type(value) is int and self.least <= value <= self.most
 
     def check(self, value: object, subject: str) -> None:
-        """Refuse a value that is no such number.
+        """Reject a value that is not a number in the range.
 
         Args:
-            value: As it was given.
-            subject: Whose it is, for the message.
+            value: The value.
+            subject: The thing that has it, for the message.
 
         Raises:
             InvalidChangeError: ILLEGAL_ARGUMENT.
@@ -144,7 +144,7 @@ FORMAT = Bound("format version", 1, INT_MAX)
 
 EVERY_ID = range(-LONG_MAX, LONG_MAX)
 _SAFE_IDS = 100_000
-"""Below it an id is within every bound, and no member's id meets another's."""
+"""Ids below it are within every bound, and collide with no id of a list or map member."""
 
 NUMBERS: Mapping[type, Mapping[str, Bound]] = {
     FileChange: {
@@ -181,7 +181,7 @@ NUMBERS: Mapping[type, Mapping[str, Bound]] = {
     BlobMetadata: {"snapshot_id": SNAPSHOT_ID, "sequence_number": SEQUENCE},
     Schema: {"id": SCHEMA_ID, "highest_field_id": HIGHEST_ID},
 }
-"""Every number that a caller gives, by what holds it. None and an absent value pass."""
+"""Every number that a caller gives, by its record. None and an absent value pass."""
 
 COUNTS_BY_FIELD: tuple[str, ...] = ("value_counts", "null_value_counts")
 """Maps of a FileChange from field id to a count."""
@@ -199,7 +199,7 @@ FACTS: Mapping[str, Bound] = {
 FURTHER_FACTS = frozenset(CommittedFacts.__struct_fields__).difference(
     SnapshotFacts.__struct_fields__, ("commit_kind",)
 )
-"""What a caller may say of a snapshot besides its files, by its key in the event."""
+"""The optional facts of a snapshot that a caller may give, by their keys in the event."""
 
 TEXT_FACTS: tuple[str, ...] = (
     "base_manifest_list",
@@ -211,7 +211,7 @@ TEXT_FACTS: tuple[str, ...] = (
     "writer_version",
     "operation",
 )
-"""Every text among them: bytes would land as the text of their base64."""
+"""Those of them that are texts: bytes would be recorded as their base64 text."""
 
 IN_LOGS: Mapping[str, Bound] = {
     **{name: bound for row in NUMBERS.values() for name, bound in row.items()},
@@ -239,7 +239,7 @@ IN_LOGS: Mapping[str, Bound] = {
     **dict.fromkeys(("version", "delta_version", "first_version"), VERSION),
     "format_version": FORMAT,
 }
-"""Every number of an event and of a file, by its key, which means one thing wherever it stands."""
+"""Every number of an event and of a file, by its key, which means the same everywhere."""
 
 IN_LOGS_BY_KEY: Mapping[str, tuple[Bound | None, Bound | None]] = {
     **dict.fromkeys(COUNTS_BY_FIELD, (FIELD_ID, COUNT)),
@@ -249,17 +249,17 @@ IN_LOGS_BY_KEY: Mapping[str, tuple[Bound | None, Bound | None]] = {
     "rules": (None, Bound("rules number", 1, LONG_MAX)),
     "txns": (None, Bound("version of a program that writes to a source", *LONG)),
 }
-"""The same of each map: what its keys and its values are, where these are numbers."""
+"""The same for each map: the bounds of its keys and of its values, if these are numbers."""
 
 UNBOUNDED: Mapping[str, str] = {
     "parent_snapshot_id": "a source's own, and some say -1 for none",
     "partition": "values of columns",
 }
-"""Numbers of events and files that are bounded by their 64 bits alone, by key, and why."""
+"""Numbers of events and files that are bounded by their 64 bits only, by key, with the reason."""
 
 
 def _values(names: Sequence[str]) -> Callable[[object], tuple[Any, ...]]:
-    """Return what gives the values of some attributes, in order."""
+    """Return a getter of the values of some attributes, in order."""
     read = attrgetter(*names)
     return read if len(names) > 1 else lambda record: (read(record),)
 
@@ -268,11 +268,11 @@ _ROWS = {kind: (_values(tuple(row)), tuple(row.values())) for kind, row in NUMBE
 
 
 def check_numbers(record: object, subject: str) -> None:
-    """Refuse a record that holds a number out of its bounds.
+    """Reject a record that holds a number out of its bounds.
 
     Args:
         record: One of the kinds in `NUMBERS`.
-        subject: What it is, for the message.
+        subject: Name of the record, for the message.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT, naming the number and its bounds.
@@ -287,7 +287,7 @@ def check_numbers(record: object, subject: str) -> None:
 
 
 def check_file(file: FileChange) -> None:
-    """Refuse a file with a number out of its bounds.
+    """Reject a file with a number out of its bounds.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
@@ -307,7 +307,7 @@ def check_file(file: FileChange) -> None:
 
 
 def check_partitions(files: Iterable[FileChange]) -> None:
-    """Refuse files with a partition value of more than 64 bits; formats know what columns hold.
+    """Reject files with a partition value of more than 64 bits; formats check the column's type.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
@@ -319,7 +319,7 @@ def check_partitions(files: Iterable[FileChange]) -> None:
 
 
 def check_facts(facts: Mapping[str, Any]) -> None:
-    """Refuse further facts of a snapshot that there are not, out of their bounds, or of bytes.
+    """Reject further facts of a snapshot that are unknown, out of their bounds, or bytes.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
@@ -342,7 +342,7 @@ def check_facts(facts: Mapping[str, Any]) -> None:
 
 
 def check_sums(sums: Iterable[tuple[str, int]]) -> None:
-    """Refuse sums that no format can say.
+    """Reject sums that no format can hold.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
@@ -352,7 +352,7 @@ def check_sums(sums: Iterable[tuple[str, int]]) -> None:
 
 
 def check_view(fields: Iterable[DataField]) -> None:
-    """Refuse a view with a column id that no format can say.
+    """Reject a view with a column id that no format can hold.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
@@ -369,13 +369,13 @@ def check_ids(
     is_in_paimon: bool,
     new: range = EVERY_ID,
 ) -> None:
-    """Refuse columns whose ids a format keeps for itself, or cannot tell apart.
+    """Reject columns whose ids are reserved by a format, or collide in it.
 
     Args:
         fields: The columns.
-        policy: Who counts their ids.
-        is_in_paimon: Whether Paimon has to say them.
-        new: The ids that are given out now; what stood there before is left as it is.
+        policy: The policy by which their ids were assigned.
+        is_in_paimon: Whether the table declares Paimon.
+        new: The ids that are being assigned; ids from before are not checked.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
@@ -393,7 +393,7 @@ def check_ids(
 
 
 def _check_member_ids(fields: Sequence[DataField], taken: Collection[int], new: range) -> None:
-    """Refuse ids that meet those which Paimon's formula gives to list and map members."""
+    """Reject ids that collide with those that Paimon's formula gives to list and map members."""
     for name, owner, made in member_ids(fields):
         if owner in new:
             MEMBERED_ID.check(owner, f"column {name}")
@@ -405,7 +405,7 @@ def _check_member_ids(fields: Sequence[DataField], taken: Collection[int], new: 
 
 
 def member_ids(fields: Iterable[DataField]) -> Iterator[tuple[str, int, int]]:
-    """Yield column, the id of the field around, and the id of each list or map member."""
+    """Yield column, the id of the enclosing field, and the id of each list or map member."""
     for place in type_places(fields):
         if place.field is not None:
             for made in _below(place.field.type, place.field.id, 1):
@@ -431,6 +431,6 @@ def next_id(highest: int, policy: FieldIdPolicy, path: Sequence[str]) -> int:
     if not given <= bound.most:
         raise argument(
             f"column {'.'.join(path)} would get field id {given}, and ids end at {bound.most}; "
-            "create a new table, whose ids begin anew"
+            "create a new table, whose ids start again"
         )
     return given

@@ -1,9 +1,9 @@
 """Requests to the catalog and their decisions: databases, tables, views, locations.
 
-Tables and views are followed by their ids, databases by their locations, which no other ever has:
-so nobody's request falls on something else that took the name meanwhile.
+Tables and views are identified by their ids, databases by their locations, which are never reused:
+so no request applies to another object that took the name meanwhile.
 
-Locations are compared folded, since some stores tell neither case nor Unicode's forms apart.
+Locations are compared folded, since some stores distinguish neither case nor Unicode forms.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from ledger.state.catalog_builder import (
 
 @frozen
 class CreateDatabase:
-    """Create a database; with `if_not_exists` one that is there is left as it is."""
+    """Create a database; with `if_not_exists` an existing one is left as it is."""
 
     name: str
     options: Mapping[str, str] = field(factory=dict, hash=False)
@@ -100,11 +100,11 @@ class CreateTable:
         identifier: Its name.
         table_id: A fresh UUID.
         schema: Its schema, every id resolved.
-        external_path: The absolute location of an external table; None to be given one.
-        field_id_policy: Who counts field ids, as `TableCreated` has it.
-        partition_spec: Spec 0, as `TableCreated` has it.
-        sort_order: Order 1, as `TableCreated` has it.
-        origin: Where it comes from, as `TableCreated` has it.
+        external_path: The absolute location of an external table; None to have one assigned.
+        field_id_policy: The policy by which field ids are assigned, as in `TableCreated`.
+        partition_spec: Spec 0, as in `TableCreated`.
+        sort_order: Order 1, as in `TableCreated`.
+        origin: The source of an imported table, as in `TableCreated`.
     """
 
     identifier: Identifier
@@ -119,7 +119,7 @@ class CreateTable:
 
 @frozen
 class RenameTable:
-    """Give a table another name, in the same or another database; its location stays."""
+    """Rename a table, within its database or to another; its location stays."""
 
     source: Identifier
     destination: Identifier
@@ -127,7 +127,7 @@ class RenameTable:
 
 @frozen
 class DropTable:
-    """Drop the table with that id, whatever its name is by now."""
+    """Drop the table with that id, whatever its current name."""
 
     identifier: Identifier
     table_id: str
@@ -144,7 +144,7 @@ class CreateView:
 
 @frozen
 class AlterView:
-    """Change a view, one change after the other."""
+    """Change a view; the changes apply in order."""
 
     identifier: Identifier
     changes: tuple[ViewChange, ...]
@@ -152,7 +152,7 @@ class AlterView:
 
 @frozen
 class RenameView:
-    """Give a view another name, in the same or another database."""
+    """Rename a view, within its database or to another."""
 
     source: Identifier
     destination: Identifier
@@ -167,11 +167,11 @@ class DropView:
 
 @frozen
 class MoveLedger:
-    """Say that the ledger is at a URL now, and nowhere else.
+    """Record that the ledger is at another URL, and no longer at the old one.
 
     Attributes:
         place: The URL.
-        was: The state's place when this was asked.
+        was: The state's place when the request was made.
     """
 
     place: str
@@ -180,12 +180,12 @@ class MoveLedger:
 
 @frozen
 class AliasLedger:
-    """Say that a URL leads to the same storage as the ledger's place.
+    """Record that a URL leads to the same storage as the ledger's place.
 
     Attributes:
         place: The URL.
-        of: The ledger's place, as its root or its projections say where the state does not.
-        was: The state's place when this was asked.
+        of: The ledger's place by its root or its projections, for a state that has none.
+        was: The state's place when the request was made.
     """
 
     place: str
@@ -195,13 +195,13 @@ class AliasLedger:
 
 @frozen
 class CopyLedger:
-    """Say that this is another ledger, at a URL, with an id of its own.
+    """Record that this is another ledger, at a URL, with an id of its own.
 
     Attributes:
-        place: Where it is.
+        place: The URL of the copy.
         ledger_id: A fresh UUID.
         copied_from: The id that it had until now.
-        was: The state's place when this was asked.
+        was: The state's place when the request was made.
     """
 
     place: str
@@ -212,10 +212,10 @@ class CopyLedger:
 
 @frozen
 class EraseValues:
-    """Record that so many values, of so many transactions, are taken away.
+    """Record that values were erased.
 
     Attributes:
-        table_id: Of which table's column alone; None: of all streams.
+        table_id: The table whose column it was; None: all streams.
         field_id: The column.
     """
 
@@ -242,7 +242,7 @@ CatalogRequest = (
     | EraseValues
     | CorrectClock
 )
-"""Everything that can be asked of the catalog."""
+"""Every request to the catalog."""
 
 
 def name_record(identifier: Identifier) -> TableName:
@@ -251,12 +251,12 @@ def name_record(identifier: Identifier) -> TableName:
 
 
 def check_free(identifier: Identifier, standing: Standing) -> None:
-    """Refuse a name that is unsafe or taken, or whose database does not exist.
+    """Reject a name that is unsafe or taken, or whose database does not exist.
 
     Raises:
         InvalidNameError: It is not a safe name.
         NotFoundError: The database does not exist.
-        AlreadyExistsError: A table or view has it.
+        AlreadyExistsError: A table or view has the name.
         CommitConflictError: One of the two above, because of a winner.
     """
     identifier.checked()
@@ -284,24 +284,24 @@ def check_rename(
     standing: Standing,
     renamed: Callable[[CatalogEvent], bool],
 ) -> None:
-    """Refuse to rename what a winner gave another name.
+    """Reject a rename of an object that a winner renamed.
 
     Args:
-        asked: The name that it had when the writer asked.
-        now: The name that it has.
-        standing: What the request is decided on.
+        asked: The name when the writer made the request.
+        now: The current name.
+        standing: The states and winners to decide on.
         renamed: Whether an event renamed it.
 
     Raises:
         CommitConflictError: The two differ.
     """
     if asked != now:
-        refused = InvalidChangeError(f"{asked} is called {now} now; ask again if you still mean it")
+        refused = InvalidChangeError(f"{asked} is called {now} now; retry if you still mean it")
         raise standing.refusal(f"name {asked}", renamed, refused)
 
 
 def create_view(request: CreateView, standing: Standing) -> tuple[CatalogEvent, ...]:
-    """Return the creation of a view whose name and id are free."""
+    """Return the event that creates a view; its name and id must be free."""
     check_free(request.identifier, standing)
     check_view(request.schema.fields)
     holder = standing.state.view_by_id(request.view_id)
@@ -322,7 +322,7 @@ def create_view(request: CreateView, standing: Standing) -> tuple[CatalogEvent, 
 
 
 def alter_view(request: AlterView, standing: Standing) -> tuple[CatalogEvent, ...]:
-    """Return those changes that do not hold already; a cell that a winner set is a conflict."""
+    """Return the changes that do not hold already; a cell that a winner set is a conflict."""
     view = _same_view(request.identifier, standing)
     asked = asked_cells(request.changes)
     now = view_cells(view.schema)
@@ -334,7 +334,7 @@ def alter_view(request: AlterView, standing: Standing) -> tuple[CatalogEvent, ..
         if now.get(cell) != value:
             refused = InvalidChangeError(
                 f"{cell} of view {view.identifier} is {now.get(cell)!r} now, not {value!r}; "
-                "look at it and ask again"
+                "check it and retry"
             )
             raise standing.refusal(f"view {view.identifier} {cell}", sets_it, refused)
         decided.add(cell)
@@ -350,7 +350,7 @@ def alter_view(request: AlterView, standing: Standing) -> tuple[CatalogEvent, ..
 
 
 def rename_view(request: RenameView, standing: Standing) -> tuple[CatalogEvent, ...]:
-    """Return the rename of a view, unless it has that name."""
+    """Return the rename of a view; none if it has that name already."""
     view = _same_view(request.source, standing)
     if view.identifier == request.destination:
         return ()
@@ -366,7 +366,7 @@ def rename_view(request: RenameView, standing: Standing) -> tuple[CatalogEvent, 
 
 
 def drop_view(request: DropView, standing: Standing) -> tuple[CatalogEvent, ...]:
-    """Return the drop of a view, unless a winner dropped it."""
+    """Return the drop of a view; none if a winner dropped it."""
     view_id = standing.base.view(request.identifier).view_id
     found = standing.state.view_by_id(view_id)
     if found is None:
@@ -381,7 +381,7 @@ def _same_view(identifier: Identifier, standing: Standing) -> ViewEntry:
         raise standing.refusal(
             f"view {identifier}",
             lambda event: isinstance(event, ViewDropped) and event.view_id == view_id,
-            NotFoundError(f"view {identifier} was dropped; look again before you change it"),
+            NotFoundError(f"view {identifier} was dropped; read it again before you change it"),
         )
     return found
 
@@ -447,7 +447,7 @@ def external_location(path: str) -> str:
     """Return the canonical form of a location that a user gave: no slash at its end.
 
     Raises:
-        InvalidInputError: It is not absolute, or has empty, `.` or `..` segments, blanks outside or
+        InvalidInputError: It is not absolute, or has empty, `.` or `..` segments, outer blanks or
             control characters.
 
     Example:
@@ -468,13 +468,13 @@ def external_location(path: str) -> str:
 
 
 def clash(state: CatalogState, path: str) -> str | None:
-    """Return the used location that `path` equals, lies in or contains; None when it is free.
+    """Return the used location that equals, contains or is inside `path`; None when it is free.
 
-    A database's folder contains its tables, so lying in one is no clash.
+    A database's folder contains its tables, so being inside one is no clash.
     """
     if is_absolute(path):
         place = place_of(path)
-        # The others lie below the ledger's root, which no table of another place may meet.
+        # The others are below the ledger's root, which no table of another place may meet.
         outside = (each for each in sorted(state.used_paths) if is_absolute(each))
         return next((each for each in outside if place_of(each).meets(place)), None)
     asked = folded(path)
@@ -501,7 +501,7 @@ def _fitted(stem: str, suffix: str) -> str:
 
 
 def move_ledger(request: MoveLedger, standing: Standing) -> tuple[CatalogEvent, ...]:
-    """Return the event of a move; none where the ledger is said to be there already."""
+    """Return the event of a move; none where the ledger is recorded there already."""
     if standing.state.place == request.place:
         return ()
     _refuse_other(request.was, standing)
@@ -509,7 +509,7 @@ def move_ledger(request: MoveLedger, standing: Standing) -> tuple[CatalogEvent, 
 
 
 def alias_ledger(request: AliasLedger, standing: Standing) -> tuple[CatalogEvent, ...]:
-    """Return the event of another way to a ledger; none where it is known."""
+    """Return the event of another URL of a ledger; none where it is recorded already."""
     state = standing.state
     is_said = state.place == request.of
     if request.place == request.of or (is_said and request.place in state.aliases):
@@ -520,7 +520,7 @@ def alias_ledger(request: AliasLedger, standing: Standing) -> tuple[CatalogEvent
 
 
 def copy_ledger(request: CopyLedger, standing: Standing) -> tuple[CatalogEvent, ...]:
-    """Return the event that makes a ledger another one; external tables stay the original's."""
+    """Return the event that makes a ledger a copy; external tables stay the original's."""
     _refuse_other(request.was, standing)
     without = (each.table_id for each in standing.state.tables.values() if is_absolute(each.path))
     return (
@@ -534,19 +534,19 @@ def copy_ledger(request: CopyLedger, standing: Standing) -> tuple[CatalogEvent, 
 
 
 def _refuse_other(was: str, standing: Standing) -> None:
-    """Refuse to say something of a place that somebody else has said another thing of meanwhile.
+    """Reject a request about the ledger's place if that has changed since the request was made.
 
     Raises:
-        CommitConflictError: The ledger moved or became a copy, between what was read and this.
-        InvalidChangeError: It did so before.
+        CommitConflictError: A winner moved the ledger or made it a copy.
+        InvalidChangeError: An earlier commit did.
     """
     if standing.state.place != was:
         raise standing.refusal(
             "place",
             _tells_place,
             InvalidChangeError(
-                f"the ledger is said to be at {standing.state.place} by now; look at it with "
-                "lakeledger doctor, then ask again"
+                f"the ledger is recorded at {standing.state.place} by now; check it with "
+                "lakeledger doctor, then retry"
             ),
         )
 
@@ -559,13 +559,13 @@ _MOST_NAMES_SHOWN = 10
 
 
 class CatalogIntent:
-    """A request, ready to be decided on whatever state it meets.
+    """A request to the catalog, which can be decided on any state.
 
-    Only the first state it meets is remembered: names in the request mean what they meant there.
+    Only the first state is remembered: names in the request mean what they meant there.
 
     Args:
-        request: It.
-        asker: Who wants it, for the rules of databases; None where nobody is to be judged.
+        request: The request.
+        asker: The commit context, for the rules of databases; None to skip them.
     """
 
     base_version: int | None = None
@@ -576,7 +576,7 @@ class CatalogIntent:
         self._base: CatalogState | None = None
 
     def meet(self, winners: Sequence[Commit[CatalogEvent]]) -> None:
-        """See `Intent`: there is nothing to have ready."""
+        """Prepare nothing; see `Intent`."""
 
     def decide(
         self, state: CatalogState | None, winners: Sequence[Commit[CatalogEvent]]
@@ -585,7 +585,7 @@ class CatalogIntent:
 
         Raises:
             InvalidInputError: A name or location is unsafe, or the request breaks a rule.
-            NotFoundError: Something that it names does not exist.
+            NotFoundError: An object that it names does not exist.
             AlreadyExistsError: A name that it wants is taken.
             CommitConflictError: One of these, because of a winner; or a winner set the same cell
                 to another value.
@@ -621,7 +621,7 @@ def _correct_clock(request: CorrectClock, standing: Standing) -> tuple[CatalogEv
         raise standing.refusal(
             "clock",
             lambda event: isinstance(event, ClockCorrected),
-            InvalidChangeError("the catalog's clock was corrected; look at it, then ask again"),
+            InvalidChangeError("the catalog's clock was corrected; check it, then retry"),
         )
     return () if decided is None else (decided,)
 
@@ -668,7 +668,7 @@ def _check_option(name: str, key: str, standing: Standing) -> None:
         value = standing.state.database(name).options.get(key)
         set_to = "was removed" if value is None else f"was set to {value!r}"
         refused = InvalidChangeError(
-            f"option {key!r} of database {name} {set_to}; look at it and ask again"
+            f"option {key!r} of database {name} {set_to}; check it and retry"
         )
         raise standing.refusal(f"database {name} option {key}", sets_it, refused)
 
@@ -680,7 +680,7 @@ def _same_database(name: str, standing: Standing) -> DatabaseEntry:
         raise standing.refusal(
             f"database {name}",
             lambda event: isinstance(event, DatabaseDropped) and event.name == name,
-            NotFoundError(f"database {name} was dropped; look again before you change it"),
+            NotFoundError(f"database {name} was dropped; read it again before you change it"),
         )
     return found
 
@@ -807,4 +807,4 @@ DECIDED: Mapping[type, Callable[[Any, Standing], tuple[CatalogEvent, ...]]] = {
     EraseValues: _erase,
     CorrectClock: _correct_clock,
 }
-"""How each kind of request is decided."""
+"""The function that decides each kind of request."""

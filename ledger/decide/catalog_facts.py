@@ -1,6 +1,6 @@
 """Operation rows of the catalog's events, and the state that requests are decided on.
 
-How requests become them is decided elsewhere: whoever reads a log needs none of that.
+Deciding requests is in another module, which a reader of the log does not import.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ledger.state.catalog_builder import identifier_of
 
 
 class CatalogFact(Struct, frozen=True, kw_only=True):
-    """A kind of event of the catalog's stream.
+    """Row of a kind of event of the catalog's stream.
 
     Attributes:
-        says: What it did, for people.
-        names: The name that a table or view has after it; None after what names none.
+        says: Returns its effect as display text.
+        names: Returns the name of the table or view after it; None if it names none.
     """
 
     says: Callable[[Any], str]
@@ -84,16 +84,16 @@ CATALOG_FACTS: Mapping[type, CatalogFact] = {
     c.ValuesErased: CatalogFact(says=_erased, names=None),
     ClockCorrected: CatalogFact(says=says_correction, names=None),
 }
-"""One row a kind of event."""
+"""One row for each kind of event."""
 
 
 @frozen
 class Standing:
-    """What a request is decided on.
+    """The states and commits on which a request is decided.
 
     Attributes:
         state: The newest state known.
-        base: The state that the writer looked at when it asked.
+        base: The state that the writer saw when it made the request.
         winners: The commits between the two, oldest first.
     """
 
@@ -104,12 +104,12 @@ class Standing:
     def refusal(
         self, cell: str, won: Callable[[CatalogEvent], bool], otherwise: LedgerError
     ) -> LedgerError:
-        """Return the error to raise: a conflict when a winner made it so, else `otherwise`.
+        """Return the error to raise: a conflict if a winner caused it, else `otherwise`.
 
         Args:
-            cell: What both writers wanted.
-            won: Whether an event is what stands in the way; the newest such is named.
-            otherwise: What is wrong, when it was so before the writer asked.
+            cell: The cell that both writers set.
+            won: Whether an event is the cause; the newest such event is reported.
+            otherwise: The error, if the cause was there before the request.
         """
         for commit in reversed(self.winners):
             for transaction in reversed(commit.transactions):
@@ -121,7 +121,7 @@ class Standing:
         return otherwise
 
     def changed_since(self, changed: Callable[[CatalogEvent], bool]) -> bool:
-        """Whether a winner holds an event like that."""
+        """Return whether an event of a winner satisfies a test."""
         return any(
             changed(event)
             for commit in self.winners
@@ -131,7 +131,7 @@ class Standing:
 
 
 def takes_name(identifier: Identifier) -> Callable[[CatalogEvent], bool]:
-    """Return the test for events after which something has that name."""
+    """Return a test for events after which a table or view has that name."""
 
     def test(event: CatalogEvent) -> bool:
         names = CATALOG_FACTS[type(event)].names

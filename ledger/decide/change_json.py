@@ -1,9 +1,9 @@
 """SchemaChanges, layout changes and first schemas from and to JSON.
 
 SchemaChanges have DLF's `type` and Paimon's `action`; what only Iceberg has is written and read in
-DLF's manner, neither dialect having it. Reading takes both and ignores unknown keys; a log record,
-in contrast, is read strictly by its codec. Changes of layout no other program writes, so that a key
-that is unknown is refused.
+DLF's style, neither dialect having it. Reading accepts both and ignores unknown keys; a log record,
+in contrast, is decoded strictly. Layout changes are written by no other program, so that unknown
+keys in them are rejected.
 
 Source: Paimon's SchemaChange and the DLF metadata API.
 """
@@ -49,15 +49,15 @@ from ledger.model.types.wire import field_from_json, type_to_wire
 def schema_from_json(obj: Mapping[str, Any], *, path: str = "$") -> Schema:
     """Read `{fields, partitionKeys, primaryKeys, options, comment}`.
 
-    Types may be DLF's wrappers, Paimon's objects or text. Unknown keys are ignored; whether the
-    table can be is for `create_schema` to say.
+    Types may be DLF's wrappers, Paimon's objects or text. Unknown keys are ignored; `create_schema`
+    validates the schema.
 
     Args:
-        obj: What the JSON decoder gave.
-        path: Where `obj` stands in the document, for messages.
+        obj: The decoded JSON.
+        path: Path of `obj` in the document, for messages.
 
     Raises:
-        InvalidChangeError: It is no schema; the message names the place, like `$.fields[2].type`.
+        InvalidChangeError: It is not a schema; the message has the path, like `$.fields[2].type`.
 
     Example:
         >>> schema_from_json({"fields": [{"id": 0, "name": "a", "type": "int"}]}).names
@@ -98,17 +98,17 @@ _MOVE_TYPES: tuple[MoveType, ...] = get_args(MoveType)
 
 
 def schema_change_from_json(obj: Mapping[str, Any], *, path: str = "$") -> SchemaChange:
-    """Read a change from decoded JSON, of the DLF page or of Paimon's REST wire.
+    """Read a change from decoded JSON, of the DLF metadata API or of Paimon's REST API.
 
-    Types come out canonical, and a ROW without ids gets them. Absent optional keys and nulls read
-    as Paimon reads them: no comment, no move, `keepNullability` and `newNullability` false.
+    Types become canonical, and a ROW without ids gets them. Absent optional keys and nulls read
+    as in Paimon: no comment, no move, `keepNullability` and `newNullability` false.
 
     Args:
-        obj: What the JSON decoder gave.
-        path: Where `obj` stands in the document, for messages.
+        obj: The decoded JSON.
+        path: Path of `obj` in the document, for messages.
 
     Raises:
-        InvalidChangeError: No such change; the message names the place, like `$.fieldNames`.
+        InvalidChangeError: No such change; the message has the path, like `$.fieldNames`.
 
     Example:
         >>> change = schema_change_from_json(
@@ -132,20 +132,20 @@ def schema_change_to_json(
 
     Args:
         change: The change.
-        discriminator: "type" gives the DLF page's form and leaves absent keys out; what only
-            Iceberg has (`setIdentifierFields`, the `defaultValue` of `addColumn`) is said in the
-            same manner. "action" gives Paimon's wire form, in which absent keys are null.
+        discriminator: "type" gives the DLF API's form and leaves absent keys out; what only
+            Iceberg has (`setIdentifierFields`, the `defaultValue` of `addColumn`) is written in the
+            same style. "action" gives Paimon's REST form, in which absent keys are null.
 
     Raises:
-        UnsupportedError: Paimon's wire form cannot say it: a nested column moves, or the change
-            is Iceberg's alone.
+        UnsupportedError: Paimon's REST form cannot express it: a nested column moves, or the
+            change is Iceberg's only.
 
     Example:
         >>> from ledger.events.schema import UpdateComment
         >>> schema_change_to_json(UpdateComment(), discriminator="action")
         {'action': 'updateComment', 'comment': None}
     """
-    # Through the bytes and back: `to_builtins` would leave tuples where JSON has lists.
+    # By encoding and decoding: `to_builtins` would leave tuples where JSON has lists.
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(change))
     kind = plain.pop("type")
     if discriminator == "type":
@@ -167,14 +167,14 @@ def schema_change_to_json(
 
 
 def refuse_iceberg_only(change: object, where: str) -> None:
-    """Refuse to write what a document of Paimon's or DLF's has no word for.
+    """Reject a change that a document of Paimon's or DLF's cannot express.
 
     Args:
-        change: What is to be written, a change or not.
-        where: Whose document, for the message.
+        change: The object to be written, a change or not.
+        where: Name of the document's format, for the message.
 
     Raises:
-        UnsupportedError: The change is Iceberg's alone.
+        UnsupportedError: The change is Iceberg's only.
     """
     row = BY_ASKED.get(type(change))
     lacks = row.lacks(change) if isinstance(row, SchemaOperation) else None
@@ -237,9 +237,9 @@ def _no_change(given: object) -> InvalidChangeError:
 
 
 def well_formed(change: R) -> R:
-    """Return a change whose fields are of their types: as if its JSON had been read.
+    """Return a change with fields of the declared types, as if its JSON had been read.
 
-    A column's name, or its path as text, is understood as a path, and a type as its wire form.
+    A column's name, or its path as text, becomes a path, and a type its JSON form.
 
     Raises:
         InvalidChangeError: A field is of another type; the message names it.
@@ -271,9 +271,10 @@ def well_formed(change: R) -> R:
 
 
 def _is_plain(change: Struct) -> bool:
-    """Whether every field is a text, a truth, nothing, a path or a move, where it may be that.
+    """Return whether every field has a plain type that it may have.
 
-    Most changes are of these alone, and then there is nothing to write and to read back.
+    Plain are texts, booleans, None, paths and moves. Most changes have no others and need no round
+    trip through JSON.
     """
     for name, kinds in _plain_kinds(type(change)):
         value = getattr(change, name)
@@ -285,7 +286,7 @@ def _is_plain(change: Struct) -> bool:
 
 @lru_cache(maxsize=64)
 def _plain_kinds(change: type[Struct]) -> tuple[tuple[str, frozenset[type]], ...]:
-    """Return the fields of a class, each with the plain types that it may be of."""
+    """Return the fields of a class, each with the plain types that it may have."""
     return tuple(
         (each.name, frozenset(_PLAIN[kind] for kind in _either(each.type) if kind in _PLAIN))
         for each in msgspec.structs.fields(change)
@@ -309,9 +310,9 @@ _INSIDE: dict[type, Callable[[Any], bool]] = {
     tuple: lambda path: {*map(type, path)} <= _TEXTS,
     Move: lambda move: move.type in _MOVE_TYPES and _is_plain(move),
 }
-"""What has to hold of what is inside."""
+"""Checks of the members of plain values, by the value's type."""
 
-# msgspec would write these as texts, and read the texts as if they had been given.
+# msgspec would encode these as texts, and decode the texts as if they had been given.
 _NO_JSON = (bytes, bytearray, datetime, date, time, timedelta, Decimal)
 
 
@@ -323,14 +324,14 @@ def _as_path(given: Any) -> Any:
     return given
 
 
-# Put together once: every commit asks.
+# Built once: every commit uses it.
 _Change = SchemaChange | UpdatePartitionSpec | ReplaceSortOrder
 
 _KINDS: dict[str, type[UpdatePartitionSpec | ReplaceSortOrder]] = {
     "updatePartitionSpec": UpdatePartitionSpec,
     "replaceSortOrder": ReplaceSortOrder,
 }
-# What msgspec knows of these classes is built here, since building it is not safe among threads.
+# msgspec's decoders of these classes are built here, since building them is not thread-safe.
 _BUILT = [msgspec.json.Decoder(each) for each in _KINDS.values()]
 
 
@@ -353,11 +354,11 @@ def table_change_from_json(obj: Any, *, path: str = "$") -> SchemaChange | SpecC
     """Read a change of the schema or the layout from decoded JSON.
 
     Args:
-        obj: What the JSON decoder gave.
-        path: Where `obj` stands in the document, for messages.
+        obj: The decoded JSON.
+        path: Path of `obj` in the document, for messages.
 
     Raises:
-        InvalidChangeError: No such change; the message names the place.
+        InvalidChangeError: No such change; the message has the path.
 
     Example:
         >>> change = table_change_from_json({

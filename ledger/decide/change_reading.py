@@ -1,4 +1,4 @@
-"""Readers of SchemaChanges from decoded JSON, one per kind."""
+"""Readers of SchemaChanges from decoded JSON, one for each kind."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from ledger.model.types.wire import TypeJson, type_from_json, type_to_wire
 
 
 def bad(path: str, rule: str) -> InvalidChangeError:
-    """Return the refusal of what stands at `path`."""
+    """Return the error for the value at `path`."""
     return InvalidChangeError(f"{path}: {rule}")
 
 
 def as_object(value: object, path: str) -> Mapping[str, Any]:
-    """Return a JSON object as it is.
+    """Return a JSON object unchanged.
 
     Raises:
         InvalidChangeError: It is something else.
@@ -45,10 +45,10 @@ def as_object(value: object, path: str) -> Mapping[str, Any]:
 
 
 def text(obj: Mapping[str, Any], key: str, path: str) -> str:
-    """Return a text that must be there.
+    """Return a required text.
 
     Raises:
-        InvalidChangeError: It is missing, null or no text.
+        InvalidChangeError: It is missing, null or not a text.
     """
     value = optional_text(obj, key, path)
     if value is None:
@@ -60,7 +60,7 @@ def optional_text(obj: Mapping[str, Any], key: str, path: str) -> str | None:
     """Return a text, or None where it is missing or null.
 
     Raises:
-        InvalidChangeError: It is no text.
+        InvalidChangeError: It is not a text.
     """
     value = obj.get(key)
     return None if value is None else _storable(value, f"{path}.{key}")
@@ -75,10 +75,10 @@ def _storable(value: object, path: str) -> str:
 
 
 def optional_number(obj: Mapping[str, Any], key: str, path: str) -> int | None:
-    """Return a whole number, or None where it is missing or null.
+    """Return an integer, or None where it is missing or null.
 
     Raises:
-        InvalidChangeError: It is none.
+        InvalidChangeError: It is not an integer.
     """
     value = obj.get(key)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
@@ -87,7 +87,7 @@ def optional_number(obj: Mapping[str, Any], key: str, path: str) -> int | None:
 
 
 def flag(obj: Mapping[str, Any], key: str, path: str) -> bool:
-    """Return a switch; False where it is missing or null, as Paimon reads it.
+    """Return a boolean; False where it is missing or null, as in Paimon.
 
     Raises:
         InvalidChangeError: It is neither true nor false.
@@ -104,7 +104,7 @@ def texts(obj: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
     """Return a list of texts; empty where it is missing or null.
 
     Raises:
-        InvalidChangeError: It is no list, or holds something else; the message gives the index.
+        InvalidChangeError: It is not a list, or holds something else; the message has the index.
     """
     value = obj.get(key)
     if value is None:
@@ -118,7 +118,7 @@ def text_map(obj: Mapping[str, Any], key: str, path: str) -> dict[str, str]:
     """Return a map of texts; empty where it is missing or null.
 
     Raises:
-        InvalidChangeError: It is no object, or a value is no text.
+        InvalidChangeError: It is not an object, or a value is not a text.
     """
     given = obj.get(key)
     value = as_object({} if given is None else given, f"{path}.{key}")
@@ -207,7 +207,7 @@ def update_position(obj: _Json, path: str) -> UpdateColumnPosition:
         raise bad(
             f"{path}.move.fieldName", f"is {move.field_name!r}, but fieldNames end in {names[-1]!r}"
         )
-    # The path of a top-level column says no more than the move itself.
+    # The path of a top-level column adds nothing to the move itself.
     return UpdateColumnPosition(move, names if len(names) > 1 else ())
 
 

@@ -20,10 +20,10 @@ from ledger.state.layout import PartitionFilter
 
 
 class CorrectClock(Struct, frozen=True):
-    """Say that no commit so far, from a version on, took effect later than at a time.
+    """Record that no commit so far, from a version on, took effect later than at a time.
 
     Attributes:
-        first_version: The first whose time is later.
+        first_version: The first commit with a later time.
         true_time_millis: The time, Unix milliseconds.
     """
 
@@ -32,7 +32,7 @@ class CorrectClock(Struct, frozen=True):
 
 
 class Timed(Protocol):
-    """A state, as far as its time goes."""
+    """The time of a state."""
 
     @property
     def effective_millis(self) -> int:
@@ -40,7 +40,7 @@ class Timed(Protocol):
 
 
 def decide_clock(state: Timed, change: CorrectClock) -> ClockCorrected | None:
-    """Return the fact that times were ahead, or None when none is later than the true time."""
+    """Return the event that times were ahead, or None when none is later than the true time."""
     if state.effective_millis <= change.true_time_millis:
         return None
     return ClockCorrected(
@@ -52,7 +52,7 @@ Isolation = Literal["serializable", "snapshot"]
 
 
 class FileSums(Struct, frozen=True):
-    """What a list of file changes adds up to: ADD counts, DELETE takes away."""
+    """Net sums over a list of file changes: ADD counts, DELETE subtracts."""
 
     record_count: int = 0
     file_count: int = 0
@@ -79,7 +79,7 @@ class FileSums(Struct, frozen=True):
 
 
 class MetBranch(Struct, frozen=True):
-    """A branch as its writer met it: another one of its name has another number."""
+    """A branch as its writer saw it; a new branch of the same name has another number."""
 
     name: str
     number: int
@@ -90,17 +90,16 @@ class CommitSnapshot(Struct, frozen=True, kw_only=True):
 
     Attributes:
         commit_kind: APPEND, COMPACT, OVERWRITE or ANALYZE.
-        commit_user: Who; with `commit_identifier` and the kind it is the snapshot's key.
-        commit_identifier: Batch commits have Long.MAX and never deduplicate.
+        commit_user: The writer; with `commit_identifier` and the kind it is the snapshot's key.
+        commit_identifier: Batch commits have Long.MAX and are never deduplicated.
         files: Every ADD and DELETE.
-        written: The same as the log is to hold them, where columns are personal; empty: as they
-            are.
+        written: The same as recorded in the log, where columns are personal; empty: unchanged.
         reference: The same list on the store, when it is too long for a commit.
         where: The partition values that an overwrite replaced; None when files were named one by
             one.
         isolation: Whether files that others add to those partitions meanwhile are a conflict.
         facts: Further keys of Paimon's snapshot file, by their names in the event.
-        branch: The branch that it is for, as the writer met it; None for main.
+        branch: The branch to commit to, as the writer saw it; None for main.
     """
 
     commit_kind: CommitKind
@@ -116,13 +115,13 @@ class CommitSnapshot(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str | None:
-        """What makes it the same as another; see `snapshot_key_of`."""
+        """The key by which commits deduplicate it; see `snapshot_key_of`."""
         number = 0 if self.branch is None else self.branch.number
         return snapshot_key_of(self.commit_kind, self.commit_identifier, self.commit_user, number)
 
 
 class Rollback(Struct, frozen=True, kw_only=True):
-    """Put a snapshot's contents back, as a new snapshot of main or of a branch.
+    """Restore a snapshot's contents, as a new snapshot of main or of a branch.
 
     `files` is the difference between the head that the writer saw and the target; `written` and
     `reference` are as those of CommitSnapshot.
@@ -138,14 +137,14 @@ class Rollback(Struct, frozen=True, kw_only=True):
 
 
 class SetBranch(Struct, frozen=True, kw_only=True):
-    """Let a branch begin with a snapshot of main.
+    """Begin a branch, new or reset, with a snapshot of main.
 
     Attributes:
         name: The branch's.
         snapshot_id: The snapshot.
         base_version: The commit that made it.
         totals: Sums over its files.
-        resets: Whether the branch is there and begins anew; else it is a new one.
+        resets: Whether the branch exists and is reset; else it is a new one.
         min_snapshots_to_keep: As in `Branch`.
         max_snapshot_age_millis: As in `Branch`.
         max_ref_age_millis: As in `Branch`.
@@ -162,15 +161,15 @@ class SetBranch(Struct, frozen=True, kw_only=True):
 
 
 class DeleteBranch(Struct, frozen=True):
-    """Take a branch away."""
+    """Delete a branch."""
 
     name: str
 
 
 class FastForward(Struct, frozen=True, kw_only=True):
-    """Let main have what a branch shows.
+    """Fast-forward main to a branch.
 
-    `files` is the difference between main's head and `snapshot_id`, which the branch showed;
+    `files` is the difference between main's head and `snapshot_id`, the branch's head then;
     `written` and `reference` are as those of CommitSnapshot.
     """
 
@@ -183,7 +182,7 @@ class FastForward(Struct, frozen=True, kw_only=True):
 
 
 class CreateTag(Struct, frozen=True):
-    """Name a snapshot; the newest when `snapshot_id` is None."""
+    """Create a tag; of the newest snapshot when `snapshot_id` is None."""
 
     tag_name: str
     snapshot_id: int | None = None
@@ -191,7 +190,7 @@ class CreateTag(Struct, frozen=True):
 
 
 class ReplaceTag(Struct, frozen=True):
-    """Let an existing tag name another snapshot; the newest when `snapshot_id` is None."""
+    """Move an existing tag to another snapshot; the newest when `snapshot_id` is None."""
 
     tag_name: str
     snapshot_id: int | None = None
@@ -199,7 +198,7 @@ class ReplaceTag(Struct, frozen=True):
 
 
 class DeleteTag(Struct, frozen=True):
-    """Take a tag away."""
+    """Delete a tag."""
 
     tag_name: str
 
@@ -211,7 +210,7 @@ class ExpireSnapshots(Struct, frozen=True):
 
 
 class SetPartitionStatistics(Struct, frozen=True):
-    """Let a snapshot have a file of statistics by partition."""
+    """Set a snapshot's file of statistics by partition."""
 
     snapshot_id: int
     path: str
@@ -219,16 +218,16 @@ class SetPartitionStatistics(Struct, frozen=True):
 
 
 class SetStatistics(Struct, frozen=True):
-    """Let a snapshot have a Puffin file of statistics."""
+    """Set a snapshot's Puffin file of statistics."""
 
     statistics: StatisticsFile
 
     @classmethod
     def of(cls, blobs: Iterable[BlobMetadata], **facts: Any) -> SetStatistics:
-        """Return what a caller asks.
+        """Return the change that a caller requests.
 
         Raises:
-            InvalidInputError: A blob is none, or says what cannot stand in a log.
+            InvalidInputError: A blob is invalid, or holds values that a log cannot hold.
         """
         given = tuple(blobs)
         for each in given:
@@ -242,11 +241,11 @@ class SetStatistics(Struct, frozen=True):
 
 
 class SetOwner(Struct, frozen=True):
-    """Let the table have another owner.
+    """Change the table's owner.
 
     Attributes:
-        owner: The owner from then on.
-        protocol: The protocol that engines commit through; None where they do not.
+        owner: The new owner.
+        protocol: The protocol that engines commit through; None if they do not.
     """
 
     owner: Literal["ledger", "served"]
@@ -254,7 +253,7 @@ class SetOwner(Struct, frozen=True):
 
 
 class AllowIncompatibleChanges(Struct, frozen=True):
-    """Let this transaction make columns required although older rows may lack them."""
+    """Allow this transaction to make columns required although older rows may lack them."""
 
 
 class DropTable(Struct, frozen=True):
@@ -279,4 +278,4 @@ OtherChange = (
     | DropTable
 )
 TableChange = SchemaChange | SpecChange | OtherChange | AllowIncompatibleChanges
-"""Everything that a writer may ask of a table."""
+"""Every change that a writer can request of a table."""

@@ -1,4 +1,4 @@
-"""Decisions on new columns and undropped columns: position, type, field ids."""
+"""Decisions on new columns and restored columns: position, type, field ids."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from ledger.model.types.wire import type_from_wire, type_to_wire
 from ledger.state.columns import Level, PastColumn, Path, dotted, member_named
 
 MOST_SKIPPED_IDS = 10_000
-"""An id that is asked for lies at most so far ahead, so that nobody uses up a table's ids."""
+"""Limit of how far a requested id may be ahead, so that no writer uses up a table's ids."""
 
 
 def decide_add(draft: SchemaDraft, change: AddColumn) -> Anchor:
-    """Add a column or a member of a ROW, at the place that flags and move give.
+    """Add a column or a member of a ROW, at the position that the change or options give.
 
     Raises:
         InvalidChangeError: It is NOT NULL and older rows have no value for it, its default cannot
-            be read, or it stands below something that has no members.
+            be parsed, or its parent is of a type without members.
         FormatError: It has a default in a table that Paimon can read.
         ColumnExistsError: The name is taken in that struct.
         ColumnNotFoundError: A parent, or the move's reference, does not exist.
@@ -74,7 +74,7 @@ def decide_add(draft: SchemaDraft, change: AddColumn) -> Anchor:
 
 
 def _with_ids(draft: SchemaDraft, change: AddColumn, wanted: DataType) -> tuple[int, DataType]:
-    """Return the new column's id, and its type with ids: those asked for where all are new."""
+    """Return the new column's id, and its type with ids: the requested ones if all are new."""
     highest, policy = draft.working.highest_field_id, draft.working.field_id_policy
     if change.field_id is not None:
         asked = [change.field_id, *walk_ids(wanted)]
@@ -107,7 +107,7 @@ def _check_older_rows(draft: SchemaDraft, change: AddColumn, wanted: DataType) -
 
 
 def read_as_null(name: str) -> FormatError:
-    """Return the refusal of a column that older files would have to read as a default."""
+    """Return the error for a column that older files would have to read as a default."""
     rule = "a column that a file does not have reads as NULL, whatever its default"
     alternative = (
         "add it without a default and set the default for new rows afterwards, or take paimon out "
@@ -126,10 +126,10 @@ def effective_column(
 ) -> tuple[DataType, str | None, list[OptionEdit]]:
     """Return the type and comment that a column gets, and the options that its comment orders.
 
-    Comments order something in Paimon only.
+    Comment directives exist in Paimon only.
 
     Raises:
-        InvalidChangeError: The comment orders something that the column cannot be.
+        InvalidChangeError: The column cannot have the type that the comment requires.
     """
     path, wanted = change.field_names, type_from_wire(change.data_type)
     directive = read_directive(change.comment) if draft.rules.paimon else None
@@ -164,13 +164,13 @@ def _reference(move: Move | None, siblings: Sequence[DataField]) -> int | None:
 
 
 def decide_undrop(draft: SchemaDraft, change: UndropColumn) -> Anchor:
-    """Bring a column back as it was last, under its own ids, and what options said of it.
+    """Restore a column in its last form, under its own ids, with its options.
 
-    It may be NULL where rows were written since that have no value for it.
+    It is nullable where rows without a value for it were written since.
 
     Raises:
-        InvalidChangeError: The column stands, or what it stood in is gone; it has a default that
-            Paimon's readers do not know, or holds BLOBs and would be called otherwise.
+        InvalidChangeError: The column exists, or its struct was dropped; it has a default that
+            Paimon's readers do not support, or holds BLOBs and would be renamed.
         ColumnExistsError: Its name is taken.
         ColumnNotFoundError: No such column was ever dropped.
     """
@@ -182,8 +182,8 @@ def decide_undrop(draft: SchemaDraft, change: UndropColumn) -> Anchor:
     siblings, parents = struct_around(draft, path)
     if member_named(siblings, name) is not None:
         raise ColumnExistsError(
-            f"column {dotted(path)} exists already: rename it first, or bring the dropped one "
-            f"(id {past.field.id}) back under another name"
+            f"column {dotted(path)} exists already: rename it first, or restore the dropped one "
+            f"(id {past.field.id}) under another name"
         )
     move = change.move or _move(past, name, [(each.id, each.name) for each in siblings])
     owners = [each for each in parents if each is not None]
@@ -220,12 +220,12 @@ def _past_column(draft: SchemaDraft, change: UndropColumn) -> PastColumn:
             there = ColumnNames(tuple(draft.working.columns.values())).path(change.field_id)
             raise argument(
                 f"column {dotted(there or ())} (id {change.field_id}) was not dropped; there is "
-                "nothing to bring back"
+                "nothing to restore"
             )
         if found is None:
             raise ColumnNotFoundError(
                 f"no column of id {excerpt(change.field_id)} was dropped; lakeledger log --kind "
-                "dropColumn tells those that were"
+                "dropColumn lists those that were"
             )
         return found
     if not path:
@@ -251,28 +251,28 @@ def _not_dropped(draft: SchemaDraft, path: Path, standing: set[int]) -> Exceptio
     said = dotted(path)
     places = type_places(draft.working.columns.values())
     if any(each.path == path for each in places):
-        return argument(f"column {said} was not dropped; there is nothing to bring back")
+        return argument(f"column {said} was not dropped; there is nothing to restore")
     called = draft.past.called(path)
     if called is None:
-        return ColumnNotFoundError(f"no column {said} was ever dropped; look at lakeledger blame")
+        return ColumnNotFoundError(f"no column {said} was ever dropped; see lakeledger blame")
     now = ColumnNames(tuple(draft.working.columns.values())).path(called.field.id)
     if called.field.id in standing:
         return argument(f"column {said} was renamed, not dropped: it is {dotted(now or ())} now")
     return ColumnNotFoundError(
         f"column {said} (id {called.field.id}) was called {dotted(called.path)} when it was "
-        "dropped; bring it back by that name"
+        "dropped; restore it by that name"
     )
 
 
 def _around(draft: SchemaDraft, past: PastColumn) -> Path:
-    """Return the path of the struct that a column stood in, as it is called now."""
+    """Return the current path of the struct that a column was in."""
     if past.owner is None:
         return ()
     found = ColumnNames(tuple(draft.working.columns.values())).path(past.owner)
     if found is None:
         raise argument(
-            f"column {dotted(past.path)} stood inside id {past.owner}, which was dropped, too; "
-            "bring that back, and what was dropped with it comes along"
+            f"column {dotted(past.path)} was inside id {past.owner}, which was dropped, too; "
+            "restore that, which restores what was dropped with it"
         )
     return (*found, *past.hops)
 
@@ -281,7 +281,7 @@ def _check_place(draft: SchemaDraft, change: UndropColumn, past: PastColumn, pat
     asked = change.field_names
     if asked and asked[:-1] not in (path[:-1], past.path[:-1]):
         raise argument(
-            f"column {dotted(past.path)} (id {past.field.id}) cannot come back as "
+            f"column {dotted(past.path)} (id {past.field.id}) cannot be restored as "
             f"{dotted(asked)}: columns never change their struct; write {dotted(path)}"
         )
     if not draft.rules.paimon:
@@ -293,7 +293,7 @@ def _check_place(draft: SchemaDraft, change: UndropColumn, past: PastColumn, pat
 
 
 def _move(past: PastColumn, name: str, siblings: list[tuple[int, str]]) -> Move | None:
-    """Return where it stood among those that are still there."""
+    """Return the column's former position among the remaining columns."""
     names = dict(siblings)
     nearest = next((each for each in past.before if each in names), None)
     if nearest is None:

@@ -1,13 +1,13 @@
 """Draft of a schema decision: working copy, decided events, comment directives, ids.
 
-What each change was about is kept as its Anchor, for deciding it again on a newer schema.
+The subject of each change is kept as its Anchor, for deciding it again on a newer schema.
 
 Source: Paimon's SchemaManager.
 
 Source: the Iceberg table specification, "Identifier Field IDs".
 
 Source: the Iceberg reference implementation, which numbers one struct's members one after the
-other before it looks into any of them. Neither pre-order nor breadth-first.
+other before it descends into any of them. Neither pre-order nor breadth-first.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from ledger.state.schema_builder import SchemaBuilder
 
 
 class Anchor(Struct, frozen=True):
-    """What a change was about when it was first decided, for deciding it again later.
+    """The subject of a change when it was first decided, for deciding it again later.
 
     Attributes:
         ids: One field id a path segment; None for wrapper segments and for a new column's name.
@@ -58,8 +58,8 @@ class Anchor(Struct, frozen=True):
         reference_id: The column that a move refers to.
         named: The columns that an option names, one id a mention; None where there was no such
             column.
-        assigned: The ids that this change gave out, the column's own first.
-        lapsed: Whether Paimon stored nothing: an option was set to what it was before the batch.
+        assigned: The ids that this change assigned, the column's own first.
+        lapsed: Whether Paimon stored nothing: an option was set to its value before the batch.
     """
 
     ids: tuple[int | None, ...] = ()
@@ -70,10 +70,10 @@ class Anchor(Struct, frozen=True):
 
 
 class SchemaDraft:
-    """What the rules of one batch look at and add to.
+    """State of deciding one batch, which its rules read and extend.
 
     Paimon's rules differ in what they read: guards, behaviour flags and "is the value unchanged"
-    look at the schema before the batch (`old`), existence, ids and types at the `working` copy.
+    read the schema before the batch (`old`), existence, ids and types the `working` copy.
     """
 
     __slots__ = (
@@ -113,12 +113,12 @@ class SchemaDraft:
         """Every column that the table had.
 
         Raises:
-            InvalidChangeError: A schema alone is decided on, which has no past.
+            InvalidChangeError: Only a schema is given, which has no history.
         """
         if self._past_of is None:
             raise argument(
-                "what was dropped stands in a table's history, and a schema alone has none: ask "
-                "the table, with table.alter([...])"
+                "dropped columns are in a table's history, and a schema has none: use the table, "
+                "with table.alter([...])"
             )
         if self._past is None:
             self._past = self._past_of()
@@ -128,7 +128,7 @@ class SchemaDraft:
         """Return the ids of the columns that an option names at this point of the batch.
 
         Where Paimon's renames carry the option along, a name that was renamed away in this batch
-        is the column's that had it before: it maps old names to new ones when the batch is done.
+        means the column that had it before: it maps old names to new ones when the batch is done.
         """
         if option is None:
             return ()
@@ -150,14 +150,14 @@ class SchemaDraft:
         return self._meant[key]
 
     def record(self, event: SchemaEvent) -> None:
-        """Apply a fact to the working copy and keep it."""
+        """Apply an event to the working copy and record it."""
         if isinstance(event, SetOption):
             self._meant[event.key] = self.columns_named(option_text(event.key, event.value))
         self.working.apply(event)
         self.events.append(event)
 
     def freeze(self) -> Schema:
-        """Return the schema as it stands now, one id after the old one's."""
+        """Return the current schema, with the id after the old one's."""
         return self.working.freeze(schema_id=self.old.id + 1, time_millis=self.old.time_millis)
 
 
@@ -180,12 +180,12 @@ def named_place(draft: SchemaDraft, path: tuple[str, ...]) -> Located:
 def struct_around(
     draft: SchemaDraft, path: tuple[str, ...]
 ) -> tuple[tuple[DataField, ...], tuple[int | None, ...]]:
-    """Return the members beside the last segment of a path, and the ids of the segments before it.
+    """Return the siblings of a path's last segment, and the ids of the segments before it.
 
     Raises:
         ColumnNotFoundError: A segment before the last names nothing.
-        ColumnExistsError: The last segment stands for an ARRAY's element or a MAP's value.
-        InvalidChangeError: Nothing can stand below that type.
+        ColumnExistsError: The last segment is an ARRAY's element or a MAP's value.
+        InvalidChangeError: The parent's type has no members.
     """
     if len(path) == 1:
         return tuple(draft.working.columns.values()), ()
@@ -212,18 +212,18 @@ _BLOB_SOURCES = ("BINARY", "VARBINARY", "BLOB")
 _OLDER_KEYS = {"blob-descriptor-field": ("blob.stored-descriptor-fields",)}
 
 LISTS = frozenset({*BLOB_OPTIONS, "vector-field"})
-"""Options that list the columns which are such."""
+"""Options that list the columns of such a kind."""
 
 OptionEdit = tuple[str, str | None]
-"""A key with its new value, or None where the option goes."""
+"""A key with its new value, or None to remove the option."""
 
 
 class Directive(Struct, frozen=True):
-    """An order found in a comment.
+    """A directive in a column comment.
 
     Attributes:
         option: The option that lists such columns.
-        comment: What is left for readers; None when nothing is.
+        comment: The rest of the comment; None when it is empty.
         dimension: The length of a vector; None for a BLOB.
     """
 
@@ -233,10 +233,10 @@ class Directive(Struct, frozen=True):
 
 
 def read_directive(comment: str | None) -> Directive | None:
-    """Return the order in a column comment, or None where it is a plain comment.
+    """Return the directive in a column comment, or None where it is a plain comment.
 
     Raises:
-        InvalidChangeError: It begins like an order, but is none that Paimon knows.
+        InvalidChangeError: It begins like a directive, but is none that Paimon knows.
 
     Example:
         >>> read_directive("__VECTOR_FIELD;3;of the title").dimension
@@ -269,10 +269,10 @@ def _vector_directive(text: str) -> Directive:
 
 
 def directed_type(directive: Directive, name: str, source: DataType) -> DataType:
-    """Return the type that the order gives to a column.
+    """Return the type that a directive gives to a column.
 
     Raises:
-        InvalidChangeError: A column of type `source` cannot become that.
+        InvalidChangeError: A column of type `source` cannot have it.
     """
     if directive.dimension is not None:
         if not isinstance(source, ArrayType):
@@ -297,13 +297,13 @@ def _may_hold_blobs(directive: Directive, inner: DataType) -> bool:
 
 
 def listing(directive: Directive, name: str, options: Mapping[str, str]) -> list[OptionEdit]:
-    """Return the option edits that list a column under its order."""
+    """Return the option edits that list a column under its directive."""
     edits: list[OptionEdit] = []
     existing = options.get(directive.option)
     if not existing:
         for older in _OLDER_KEYS.get(directive.option, ()):
             if older in options:
-                # Left in place, the older key would be shadowed and its columns forgotten.
+                # Left in place, the older key would be shadowed and its columns lost.
                 existing = options[older]
                 edits.append((older, None))
     names = dict.fromkeys((*comma_list(existing or ""), name))
@@ -312,7 +312,7 @@ def listing(directive: Directive, name: str, options: Mapping[str, str]) -> list
 
 
 def unlisting(name: str, data_type: DataType, options: Mapping[str, str]) -> list[OptionEdit]:
-    """Return the option edits that forget a dropped BLOB, VECTOR or MAP column."""
+    """Return the option edits that remove a dropped BLOB, VECTOR or MAP column from lists."""
     if is_blob(data_type):
         return list(_without(name, BLOB_OPTIONS, options))
     removed: tuple[str, ...] = ()
@@ -326,7 +326,7 @@ def unlisting(name: str, data_type: DataType, options: Mapping[str, str]) -> lis
 
 
 def is_blob(data_type: DataType) -> bool:
-    """Return whether a column's values go to BLOB files: BLOB, ARRAY of it, MAP to it."""
+    """Return whether a column's values are in BLOB files: BLOB, ARRAY of it, MAP to it."""
     match data_type:
         case ArrayType(element=inner) | MapType(value=inner):
             return inner.root == "BLOB"
@@ -351,7 +351,7 @@ _NOT_PRIMITIVE = frozenset({"ARRAY", "MAP", "ROW", "MULTISET", "VECTOR", "VARIAN
 def check_identifier_fields(
     columns: Sequence[DataField], field_ids: Iterable[int], old_names: Mapping[int, str]
 ) -> None:
-    """Refuse identifier fields that are gone, or that could not tell two rows apart.
+    """Reject identifier fields that do not exist, or that cannot identify a row.
 
     Args:
         columns: The table's columns.
@@ -359,7 +359,7 @@ def check_identifier_fields(
         old_names: Names of columns before the batch by id, for those that it dropped.
 
     Raises:
-        InvalidChangeError: One does not exist, may be NULL, is no exact primitive, or stands
+        InvalidChangeError: One does not exist, may be NULL, is not an exact primitive, or is
             inside a list, a map or a struct that may be NULL.
 
     Example:
@@ -426,12 +426,12 @@ FIRST_ICEBERG_ID = 1
 
 
 def numbered(data_type: DataType, highest: int, policy: FieldIdPolicy) -> tuple[DataType, int]:
-    """Give everything inside a type a fresh id; return the type and the greatest id given.
+    """Assign a fresh id to everything inside a type; return the type and the greatest id.
 
     Args:
-        data_type: Whatever ids it holds are discarded.
-        highest: The greatest id given out so far.
-        policy: Whose order; under Paimon's, elements, keys and values have no ids.
+        data_type: The type; its ids are discarded.
+        highest: The greatest id assigned so far.
+        policy: The order of ids; under Paimon's policy, elements, keys and values have none.
 
     Example:
         >>> from ledger.model.types.sql import read_type
@@ -466,7 +466,7 @@ def fresh_columns(columns: Sequence[DataField]) -> tuple[DataField, ...]:
 
 
 def carries_iceberg_ids(columns: Iterable[DataField]) -> bool:
-    """Return whether everything has an id that Iceberg could have given: none missing, none 0.
+    """Return whether everything has an id that Iceberg could have assigned: none missing, none 0.
 
     Example:
         >>> from ledger.model.schema import Schema
@@ -501,7 +501,7 @@ def without_member_ids(columns: Iterable[DataField]) -> tuple[DataField, ...]:
 
 
 def _fresh(data_type: DataType, highest: int) -> tuple[DataType, int]:
-    # Nobody but Paimon has multisets, and their elements have no ids.
+    # Only Paimon has multisets, and their elements have no ids.
     counted = not isinstance(data_type, MultisetType)
     parts, first = parts_of(data_type), highest + 1
     highest += len(parts) if counted else 0

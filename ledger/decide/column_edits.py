@@ -45,7 +45,7 @@ from ledger.state.columns import dotted, edit_type, locate, member_named, with_t
 
 
 def check_not_partition_key(draft: SchemaDraft, path: tuple[str, ...], verb: str) -> None:
-    """Refuse to touch a partition column.
+    """Reject a change of a partition column.
 
     Raises:
         InvalidChangeError: UNSUPPORTED.
@@ -58,7 +58,7 @@ def check_not_partition_key(draft: SchemaDraft, path: tuple[str, ...], verb: str
 
 
 def check_not_primary_key(draft: SchemaDraft, path: tuple[str, ...], verb: str) -> None:
-    """Refuse to touch a primary-key column, under its old name or one given in this batch.
+    """Reject a change of a primary-key column, under its old name or one given in this batch.
 
     Raises:
         InvalidChangeError: UNSUPPORTED.
@@ -68,7 +68,7 @@ def check_not_primary_key(draft: SchemaDraft, path: tuple[str, ...], verb: str) 
 
 
 def check_not_key(draft: SchemaDraft, path: tuple[str, ...]) -> None:
-    """Refuse to drop a partition or primary-key column.
+    """Reject the drop of a partition or primary-key column.
 
     Raises:
         InvalidChangeError: UNSUPPORTED.
@@ -78,7 +78,7 @@ def check_not_key(draft: SchemaDraft, path: tuple[str, ...]) -> None:
 
 
 def check_not_index_column(draft: SchemaDraft, path: tuple[str, ...], verb: str) -> None:
-    """Refuse to touch a column that one of Paimon's primary-key indexes is built on.
+    """Reject a change of a column that one of Paimon's primary-key indexes is built on.
 
     Raises:
         InvalidChangeError: UNSUPPORTED.
@@ -120,7 +120,7 @@ def decide_rename(draft: SchemaDraft, change: RenameColumn) -> Anchor:
 
 
 def decide_drop(draft: SchemaDraft, change: DropColumn) -> Anchor:
-    """Drop a column, and with it what the options say about it as a BLOB, VECTOR or MAP.
+    """Drop a column, and remove a BLOB, VECTOR or MAP from the options that list it.
 
     Raises:
         InvalidChangeError: It is part of a key, an index column, or the last of its struct.
@@ -131,7 +131,7 @@ def decide_drop(draft: SchemaDraft, change: DropColumn) -> Anchor:
     check_not_index_column(draft, path, "dropped")
     place = named_place(draft, path)
     if len(path) == 1 and path[0] in draft.working.primary_keys:
-        raise state(f"column {path[0]} is in the primary key under its new name; it cannot go")
+        raise state(f"column {path[0]} is in the primary key under its new name; cannot drop it")
     siblings, _ = struct_around(draft, path)
     if len(siblings) == 1:
         raise argument(f"column {dotted(path)} is the last of its struct; drop the whole instead")
@@ -166,7 +166,7 @@ def decide_default(draft: SchemaDraft, change: UpdateColumnDefaultValue) -> Anch
     """Set or remove a column's default.
 
     Raises:
-        InvalidChangeError: RUNTIME: the text cannot be read as the column's type.
+        InvalidChangeError: RUNTIME: the text cannot be parsed as the column's type.
         ColumnNotFoundError: There is no such column.
     """
     path = change.field_names
@@ -183,7 +183,7 @@ def decide_default(draft: SchemaDraft, change: UpdateColumnDefaultValue) -> Anch
 
 
 def check_default(path: Sequence[str], text: str | None, data_type: DataType) -> None:
-    """Refuse a default that cannot be read as the column's type.
+    """Reject a default that cannot be parsed as the column's type.
 
     Raises:
         InvalidChangeError: RUNTIME.
@@ -196,7 +196,7 @@ def decide_position(draft: SchemaDraft, change: UpdateColumnPosition) -> Anchor:
     """Move a column within its struct.
 
     Raises:
-        InvalidChangeError: The column or the reference is missing, or it stands there already.
+        InvalidChangeError: The column or the reference is missing, or it is there already.
     """
     move = change.move
     path = change.field_names or (move.field_name,)
@@ -226,7 +226,7 @@ def decide_position(draft: SchemaDraft, change: UpdateColumnPosition) -> Anchor:
 
 
 def decide_identifier_fields(draft: SchemaDraft, change: SetIdentifierFields) -> Anchor:
-    """Say which columns identify a row; whether they can is looked at when the batch is done.
+    """Set the identifier fields; they are validated when the batch is done.
 
     Raises:
         ColumnNotFoundError: There is no such column.
@@ -242,7 +242,7 @@ def decide_type(draft: SchemaDraft, change: UpdateColumnType) -> Anchor:
 
     Raises:
         InvalidChangeError: Under Paimon keys, index columns and BLOBs keep their types; the cast
-            is not allowed or has no implementation; the default cannot be read as the new type.
+            is not allowed or has no implementation; the default cannot be parsed as the new type.
         ColumnNotFoundError: There is no such column.
     """
     path = change.field_names
@@ -277,7 +277,7 @@ def _recorded(
 ) -> list[tuple[tuple[str, ...], DataType]]:
     """Return the places that get another type: where types carry ids, those without members.
 
-    A list or map written anew would have other ids than before, so only what it holds is.
+    A list or map recorded whole would get other ids than before, so only its members are.
     """
     if not target.depth:
         return [(path, target)]

@@ -46,16 +46,16 @@ _PathChange = (
 
 
 Touches = Literal["nothing", "comment", "default", "columns"]
-"""What a change does to the columns that it goes through or names."""
+"""Kind of effect that a change has on the columns in its paths."""
 
 
 class Following:
-    """Finds again, in a newer schema, the columns that a batch of changes was about.
+    """Resolves the columns of a batch of changes in a newer schema, by their ids.
 
     Args:
-        draft: The decision in the making, on the newer schema.
-        touches: What each change of the batch does.
-        anchors: What each was about when it was decided first.
+        draft: The decision being made, on the newer schema.
+        touches: The effect of each change of the batch.
+        anchors: The subject of each change when it was first decided.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Following:
         self._given: dict[int, int] = {}
 
     def learn(self, before: Sequence[int], now: Sequence[int]) -> None:
-        """Remember that ids which the batch gave out before are these ids now."""
+        """Map ids that the batch assigned before to the ids that it assigns now."""
         self._given.update(zip(before, now, strict=True))
 
     def as_asked(self, change: AnyChange, _anchor: Anchor) -> AnyChange:
@@ -76,7 +76,7 @@ class Following:
         return change
 
     def rename(self, change: RenameColumn, anchor: Anchor) -> RenameColumn | None:
-        """Return a rename; None where the column is called so already."""
+        """Return a rename; None where the column has the name already."""
         renamed = self.at(change, anchor)
         return None if renamed.field_names[-1] == change.new_name else renamed
 
@@ -86,7 +86,7 @@ class Following:
         return None if self._has_type(retyped) else retyped
 
     def remove_option(self, change: RemoveOption, anchor: Anchor) -> RemoveOption:
-        """Return a removal, its key naming the columns that it meant."""
+        """Return a removal with its key naming the same columns by their current names."""
         return RemoveOption(self._option(change.key, None, anchor)[0])
 
     def at(self, change: PathChange, anchor: Anchor) -> PathChange:
@@ -118,14 +118,14 @@ class Following:
         return place.type.fields if isinstance(place.type, RowType) else ()
 
     def drop(self, change: DropColumn, anchor: Anchor) -> DropColumn | None:
-        """Return a drop; None where the column is gone already."""
+        """Return a drop; None where the column is dropped already."""
         try:
             return self.at(change, anchor)
         except ColumnNotFoundError:
             return None
 
     def undrop(self, change: UndropColumn, anchor: Anchor) -> UndropColumn | None:
-        """Return the return of a column, by its id; None where it is back already."""
+        """Return the restoration of a column, by its id; None where it exists already."""
         (field_id,) = anchor.assigned
         if any(each.id == field_id for each in walk_fields(self._members(()))):
             return None
@@ -136,7 +136,7 @@ class Following:
         return replace(change, field_names=path, field_id=field_id, move=move)
 
     def add(self, change: AddColumn, anchor: Anchor) -> AddColumn | None:
-        """Return an addition; None where somebody else's column can stand for it."""
+        """Return an addition; None where an equal column of another writer replaces it."""
         path = self._path(change.field_names, anchor.ids)
         followed = replace(change, field_names=path)
         siblings, _ = struct_around(self._draft, path)
@@ -153,14 +153,14 @@ class Following:
         return replace(followed, move=self._move(change.move, path, anchor))
 
     def set_option(self, change: SetOption, anchor: Anchor) -> SetOption | None:
-        """Return a setting, naming the columns that it meant; None where nothing is to be done."""
+        """Return a setting that names the same columns; None where there is nothing to do."""
         if anchor.lapsed:
             return None
         key, value = self._option(change.key, change.value, anchor)
         followed = SetOption(key, change.value if value is None else value)
         old, working = self._draft.old.options, self._draft.working.options
         if old.get(key) == followed.value != working.get(key):
-            # Stored it was at first: that others said the same does not undo it.
+            # It was stored at first: the same value by another writer does not undo that.
             self._draft.record(followed)
             return None
         return followed
@@ -173,10 +173,10 @@ class Following:
         return ColumnNames(tuple(self._draft.working.columns.values())).say(option, now)
 
     def _may_be(self, there: DataField, assigned: Sequence[int]) -> bool:
-        """Whether another's column can stand for the batch's own one.
+        """Return whether another writer's column can replace the batch's own one.
 
-        Whoever goes on to drop, rename, move or re-type the new column means his own, and another's
-        is left alone; but for a comment or a default that another's does not have.
+        A batch that also drops, renames, moves or re-types the new column means its own column, and
+        another's is left unchanged; except for a comment or a default that the other one lacks.
         """
         return self._touched["columns"].isdisjoint(assigned) and not any(
             (own in self._touched["comment"] and theirs.description is not None)
@@ -185,13 +185,13 @@ class Following:
         )
 
     def identifiers(self, change: SetIdentifierFields, anchor: Anchor) -> SetIdentifierFields:
-        """Return the identifier fields by their names now."""
+        """Return the identifier fields by their current names."""
         ids = iter(anchor.ids)
         paths = (self._path(path, islice(ids, len(path))) for path in change.field_names)
         return replace(change, field_names=tuple(paths))
 
     def position(self, change: UpdateColumnPosition, anchor: Anchor) -> UpdateColumnPosition | None:
-        """Return a move with its reference; None where the column stands there already."""
+        """Return a move with its reference; None where the column is there already."""
         asked = change.field_names or (change.move.field_name,)
         path = self._path(asked, anchor.ids)
         move = self._move(change.move, path, anchor)

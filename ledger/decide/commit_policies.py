@@ -1,21 +1,21 @@
 """Commit policies of a table, declared as options and checked on every commit.
 
-A database declares them, too, for all of its tables (`House`); a table's own option of the same
-key counts instead of it. What the options refuse:
+A database can declare them for all of its tables (`House`); a table's own option of the same key
+takes precedence. The options and what they reject:
 
 - `ledger.require-message`: a change without a message (`true`), or with one in which this regular
   expression is not found.
-- `ledger.column-names`: a column's name that this regular expression does not match whole.
+- `ledger.column-names`: a column name that this regular expression does not match as a whole.
 - `ledger.allowed-types`: a type whose name is not on this list, as `INT,STRING`.
-- `ledger.owners.ID`: a change of the column of this field id by nobody on this list, as
-  `ann,etl@*`. A database says the column's path instead, as `ledger.owners.address.zip`.
+- `ledger.owners.ID`: a change of the column with this field id by an author not on this list, as
+  `ann,etl@*`. A database gives the column's path instead, as `ledger.owners.address.zip`.
 - `ledger.freeze`: a change in one of these times, `START/END,...` as ISO 8601 with a zone; or at
   any (`true`).
 
-They are about schema, options, comment and layout, not about data and tags. Who lifts one, by
-`removeOption`, does so in a commit with his name; that is never frozen. Like formats, they are
-asked when a change is decided, and never on replay. What changes a database itself, or which
-tables it has, is asked of its own rules (`refuse_in_catalog`).
+They apply to schema, options, comment and layout, not to data and tags. A commit that removes one,
+by `removeOption`, records its author; that is never frozen. Like formats, they are checked when a
+change is decided, and never on replay. Changes of a database itself, or of its list of tables, are
+checked by its own rules (`refuse_in_catalog`).
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from ledger.model.types.wire import type_from_wire
 from ledger.state.table import TableState
 
 _BEGINNING: Final = "ledger."
-"""What all rules begin with."""
+"""Prefix of every rule's key."""
 
 OWNERS: Final = "ledger.owners."
-"""What the rules begin with that say whose a column is; its field id follows."""
+"""Prefix of the rules that restrict a column to its owners; its field id follows."""
 
 
 class House(Struct, frozen=True):
-    """The rules that a database has for its tables.
+    """Commit policies of a database for its tables.
 
     Attributes:
         database: Its name.
@@ -68,13 +68,13 @@ class House(Struct, frozen=True):
 
 
 class Asker(Struct, frozen=True):
-    """Who wants a change.
+    """Commit context: author, message and time of a change, with the database's policies.
 
     Attributes:
-        author: Who.
-        message: Why; None where that is not known yet.
-        now_millis: Gives the time, Unix milliseconds; asked only where something may be frozen.
-        house: What the table's database asks.
+        author: The author.
+        message: The reason; None where that is not known yet.
+        now_millis: Returns the time, Unix milliseconds; called only where a freeze may apply.
+        house: The policies of the table's database.
     """
 
     author: str
@@ -88,8 +88,8 @@ class _Said(Struct, frozen=True):
 
     Attributes:
         key: The option.
-        value: What it is set to.
-        database: Whose it is; empty for the table's own.
+        value: The option's value.
+        database: The database that declares it; empty for the table's own.
     """
 
     key: str
@@ -101,22 +101,22 @@ class _Said(Struct, frozen=True):
 
     @property
     def rule(self) -> _Rule:
-        """What it means."""
+        """The kind of rule."""
         if not self.key.startswith(OWNERS):
             return _RULES[self.key]
         return _OWNERS_BY_PATH if self.database else _RULES[OWNERS]
 
 
 _MEANT: Final = frozenset(get_args(SchemaEvent | SpecEvent))
-"""What a table's rules are about."""
+"""The kinds of events that a table's rules apply to."""
 
 
 def refuse_commit(state: TableState, events: Sequence[TableEvent], asker: Asker) -> None:
-    """Refuse what a table's own rules do not allow.
+    """Reject events that a table's own rules do not allow.
 
     Raises:
         FormatError: They do not; `format` is `ledger`.
-        InvalidChangeError: A rule that is set cannot be read.
+        InvalidChangeError: The value of a rule is invalid.
     """
     refusal = next(commit_refusals(state, events, asker), None)
     if refusal is not None:
@@ -126,15 +126,15 @@ def refuse_commit(state: TableState, events: Sequence[TableEvent], asker: Asker)
 def commit_refusals(
     state: TableState, events: Sequence[TableEvent], asker: Asker
 ) -> Iterator[FormatError]:
-    """Yield why a table's own rules do not allow a change.
+    """Yield the reasons for which a table's own rules reject a change.
 
     Args:
-        state: The table before it, whose rules count.
-        events: What it comes to.
-        asker: Who wants it.
+        state: The table before the change, whose rules apply.
+        events: The events of the change.
+        asker: The commit context.
 
     Raises:
-        InvalidChangeError: A rule that it sets cannot be read.
+        InvalidChangeError: The value of a rule that it sets is invalid.
     """
     meant = [each for each in events if type(each) in _MEANT]
     if not meant:
@@ -147,17 +147,17 @@ def commit_refusals(
         try:
             yield from said.rule.refuses(state, said, meant, asker)
         except (ValueError, re.error) as error:
-            # One that was set when nobody looked must not be there for ever.
+            # An invalid rule that was set without a check must be removable.
             if not any(_lifts(each, said.key) for each in meant):
                 raise _unreadable(said, error) from error
 
 
 def rules_that_count(options: Mapping[str, str], house: House) -> list[_Said]:
-    """Return the rules that count: the table's own, and its database's where it has none.
+    """Return the rules that apply: the table's own, and its database's where it has none.
 
     Args:
-        options: The table's.
-        house: Its database's.
+        options: The table's options.
+        house: The policies of its database.
     """
     # A table may have many options, and few of them begin as a rule does; most have no rule.
     rules = [each for each in options if each.startswith(_BEGINNING) and is_rule(each)]
@@ -167,7 +167,7 @@ def rules_that_count(options: Mapping[str, str], house: House) -> list[_Said]:
     theirs = [
         _Said(key, value, house.database)
         for key, value in sorted(house.options.items())
-        # A table says columns by their ids, so that it never says these.
+        # A table names columns by their ids, so that it never has these keys.
         if is_rule(key) and (key not in options or key.startswith(OWNERS))
     ]
     return [*own, *theirs]
@@ -176,16 +176,16 @@ def rules_that_count(options: Mapping[str, str], house: House) -> list[_Said]:
 def refuse_in_catalog(
     databases: Mapping[str, Mapping[str, str]], events: Sequence[CatalogEvent], asker: Asker
 ) -> None:
-    """Refuse what the rules of databases do not allow of themselves and of their tables.
+    """Reject events that the rules of databases do not allow for themselves and their tables.
 
     Args:
-        databases: The options of all databases before it, by name.
-        events: What it comes to.
-        asker: Who wants it.
+        databases: The options of all databases before the change, by name.
+        events: The events of the change.
+        asker: The commit context.
 
     Raises:
         FormatError: They do not; `format` is `ledger`.
-        InvalidChangeError: A rule that it sets cannot be read.
+        InvalidChangeError: The value of a rule that it sets is invalid.
     """
     for event in events:
         _check_readable_in(event)
@@ -204,11 +204,11 @@ def _check_readable_in(event: CatalogEvent) -> None:
 
 
 def _databases_of(event: CatalogEvent) -> tuple[str, ...]:
-    """Return the databases whose rules a fact of the catalog has to keep."""
+    """Return the databases whose rules apply to an event of the catalog."""
     if isinstance(event, DatabaseAltered | DatabaseDropped):
         return (event.name,)
     if isinstance(event, TableCreated | TableDropped):
-        # Whoever takes over what others own records what happened.
+        # An import records what already happened in the source.
         is_asked = isinstance(event, TableDropped) or not event.is_born_elsewhere
         return (event.identifier.database_name,) if is_asked else ()
     if isinstance(event, TableRenamed):
@@ -237,7 +237,7 @@ def _catalog_refusals(
 
 
 def is_rule(key: str) -> bool:
-    """Return whether an option is a rule for commits.
+    """Return whether an option is a commit policy.
 
     Example:
         >>> is_rule("ledger.freeze"), is_rule("ledger.owners.3"), is_rule("ledger.freezer")
@@ -255,7 +255,7 @@ def _message(
     pattern = r"\S" if value == "true" else value
     if value != "false" and re.search(pattern, asker.message) is None:
         wanted = "a message" if value == "true" else f"a message that matches {value}"
-        yield _refusal("the change", f"{said} asks for {wanted}", "say why: message=, --message")
+        yield _refusal("the change", f"{said} requires {wanted}", "give one: message=, --message")
 
 
 def _names(
@@ -268,7 +268,7 @@ def _names(
 
 
 _NEW = (ColumnAdded, ColumnUndropped)
-"""Facts by which a table has one column more."""
+"""Events by which a table has one more column."""
 
 
 def _given_names(events: Sequence[Any]) -> Iterator[str]:
@@ -318,7 +318,7 @@ def _owners_by_path(
     path = whole_path(said.key.removeprefix(OWNERS))
     owned = None if state is None else dict(paths_of(state.schema)).get(path)
     if state is None or owned is None or f"{OWNERS}{owned}" in state.schema.options:
-        # Whose the column is, its table says itself, or there is none.
+        # The table itself declares the column's owners, or the column does not exist.
         return
     yield from _not_owned(state, owned, said, events, asker)
 
@@ -326,20 +326,20 @@ def _owners_by_path(
 def _not_owned(
     state: TableState, owned: int, said: _Said, events: Sequence[Any], asker: Asker
 ) -> Iterator[FormatError]:
-    """Yield why somebody may not change what a rule says is others'."""
+    """Yield the reasons for which an author may not change a column of others."""
     authors = [each.strip() for each in said.value.split(",")]
     if any(fnmatchcase(asker.author, each) for each in authors):
         return
     within = _within(state, owned)
     for each in events:
-        # To say in the table whose a column is takes its owner, whoever said so before.
+        # Declaring a column's owners in the table itself needs the current owner.
         is_lifted = _lifts(each, said.key) or _lifts(each, f"{OWNERS}{owned}")
         touched = owned if is_lifted else getattr(each, "field_id", None)
         # A new member of a column is a change of it.
         touched = getattr(each, "parent_id", None) if isinstance(each, _NEW) else touched
         if touched in within:
             path = within[touched]
-            rule = f"{said} says that it is of {said.value}"
+            rule = f"{said} restricts it to {said.value}"
             yield _refusal(f"column {path}", rule, "ask its owner to do it")
             return
 
@@ -349,7 +349,7 @@ def _owned(key: str) -> int:
 
 
 def _within(state: TableState, owned: int) -> Mapping[Any, str]:
-    """Return a column and those inside it: where they stand, by id; empty where it is gone."""
+    """Return the paths of a column and those inside it, by id; empty where it was dropped."""
     places = [each for each in type_places(state.schema.fields) if each.field is not None]
     path = next((each.path for each in places if each.field and each.field.id == owned), None)
     if path is None:
@@ -362,7 +362,7 @@ def _within(state: TableState, owned: int) -> Mapping[Any, str]:
 
 
 def _lifts(event: object, key: str) -> bool:
-    """Whether a fact sets or removes a rule."""
+    """Return whether an event sets or removes a rule."""
     return isinstance(event, SetOption | RemoveOption) and event.key == key
 
 
@@ -377,8 +377,8 @@ def _freeze(
             own = f"set option {said.key}=false of the table" if said.database else ""
             yield _refusal(
                 "the change",
-                f"{said} says that nothing changes now ({said.value})",
-                f"wait, or lift it by name: {own or f'remove option {said.key}'}",
+                f"{said} freezes changes now ({said.value})",
+                f"wait, or lift the freeze: {own or f'remove option {said.key}'}",
             )
             return
 
@@ -399,10 +399,10 @@ def _millis(text: str) -> float:
 
 
 def _check_readable(said: _Said) -> None:
-    """Refuse a rule that nobody could ever follow.
+    """Reject a rule whose value is invalid.
 
     Raises:
-        InvalidChangeError: It cannot be read.
+        InvalidChangeError: It is.
     """
     try:
         said.rule.reads(said)
@@ -424,8 +424,8 @@ class _Rule(Struct, frozen=True):
     """A kind of rule.
 
     Attributes:
-        refuses: Yields why a rule of the kind does not allow a change.
-        reads: Reads one; raises what nobody could follow.
+        refuses: Yields the reasons for which a rule of the kind rejects a change.
+        reads: Parses a rule's value; raises if it is invalid.
     """
 
     refuses: Callable[[TableState | None, _Said, Sequence[Any], Asker], Iterator[FormatError]]
@@ -445,4 +445,4 @@ _RULES: Final[Mapping[str, _Rule]] = {
 }
 
 RULE_OPTIONS: Final = tuple(each for each in _RULES if each != OWNERS)
-"""Those whose names are whole."""
+"""The rules with fixed keys."""

@@ -1,14 +1,14 @@
 """Conflict detection: the cells that events set or require, and those that commits touched.
 
-A cell is a field id and an aspect, an option, the comment, a tag, ... Two events conflict when one
-claims a cell that the other set to another value. An equal value is no conflict, and events that
-share no cell commute.
+A cell is the unit of conflict: a field id and an aspect, an option, the comment, a tag, ... Two
+events conflict when one claims a cell that the other set to another value. An equal value is no
+conflict, and events that share no cell commute.
 
-What is needed are cells with values. An option that names columns is needed by what it means: it
-is compared, in the newest names, with what stands there.
+Needs are cells with their required values. An option that names columns is compared by the columns
+that it means, in their newest names.
 
-Many writers who ride in one commit ask this of the commits before them, and of those who joined
-theirs earlier.
+Transactions batched in one commit are checked against the commits before it, and against the
+transactions that joined the batch earlier.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = ["Cell", "cell_name", "claims", "existence", "holder", "sets"]
 
 
 def cell_name(cell: Cell) -> str:
-    """Return a cell's name for people: `column 4 name`, `option bucket`, `tag v1`."""
+    """Return a cell's name as display text: `column 4 name`, `option bucket`, `tag v1`."""
     return " ".join(str(each) for each in cell)
 
 
@@ -72,7 +72,7 @@ def holder(cell: Cell, schema: Schema) -> int | None:
 
 
 def _members(data_type: DataType) -> Iterator[DataField]:
-    """Yield a ROW's members, through the lists and maps around it."""
+    """Yield a ROW's members, including those inside lists and maps of ROWs."""
     for each in parts_of(data_type):
         if each.field is not None:
             yield each.field
@@ -81,31 +81,31 @@ def _members(data_type: DataType) -> Iterator[DataField]:
 
 
 def existence(anchor: Anchor) -> Iterator[tuple[Cell, Any]]:
-    """Yield that the columns exist which a change goes through, acts on, refers to or names."""
+    """Yield the cells of the columns that a change goes through, changes, refers to or names."""
     for field_id in (*anchor.ids, anchor.reference_id, *anchor.named):
         if field_id is not None:
             yield ("column", field_id, "exists"), True
 
 
 LoadFiles = Callable[[ListingEvent], Iterable[FileChange]]
-"""Gives the file changes of a snapshot event, wherever they stand."""
+"""Returns the file changes of a snapshot event, wherever they are stored."""
 
 
 class NamedFiles(Protocol):
-    """What files are called, and which of them commits name: told without their facts."""
+    """Canonical file paths, and an index of the files that commits name."""
 
     def usual(self, path: str) -> str:
-        """Return what a file is called, however somebody wrote it."""
+        """Return the canonical form of a file's path."""
 
     def key(self, path: str, line: int) -> str:
-        """Return what stands for the file of a usual path, on a line, among what `of` returns."""
+        """Return the key of a canonical path on a line, as in the sets that `of` returns."""
 
     def of(self, commit: Commit[TableEvent]) -> AbstractSet[str] | None:
-        """Return what a commit in the log names, its files as they are called; None of others."""
+        """Return the keys of the files that a commit in the log names; None for other commits."""
 
 
 class AsWritten:
-    """Names that say nothing: each file has one, and what a commit names is looked at."""
+    """Paths as they are given, without an index: every commit's files are read."""
 
     def usual(self, path: str) -> str:
         """See `NamedFiles`."""
@@ -124,20 +124,20 @@ AS_WRITTEN = AsWritten()
 
 _ORDER = attrgetter("order")
 _MOST_KEPT = 32
-"""Riders looked at one of the last commits, which beside eight writers are some of each;
-whoever looked earlier has it indexed anew."""
+"""Number of recent commits whose index is kept: writers that share a commit check one of the
+last ones, which for eight concurrent writers are a few; an older one is indexed again."""
 
 
 class Touch(Struct, frozen=True):
-    """One thing that an event did: it set a cell, or brought or took a file.
+    """One effect of an event: it set a cell, or added or removed a file.
 
     Attributes:
-        order: Where among all that its commit did; they are compared.
-        author: Whose transaction it stands in.
-        event: What was done.
-        cell: What was set, if it was a cell.
-        value: To what.
-        file: What came or went, if it was a file.
+        order: Position among all effects of its commit; effects are compared by it.
+        author: Author of its transaction.
+        event: The event.
+        cell: The cell that was set, if it was a cell.
+        value: The cell's new value.
+        file: The file change, if it was a file.
     """
 
     order: tuple[int, int, int]
@@ -149,15 +149,15 @@ class Touch(Struct, frozen=True):
 
 
 class FileWish(Struct, frozen=True):
-    """What a writer's snapshots need of the files that others add and remove meanwhile.
+    """Conditions of a writer's snapshots on the files that others add and remove meanwhile.
 
     Attributes:
-        files: What must not have happened: on which line, what, and to the file of which usual
-            path; a line is main or a branch, by its number, and what happens on others does not
-            matter.
-        overwritten: What was replaced whole, and on which line, where files that others add are a
-            conflict.
-        keys: What a commit names that has to be looked at for it; None: any has to be.
+        files: Effects that must not have happened: line, kind and canonical path; a line is main
+            or a branch, by its number, and effects on other lines do not matter.
+        overwritten: The lines and partitions that were replaced whole, where files added by others
+            are a conflict.
+        keys: Keys of the files of `files`: a commit that names none of them need not be read; None:
+            every commit has to be.
     """
 
     files: frozenset[tuple[int, str, str]]
@@ -166,11 +166,11 @@ class FileWish(Struct, frozen=True):
 
     @classmethod
     def of(cls, changes: Iterable[TableChange], named: NamedFiles = AS_WRITTEN) -> Self | None:
-        """Return the wish of some changes; None when they are about no files.
+        """Return the conditions of some changes; None when they are not about files.
 
         Args:
-            changes: What is asked.
-            named: What files are called.
+            changes: The requested changes.
+            named: Canonical file paths.
         """
         snapshots = [each for each in changes if isinstance(each, CommitSnapshot)]
         overwritten = [
@@ -186,13 +186,13 @@ class FileWish(Struct, frozen=True):
         )
         if not files and not overwritten:
             return None
-        # What else is done to a file is done by files of other names.
+        # Other effects on a file come from files with other names.
         is_told = not overwritten and all(kind in _COMES_OR_GOES for _, kind, _ in files)
         keys = frozenset(named.key(path, line) for line, _, path in files) if is_told else None
         return cls(files, tuple(overwritten), keys)
 
     def clashes(self, file: FileChange, state: TableState, line: int = 0) -> bool:
-        """Say whether a file of somebody else, on some line, contradicts the wish, or may."""
+        """Return whether another writer's file change, on a line, violates or may violate them."""
         if any((line, *each) in self.files for each in _done(file, str)):
             return True
         if file.kind != "ADD":
@@ -208,7 +208,7 @@ _DELETES_ROWS, _HAS_VECTOR = "deletes rows of", "has the deletion vector of"
 
 
 def _done(file: FileChange, usual: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    """Yield what a file change does, and the usual path of the file that it does it to."""
+    """Yield the effects of a file change, with the canonical path of the affected file."""
     yield file.kind, usual(file.path)
     if file.kind == "ADD" and isinstance(file.referenced_data_file, str):
         data_file = usual(file.referenced_data_file)
@@ -218,10 +218,10 @@ def _done(file: FileChange, usual: Callable[[str], str]) -> Iterator[tuple[str, 
 
 
 def _unwanted(file: FileChange, usual: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    """Yield what nobody may have done, for a file change to be what its writer meant.
+    """Yield the effects by others that would invalidate a file change.
 
-    A data file that goes was rewritten without the rows that were deleted by then, and one whose
-    rows are deleted has to be there; it has one deletion vector at most.
+    A removed data file was rewritten without the rows that were deleted by then, and one whose
+    rows are deleted has to exist; it has one deletion vector at most.
     """
     yield file.kind, usual(file.path)
     if file.kind == "DELETE" and file.content == "data":
@@ -238,11 +238,11 @@ def _line(change: CommitSnapshot) -> int:
 
 
 class Touched:
-    """What one commit touched; grows with it while transactions join.
+    """Index of the effects of one commit; it grows while transactions join the commit.
 
     Args:
-        load_files: For the files of its snapshots; asked only when files are asked for.
-        usual: What a file is called, however somebody wrote it.
+        load_files: Returns the files of its snapshots; called only when files are needed.
+        usual: Returns the canonical form of a file's path.
     """
 
     def __init__(self, load_files: LoadFiles, usual: Callable[[str], str] = str) -> None:
@@ -250,7 +250,7 @@ class Touched:
         self._usual = usual
         self._seen: list[Transaction[TableEvent]] = []
         self._events = 0
-        # Nobody asks for cells where files alone come and go.
+        # Cells are not needed where only files are added and removed.
         self._unindexed: list[tuple[int, Transaction[TableEvent]]] = []
         self._indexed: dict[Cell, list[Touch]] = {}
         self._files: dict[tuple[int, str, str], Touch] = {}
@@ -259,12 +259,12 @@ class Touched:
         self.snapshot_keys: set[str] = set()
 
     def begins(self, commit: Commit[TableEvent]) -> bool:
-        """Whether a commit begins with the very transactions that were taken in."""
+        """Return whether a commit begins with the very transactions that were indexed."""
         there = commit.transactions
         return len(self._seen) <= len(there) and all(map(is_, self._seen, there))
 
     def grow(self, commit: Commit[TableEvent]) -> None:
-        """Take in the transactions that have joined since."""
+        """Add the transactions that have joined since."""
         for transaction in commit.transactions[len(self._seen) :]:
             self._unindexed.append((self._events, transaction))
             for number, event in enumerate(transaction.events, self._events):
@@ -276,13 +276,13 @@ class Touched:
             self._seen.append(transaction)
 
     def _cells(self) -> dict[Cell, list[Touch]]:
-        """Return what was done to cells, each transaction's last of each."""
+        """Return the effects on cells, each transaction's last of each."""
         for first, transaction in self._unindexed:
             own: dict[Cell, Touch] = {}
             author = said_by(transaction)
             for number, event in enumerate(transaction.events, first):
                 for place, (cell, value) in enumerate(sets(event)):
-                    # What a transaction set on the way nobody ever saw: the last value counts.
+                    # No reader saw a transaction's intermediate values: the last value counts.
                     own[cell] = Touch((number, 0, place), author, event, cell, value)
             for cell, touch in own.items():
                 self._indexed.setdefault(cell, []).append(touch)
@@ -292,7 +292,7 @@ class Touched:
     def first(
         self, claimed: Mapping[Cell, object], wanted: FileWish | None, state: TableState
     ) -> Touch | None:
-        """Return the first thing done that contradicts what a writer claims or wants of files."""
+        """Return the first effect that contradicts a writer's claims or conditions on files."""
         first = None
         if claimed:
             first = min(self._contradictions(claimed, state), key=_ORDER, default=None)
@@ -303,7 +303,7 @@ class Touched:
         return min(clashes, key=_ORDER, default=None)
 
     def last(self, cell: Cell) -> Touch | None:
-        """Return what set a cell last, if anything did."""
+        """Return the last effect on a cell, if there is any."""
         return next(reversed(self._cells().get(cell, ())), None)
 
     def _contradictions(self, claimed: Mapping[Cell, object], state: TableState) -> Iterator[Touch]:
@@ -315,10 +315,10 @@ class Touched:
                 continue
             others = (each for each in touches if each.value != value)
             if cell[-1] == "exists" and value is True and _stands(cell, state.schema):
-                # Dropped it was, and has come back.
+                # It was dropped, and has been restored.
                 continue
             if cell[0] == "name":
-                # A name that was only used on the way to another is free again.
+                # A name that was only used temporarily is free again.
                 now = holder(cell, state.schema)
                 others = (each for each in others if getattr(each.event, "field_id", None) == now)
             yield from islice(others, 1)
@@ -331,7 +331,7 @@ class Touched:
                 break
 
     def read_files(self, before: Touch | None = None) -> None:
-        """Read the lists of files of what was done before something, or of everything."""
+        """Read the file lists of effects before a given one, or of all."""
         while self._unread and (before is None or self._unread[0][0] < before.order[0]):
             number, author, event = self._unread[0]
             line = branch_number(event.snapshot_id)
@@ -350,11 +350,11 @@ def _stands(cell: Cell, schema: Schema) -> bool:
 
 
 class RecentlyTouched:
-    """What the last few commits touched. Not for several threads at once.
+    """Indexes of the last few commits' effects. Not thread-safe.
 
     Args:
-        load_files: For the files of their snapshots.
-        named: What files are called, and which of them commits name.
+        load_files: Returns the files of their snapshots.
+        named: Canonical file paths, and the index of files by commit.
     """
 
     def __init__(self, load_files: LoadFiles, named: NamedFiles = AS_WRITTEN) -> None:
@@ -363,14 +363,14 @@ class RecentlyTouched:
         self._kept: dict[int, Touched] = {}
 
     def left(self, wanted: FileWish | None, commit: Commit[TableEvent]) -> FileWish | None:
-        """Return a wish, or None where a commit names none of the files that it is about."""
+        """Return the conditions, or None where a commit names none of their files."""
         if wanted is None or wanted.keys is None:
             return wanted
         found = self.named.of(commit)
         return wanted if found is None or not found.isdisjoint(wanted.keys) else None
 
     def by(self, commit: Commit[TableEvent]) -> Touched:
-        """Return what a commit touched, which may have grown since it was asked for last."""
+        """Return the index of a commit, which may have grown since the last call."""
         found = self._kept.get(commit.version)
         if found is None or not found.begins(commit):
             found = self._kept[commit.version] = Touched(self._load_files, self.named.usual)
@@ -389,18 +389,18 @@ _OF_COLUMNS = {"column", "name", "identifierFields", "partitionSpec", "sortOrder
 
 
 class Own(Struct, frozen=True, eq=False):
-    """A value that refers to a column of the writer's own, so it equals nobody else's."""
+    """A value that refers to a new column of the transaction, so it equals no other writer's."""
 
     value: object
 
 
 class Needs(Struct, frozen=True):
-    """What a transaction's changes of schema and layout need as it was.
+    """Cells that a transaction's changes of schema and layout need unchanged.
 
     Attributes:
-        cells: With their values.
+        cells: The cells, with their values.
         options: Changes of options that name columns, with the ids that they mean; the last one
-            a key.
+            of each key.
     """
 
     cells: Mapping[Cell, object] = {}
@@ -417,11 +417,11 @@ class Needs(Struct, frozen=True):
         """Return the needs of a first decision.
 
         Args:
-            events: What was decided.
-            changes: What was asked of the schema.
-            anchors: What that was about, one a change; none when nothing was asked.
-            highest: The highest field id that the writer saw. Ids above it were given out by the
-                transaction itself; another writer's mean other things.
+            events: The decided events.
+            changes: The requested changes of the schema.
+            anchors: Their subjects, one a change; none when there are none.
+            highest: The highest field id that the writer saw. Ids above it were assigned by the
+                transaction itself; another writer's mean other columns.
         """
         asked = {each.key for each in changes if isinstance(each, _OPTION_CHANGES)}
         options = _naming(zip(changes, anchors, strict=True))
@@ -430,7 +430,7 @@ class Needs(Struct, frozen=True):
         for anchor in anchors:
             cells.update(existence(anchor))
         for event in events:
-            # What Paimon derives from a change is derived again, on whatever stands there then.
+            # Options that Paimon derives from a change are derived again, from the state then.
             if isinstance(event, _OPTION_CHANGES) and (
                 event.key not in asked or event.key in named
             ):
@@ -445,10 +445,10 @@ class Needs(Struct, frozen=True):
         return cls(needed, options)
 
     def meant(self, schema: Schema) -> Iterator[tuple[Cell, object, object]]:
-        """Yield the cells of options that name columns, what is wanted, and what stands there.
+        """Yield the cells of options that name columns, with wanted and current value.
 
-        Both in the names of `schema`. What means a column that is gone is left out: that the
-        column is there is a need of its own.
+        Both in the names of `schema`. An option of a column that was dropped is left out: that the
+        column exists is a need of its own.
         """
         names = ColumnNames(schema.fields) if self.options else None
         for change, ids in self.options if names else ():
@@ -493,7 +493,7 @@ def _ids(value: object) -> Iterator[int]:
 def contradicted(
     needs: Needs, winners: Sequence[Commit[TableEvent]], touched: RecentlyTouched, state: TableState
 ) -> tuple[Commit[TableEvent], Touch, object] | None:
-    """Return who set an option that names columns to another value, and the value needed."""
+    """Return the effect on an option that contradicts the needs, with commit and needed value."""
     for cell, wanted, there in needs.meant(state.schema):
         if wanted == there:
             continue
@@ -507,32 +507,32 @@ def contradicted(
 def taken(
     touch: Touch, commit: Commit[TableEvent], needed: object, base: Schema, now: Schema
 ) -> CommitConflictError:
-    """Return the refusal of what somebody else has set, brought or taken meanwhile.
+    """Return the error for a cell or file that another writer changed meanwhile.
 
     Args:
-        touch: What was done.
-        commit: Where.
+        touch: The effect.
+        commit: The commit that had it.
         needed: The value that the writer needs.
-        base: The schema that the writer looked at; its names are those that he knows.
-        now: The schema as it is.
+        base: The schema that the writer saw; messages use its names.
+        now: The current schema.
     """
     who = f"by {touch.author or 'somebody'} in version {commit.version} ({_when(commit)})"
     if touch.file is not None:
         subject = f"file {touch.file.path}"
         done = "added" if touch.file.kind == "ADD" else "removed"
-        told = f"{subject} was {done} {who}; read the table again and plan anew"
+        told = f"{subject} was {done} {who}; read the table again and retry"
         return CommitConflictError(told, subject, commit.version, touch.author, touch.event)
     names = _Names(base, now)
     subject = names.subject(touch.cell)
     if touch.cell[0] == "column" and touch.cell[-1] == "exists":
-        what = "brought back" if touch.value else "dropped"
+        what = "restored" if touch.value else "dropped"
         needs = "drops it" if touch.value else "needs it"
-        told = f"{subject} was {what} {who}, and this {needs}; look at the table, then ask again"
+        told = f"{subject} was {what} {who}, and this {needs}; check the table, then retry"
     else:
         theirs, mine = names.value(touch.cell, touch.value), names.value(touch.cell, needed)
         told = (
-            f"{subject} was changed {who} to {theirs}, and you asked for {mine}; look at it, then "
-            "ask again"
+            f"{subject} was changed {who} to {theirs}, and you asked for {mine}; check it, then "
+            "retry"
         )
     return CommitConflictError(
         told, cell_name(touch.cell), commit.version, touch.author, touch.event
@@ -547,7 +547,7 @@ def _when(commit: Commit[TableEvent]) -> str:
 
 
 class _Names(Struct, frozen=True):
-    """What cells and their values are called, for people."""
+    """Display names of cells and of their values."""
 
     base: Schema
     now: Schema | None = None
@@ -644,18 +644,18 @@ def lost(
     error: Exception,
     fails_on: Callable[[TableState], bool],
 ) -> CommitConflictError:
-    """Return the refusal of what a rule forbids on the newest state, and did not on the base.
+    """Return the error for a rule that rejects changes on the newest state, but not on the base.
 
     Args:
-        base: The state that the writer looked at.
+        base: The state that the writer saw.
         winners: The commits since, oldest first.
-        error: What the rule said.
-        fails_on: Whether the changes are refused on a state.
+        error: The rule's error.
+        fails_on: Returns whether the changes are rejected on a state.
     """
     version, author, event, when = _culprit(base, winners, fails_on)
     return CommitConflictError(
-        f"{error} (it could be done at version {base.version}, which this was asked on; "
-        f"version {version} by {author or 'somebody'}, {when}, is why it cannot now)",
+        f"{error} (it was possible at version {base.version}, which this was based on; "
+        f"version {version} by {author or 'somebody'}, {when}, made it impossible)",
         str(getattr(error, "kind", "state")),
         version,
         author,
@@ -668,7 +668,7 @@ def _culprit(
     winners: Sequence[Commit[TableEvent]],
     fails_on: Callable[[TableState], bool],
 ) -> tuple[int, str, TableEvent | None, str]:
-    """Return version, author, event and time of what made the difference."""
+    """Return version, author, event and time of the first winner that made the changes fail."""
     steps = [(commit, each) for commit in winners for each in commit.transactions]
     count = _first(len(steps), lambda end: fails_on(_folded(base, steps[:end])))
     commit, guilty = steps[count - 1]
@@ -684,7 +684,7 @@ def _culprit(
 
 
 def _first(count: int, fails_after: Callable[[int], bool]) -> int:
-    """Return after how many steps it fails, having held before; after all of them it does."""
+    """Return the number of steps after which it fails first; after all of them it does."""
     held, failed = 0, count
     while failed - held > 1:
         middle = (held + failed) // 2

@@ -26,7 +26,7 @@ _VECTOR, _BTREE, _BITMAP, _MULTIVALUE, _FULL_TEXT = INDEX_COLUMN_OPTIONS
 _METRICS = ("l2", "cosine", "inner_product")
 
 SORTED_INDEX_OPTIONS = (_BTREE, _BITMAP, _MULTIVALUE)
-"""Those of indexes whose columns have an order."""
+"""Options of the indexes whose columns have an order."""
 
 
 def one_index_a_column(candidate: Candidate) -> None:
@@ -72,7 +72,7 @@ def _check_sortable(option: str, name: str, data_type: DataType) -> None:
 
 
 def one_vector_column(candidate: Candidate) -> None:
-    """Check that a vector index has one column, and says of which type it is.
+    """Check that a vector index has one column, with an option for its index type.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
@@ -93,7 +93,7 @@ def one_text_column(candidate: Candidate) -> None:
 
 
 def vector_column(candidate: Candidate) -> None:
-    """Check that the column of a vector index holds vectors, and how they are measured.
+    """Check that the column of a vector index holds vectors, and that its metric is known.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
@@ -141,7 +141,7 @@ INDEX_TYPES: dict[str, Callable[[DataType], bool]] = {
     "bsi": lambda of: of.root in {*_COUNTED, "DECIMAL"},
     "range-bitmap": _fits_ranges,
 }
-"""What each kind of index can hold; newer kinds add rows."""
+"""Check of the column types that each kind of index can hold; newer kinds add rows."""
 
 
 def file_index(candidate: Candidate) -> None:
@@ -168,7 +168,7 @@ def file_index(candidate: Candidate) -> None:
 
 
 def _indexed(candidate: Candidate) -> Iterator[tuple[str, str, bool]]:
-    """Yield kind, column, and whether a key of its map is meant, as `m[key]` says."""
+    """Yield kind, column, and whether a key of its map is indexed, as `m[key]` says."""
     for key, value in candidate.options.values.items():
         if not key.startswith(_PREFIX) or not key.endswith(_SUFFIX):
             continue
@@ -266,7 +266,7 @@ def field_options(candidate: Candidate) -> None:
 
 
 def partial_update(candidate: Candidate) -> None:
-    """Check how rows of one key become one column by column: sequence groups, and deletes.
+    """Check how rows of one key are merged column by column: sequence groups, and deletes.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT or ILLEGAL_STATE.
@@ -420,11 +420,11 @@ MODES = {
     ),
     "incremental": Mode(_INCREMENTAL, (_SNAPSHOT, *_TIMES, _FILE_TIME, _TAG)),
 }
-"""What each `scan.mode` needs and forbids; newer modes add rows."""
+"""Options that each `scan.mode` needs and forbids; newer modes add rows."""
 
 BRANCHES = ("scan.fallback-branch", "scan.primary-branch")
-"""Reads fall back to one branch, or start from one, but not both. Whether it exists is for those to
-check who know the branches."""
+"""Reads fall back to one branch, or start from one, but not both. Rules that know the branches
+check whether it exists."""
 
 _DERIVED = (
     ("from-timestamp", _TIMES),
@@ -447,7 +447,7 @@ KEYS = frozenset(
         *(key for older in _OLDER_KEYS.values() for key in older),
     }
 )
-"""Every option that says where a scan begins; a table without any is scanned whole."""
+"""Every option that gives the start of a scan; a table without any is scanned whole."""
 
 
 def scan_mode(candidate: Candidate) -> None:

@@ -6,20 +6,20 @@ from ledger.model.errors import InvalidChangeError
 
 
 def argument(message: str) -> InvalidChangeError:
-    """Return the refusal of a change that is wrong in itself."""
+    """Return the error for a change that is invalid in itself."""
     return InvalidChangeError(message, "ILLEGAL_ARGUMENT")
 
 
 def state(message: str) -> InvalidChangeError:
-    """Return the refusal of a change that does not fit the schema as it is."""
+    """Return the error for a change that does not fit the current schema."""
     return InvalidChangeError(message, "ILLEGAL_STATE")
 
 
 def unsupported(message: str) -> InvalidChangeError:
-    """Return the refusal of a change that no table of this kind can take."""
+    """Return the error for a change that no table of this kind supports."""
     return InvalidChangeError(message, "UNSUPPORTED")
 
 
 def runtime(message: str) -> InvalidChangeError:
-    """Return the refusal that Paimon raises as a plain RuntimeException."""
+    """Return the error that Paimon raises as a plain RuntimeException."""
     return InvalidChangeError(message, "RUNTIME")

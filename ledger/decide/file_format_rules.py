@@ -1,6 +1,6 @@
 """Validation rules of file formats and of columns kept in files of their own.
 
-Themes: the types that a format can hold, shapes, BLOB and VECTOR columns, the layout of MAP and
+Topics: the types that a format can hold, shapes, BLOB and VECTOR columns, the layout of MAP and
 VARIANT columns.
 """
 
@@ -44,7 +44,7 @@ VARIANT_KEYS = about(
     f"{_VARIANT}.adaptive.maxInferBufferRow",
     f"{_VARIANT}.adaptive.retentionRatio",
 )
-"""Options of how VARIANT columns are shredded, beside how many rows are looked at."""
+"""Options of how VARIANT columns are shredded, besides the number of sampled rows."""
 
 _AVRO_TIMESTAMP_PRECISION = 6
 _AVRO_TIME_PRECISION = 3
@@ -96,7 +96,7 @@ def avro_levels(candidate: Candidate) -> None:
 
 
 def geospatial(candidate: Candidate) -> None:
-    """Check what shapes need: Parquet, and no part in clustering, buckets or sequence.
+    """Check the needs of shapes: Parquet, and no part in clustering, buckets or sequence.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
@@ -124,10 +124,10 @@ def geospatial(candidate: Candidate) -> None:
 
 
 def iceberg_storage(options: TableOptions, key: str = ICEBERG_STORAGE) -> str:
-    """Return where Iceberg metadata of the table is kept, `disabled` being nowhere.
+    """Return the storage of the table's Iceberg metadata; `disabled` means none.
 
     Raises:
-        InvalidChangeError: ILLEGAL_ARGUMENT: there is no such storage.
+        InvalidChangeError: ILLEGAL_ARGUMENT: the storage is unknown.
     """
     return options.choice(key, "disabled", _ICEBERG_STORAGES)
 
@@ -213,13 +213,13 @@ _FLAT_FORMATS = {"csv": _FLAT, "json": _FLAT | {"ARRAY", "VECTOR", "MAP", "ROW"}
 
 
 def nested_blobs(candidate: Candidate) -> None:
-    """Check that BLOBs stand no deeper than in an ARRAY or as values of a MAP.
+    """Check that BLOBs are no deeper than in an ARRAY or as values of a MAP.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
     """
     for column in candidate.unusual:
-        # A more telling rule speaks of shredded maps later.
+        # A more specific rule covers shredded maps later.
         if candidate.is_shredded(column.name):
             continue
         if not is_blob(column.type) and contains_root(column.type, "BLOB"):
@@ -230,7 +230,7 @@ def nested_blobs(candidate: Candidate) -> None:
 
 
 def listed_blobs(candidate: Candidate) -> None:
-    """Check that the options of BLOBs list such columns, each once.
+    """Check that the options of BLOBs list only BLOB columns, each once.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
@@ -254,7 +254,7 @@ def _exactly(candidate: Candidate, key: str) -> tuple[str, ...]:
 
 
 def blob_roles(candidate: Candidate) -> None:
-    """Check that BLOBs in files of their own neither are keys nor order rows.
+    """Check that BLOBs in files of their own are neither keys nor sequence fields.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
@@ -310,7 +310,7 @@ def vector_fields(candidate: Candidate) -> None:
 
 
 def beside_others(candidate: Candidate, names: list[str]) -> None:
-    """Check that columns in files of their own leave others beside them, the partition keys.
+    """Check that a table has other columns than those in files of their own, partition keys apart.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
@@ -331,7 +331,7 @@ _COMPRESSIONS = frozenset({"none", "lz4", "zstd"})
 
 
 def map_layout(candidate: Candidate) -> None:
-    """Check that `map.storage-layout` is said of MAP columns, and what shredding needs.
+    """Check that `map.storage-layout` is set for MAP columns, and the needs of shredding.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
@@ -403,7 +403,7 @@ def _check_columns(candidate: Candidate) -> None:
 
 
 def variant_shredding(candidate: Candidate) -> None:
-    """Check how full the fields are that the shredding of VARIANT columns looks at.
+    """Check the ratios by which fields of VARIANT columns are shredded.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.

@@ -1,10 +1,10 @@
 """FormatRules: the interface of a table format to decisions, and the checks by it.
 
-A change means what it means whatever formats a table declares. Whether the table stays expressible
-in a format is that format's own to say, and nothing in here knows one by name.
+A change means the same whatever formats a table declares. Each format checks whether it can still
+express the table, and this module knows no format by name.
 
-It fails closed: a format that is declared and cannot be asked refuses whatever could concern it.
-Leaving it, and the end of a tag or of the table, concern no format.
+It fails closed: a declared format that is not installed rejects every change that could concern it.
+Leaving it, and removing a tag or the table, concern no format.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Binding = tuple[tuple[int | str | None, ...], str]
 
 
 def bindings(schema: Schema) -> dict[Binding, int]:
-    """Return the field id that each name stands for, level by level.
+    """Return the field id of each name in a schema, level by level.
 
     Example:
         >>> from ledger.model.types import DataField, IntType, RowType
@@ -58,9 +58,9 @@ def bindings(schema: Schema) -> dict[Binding, int]:
 
 
 class BoundNames:
-    """What the names of many schemas stand for, asked without going through the schemas again.
+    """Field ids by name over many schemas, which are read only once.
 
-    It only grows, by steps that any thread may take, and take twice: nobody waits for a lock.
+    It only grows, by idempotent steps that any thread may take: no lock is needed.
 
     Example:
         >>> names = BoundNames()
@@ -80,62 +80,62 @@ class BoundNames:
         return self._schema_ids
 
     def add(self, schema: Schema) -> None:
-        """Take in a schema's names."""
+        """Add a schema's names."""
         self.bind(((binding, (each,)) for binding, each in bindings(schema).items()), (schema.id,))
 
     def bind(
         self, meant: Iterable[tuple[Binding, tuple[int, ...]]], schema_ids: Iterable[int]
     ) -> None:
-        """Take in what the names of some schemas mean."""
+        """Add the field ids of names, for some schemas."""
         for binding, field_ids in meant:
             known = self._meant.setdefault(binding, set())
             known.update(field_ids)
             if len(known) > 1:
                 self._doubtful.add(binding)
-        # Only now, so that who finds a schema here finds its names, too.
+        # Last, so that a thread which finds a schema here finds its names, too.
         self._schema_ids.update(schema_ids)
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether some name means two things."""
+        """True if some name stands for two fields."""
         return bool(self._doubtful)
 
     def agree(self, bound: Mapping[Binding, int]) -> bool:
-        """Whether each of these names means the same in every schema that has it."""
+        """Return whether each of these names has the same field id in every schema that has it."""
         return all(
             self._meant.get(each, {field_id}) == {field_id} for each, field_id in bound.items()
         )
 
     def are_one(self, schemas: Iterable[Schema]) -> bool:
-        """Whether no name of these schemas means two things."""
+        """Return whether every name of these schemas stands for one field only."""
         return all(self._doubtful.isdisjoint(bindings(each)) for each in schemas)
 
     def meant(self) -> Iterator[tuple[Binding, tuple[int, ...]]]:
-        """Yield every name with the field ids that it means."""
+        """Yield every name with its field ids."""
         return ((each, tuple(sorted(ids))) for each, ids in list(self._meant.items()))
 
 
 def named_places(schema: Schema) -> Iterator[tuple[TypePlace, int]]:
-    """Yield every place of a schema that has a field id, with it."""
+    """Yield every place of a schema that has a field id, with the id."""
     for place in type_places(schema.fields):
         if place.field is not None:
             yield place, place.field.id
 
 
 def binding_of(place: TypePlace) -> Binding:
-    """Return the level and the name that a place has."""
+    """Return the level and the name of a place."""
     return place.level, place.path[-1]
 
 
 class Refusal(Struct, frozen=True):
-    """What a format cannot express, and the way out.
+    """Reason why a format cannot express a table, with an alternative.
 
-    The ledger makes a FormatError of it, and offers to leave the format besides.
+    The ledger makes a FormatError of it, and adds the option to leave the format.
 
     Attributes:
-        what: The thing and what is wanted of it.
-        rule: What the format says, as half a sentence.
-        alternative: What can be done instead.
+        what: The thing and the wanted change.
+        rule: The format's rule, as half a sentence.
+        alternative: Advice to the caller.
     """
 
     what: str
@@ -144,16 +144,16 @@ class Refusal(Struct, frozen=True):
 
 
 def emptiness_problems(schema: Schema) -> Iterator[Refusal]:
-    """Yield the refusal of a table without columns, by a format whose readers fail on one."""
+    """Yield the problem of a table without columns, in a format whose readers fail on one."""
     if not schema.fields:
         yield Refusal("a table without columns", "readers fail on it", "give it a column")
 
 
 def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> Iterator[Refusal]:
-    """Yield the fields of a spec and an order whose column is gone or does not fit.
+    """Yield the fields of a spec and an order whose column was dropped or does not fit.
 
-    Not every format knows both, but whoever writes a file goes by them: without its column, a
-    partition field is NULL for every row.
+    Not every format has both, but file writers use them: without its column, a partition field is
+    NULL for every row.
     """
     if not (spec.fields or order.fields):
         return
@@ -178,7 +178,7 @@ def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> It
 
 
 def lost_source_problems(batch: Batch) -> Iterator[Refusal]:
-    """Yield the fields of the layout in force that lose their column by a batch."""
+    """Yield the fields of the default layout that lose their column by a batch."""
     before, layout = batch.before, batch.layout
     return unless_stood(
         source_problems(batch.schema, layout.spec, layout.sort_order),
@@ -187,11 +187,11 @@ def lost_source_problems(batch: Batch) -> Iterator[Refusal]:
 
 
 def unless_stood(now: Iterable[Refusal], before: Iterable[Refusal]) -> Iterator[Refusal]:
-    """Yield what is refused of a table, but for what was so before a change.
+    """Yield the problems of a table that it did not have before a change.
 
     Args:
-        now: What is refused of it afterwards.
-        before: What was refused of it before; not looked at where nothing is now.
+        now: The problems afterwards.
+        before: The problems before; not read where there are none now.
     """
     found = list(now)
     stood = set(before) if found else ()
@@ -199,7 +199,7 @@ def unless_stood(now: Iterable[Refusal], before: Iterable[Refusal]) -> Iterator[
 
 
 def refused_retyping(what: str, before: DataType, after: DataType, rule: str) -> Refusal:
-    """Return the refusal of a change of type; `what` changes it, such as `column a`."""
+    """Return the problem of a change of type; `what` changes it, such as `column a`."""
     return Refusal(
         f"{what} from {_shown(before)} to {_shown(after)}",
         rule,
@@ -212,11 +212,11 @@ def _shown(data_type: DataType) -> str:
 
 
 class FileForm(Struct, frozen=True):
-    """How a format's files hold a type, where readers of another format may expect it otherwise.
+    """Representation of a type in a format's files, where readers of other formats may differ.
 
     Attributes:
-        form: In words that follow "as", the same for all formats whose readers read each other's.
-        alternative: What to take instead of the type.
+        form: In words that follow "as"; equal for formats whose readers read each other's files.
+        alternative: The type to use instead.
     """
 
     form: str
@@ -224,7 +224,7 @@ class FileForm(Struct, frozen=True):
 
 
 class Reach(Struct, frozen=True):
-    """What the snapshots that can be read, tagged ones included, hold.
+    """Ids and files that the readable snapshots use, tagged ones included.
 
     Attributes:
         schema_ids: Schemas of snapshots and of their files.
@@ -240,7 +240,7 @@ class Reach(Struct, frozen=True):
 
 
 class History(Protocol):
-    """What the rules have to know of a table's past; asked for only when it decides."""
+    """A table's history, as far as the rules need it; read only when one does."""
 
     def schemas(self, schema_ids: Collection[int]) -> list[Schema]:
         """Return some schemas, oldest first."""
@@ -249,28 +249,28 @@ class History(Protocol):
         """Return the names of `state.named_schema_ids` and of more schemas, at least."""
 
     def holds(self, state: TableState, schema_id: int) -> bool:
-        """Whether a snapshot that can be read surely holds a file that uses a schema's names.
+        """Return True if a readable snapshot certainly holds a file that uses a schema's names.
 
-        Reads nothing; where that would be needed, it is not sure.
+        Reads nothing; False where reading would be needed.
         """
 
     def live(self, state: TableState) -> Collection[FileChange]:
         """Return the files that are live at a state; reads them."""
 
     def reach(self, state: TableState) -> Reach:
-        """Return what can be read at a state; may read every file change that is live."""
+        """Return what can be read at a state; may read every live file change."""
 
     def columns(self, state: TableState) -> PastColumns:
-        """Return every column that the table had up to a state; reads as far as is asked."""
+        """Return every column that the table had up to a state; reads lazily."""
 
 
 class Birth(Struct, frozen=True):
-    """A table that is to be.
+    """A table to be created.
 
     Attributes:
         schema: Its first schema.
         layout: Its first spec and order.
-        rules: Whose rules apply.
+        rules: The rules that apply.
     """
 
     schema: Schema
@@ -279,12 +279,12 @@ class Birth(Struct, frozen=True):
 
 
 class SchemaStep(Struct, frozen=True):
-    """From one schema to columns of a later one.
+    """A step from one schema to columns of a later one.
 
     Attributes:
         before: The earlier schema.
         columns: Columns of the later one.
-        only: The ids of what to look at in them; None for all.
+        only: The ids of the columns to check; None for all.
     """
 
     before: Schema
@@ -296,7 +296,7 @@ _Value = TypeVar("_Value")
 
 
 class once(Generic[_Value]):  # noqa: N801 - written as `property` is
-    """A property that is worked out when it is first asked for, and kept in its `__dict__`.
+    """A property that is computed on first access, and kept in the instance's `__dict__`.
 
     Like `functools.cached_property`, but without the lock that Python 3.11's holds for all
     instances of a class: a signal handler that commits while its thread computes such a property
@@ -325,23 +325,23 @@ class once(Generic[_Value]):  # noqa: N801 - written as `property` is
     @overload
     def __get__(self, instance: object, owner: type) -> _Value: ...
     def __get__(self, instance: object | None, owner: type) -> once[_Value] | _Value:
-        """Return what was worked out; the property itself, asked of the class."""
+        """Return the computed value; the property itself on the class."""
         if instance is None:
             return self
-        # Found there from now on: what stands in an instance goes before what its class has.
+        # Found there from now on: an instance's attributes take precedence over its class.
         value = instance.__dict__[self._name] = self._works_out(instance)
         return value
 
 
 class Batch(Struct, frozen=True, dict=True):
-    """What a transaction makes of a table.
+    """A table before and after a transaction.
 
     Attributes:
         before: The table before it.
         schema: Its schema afterwards.
         layout: Its specs and orders afterwards.
-        rules: Whose rules apply, by the options afterwards.
-        history: The table's past.
+        rules: The rules that apply, by the options afterwards.
+        history: The table's history.
     """
 
     before: TableState
@@ -352,11 +352,11 @@ class Batch(Struct, frozen=True, dict=True):
 
     @once
     def declared_before(self) -> Rules:
-        """The rules before; those of no format where they cannot be read."""
+        """The rules before; those of no format where they cannot be parsed."""
         return declared_by(self.before.schema.options)
 
     def is_new(self, asked: FormatRules) -> bool:
-        """Whether a format, or the version of it that is meant, was not declared before."""
+        """Return whether a format, or this version of it, was not declared before."""
         if asked.name not in self.declared_before.formats:
             return True
         before, after = self.before.schema.options, self.schema.options
@@ -364,12 +364,12 @@ class Batch(Struct, frozen=True, dict=True):
 
     @once
     def is_same_shape(self) -> bool:
-        """Whether columns, keys and layout are all as they were."""
+        """True if columns, keys and layout are all unchanged."""
         return _shape(self.before.schema, self.before) == _shape(self.schema, self.layout)
 
     @property
     def only_leaves(self) -> bool:
-        """Whether nothing happens but that the table leaves some of its formats."""
+        """True if the only change is that the table leaves some of its formats."""
         was, now = self.before.schema, self.schema
         return (
             self.rules.formats < self.declared_before.formats
@@ -380,24 +380,24 @@ class Batch(Struct, frozen=True, dict=True):
 
     @property
     def may_require(self) -> bool:
-        """Whether a column may become required although older rows may lack it."""
+        """True if a column may become required although older rows may lack it."""
         return self.rules.allow_incompatible or self.before.snapshot is None
 
     @once
     def reach(self) -> Reach:
-        """What can be read before it; may read every file change that is live."""
+        """Ids and files that can be read before it; may read every live file change."""
         return self.history.reach(self.before)
 
     @once
     def readable(self) -> list[Schema]:
-        """The schemas of what can be read, but for the one afterwards; oldest first."""
+        """The schemas that can be read, except the one afterwards; oldest first."""
         return self.history.schemas(self.reach.schema_ids - {self.schema.id})
 
     def steps(self, asked: FormatRules) -> Iterator[SchemaStep]:
-        """Yield from which schemas to which columns a format's readers have to come.
+        """Yield the pairs of schema and later columns between which a format's readers convert.
 
-        Where the format is new, from each that can be read to the next; else by what the batch
-        changes alone. Columns that are back are met by files of any schema before.
+        Where the format is new, from each readable schema to the next; else only the changes of the
+        batch. Restored columns are read from files of any schema before.
         """
         if self.is_new(asked):
             older = self.readable
@@ -416,19 +416,19 @@ class Batch(Struct, frozen=True, dict=True):
 
     @once
     def returned(self) -> frozenset[int]:
-        """The ids of columns that had been dropped, and stand again."""
+        """The ids of columns that had been dropped, and exist again."""
         highest = self.before.schema.highest_field_id
         back = {each.id for each in walk_fields(self.changed_columns) if each.id <= highest}
         there = self.columns_before
         stood = [there[each.id] for each in self.changed_columns if each.id in there]
         back.difference_update([each.id for each in walk_fields(stood)])
         if back:
-            # What stood in another column has only moved.
+            # A member of another column has only moved.
             back.difference_update([each.id for each in walk_fields(self.before.schema.fields)])
         return frozenset(back)
 
     def _ever_returned(self, older: Iterable[Schema]) -> frozenset[int]:
-        """Return the ids of columns that stand afterwards, and did not in between.
+        """Return the ids of columns that exist afterwards, and were dropped in between.
 
         Args:
             older: Schemas of the table, oldest first.
@@ -448,12 +448,12 @@ class Batch(Struct, frozen=True, dict=True):
 
     @once
     def changed_columns(self) -> tuple[DataField, ...]:
-        """The columns afterwards that are not as they were."""
+        """The columns afterwards that were changed."""
         before, after = self.before.schema.fields, self.schema.fields
-        # Comparing tuples looks at what their items are first: what nobody touched costs nothing.
+        # Comparing tuples compares identities first: unchanged columns cost nothing.
         if before == after:
             return ()
-        # Most stand where they stood, and are the same.
+        # Most are at the same index, and unchanged.
         touched = compress(after, map(is_not, after, chain(before, repeat(None))))
         there = self.columns_before
         return tuple(
@@ -462,14 +462,14 @@ class Batch(Struct, frozen=True, dict=True):
 
 
 class Arrival(Struct, frozen=True):
-    """What a snapshot adds to a table and takes from it.
+    """A snapshot to be added to a table.
 
     Attributes:
         state: The table before.
-        rules: Whose rules apply.
-        files: What comes and goes.
-        facts: What the snapshot says of itself, its engine's manifest lists among it.
-        is_back: Whether a rollback brings back what comes.
+        rules: The rules that apply.
+        files: The added and removed files.
+        facts: The snapshot's fields, with its engine's manifest lists.
+        is_back: Whether a rollback restores the added files.
     """
 
     state: TableState
@@ -480,17 +480,17 @@ class Arrival(Struct, frozen=True):
 
 
 class FormatRules(Protocol):
-    """Whether a table stays expressible in a format; the format's own, and pure.
+    """Checks of a table format on tables and changes; pure.
 
-    What was so before is not held against a change, unless the change declares the format.
+    Problems from before a change are not reported, unless the change declares the format.
 
     Attributes:
-        name: By which `ledger.formats` declares it.
-        title: What messages call it.
-        number: Of the rules, from 1. Raise it when they refuse more than they did: a table keeps
-            the highest that it was changed by, and older packages refuse to go on.
+        name: Its name in `ledger.formats`.
+        title: Its name in messages.
+        number: Version of the rules, from 1. Raise it when they reject more than before: a table
+            keeps the highest that it was changed by, and older packages refuse to change it.
         binds_names: Whether a name that files without field ids use stands for one field for ever.
-        file_forms: By the root of a type, how its files hold it, where that needs a word.
+        file_forms: By the root of a type, its representation in files, where formats differ.
     """
 
     name: str
@@ -500,53 +500,53 @@ class FormatRules(Protocol):
     file_forms: Mapping[str, FileForm]
 
     def version(self, options: Mapping[str, str]) -> int:
-        """Return the version of it that a table's options mean; another one is declared anew."""
+        """Return the format's version by a table's options; another one counts as declared anew."""
 
     def birth_problems(self, birth: Birth) -> Iterator[Refusal]:
-        """Yield what it cannot express of a new table."""
+        """Yield what the format cannot express of a new table."""
 
     def problems(self, batch: Batch) -> Iterator[Refusal]:
-        """Yield what it cannot express of what a batch makes of a table."""
+        """Yield what the format cannot express of a table after a batch."""
 
     def last_problems(self, batch: Batch) -> Iterator[Refusal]:
-        """Yield what it refuses of a batch unless another format has a more fitting word."""
+        """Yield problems of a batch to report only if no other format has any."""
 
     def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
-        """Yield what it cannot say of a snapshot's files."""
+        """Yield what the format cannot express of a snapshot's files."""
 
     def name_problems(
         self, schema: Schema, files: Collection[FileChange], state: TableState, history: History
     ) -> Iterator[Refusal]:
-        """Yield what is wrong with the names that files hold columns by.
+        """Yield problems with the names by which files have columns.
 
         Args:
             schema: The table's schema.
-            files: What comes and goes; each file that comes says whose names it uses.
+            files: The added and removed files; each added file has the schema whose names it uses.
             state: The table before.
-            history: Its past.
+            history: The table's history.
         """
 
     def tag_problems(self, name: str, others: Collection[str]) -> Iterator[Refusal]:
-        """Yield why it can have no tag of a name.
+        """Yield the reasons why the format cannot have a tag of a name.
 
         Args:
-            name: The tag's.
-            others: Those of the tags that there are; none where it is there itself.
+            name: The tag's name.
+            others: The names of existing tags; none if the tag exists itself.
         """
 
 
 class Formats(Protocol):
-    """The formats that there are."""
+    """The installed formats."""
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all, the default ones first."""
 
     def find(self, name: str) -> FormatRules | Refusal:
-        """Return a format's rules, or why nobody can ask them."""
+        """Return a format's rules, or the reason why they are not available."""
 
 
 def declared_by(options: Mapping[str, str]) -> Rules:
-    """Return the rules that options declare; those of no format where they cannot be read."""
+    """Return the rules that options declare; those of no format where they cannot be parsed."""
     try:
         return Rules.of(options)
     except InvalidChangeError:
@@ -566,12 +566,12 @@ _DEFAULT_FORMATS = tuple(DEFAULT_FORMATS.split(","))
 
 
 def refuse_unknown(options: Mapping[str, str], before: Mapping[str, str], formats: Formats) -> None:
-    """Refuse options that declare a format which there is not, or follow one that is not declared.
+    """Reject options that declare an unknown format, or follow one that is not declared.
 
     Args:
-        options: The table's, as they shall be.
-        before: As they were; what was declared before is not held against a change.
-        formats: The formats that there are.
+        options: The table's new options.
+        before: The options before; formats declared before are not checked again.
+        formats: The installed formats.
 
     Raises:
         InvalidChangeError: They do.
@@ -590,15 +590,15 @@ def refuse_unknown(options: Mapping[str, str], before: Mapping[str, str], format
 
 
 def _refuse_misspelt(options: Mapping[str, str], before: Mapping[str, str]) -> None:
-    """Refuse what is almost an option of the ledger: nobody would heed it, and nobody would say."""
+    """Reject keys that resemble an option of the ledger: they would be ignored silently."""
     known = (FORMATS_OPTION, FOLLOW_OPTION, READER_GRACE_OPTION, PERSONAL_OPTION, *RULE_OPTIONS)
     for key in options.keys() - before.keys():
         if not key.startswith(OWN_PREFIX) or key in known or key.startswith(OWNERS):
             continue
         if near := similar(key, known):
             raise InvalidChangeError(
-                f"there is no option {key}: did you mean {near[0]}? What begins with {OWN_PREFIX} "
-                "is the ledger's own; name yours otherwise"
+                f"there is no option {key}: did you mean {near[0]}? Keys that begin with "
+                f"{OWN_PREFIX} are the ledger's own; choose another name"
             )
 
 
@@ -610,7 +610,7 @@ def _refuse_following(options: Mapping[str, str], before: Mapping[str, str]) -> 
         if each not in declared:
             raise InvalidChangeError(
                 f"option {FOLLOW_OPTION} names {each!r}, which the table does not declare: files "
-                f"of a format that nobody checks cannot follow. Name it in {FORMATS_OPTION}, too, "
+                f"of a format that is not checked cannot follow. Name it in {FORMATS_OPTION}, too, "
                 f"or leave it out of {FOLLOW_OPTION}"
             )
 
@@ -628,7 +628,7 @@ def _unknown(options: Mapping[str, str], formats: Formats) -> InvalidChangeError
 
 
 def refuse_inexpressible(batch: Batch, formats: Formats) -> None:
-    """Refuse what a batch made of a table, when one of its formats cannot express it.
+    """Reject a batch whose result one of the table's formats cannot express.
 
     Raises:
         FormatError: The first problem; it names the format, its rule and the alternative.
@@ -660,11 +660,11 @@ def problems(batch: Batch, formats: Formats) -> Iterator[FormatError]:
 
 
 def refuse_birth(birth: Birth, formats: Formats) -> None:
-    """Refuse a table that one of its formats cannot express.
+    """Reject a table that one of its formats cannot express.
 
     Raises:
         FormatError: As `refuse_inexpressible`.
-        InvalidChangeError: It declares a format that there is not, or has an option that is wrong.
+        InvalidChangeError: It declares an unknown format, or has an invalid option.
     """
     _refuse_misspelt(birth.schema.options, {})
     _refuse_following(birth.schema.options, {})
@@ -695,12 +695,12 @@ def birth_problems(birth: Birth, formats: Formats) -> Iterator[FormatError]:
 def raised_rules(
     options: Mapping[str, str], state: TableState, formats: Formats
 ) -> FormatRulesRaised | None:
-    """Return the fact that a table is changed by higher rules than ever; None where it is not.
+    """Return the event that raises a table's rule numbers; None where they are that high already.
 
     Args:
-        options: The table's, after the change.
+        options: The table's options after the change.
         state: The table before.
-        formats: The formats that there are.
+        formats: The installed formats.
     """
     raised = {}
     for name in _in_order(declared_by(options).formats):
@@ -717,14 +717,14 @@ def refuse_names(
     history: History,
     formats: Formats,
 ) -> None:
-    """Refuse files by whose names one of the table's formats does not find its columns.
+    """Reject files whose column names one of the table's formats cannot resolve.
 
     Args:
         schema: The table's schema.
-        files: What comes and goes.
+        files: The added and removed files.
         state: The table before.
-        history: Its past.
-        formats: The formats that there are.
+        history: The table's history.
+        formats: The installed formats.
 
     Raises:
         FormatError: A name would stand for two fields, or a field have two names.
@@ -735,7 +735,7 @@ def refuse_names(
 
 
 def binds_names(state: TableState, formats: Formats) -> bool:
-    """Whether a declared format asks what the names of older schemas meant."""
+    """Return whether a declared format needs the meaning of names in older schemas."""
     found = (formats.find(each) for each in declared_by(state.schema.options).formats)
     return any(not isinstance(each, Refusal) and each.binds_names for each in found)
 
@@ -748,28 +748,28 @@ def refuse_files(
     *,
     is_back: bool = False,
 ) -> None:
-    """Refuse files that come and that one of a table's formats cannot say.
+    """Reject added files that one of a table's formats cannot express.
 
     Args:
         state: The table before.
-        files: What comes and goes, of one snapshot.
-        facts: What the snapshot says of itself.
-        formats: The formats that there are.
-        is_back: Whether a rollback brings back what comes.
+        files: The added and removed files of one snapshot.
+        facts: The snapshot's fields.
+        formats: The installed formats.
+        is_back: Whether a rollback restores the added files.
 
     Raises:
         FormatError: The first problem.
     """
     rules = declared_by(state.schema.options)
     arrival = Arrival(state, rules, files, facts, is_back)
-    # In reverse: formats beside the first know values and bytes, and say best what is wrong.
+    # In reverse: formats after the first know values and bytes, and have more specific messages.
     for each in reversed(list(_declared(state.schema, state, formats))):
         for refusal in each.file_problems(arrival):
             raise _worded(each.name, refusal, state.schema.options)
 
 
 def refuse_tag(state: TableState, name: str, formats: Formats) -> None:
-    """Refuse a tag that one of a table's formats cannot have.
+    """Reject a tag that one of a table's formats cannot have.
 
     Raises:
         FormatError: It cannot.
@@ -801,14 +801,14 @@ def _found(
             name,
             Refusal(
                 f"format {name!r}",
-                f"the table was changed by rules {used} of it, and those that are installed here "
+                f"the table was changed by rules {used} of it, and the installed ones "
                 f"are {found.number}",
-                "upgrade the package that brings them",
+                "upgrade the package that provides them",
             ),
         )
 
 
-# Every commit asks, and tables have few answers.
+# Every commit calls it, and there are few different sets.
 @lru_cache(maxsize=64)
 def _in_order(names: frozenset[str]) -> tuple[str, ...]:
     first = tuple(each for each in _DEFAULT_FORMATS if each in names)
@@ -816,12 +816,12 @@ def _in_order(names: frozenset[str]) -> tuple[str, ...]:
 
 
 def _worded(name: str, refusal: Refusal, options: Mapping[str, str]) -> FormatError:
-    """Return a refusal with leaving the format as one more way out.
+    """Return the error of a problem, with leaving the format as one more alternative.
 
     Args:
-        name: The format's.
-        refusal: What it says.
-        options: The table's, which declare its formats.
+        name: The format's name.
+        refusal: The problem.
+        options: The table's options, which declare its formats.
     """
     declared = declared_by(options).formats
     others = _in_order(declared - {name} or frozenset(_DEFAULT_FORMATS) - {name})
@@ -832,7 +832,7 @@ def _worded(name: str, refusal: Refusal, options: Mapping[str, str]) -> FormatEr
 
 
 def _pair_problems(one: FormatRules, other: FormatRules, batch: Batch) -> Iterator[Refusal]:
-    """Yield the columns that no file can hold so that readers of both formats read them."""
+    """Yield the columns that no single file can hold for readers of both formats."""
     were_declared = {one.name, other.name} <= batch.declared_before.formats
     if were_declared and batch.is_same_shape:
         return
@@ -842,7 +842,7 @@ def _pair_problems(one: FormatRules, other: FormatRules, batch: Batch) -> Iterat
     if were_declared:
         for column in batch.changed_columns:
             old = batch.columns_before.get(column.id)
-            # Tables that are older than the rule keep what they have.
+            # Columns that are older than the rule stay.
             if old is None or not any(_clashes_at(one, other, roots, [old])):
                 yield from _clashes_at(one, other, roots, [column])
         return
@@ -867,7 +867,7 @@ def _clashes_at(
             yield Refusal(
                 f"column {place.name}",
                 f"{one.title}'s files keep a {place.type.root} as {ours.form}, and "
-                f"{other.title}'s as {theirs.form}, so that nobody could write one for both",
+                f"{other.title}'s as {theirs.form}, so that no file suits both",
                 ours.alternative,
             )
 

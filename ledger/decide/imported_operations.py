@@ -24,12 +24,12 @@ def _no_snapshots(fact: e.SnapshotsRemoved) -> Iterator[tuple[Cell, Any]]:
 
 
 def ref_cells(fact: e.SnapshotRefSet) -> Iterator[tuple[Cell, Any]]:
-    """Yield what a branch or tag points to."""
+    """Yield the cell of a ref, with the snapshot that it points to."""
     yield ("ref", fact.ref_name), fact.ref
 
 
 def no_ref_cells(fact: e.SnapshotRefRemoved) -> Iterator[tuple[Cell, Any]]:
-    """Yield that a branch or tag points to nothing."""
+    """Yield the cell of a ref that was removed."""
     yield ("ref", fact.ref_name), None
 
 
@@ -97,19 +97,19 @@ def _branch(fact: PaimonBranchUpdated) -> Iterator[tuple[Cell, Any]]:
 
 
 def says_ref(fact: e.SnapshotRefSet) -> str:
-    """Return what a branch or tag points to, for people."""
+    """Return the snapshot that a branch or tag points to, as display text."""
     return f"{fact.ref.type} {fact.ref_name} points to snapshot {fact.ref.snapshot_id}"
 
 
 def says_no_ref(fact: e.SnapshotRefRemoved) -> str:
-    """Return that a branch or tag is gone, for people."""
+    """Return that a branch or tag was removed, as display text."""
     return f"removed the branch or tag {fact.ref_name}"
 
 
 def _says_branch(fact: PaimonBranchUpdated) -> str:
     added = 0 if isinstance(fact.added, UnsetType) else len(fact.added)
     went = len(fact.removed)
-    return f"updated branch {fact.branch_name}: {added} of its files came, {went} went"
+    return f"updated branch {fact.branch_name}: {added} of its files added, {went} removed"
 
 
 def _says_snapshot(fact: e.SnapshotAdded) -> str:
@@ -141,7 +141,7 @@ def _says_gone(*parts: str) -> str:
 
 
 def _says_log(what: str, fact: e.SnapshotLogUpdated | e.MetadataLogUpdated) -> str:
-    gone = f", the oldest {fact.dropped} gone" if fact.dropped else ""
+    gone = f", the oldest {fact.dropped} removed" if fact.dropped else ""
     return f"{what}: {len(fact.added)} more{gone}"
 
 

@@ -43,7 +43,7 @@ from ledger.state.layout import LayoutTrail, Source, Sources, all_sources
 
 
 def default_name(source: Source, transform: Transform) -> str:
-    """Return what Iceberg calls a partition field that nobody named.
+    """Return Iceberg's default name of a partition field.
 
     Example:
         >>> column = next(all_sources(Schema.of({"id": "INT"})))
@@ -65,7 +65,7 @@ def default_name(source: Source, transform: Transform) -> str:
 
 
 def writable_transform(text: str, source: Source) -> Transform:
-    """Return the transform of a source that files can be written with.
+    """Return a transform of a source, checked to be one that files can be written with.
 
     Raises:
         InvalidChangeError: It is unknown, or does not accept the source's type.
@@ -85,17 +85,17 @@ def writable_transform(text: str, source: Source) -> Transform:
 
 
 def _type_text(source: Source) -> str:
-    # A ROW's members would drown the rule.
+    # A ROW's members would hide the rule.
     return "ROW" if isinstance(source.type, RowType) else format_type(source.type)
 
 
 class SpecDraft:
-    """The updates of one batch so far.
+    """The updates of one batch so far, on the default partition spec.
 
     Args:
         layout: The specs before.
-        format_version: Iceberg's. Version 1 keeps a removed field in its place, as void, since its
-            field ids are places.
+        format_version: Iceberg's. Version 1 keeps a removed field in its position, as void, since
+            its field ids are positions.
     """
 
     def __init__(self, layout: LayoutTrail, *, format_version: int) -> None:
@@ -109,7 +109,7 @@ class SpecDraft:
         self._renames: dict[str, str] = {}
 
     def add(self, source: Source, transform: Transform, name: str | None) -> None:
-        """Add a field; one that this batch removes stays instead, under another name if given.
+        """Add a field; one that this batch removes is kept instead, renamed if a name is given.
 
         Raises:
             InvalidChangeError: The spec has it, or the batch adds it twice, or its name is taken.
@@ -124,7 +124,7 @@ class SpecDraft:
         if twin is not None:
             raise InvalidChangeError(
                 f"partition field {twin.name} is {transform.text} of {dotted(source.path)} "
-                "already; leave it, or rename it"
+                "already; keep it, or rename it"
             )
         added = self._old_field(source.id, transform.text, name) or PartitionField(
             default_name(source, transform) if name is None else name,
@@ -166,7 +166,7 @@ class SpecDraft:
         self._delete(field)
 
     def rename(self, name: str, new_name: str) -> None:
-        """Give a field another name; a void that holds the name is called something else.
+        """Rename a field; a void field that has the name gets another one.
 
         Raises:
             InvalidChangeError: There is no such field, or this batch adds or removes it.
@@ -186,7 +186,7 @@ class SpecDraft:
         self._renames[name] = new_name
 
     def fields(self, schema: Schema) -> tuple[PartitionField, ...]:
-        """Return the fields of the spec that the batch makes.
+        """Return the fields of the new spec.
 
         Raises:
             InvalidChangeError: A name is empty, taken twice or another column's, or a transform
@@ -225,7 +225,7 @@ class SpecDraft:
         self._deleted.add(field.field_id)
 
     def _old_field(self, source_id: int, transform: str, name: str | None) -> PartitionField | None:
-        """Return the field as an older spec had it, so that its id comes back."""
+        """Return the field as an older spec had it, so that its id is used again."""
         if self._keeps_voids:
             return None
         staying = {each.field_id for each in self._fields} - self._deleted
@@ -243,8 +243,8 @@ class SpecDraft:
             )
             if is_time and each.source_id == added.source_id:
                 raise InvalidChangeError(
-                    f"partition fields {each.name} and {added.name} are two times of one column; "
-                    "add the finer one alone"
+                    f"partition fields {each.name} and {added.name} are two time units of one "
+                    "column; add the finer one only"
                 )
 
     def _make_room_for(self, added: PartitionField) -> None:
@@ -286,7 +286,7 @@ def _check(fields: list[PartitionField], schema: Schema) -> None:
         seen.add(each.name)
         source = sources.get(each.source_id)
         if source is None:
-            # Of a column that was dropped there is nothing left to check.
+            # The column was dropped: nothing is left to check.
             continue
         if columns.get(each.name, each.source_id) != each.source_id:
             raise InvalidChangeError(
@@ -307,14 +307,14 @@ def decide_spec(
     sources: Sources,
     rules: Rules,
 ) -> PartitionSpecUpdated | None:
-    """Return the spec that updates make of the default one; None when it is there already.
+    """Return the spec that updates make of the default one; None when it is the default already.
 
     Args:
         layout: The specs and orders at this point of the transaction.
-        change: What is asked.
+        change: The requested change.
         schema: The schema at this point of the transaction.
-        sources: Finds columns.
-        rules: Whose rules apply.
+        sources: Resolves columns.
+        rules: The rules that apply.
 
     Raises:
         InvalidChangeError: A rule forbids it.
@@ -340,7 +340,7 @@ def decide_spec(
 
 
 def shape_of(fields: Sequence[PartitionField]) -> _Shape:
-    """Return what makes two specs the same to Iceberg: not the field ids."""
+    """Return the key by which Iceberg compares specs: without the field ids."""
     return tuple((each.source_id, each.name, each.transform) for each in fields)
 
 
@@ -372,7 +372,7 @@ def decide_order(
     sources: Sources,
     _rules: Rules,
 ) -> SortOrderReplaced | None:
-    """Return the order that files are sorted by from now on; None when it is the default already.
+    """Return the new default sort order; None when it is the default already.
 
     The arguments are those of `decide_spec`.
 
@@ -383,7 +383,7 @@ def decide_order(
     there = next((each for each in layout.sort_orders if each.fields == fields), None)
     if there is not None and there.order_id == layout.default_order_id:
         return None
-    # Id 0 is the unsorted order's for ever.
+    # Id 0 is always the unsorted order's.
     next_id = max(each.order_id for each in layout.sort_orders) + 1 if fields else 0
     order = there or SortOrder(next_id, fields)
     return SortOrderReplaced(columns=change.columns, order_id=order.order_id, fields=order.fields)
@@ -411,7 +411,7 @@ def _order(fact: SortOrderReplaced) -> Iterator[tuple[Cell, Any]]:
 
 
 def _with_sources(sets: Cells) -> Cells:
-    """Return the claims of a layout: what it sets, and that its columns are there."""
+    """Return the claims of a layout: the cells that it sets, and that its columns exist."""
 
     def claims(fact: Any) -> Iterator[tuple[Cell, Any]]:
         yield from sets(fact)
@@ -423,7 +423,7 @@ def _with_sources(sets: Cells) -> Cells:
 
 def _says_spec(fact: UpdatePartitionSpec) -> str:
     if not isinstance(fact, PartitionSpecUpdated):
-        # What a plan wants has no spec yet.
+        # A planned change has no spec yet.
         return f"change the partition spec: {len(fact.updates)} of its fields"
     fields = ", ".join(f"{each.name}={each.transform}" for each in fact.fields)
     said = "files are partitioned by" if fact.set_default else "added"

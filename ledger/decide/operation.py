@@ -1,9 +1,9 @@
-"""Operation: everything that belongs to one kind of change, in one row.
+"""Operation: all definitions of one kind of change, in one row.
 
-A row says which change asks and which facts it becomes, how it is read from JSON, which columns it
-names and how they are found again after a rebase, how it is decided, which cells it sets and
-claims, and its sentence for people. The rows stand beside their nouns and are gathered in
-`operations`. How facts fold is no part of them: that is frozen, and has a table of its own.
+A row defines the request and the events that it becomes, how it is read from JSON, which columns it
+names and how they are resolved after a rebase, how it is decided, which cells it sets and claims,
+and its display text. The rows are in the modules of their subjects and are collected in
+`operations`. How events fold is not part of them: that never changes, and has a table of its own.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from ledger.state.owner import OwnerKind
 from ledger.state.table import TableState
 
 Cell = tuple[Any, ...]
-"""What can be set: a field id and an aspect, an option, the comment, a tag, ..."""
+"""Unit of conflict: a field id and an aspect, an option, the comment, a tag, ..."""
 
 Cells = Callable[[Any], Iterator[tuple[Cell, Any]]]
-"""Gives the cells of a fact, with their values."""
+"""Yields the cells of an event, with their values."""
 
 
 def no_cells(_fact: object) -> Iterator[tuple[Cell, Any]]:
-    """Yield nothing: an append lands on whatever it meets."""
+    """Yield nothing: an append conflicts with nothing."""
     return iter(())
 
 
@@ -67,14 +67,14 @@ class SchemaOperation(Operation, frozen=True, kw_only=True):
     """A kind of change that belongs to a batch of SchemaChanges.
 
     Attributes:
-        decide: Decides it on a draft, and returns what it was about.
-        names: Returns the change in the names of a newer schema, every path, reference and option
-            value that means a column following its id; None where nothing is left to do.
-        touches: What it does to the columns that it goes through or names: whoever means his own
-            column is not given another's.
+        decide: Decides it on a draft, and returns its subject.
+        names: Returns the change in the names of a newer schema, with every path, reference and
+            option value that means a column following its id; None where nothing is left to do.
+        touches: Its effect on the columns in its paths: a batch that changes its own new column is
+            not given another writer's.
         reads: Reads it from the JSON of either dialect.
         always_written: Keys that its JSON never leaves out.
-        lacks: Why no document of Paimon's or DLF's can say it; None where they can.
+        lacks: The reason why no document of Paimon's or DLF's can express it; None if one can.
     """
 
     decide: Callable[[SchemaDraft, Any], Anchor]
@@ -89,7 +89,7 @@ class LayoutOperation(Operation, frozen=True, kw_only=True):
     """A kind of change of partition specs or sort orders; its sources are followed by `Sources`.
 
     Attributes:
-        decide: Returns the fact that it becomes; None when everything is so already.
+        decide: Returns the event that it becomes; None when everything holds already.
     """
 
     decide: Callable[
@@ -99,16 +99,16 @@ class LayoutOperation(Operation, frozen=True, kw_only=True):
 
 @define
 class Course:
-    """How far a transaction has come that is decided on a state.
+    """Progress of a transaction that is being decided on a state.
 
     Attributes:
-        state: The state that it met.
-        schema: The schema as its changes of the schema leave it.
+        state: The state.
+        schema: The schema after the transaction's changes of it.
         snapshot_id: The newest snapshot's id so far.
         records: The rows so far.
-        is_first: Whether it is the state that the writer looked at.
-        formats: The formats that there are.
-        refuse_names: Refuses a snapshot whose files the table's names cannot tell apart.
+        is_first: Whether it is the state that the writer saw.
+        formats: The installed formats.
+        refuse_names: Rejects a snapshot whose files' column names are ambiguous in the table.
     """
 
     state: TableState
@@ -121,13 +121,13 @@ class Course:
 
 
 class StateOperation(Operation, frozen=True, kw_only=True):
-    """A kind of change of what the table holds, decided after its schema; it names no columns.
+    """A kind of change of the table's contents, decided after its schema; it names no columns.
 
     Attributes:
-        decide: Returns the fact that it becomes; None when all of it holds already.
-        asks_formats: Whether the table's formats are asked about it, so that no package with lower
-            rules of theirs changes the table from then on.
-        owners: The owners of a table under which it may be asked.
+        decide: Returns the event that it becomes; None when all of it holds already.
+        asks_formats: Whether the table's formats check it, so that no package with lower rules of
+            theirs changes the table from then on.
+        owners: The owners of a table under which it is allowed.
     """
 
     asked: type

@@ -1,6 +1,6 @@
 """Registry of every operation on a table, by request and by event.
 
-What the facts of both streams say to people is found here, too.
+It also has the display texts of the events of both streams.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BY_ASKED: Mapping[type, Operation] = {
 
 
 def in_words(change: Any) -> str:
-    """Return what a change or a fact says to people; its class's name where it has no row.
+    """Return the display text of a change or an event; its class's name where it has no row.
 
     Example:
         >>> from ledger.events.schema import RenameColumn
@@ -49,7 +49,7 @@ def in_words(change: Any) -> str:
 
 
 def alters(facts: Iterable[TableEvent]) -> bool:
-    """Whether some facts may change what a table is, and not only what it holds.
+    """Return whether some events may change the table itself, and not only its contents.
 
     Example:
         >>> from ledger.events.snapshots import TagDeleted

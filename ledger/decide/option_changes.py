@@ -41,11 +41,11 @@ IMMUTABLE_OPTIONS = frozenset(
         "type",
     }
 )
-"""Neither set to another value nor removed while snapshots exist."""
+"""Options that can neither be set to another value nor removed while snapshots exist."""
 
 
 def check_set(old: TableOptions, key: str, value: str) -> None:
-    """Refuse to set an option that a table with snapshots cannot change.
+    """Reject setting an option that a table with snapshots cannot change.
 
     Args:
         old: The options before the batch.
@@ -62,7 +62,7 @@ def check_set(old: TableOptions, key: str, value: str) -> None:
 
 
 def check_remove(old: TableOptions, key: str) -> None:
-    """Refuse to remove an option that a table with snapshots cannot reset, set or not.
+    """Reject removing an option that a table with snapshots cannot reset, set or not.
 
     Raises:
         InvalidChangeError: UNSUPPORTED, naming the rule.
@@ -129,7 +129,7 @@ _REMOVE_GUARDS: Mapping[str, Callable[[TableOptions, str], None]] = {
 def key_lists(
     options: Mapping[str, str], primary_keys: Sequence[str], partition_keys: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return primary key and partition keys, wherever they were given.
+    """Return primary key and partition keys, given as lists or as options.
 
     Raises:
         InvalidChangeError: RUNTIME: one of them is given as a list and as an option.
@@ -153,7 +153,7 @@ def _one_of(options: Mapping[str, str], key: str, listed: Sequence[str]) -> tupl
 def check_keys(
     names: Sequence[str], primary_keys: Sequence[str], partition_keys: Sequence[str]
 ) -> None:
-    """Refuse duplicate columns, repeated or unknown keys, and a key of partition keys alone.
+    """Reject duplicate columns, repeated or unknown keys, and a key of partition keys only.
 
     Raises:
         InvalidChangeError: ILLEGAL_STATE.
@@ -166,7 +166,7 @@ def check_keys(
             raise state(f"{what} {list(keys)}: {missing} are not among the columns {list(names)}")
     if primary_keys and set(primary_keys) <= set(partition_keys):
         raise state(
-            f"primary key {list(primary_keys)} has partition keys alone: "
+            f"primary key {list(primary_keys)} has only partition keys: "
             "every partition would hold one row; add a column to the key"
         )
 
@@ -184,7 +184,7 @@ def keys_are_nullable(options: Mapping[str, str]) -> bool:
 
 
 def decide_set_option(draft: SchemaDraft, change: SetOption) -> Anchor:
-    """Set an option, unless the schema before the batch says the same already.
+    """Set an option, unless it has that value in the schema before the batch.
 
     Raises:
         InvalidChangeError: UNSUPPORTED for `type`, and by the guards of tables with snapshots.
@@ -206,7 +206,7 @@ def decide_set_option(draft: SchemaDraft, change: SetOption) -> Anchor:
 
 
 def decide_remove_option(draft: SchemaDraft, change: RemoveOption) -> Anchor:
-    """Remove an option; one that is not set is removed in silence.
+    """Remove an option; one that is not set is no error.
 
     Raises:
         InvalidChangeError: UNSUPPORTED for `type`, and by the guards of tables with snapshots.
@@ -239,13 +239,13 @@ def decide_drop_primary_key(draft: SchemaDraft, change: DropPrimaryKey) -> Ancho
 
 
 def _is_guarded(draft: SchemaDraft, key: str) -> bool:
-    """Return whether an option may be one that snapshots fix; the keys' two are in any table."""
+    """Return whether an option may be fixed by snapshots; the two options of keys always may."""
     return draft.has_snapshots and (draft.rules.paimon or key in KEY_OPTIONS)
 
 
 def _is_unchanged(draft: SchemaDraft, key: str, value: str) -> bool:
     if declares_rules(key):
-        # Paimon knows none of them: whose rules hold is what the batch said last.
+        # Not in Paimon's rules: options that select the rules take the batch's last value.
         return False
     old = draft.old.options.get(key)
     if old == value:
@@ -260,5 +260,5 @@ def _is_unchanged(draft: SchemaDraft, key: str, value: str) -> bool:
 
 
 def option_event(key: str, value: str | None) -> SetOption | RemoveOption:
-    """Return the fact that an option has this value, or none."""
+    """Return the event that sets an option to a value, or removes it."""
     return RemoveOption(key) if value is None else SetOption(key, value)

@@ -1,6 +1,6 @@
 """Checks of the values in events and files before they are recorded.
 
-Asked of what a source says before it is committed, and by `verify` of what was committed.
+Used on the events of a source before they are committed, and by `verify` on recorded ones.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _Values = Callable[[Sequence[Struct]], Iterable[Any]]
 """Gets some values of each of some records."""
 
 _Range = tuple[int, int]
-"""The smallest and the greatest number that may stand somewhere."""
+"""The smallest and the greatest number that is allowed."""
 
 _NO_RANGE: Final = (0, 0)
-"""Where no number may stand: that of texts."""
+"""Range of values that are not numbers, such as texts."""
 
 _NO_NUMBERS: Final = frozenset((UNSET, None))
 _SCALARS: Final = frozenset((int, str, bool, NoneType))
@@ -74,9 +74,9 @@ class Numbers:
     """The keys of a kind of record that may hold numbers, or records that do.
 
     Attributes:
-        keys: Each by its attribute, with its name in the log, its range, and that of its keys.
-        plain: Gets the values of those of one range that are numbers or absent, and the range.
-        nested: Gets the value of one that may hold several, or a record, and its ranges.
+        keys: For each attribute: its name, its key in the log, its range, and that of map keys.
+        plain: A getter of the numbers, or absent values, of one range, and the range.
+        nested: A getter of a value that may hold several numbers, or a record, and its ranges.
     """
 
     keys: tuple[tuple[str, str, _Range, _Range], ...]
@@ -84,12 +84,12 @@ class Numbers:
     nested: tuple[tuple[_Values, _Range, _Range], ...]
 
     def all_fit(self, records: Sequence[Struct]) -> bool:
-        """Whether all numbers of some records are in range, as a quick look tells.
+        """Return whether all numbers of some records are in range, by a quick check.
 
-        False: look closely, as at records inside records.
+        False: a full check is needed, such as of records inside records.
         """
         for values_of, low, high in self.plain:
-            # Most of a column are few values.
+            # Most columns have few distinct values.
             numbers = {*values_of(records)} - _NO_NUMBERS
             if numbers and not (low <= min(numbers) and max(numbers) <= high):
                 return False
@@ -101,9 +101,9 @@ class Numbers:
 
 
 def _fits(value: object, numbers: _Range, keys: _Range) -> bool:
-    """Whether all numbers inside a value are in range; False: look closely."""
+    """Return whether all numbers inside a value are in range; False: a full check is needed."""
     if isinstance(value, dict):
-        # Texts are in no range.
+        # Texts have no range.
         return all(
             limits is _NO_RANGE or (limits[0] <= min(some) and max(some) <= limits[1])
             for limits, some in ((keys, value), (numbers, value.values()))
@@ -127,8 +127,8 @@ def _inside(values: Iterable[object], name: str, limits: _Range) -> Iterator[str
 
 
 def short_number(number: int) -> str:
-    """Return a number as messages show it, however many digits it has."""
-    # Python refuses to write out very long ones.
+    """Return a number for a message, however many digits it has."""
+    # Python refuses to print very long ones.
     bits = number.bit_length()
     return str(number) if bits <= 128 else f"a number of {bits} bits"  # noqa: PLR2004 - 39 digits
 
@@ -171,7 +171,7 @@ def _limits(bound: Bound | None, otherwise: _Range) -> _Range:
 
 
 def _values(names: Sequence[str]) -> _Values:
-    """Return what gets the values of some attributes of some records."""
+    """Return a getter of the values of some attributes of some records."""
     getter = attrgetter(*names)
     if len(names) > 1:
         return lambda records: chain.from_iterable(map(getter, records))
@@ -193,34 +193,34 @@ _PATHS: Final[dict[type, Callable[[Any], str]]] = {
     StatisticsSet: attrgetter("statistics.statistics_path"),
 }
 KINDS_WITH_PATHS: Final = _PATHS.keys()
-"""The events that say where something is."""
+"""The events that have a path."""
 
 
 def path_problems(event: Struct) -> Iterator[str]:
-    """Yield the path of an event that leads out of where it is to stay."""
+    """Yield the path of an event if it leaves the folder that it has to stay in."""
     path_of = _PATHS.get(type(event))
     if path_of is not None and escapes(path_of(event)):
-        yield f"its path {excerpt(path_of(event))} leads out of its place"
+        yield f"its path {excerpt(path_of(event))} is outside of its folder"
 
 
 def file_path_problems(file: FileChange) -> Iterator[str]:
-    """Yield the paths of a file that lead out of where they are to stay."""
+    """Yield the paths of a file that leave the folder that they have to stay in."""
     if escapes(file.path):
-        yield f"the file path {excerpt(file.path)} leads out of its place"
+        yield f"the file path {excerpt(file.path)} is outside of its folder"
     referenced = file.referenced_data_file
     if isinstance(referenced, str) and escapes(referenced):
-        yield f"file {excerpt(file.path)} deletes rows of a file that is out of its place"
+        yield f"file {excerpt(file.path)} deletes rows of a file that is outside of its folder"
 
 
 def check_said(said: Iterable[object], source: str) -> None:
-    """Refuse what no log may hold of what a source says.
+    """Reject values of a source that no log can hold.
 
     Args:
-        said: Events, with the files that stand in them, and parts of events.
-        source: What says it, for the message.
+        said: Events, with the files in them, and parts of events.
+        source: Name of the source, for the message.
 
     Raises:
-        InvalidInputError: A number is out of its range, a path leads out of its place, or a URL
+        InvalidInputError: A number is out of its range, a path leaves its folder, or a URL
             carries credentials.
 
     Example:
@@ -232,8 +232,8 @@ def check_said(said: Iterable[object], source: str) -> None:
             continue
         for problem in _problems(each):
             raise InvalidInputError(
-                f"{source}: {problem}, and no log may hold that; nothing of it was taken: have it "
-                "put right there, then ask again"
+                f"{source}: {problem}, which a log cannot hold; nothing was imported: have it "
+                "corrected there, then retry"
             )
         check_credentials(msgspec.json.encode(each).decode(), source)
 
@@ -243,7 +243,7 @@ def check_credentials(text: str, source: str) -> None:
 
     Args:
         text: Any text, also JSON.
-        source: What says it, for the message.
+        source: Name of the source, for the message.
 
     Raises:
         InvalidInputError: One does.
@@ -253,12 +253,12 @@ def check_credentials(text: str, source: str) -> None:
         raise InvalidInputError(
             f"{source}: {excerpt(found)} carries a user, a key or a signature, and a ledger keeps "
             "no credentials; nothing was imported: have its owner take them out of the metadata, "
-            "and give what opens the place as storage_options"
+            "and give the credentials of the location as storage_options"
         )
 
 
 def parts_of_birth(birth: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield what stands in the facts that a table begins with, by the keys of `TableCreated`."""
+    """Yield the parts of a table's origin at its creation, by the keys of `TableCreated`."""
     for each in birth.values():
         yield from each if isinstance(each, tuple) else (each,)
 

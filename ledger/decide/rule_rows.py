@@ -1,9 +1,9 @@
 """Validation rules of whole schemas as rows, and their inputs.
 
-A row says which options it is about, so that a table is asked only for those that it sets; in
-which case it refuses, named by conditions that are read in order; Paimon's cause; and the words.
-What takes an algorithm is a row that asks one. The words are a format string: `{name}` and
-`{root}` are the column in question and its type, `{c...}` is anything of the `Candidate`.
+A row has the options that it is about, so that only the rows of a table's own options are checked;
+conditions, evaluated in order, under which it rejects; the kind of Paimon's error; and the message.
+A rule that needs an algorithm is a row with a function. The message is a format string: `{name}`
+and `{root}` are the column in question and its type, `{c...}` is anything of the `Candidate`.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ R = TypeVar("R")
 UNUSUAL_ROOTS = frozenset(
     {"ARRAY", "MAP", "MULTISET", "ROW", "VECTOR", "BLOB", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
 )
-"""Types that some rule speaks of, and those that such a type may stand inside."""
+"""Types that some rule is about, and those that such a type may be nested in."""
 
 
 @define(slots=False)
 class Candidate:
-    """A schema that is to be, with its columns found.
+    """A schema to be validated, with its columns by role.
 
     Attributes:
         schema: The schema.
-        options: Its options, readable.
-        unusual: The columns of types that some rule speaks of.
+        options: Its options, parsed.
+        unusual: The columns of types that some rule is about.
     """
 
     schema: Schema
@@ -56,7 +56,7 @@ class Candidate:
         return tuple([each for each in self.schema.fields if each.type.root in UNUSUAL_ROOTS])
 
     def of_names(self, ask: Callable[[tuple[str, ...]], R]) -> R:
-        """Return what a function says of the columns' names; asked once while they stand."""
+        """Return a function of the column names; cached while the names stay the same."""
         return indexed(self.schema.fields).of_names(ask)
 
     @property
@@ -66,18 +66,18 @@ class Candidate:
 
     @property
     def has_primary_key(self) -> bool:
-        """Whether rows are found by a key."""
+        """True if the table has a primary key."""
         return bool(self.schema.primary_keys)
 
     @property
     def bucket_keys(self) -> tuple[str, ...]:
-        """The columns that choose a row's bucket, as the option spells them."""
+        """The columns by which a row's bucket is chosen, as the option spells them."""
         listed = self.options.text("bucket-key") or ""
         return tuple(listed.split(",")) if listed.strip() else ()
 
     @property
     def sequence_fields(self) -> tuple[str, ...]:
-        """The columns that say which of two rows is newer."""
+        """The columns that decide which of two rows is newer."""
         listed = self.options.text("sequence.field")
         return () if listed is None else tuple(each.strip() for each in listed.split(","))
 
@@ -107,53 +107,53 @@ class Candidate:
         return tuple(each for each in self.blobs if each not in inline)
 
     def inline_blobs(self, key: str) -> tuple[str, ...]:
-        """Return the columns that one of the two options lists whose BLOBs stand in the rows."""
+        """Return the columns that one of the two options lists whose BLOBs are in the rows."""
         if key == "blob-descriptor-field" and self.options.text(key) is None:
             return self.options.names("blob.stored-descriptor-fields")
         return self.options.names(key)
 
     def is_shredded(self, name: str) -> bool:
-        """Return whether a column's map is spread over columns of the file."""
+        """Return whether a column's map is shredded over columns of the file."""
         layout = self.options.text(f"fields.{name}.map.storage-layout") or "default"
         return layout.lower() == "shared-shredding"
 
     def aggregate_function(self, name: str) -> str | None:
-        """Return the function that a column's values merge by, if one is given."""
+        """Return the aggregate function of a column, if one is set."""
         return self.options.text(
             f"fields.{name}.aggregate-function", "fields.default-aggregate-function"
         )
 
 
 def contains_root(data_type: DataType, *roots: str) -> bool:
-    """Return whether a type of one of these roots stands anywhere inside `data_type`."""
+    """Return whether a type of one of these roots is anywhere inside `data_type`."""
     if data_type.root in roots:
         return True
     return any(contains_root(each.type, *roots) for each in parts_of(data_type))
 
 
 Keys = frozenset[str] | None
-"""Options without any of which there is nothing to ask; None: there always is."""
+"""Options without any of which a row need not be checked; None: it always is."""
 
 Refusal = Callable[[str], InvalidChangeError]
-"""Makes the error of a cause; see `ledger.decide.errors`."""
+"""Returns the error of a kind; see `ledger.decide.errors`."""
 
 
 class Row(Protocol):
-    """One rule, or several about one thing."""
+    """One rule, or several on one subject."""
 
     @property
     def keys(self) -> Keys:
         """The options that it is about."""
 
     def check(self, candidate: Candidate) -> None:
-        """Refuse a schema that breaks it."""
+        """Reject a schema that breaks it."""
 
 
 def check_rows(rows: Iterable[Row], candidate: Candidate) -> None:
-    """Refuse a schema by the first row that it breaks.
+    """Reject a schema that breaks a row, by the first such row.
 
     Raises:
-        InvalidChangeError: It breaks one; `kind` is the cause that Paimon would give.
+        InvalidChangeError: It breaks one; `kind` is that of Paimon's error.
     """
     given = candidate.options.values
     for row in rows:
@@ -162,11 +162,11 @@ def check_rows(rows: Iterable[Row], candidate: Candidate) -> None:
 
 
 class Condition(Struct, frozen=True):
-    """Something that can be said of a schema.
+    """A condition on a schema.
 
     Attributes:
-        holds: Whether it can. Raises ILLEGAL_ARGUMENT for an option that cannot be read.
-        keys: Options without any of which it never can.
+        holds: Returns whether it holds. Raises ILLEGAL_ARGUMENT for an invalid option.
+        keys: Options without any of which it never holds.
     """
 
     holds: Callable[[Candidate], bool]
@@ -174,7 +174,7 @@ class Condition(Struct, frozen=True):
 
 
 class Refuse(Struct, frozen=True):
-    """Refuses where all conditions hold; a later one is read only where the earlier do."""
+    """Rejects where all conditions hold; they are evaluated in order, until one fails."""
 
     when: tuple[Condition, ...]
     refusal: Refusal
@@ -182,11 +182,11 @@ class Refuse(Struct, frozen=True):
     keys: Keys = None
 
     def __post_init__(self) -> None:
-        # A later condition is not read before the first, which may not be readable.
+        # A later condition is not evaluated before the first, which may have an invalid option.
         force_setattr(self, "keys", self.when[0].keys)
 
     def check(self, candidate: Candidate) -> None:
-        """Refuse where all conditions hold."""
+        """Reject where all conditions hold."""
         for each in self.when:
             if not each.holds(candidate):
                 return
@@ -194,7 +194,7 @@ class Refuse(Struct, frozen=True):
 
 
 class When(Struct, frozen=True):
-    """Rows that count where a condition holds."""
+    """Rows that apply where a condition holds."""
 
     condition: Condition
     rows: tuple[Row, ...]
@@ -204,7 +204,7 @@ class When(Struct, frozen=True):
         force_setattr(self, "keys", self.condition.keys)
 
     def check(self, candidate: Candidate) -> None:
-        """Read the rows where the condition holds."""
+        """Check the rows where the condition holds."""
         if self.condition.holds(candidate):
             check_rows(self.rows, candidate)
 
@@ -217,7 +217,7 @@ class Names(Struct, frozen=True):
 
 
 class RefuseName(Struct, frozen=True):
-    """Refuses a column of some names; a row of `Each`."""
+    """Rejects some column names; a row of `Each`."""
 
     broken: Callable[[Candidate, str], bool]
     refusal: Refusal
@@ -225,7 +225,7 @@ class RefuseName(Struct, frozen=True):
 
 
 class Each(Struct, frozen=True):
-    """Rows that are read for one column after the other."""
+    """Rows that are checked for one column after the other."""
 
     names: Names
     rows: tuple[RefuseName, ...]
@@ -235,7 +235,7 @@ class Each(Struct, frozen=True):
         force_setattr(self, "keys", self.names.keys)
 
     def check(self, candidate: Candidate) -> None:
-        """Refuse the first column that breaks a row."""
+        """Reject the first column that breaks a row."""
         for name in self.names.of(candidate):
             for row in self.rows:
                 if row.broken(candidate, name):
@@ -245,7 +245,7 @@ class Each(Struct, frozen=True):
 
 
 class Readable(Struct, frozen=True):
-    """Options whose value has to be one of a kind, set as they are."""
+    """Options whose value must be valid where they are set."""
 
     reads: Callable[[TableOptions, str], object]
     options: tuple[str, ...]
@@ -255,13 +255,13 @@ class Readable(Struct, frozen=True):
         force_setattr(self, "keys", frozenset(self.options))
 
     def check(self, candidate: Candidate) -> None:
-        """Read them, which refuses what cannot be read."""
+        """Parse them, which rejects invalid values."""
         for key in self.options:
             self.reads(candidate.options, key)
 
 
 class AtLeast(Struct, frozen=True):
-    """A whole number that has a least value."""
+    """An integer option with a minimum."""
 
     option: str
     least: int
@@ -271,24 +271,24 @@ class AtLeast(Struct, frozen=True):
         force_setattr(self, "keys", frozenset({self.option}))
 
     def check(self, candidate: Candidate) -> None:
-        """Refuse a smaller one."""
+        """Reject a smaller value."""
         check_least(candidate, self.option, self.least)
 
 
 def check_least(candidate: Candidate, key: str, least: int) -> None:
-    """Refuse an option that is set to a smaller number than `least`."""
+    """Reject an option that is set to a smaller number than `least`."""
     if candidate.options.number(key, least) < least:
         raise argument(f"option {key} must be at least {least}")
 
 
 class Ask(Struct, frozen=True):
-    """A rule that takes an algorithm."""
+    """A rule with a function of its own."""
 
     algorithm: Callable[[Candidate], object]
     keys: Keys = None
 
     def check(self, candidate: Candidate) -> None:
-        """Ask it."""
+        """Call the function."""
         self.algorithm(candidate)
 
 
@@ -301,12 +301,12 @@ def about(*keys: str) -> frozenset[str]:
 
 
 def on(key: str, *older_keys: str) -> Condition:
-    """A switch is on, under this key or one of its older names."""
+    """A switch is on, by this key or one of its older names."""
     return Condition(lambda c: c.options.flag(key, *older_keys), about(key, *older_keys))
 
 
 def given(*keys: str) -> Condition:
-    """An option is set, whatever to, under its key or one of its older names."""
+    """An option is set to any value, by its key or one of its older names."""
     return Condition(lambda c: c.options.text(*keys) is not None, about(*keys))
 
 
@@ -316,31 +316,31 @@ def lists(key: str) -> Condition:
 
 
 def engine(*names: str) -> Condition:
-    """Rows of one key merge in one of these ways."""
+    """The merge engine is one of these."""
     keys = None if "deduplicate" in names else about("merge-engine")
     return Condition(lambda c: c.options.merge_engine in names, keys)
 
 
 def producer(*names: str) -> Condition:
-    """Changelogs come from one of these."""
+    """The changelog producer is one of these."""
     keys = None if "none" in names else about("changelog-producer")
     return Condition(lambda c: c.options.changelog_producer in names, keys)
 
 
 def no(condition: Condition) -> Condition:
-    """A condition does not hold, whichever options there are."""
+    """A condition does not hold; checked whatever options there are."""
     return Condition(lambda c: not condition.holds(c))
 
 
 KEYED = Condition(lambda c: c.has_primary_key)
 UNKEYED = no(KEYED)
 IN_SEQUENCE = Condition(lambda c: bool(c.sequence_fields), about("sequence.field"))
-"""Some column says which of two rows is newer."""
+"""Some column decides which of two rows is newer."""
 BUCKETED = Condition(lambda c: c.options.bucket != -1, about("bucket"))
 """The number of buckets is fixed, or postponed."""
 UNBUCKETED = no(BUCKETED)
 UNUSUAL = Condition(lambda c: bool(c.unusual))
-"""Some column has a type that few have."""
+"""Some column has a type that few columns have."""
 NO_FIXED_BUCKETS = Condition(lambda c: c.options.bucket < 1)
 DELETION_VECTORS = on("deletion-vectors.enabled")
 OVERRIDES = on("pk-clustering-override")
@@ -348,7 +348,7 @@ EVOLVES_DATA = on("data-evolution.enabled")
 
 
 def family(prefix: str) -> Condition:
-    """Some option begins with this."""
+    """Some option has this prefix."""
     return Condition(lambda c: any(map(str.startswith, c.options.values, repeat(prefix))))
 
 
@@ -372,20 +372,20 @@ PARTITION_KEYS = Names(lambda c: c.schema.partition_keys)
 
 
 def is_unknown(candidate: Candidate, name: str) -> bool:
-    """Whether there is no such column."""
+    """Return whether there is no such column."""
     return name not in candidate.columns
 
 
 def is_one_of(*roots: str) -> Callable[[Candidate, str], bool]:
-    """Whether a column's type is one of these."""
+    """Return a test whether a column's type is one of these."""
     return lambda c, name: c.columns[name].type.root in roots
 
 
 def is_none_of(*roots: str) -> Callable[[Candidate, str], bool]:
-    """Whether a column's type is none of these."""
+    """Return a test whether a column's type is none of these."""
     return lambda c, name: c.columns[name].type.root not in roots
 
 
 def unknown(key: str, refusal: Refusal = argument) -> RefuseName:
-    """Refuse a name in an option that is no column's."""
+    """Reject a name in an option that is no column's."""
     return RefuseName(is_unknown, refusal, f"option {key} names {{name}}, which is not a column")

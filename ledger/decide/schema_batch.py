@@ -1,7 +1,7 @@
 """Decision of a batch of SchemaChanges, and `evolve`, Paimon's schema evolution.
 
-The facts go through the same fold that replays them later, so what is decided here and what a
-reader sees can never differ.
+The events go through the same fold that replays them later, so that the decided schema and the one
+that readers see cannot differ.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ __all__ = ["Anchor", "Decision", "decide_schema", "resolve_schema"]
 
 
 class Decision(Struct, frozen=True):
-    """What a batch of changes became.
+    """Result of deciding a batch of changes.
 
     Attributes:
-        events: The facts, in order; what Paimon derives silently stands among them.
-        anchors: One a change; give them back to decide the same changes on a newer schema.
-        schema: The result, its id one after the old schema's; its time is still the old one's.
+        events: The events, in order, including those that Paimon derives implicitly.
+        anchors: One a change; pass them to decide the same changes on a newer schema.
+        schema: The result, with the id after the old schema's, and still the old one's time.
     """
 
     events: tuple[SchemaEvent, ...]
@@ -69,10 +69,10 @@ def decide_schema(
         changes: Applied one after the other; all of them or none.
         has_snapshots: Whether the table's branch has a latest snapshot.
         anchors: Those of an earlier decision of the same changes on an older schema. Paths then
-            follow the columns that they meant, whatever these are called now, and what somebody
-            else has done already is not done again.
-        rules: Whose rules apply.
-        past: Gives the columns that the table had; None where nothing is known of them.
+            follow the columns that they meant, by id, and what another writer has done already is
+            not done again.
+        rules: The rules that apply.
+        past: Returns the columns that the table had; None where its history is not available.
 
     Raises:
         InvalidChangeError: A rule forbids a change, or the batch as a whole; `kind` is Paimon's.
@@ -112,12 +112,12 @@ def resolve_schema(
     rules: Rules = PAIMON_RULES,
     past: PastOf | None = None,
 ) -> Decision:
-    """Say which columns and options changes mean, as `decide_schema` does.
+    """Resolve the columns and options that changes mean, as `decide_schema` does.
 
-    Whether the schema that they make may be, as a whole, is left to be asked.
+    The resulting schema is not validated as a whole.
 
     Raises:
-        InvalidChangeError: One of them cannot be.
+        InvalidChangeError: One of them is not possible.
     """
     if len(indexed(schema.fields).by_id) != len(schema.fields):
         raise runtime("broken schema: two columns have one field id, so a change could mean either")
@@ -173,7 +173,7 @@ def _finish_renames(draft: SchemaDraft) -> None:
             draft.record(option_event(key, value))
     _check_renamed_key(draft)
     if strayed is not None:
-        # Paimon's own checks speak first: most of these batches leave an option naming nothing.
+        # Paimon's own checks come first: most of these batches leave an option naming nothing.
         validate(draft.freeze())
         raise argument(
             f"renames in this batch would make option {strayed} name another column than before; "
@@ -182,7 +182,7 @@ def _finish_renames(draft: SchemaDraft) -> None:
 
 
 def _follow_columns(draft: SchemaDraft) -> None:
-    """Let the options that are not Paimon's go on naming the columns that they mean."""
+    """Update the options that are not Paimon's, so that they name the same columns."""
     for key, said in sorted(draft.working.options.items()):
         row = column_option(key)
         option = option_text(key, said) if row is not None and row.followed else None
@@ -249,7 +249,7 @@ def evolve(
         has_snapshots: Whether the table has snapshots, which locks some options.
 
     Raises:
-        InvalidChangeError: A rule forbids it; `kind` is the cause that Paimon would give.
+        InvalidChangeError: A rule forbids it; `kind` is that of Paimon's error.
 
     Example:
         >>> from ledger.events.schema import RenameColumn

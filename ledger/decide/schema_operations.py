@@ -49,7 +49,7 @@ from ledger.model.types.text import format_type
 from ledger.model.types.wire import TypeJson, type_from_wire
 
 ROOT = -1
-"""Around top-level columns, where nested ones have the id of the field around them."""
+"""Parent id of top-level columns; nested ones have the id of the enclosing field."""
 
 
 def _owner(parent: int | UnsetType) -> int:
@@ -57,7 +57,7 @@ def _owner(parent: int | UnsetType) -> int:
 
 
 def _text(wire: TypeJson) -> str:
-    """Return a type's SQL text, which leaves ids out: two writers give out different ones."""
+    """Return a type's SQL text, without ids: two writers assign different ones."""
     return format_type(type_from_wire(wire))
 
 
@@ -135,7 +135,7 @@ def _says_default(change: schema.UpdateColumnDefaultValue) -> str:
 def _says_undrop(change: schema.UndropColumn | schema.ColumnUndropped) -> str:
     text = f" {_text(change.data_type)}" if isinstance(change, schema.ColumnUndropped) else ""
     path = f" {_path(change)}" if change.field_names else ""
-    return f"brought back column{path}{text}{_id(change)}"
+    return f"restored column{path}{text}{_id(change)}"
 
 
 def _says_move(change: schema.UpdateColumnPosition) -> str:

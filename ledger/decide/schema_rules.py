@@ -1,7 +1,7 @@
 """Validation rules that every whole schema satisfies, by Paimon's checks.
 
-One table of rows, in the order in which Paimon looks at them, so that the first that is broken is
-the one that is named. Source: Paimon's SchemaValidation.
+One table of rows, in Paimon's order, so that the error is that of the first broken rule. Source:
+Paimon's SchemaValidation.
 """
 
 from __future__ import annotations
@@ -99,10 +99,10 @@ _TIME_ROOTS = ("INT", "BIGINT", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 
 def validate(schema: Schema, rules: Rules = PAIMON_RULES) -> None:
-    """Refuse a schema that its tables could not work with: Paimon's, or those of any format.
+    """Reject a schema that its tables could not work with: by Paimon's rules, or any format's.
 
     Raises:
-        InvalidChangeError: The first broken rule; `kind` is the cause that Paimon would give.
+        InvalidChangeError: The first broken rule; `kind` is that of Paimon's error.
     """
     if not _NAMED.isdisjoint(schema.options):
         rows = ROWS if rules.paimon else ROWS_OF_ALL
@@ -120,7 +120,7 @@ def _whole(options: TableOptions, key: str) -> object:
 
 
 def _reserved_of(names: tuple[str, ...]) -> tuple[str, ...]:
-    # Hardly any table has such names; those that look as if they had are looked at one by one.
+    # Hardly any table has such names; the candidates are checked one by one.
     is_clean = SYSTEM_NAMES.isdisjoint(names) and KEY_NAME_PREFIX not in "\n".join(names)
     return () if is_clean else names
 
@@ -138,7 +138,7 @@ def _retention(candidate: Candidate) -> None:
             raise argument(f"option {what}.num-retained.min={least} must be at least 1")
         if least > most:
             raise argument(f"option {what}.num-retained.min={least} exceeds the max, {most}")
-        # A changelog is kept as long as a snapshot where nothing else is said.
+        # A changelog is kept as long as a snapshot unless set otherwise.
         defaults = (least, most)
 
 
@@ -166,7 +166,7 @@ def _key_types(what: str, names: Names) -> Each:
 
 
 def _indexed(option: str) -> tuple[Row, ...]:
-    """Return what a table needs that has a primary-key index."""
+    """Return the rules of a table with a primary-key index."""
     return (
         Refuse((UNKEYED,), argument, f"option {option} needs a primary key"),
         Refuse(
@@ -692,14 +692,14 @@ ROWS: tuple[Row, ...] = (
         f"options {BRANCHES[0]} and {BRANCHES[1]} exclude each other; remove one",
     ),
 )
-"""Every rule, in the order in which Paimon looks at them."""
+"""Every rule, in Paimon's order."""
 
 ROWS_OF_ALL: tuple[Row, ...] = (
     _key_types("primary", PRIMARY_KEYS),
     _key_types("partition", PARTITION_KEYS),
     _BLANK_NAMES,
 )
-"""The rules that hold for tables that Paimon does not read, too."""
+"""The rules that also hold for tables that Paimon does not read."""
 
 _NAMED: Final = frozenset[str]().union(*(each.keys or () for each in (*ROWS, *ROWS_OF_ALL)))
 """The options that rows are about."""

@@ -1,15 +1,15 @@
 """Iceberg's `update_schema`: changes against the schema as it was, compiled to SchemaChanges.
 
-Pending changes are collected first, and compiled at the end. The order: columns change under their
-old names; deleted ones go; names change, the innermost first; then new columns come, under the new
-names, in the order of their ids; columns move; and the identifier fields are set in the end.
+Pending changes are collected first, and compiled at the end, in this order: columns change under
+their old names; columns are dropped; columns are renamed, innermost first; new columns are added,
+under the new names, in the order of their ids; columns move; identifier fields are set.
 
-Names that change places (a to b, b to a) need one that nobody has in between, since no fact may
-give two columns one name. It is the old name with `_` behind it, as often as needed; it stands in
-the log inside this one transaction, and no reader ever sees a schema that has it.
+Swapped names (a to b, b to a) need a temporary name, since no event may give two columns one name.
+It is the old name with `_` appended, as often as needed; the log has it inside this one
+transaction, and no reader ever sees a schema that has it.
 
-`stops.value.lat` may be written `stops.lat`: a list's `element` and a map's `value` go without
-saying where they are structs.
+`stops.value.lat` may be written `stops.lat`: a list's `element` and a map's `value` may be left out
+where they are structs.
 
 Source: the Iceberg reference implementation's UpdateSchema and its index by name.
 """
@@ -66,14 +66,14 @@ Part = Literal["column", "element", "key", "value"]
 
 @frozen
 class Spot:
-    """Something that a name stands for.
+    """A place in a schema that a name leads to.
 
     Attributes:
-        path: In full, every `element`, `key` and `value` said.
-        type: The type that stands there.
+        path: In full, with every `element`, `key` and `value`.
+        type: The type at the place.
         column: The column or ROW member; None for a list's element, a map's key or value.
         part: Which of these it is.
-        in_key: Whether it is a map's key or stands inside of one, which never changes.
+        in_key: Whether it is a map's key or inside of one, which never changes.
     """
 
     path: Path
@@ -87,7 +87,7 @@ class Spot:
 
 
 class NameIndex:
-    """What every name of a schema stands for.
+    """Places of a schema by full name.
 
     Example:
         >>> from ledger.model.schema import Schema
@@ -110,11 +110,11 @@ class NameIndex:
             self._short.setdefault(dotted(short), spot)
 
     def find(self, name: str) -> Spot | None:
-        """Return what a name stands for, or None."""
+        """Return the place that a name leads to, or None."""
         return self._full.get(name) or self._short.get(name)
 
     def find_ignoring_case(self, name: str) -> Spot | None:
-        """Return what a name stands for in any case, or None.
+        """Return the place that a name leads to, ignoring case, or None.
 
         Raises:
             InvalidChangeError: It could mean more than one column.
@@ -162,7 +162,7 @@ def _part(owner: Spot, data_type: DataType, part: Part, short: Path) -> Iterator
 
 @define
 class Edit:
-    """What changes of a column that exists; what is not set stays."""
+    """Pending change of an existing column; unset attributes stay."""
 
     new_name: str | UnsetType = UNSET
     type: DataType | UnsetType = UNSET
@@ -173,16 +173,16 @@ class Edit:
 
 @define(eq=False)
 class Addition:
-    """A new column.
+    """A column to be added.
 
     Attributes:
-        parent: The struct that it stands in, in full; empty for a top-level column.
-        name: Its name; a dot in it means nothing.
-        alias: Its path as it was asked for.
-        type: Its type, whatever ids stand in it.
+        parent: The struct that it is added to, in full; empty for a top-level column.
+        name: Its name, which may contain dots.
+        alias: Its path as it was given.
+        type: Its type; ids in it are ignored.
         doc: Its comment.
-        default: What older files read as, and new rows get.
-        write_default: What new rows get instead, if that was changed since.
+        default: The value that older files read as, and new rows get.
+        write_default: The value that new rows get instead, if that was changed since.
     """
 
     parent: Path
@@ -200,12 +200,12 @@ class Addition:
 
 
 Target = Path | Addition
-"""A column that exists, by its path in full, or one that is new."""
+"""An existing column, by its path in full, or one to be added."""
 
 
 @define
 class Placing:
-    """A column that goes elsewhere among its siblings."""
+    """A move of a column among its siblings."""
 
     parent: Path
     column: Target
@@ -215,17 +215,17 @@ class Placing:
 
 @define
 class Pending:
-    """Everything that was asked of a schema, by the names that it had before.
+    """Everything requested of a schema, by the names that it had before.
 
     Attributes:
         schema: The schema before.
-        deleted: Columns that go.
-        edits: Columns that change, by their paths.
+        deleted: Columns to drop.
+        edits: Columns to change, by their paths.
         additions: New columns, in the order of the calls, which is that of their ids.
-        placings: Columns that move, one after the other.
-        identifier_names: The wanted identifier fields; None to leave them as they are.
+        placings: Columns to move, one after the other.
+        identifier_names: The wanted identifier fields; None to leave them unchanged.
         allows_incompatible: Whether columns may become required although older rows may lack them.
-        ignores_case: Whether names are found, and clash, whatever their case.
+        ignores_case: Whether names are found, and clash, ignoring case.
     """
 
     schema: Schema
@@ -243,7 +243,7 @@ class Pending:
         return NameIndex(self.schema.fields)
 
     def find(self, name: str) -> Spot | None:
-        """Return what a name stands for in the schema before, or None."""
+        """Return the place that a name leads to in the schema before, or None."""
         return self.names.find_ignoring_case(name) if self.ignores_case else self.names.find(name)
 
     def addition(self, name: str) -> Addition | None:
@@ -255,22 +255,22 @@ class Pending:
         return None
 
     def folded(self, name: str) -> str:
-        """Return what two names have in common that clash."""
+        """Return the form of a name in which clashing names are equal."""
         return name.lower() if self.ignores_case else name
 
     def is_deleted(self, path: Path) -> bool:
-        """Return whether a column, or one that it stands in, goes."""
+        """Return whether a column, or one around it, will be dropped."""
         return any(path[:depth] in self.deleted for depth in range(1, len(path) + 1))
 
     def type_of(self, target: Spot | Addition) -> DataType:
-        """Return a column's type as it will be; whether it is nullable does `is_nullable` say."""
+        """Return a column's future type; its nullability is in `is_nullable`."""
         edit = None if isinstance(target, Addition) else self.edits.get(target.path)
         if edit is None or isinstance(edit.type, UnsetType):
             return target.type
         return edit.type
 
     def is_nullable(self, target: Spot | Addition) -> bool:
-        """Return whether a column may be NULL as it will be."""
+        """Return whether a column will be nullable."""
         edit = None if isinstance(target, Addition) else self.edits.get(target.path)
         if edit is None or isinstance(edit.nullable, UnsetType):
             return target.type.nullable
@@ -279,13 +279,13 @@ class Pending:
 
 @frozen
 class StructUpdate:
-    """One struct's members, before and afterwards.
+    """Members of one struct, before and afterwards.
 
     Attributes:
         parent: The struct's path before; empty for the table itself.
         before: Its members' names, in order.
-        gone: Those that go.
-        renames: Old name to new one, for those that are renamed.
+        gone: The names of dropped members.
+        renames: Old name to new one, for renamed members.
         added: Its new members.
     """
 
@@ -297,7 +297,7 @@ class StructUpdate:
 
     @classmethod
     def of(cls, pending: Pending, parent: Path) -> Self:
-        """Return what is pending for the struct at `parent`.
+        """Return the pending update of the struct at `parent`.
 
         Raises:
             InvalidChangeError: Two members would have one name, or none would be left.
@@ -339,7 +339,7 @@ class StructUpdate:
 
     @property
     def _last_to_go(self) -> str | None:
-        """The member that goes after the new ones came: a struct is never empty."""
+        """The member to drop after the new ones are added: a struct is never empty."""
         return None if self._kept() else self.before[-1]
 
     def result(self) -> list[Target]:
@@ -347,20 +347,20 @@ class StructUpdate:
         return [*((*self.parent, name) for name in self._kept()), *self.added]
 
     def drops(self) -> Iterator[SchemaChange]:
-        """Yield the drops that come before anything is renamed or added."""
+        """Yield the drops before any rename or addition."""
         for name in self.gone:
             if name != self._last_to_go:
                 yield DropColumn((*self.parent, name))
 
     def late_drops(self, parent: Path) -> Iterator[SchemaChange]:
-        """Yield the drop that has to wait for the new members; `parent` is the path by then."""
+        """Yield the drop after the new members were added; `parent` is the path by then."""
         last = self._last_to_go
         if last is not None:
             spare = self._spare(last) if self._is_wanted(last) else last
             yield DropColumn((*parent, spare))
 
     def renames_in_order(self) -> Iterator[SchemaChange]:
-        """Yield the renames such that no two members ever have one name."""
+        """Yield the renames, in an order in which no two members ever have one name."""
         waiting = {old: new for old, new in self.renames.items() if old != new}
         last = self._last_to_go
         if last is not None and self._is_wanted(last):
@@ -369,7 +369,7 @@ class StructUpdate:
         while waiting:
             old = next((each for each, new in waiting.items() if new not in there), None)
             if old is None:
-                # They change places in a circle: one of them steps aside.
+                # They swap names in a cycle: one of them gets a temporary name.
                 old = next(iter(waiting))
                 aside = self._spare(old)
                 waiting[aside] = waiting[old]
@@ -392,11 +392,11 @@ _PLACE_OPTION = "add-column-before-partition"
 
 
 def compile_changes(pending: Pending) -> tuple[SchemaChange, ...]:
-    """Return the changes that together do what is pending; none when there is nothing to do.
+    """Return the changes that implement the pending ones; none when there is nothing to do.
 
     Raises:
         InvalidChangeError: Two columns of a struct would have one name, a struct would be empty,
-            or a column that moves is gone.
+            or a column to move was dropped.
         ColumnNotFoundError: An identifier field does not exist.
     """
     structs = [StructUpdate.of(pending, parent) for parent in _touched(pending)]
@@ -413,7 +413,7 @@ def compile_changes(pending: Pending) -> tuple[SchemaChange, ...]:
 
 
 def _touched(pending: Pending) -> list[Path]:
-    """Return the structs whose members come, go, move or are renamed, the innermost first."""
+    """Return the structs with members to drop, add, move or rename, innermost first."""
     renamed = (path for path, edit in pending.edits.items() if edit.new_name)
     parents = {
         *(path[:-1] for path in pending.deleted),
@@ -443,7 +443,7 @@ def _edit(path: Path, edit: Edit) -> Iterator[SchemaChange]:
 
 
 def _now(pending: Pending, path: Path) -> Path:
-    """Return a path of the schema before as it is once the names have changed."""
+    """Return the current form of a path of the schema before, once names have changed."""
     names = list(path)
     for depth in range(1, len(path) + 1):
         edit = pending.edits.get(path[:depth])
@@ -460,7 +460,7 @@ def _path(pending: Pending, target: Target) -> Path:
 
 def _added(pending: Pending, column: Addition) -> AddColumn:
     schema = pending.schema
-    # Paimon's option would put it elsewhere; here a new column goes last.
+    # Paimon's option would put it elsewhere; here a new column is the last.
     aside = not column.parent and schema.partition_keys and _PLACE_OPTION in schema.options
     return AddColumn(
         _path(pending, column),
@@ -500,7 +500,7 @@ def _move(
 ) -> UpdateColumnPosition:
     path = _path(pending, column)
     beside = None if reference is None else _path(pending, reference)[-1]
-    # The path of a top-level column says no more than the move itself.
+    # The path of a top-level column adds nothing to the move itself.
     return UpdateColumnPosition(Move(path[-1], kind, beside), path if len(path) > 1 else ())
 
 
@@ -524,7 +524,7 @@ def _identifiers(pending: Pending) -> Iterator[SchemaChange]:
 
 
 class Update(Protocol):
-    """A schema's update, as far as a union asks something of it."""
+    """The part of a schema update that a union calls."""
 
     def add_column(self, name: Path, data_type: DataType, *, doc: str | None) -> object:
         """Add a column at the end of its struct."""
@@ -540,13 +540,13 @@ class Update(Protocol):
         """Change a column's type, comment or default for new rows."""
 
     def make_optional(self, name: Path) -> object:
-        """Let a column be NULL."""
+        """Make a column nullable."""
 
 
 def union_columns(
     update: Update, pending: Pending, columns: Sequence[DataField], parent: Path = ()
 ) -> None:
-    """Ask an update for what these members of the struct at `parent` have more or wider.
+    """Add and widen columns, so that the struct at `parent` has these members.
 
     Raises:
         InvalidChangeError: A member has a type that neither side can become.
@@ -613,11 +613,11 @@ def _neither(spot: Spot, mine: DataType, other: DataType) -> Exception:
 
 
 Name = str | tuple[str, ...]
-"""A column: `address.zip`, or `("address", "zip")`."""
+"""Name of a column: `address.zip`, or `("address", "zip")`."""
 
 
 def parts(name: Name) -> Path:
-    """Return a name's parts; a text is one part, dots or not.
+    """Return a name's parts; a text is one part, with dots or without.
 
     Raises:
         InvalidChangeError: It names nothing.
@@ -637,12 +637,12 @@ def _are_names(given: object) -> bool:
 
 
 def text(name: Name) -> str:
-    """Return a name as it is looked up, dotted."""
+    """Return a name in its dotted form, by which it is looked up."""
     return dotted(parts(name))
 
 
 def found(pending: Pending, name: Name) -> Spot:
-    """Return what a name stands for in the schema before.
+    """Return the place that a name leads to in the schema before.
 
     Raises:
         ColumnNotFoundError: There is nothing of that name.
@@ -660,7 +660,7 @@ def column_of(pending: Pending, name: Name, verb: str) -> Spot:
 
     Raises:
         ColumnNotFoundError: There is nothing of that name.
-        InvalidChangeError: It is an element, a key or a value, or stands in a map's key.
+        InvalidChangeError: It is an element, a key or a value, or is inside a map's key.
     """
     spot = found(pending, name)
     if spot.in_key or spot.part != "column":
@@ -670,11 +670,11 @@ def column_of(pending: Pending, name: Name, verb: str) -> Spot:
 
 
 def target_of(pending: Pending, name: Name) -> Spot | Addition:
-    """Return what an update is about: something of the schema before, or else a new column.
+    """Return the subject of an update: a place of the schema before, or else a new column.
 
     Raises:
         ColumnNotFoundError: There is nothing of that name.
-        InvalidChangeError: It will be deleted, or stands in a map's key.
+        InvalidChangeError: It will be deleted, or is inside a map's key.
     """
     added = pending.addition(text(name))
     if added is not None and pending.find(text(name)) is None:
@@ -687,11 +687,11 @@ def target_of(pending: Pending, name: Name) -> Spot | Addition:
 
 
 def movable(pending: Pending, name: Name) -> tuple[Target, Path]:
-    """Return a column that can move, and the struct that it is in; a new one comes first.
+    """Return a column that can move, and its struct; a new column takes precedence.
 
     Raises:
         ColumnNotFoundError: There is nothing of that name.
-        InvalidChangeError: It will be deleted, or is no member of a struct.
+        InvalidChangeError: It will be deleted, or is not a member of a struct.
     """
     added = pending.addition(text(name))
     if added is not None:
@@ -706,7 +706,7 @@ def struct_of(pending: Pending, name: Name, member: str) -> Path:
 
     Raises:
         ColumnNotFoundError: There is nothing of that name.
-        InvalidChangeError: It is no struct, will be deleted, or stands in a map's key.
+        InvalidChangeError: It is not a struct, will be deleted, or is inside a map's key.
     """
     spot = found(pending, name)
     if spot.in_key:
@@ -726,10 +726,10 @@ def struct_of(pending: Pending, name: Name, member: str) -> Path:
 
 
 def refuse_deleted(pending: Pending, spot: Spot) -> None:
-    """Refuse to go on about a column that goes, or stands in one that does.
+    """Reject updates of a column that will be deleted, or is inside of one that will be.
 
     Raises:
-        InvalidChangeError: It does.
+        InvalidChangeError: It will be.
     """
     if pending.is_deleted(spot.path):
         raise argument(f"column {spot} will be deleted by this update")
@@ -741,11 +741,11 @@ _DOC = its.Form(
 
 
 class SchemaUpdate:
-    """An update in the making. Names mean what they meant before it; each call returns itself.
+    """A schema update in progress. Names mean what they meant before it; each call returns itself.
 
-    A list's `element` and a map's `value` may be left out of a path where they are structs. What
-    contradicts the schema or an earlier call is refused at once; what only the result shows (two
-    columns of one name) by `changes`.
+    A list's `element` and a map's `value` may be left out of a path where they are structs. An
+    update that contradicts the schema or an earlier call is rejected at once; a problem of the
+    result (two columns of one name) by `changes`.
 
     Example:
         >>> update = SchemaUpdate(Schema.of({"a": "INT", "b": "STRING"}))
@@ -759,14 +759,14 @@ class SchemaUpdate:
 
     @property
     def allows_incompatible(self) -> bool:
-        """Whether columns may become required although older rows may lack them."""
+        """True if columns may become required although older rows may lack them."""
         return self._pending.allows_incompatible
 
     def changes(self) -> tuple[SchemaChange, ...]:
-        """Return the changes that, one after the other, have the wanted effect.
+        """Return the SchemaChanges that implement the update, in order.
 
         Raises:
-            InvalidChangeError: The result would be no schema.
+            InvalidChangeError: The result would be no valid schema.
         """
         return compile_changes(self._pending)
 
@@ -780,20 +780,20 @@ class SchemaUpdate:
         required: bool = False,
         default: str | None = None,
     ) -> Self:
-        """Add a column at the end of its struct; ids are given out in the order of the calls.
+        """Add a column at the end of its struct; ids are assigned in the order of the calls.
 
         Args:
             name: A name without a dot for a top-level column, else a tuple: `("address", "zip")`.
-            data_type: Its type, or the text of one, such as `ROW<x INT>`; ids inside do not matter.
+            data_type: Its type, or the text of one, such as `ROW<x INT>`; ids inside are ignored.
             doc: Its comment.
             required: Whether it is never NULL; older rows then need a default.
-            default: What older files read as and new rows get, as text.
+            default: The value that older files read as and new rows get, as text.
 
         Raises:
             ColumnExistsError: The name is taken, by a column that keeps another name, too.
             ColumnNotFoundError: There is no such struct.
-            InvalidChangeError: A name with a dot could mean a path, the struct goes, or older rows
-                have no value.
+            InvalidChangeError: A name with a dot could mean a path, the struct will be deleted, or
+                older rows have no value.
         """
         if isinstance(name, str) and "." in name:
             raise argument(f"{name} could mean a path or a name; give a tuple of its parts")
@@ -810,7 +810,7 @@ class SchemaUpdate:
         return self
 
     def delete_column(self, name: Name) -> Self:
-        """Delete a column; its id never comes back.
+        """Delete a column; its id is never assigned again.
 
         Raises:
             ColumnNotFoundError: There was none before this update.
@@ -826,11 +826,11 @@ class SchemaUpdate:
         return self
 
     def rename_column(self, name: Name, new_name: str) -> Self:
-        """Rename a column; a dot in the new name means nothing. Go on using the old name here.
+        """Rename a column; a dot in the new name means nothing. Further calls use the old name.
 
         Raises:
             ColumnNotFoundError: There was none before this update.
-            InvalidChangeError: It is to be deleted, or has no name of its own.
+            InvalidChangeError: It will be deleted, or has no name of its own.
         """
         spot = column_of(self._pending, name, "renamed")
         (new_name,) = parts((new_name,))
@@ -851,14 +851,15 @@ class SchemaUpdate:
 
         Args:
             name: The column; for its type a list's element or a map's value, too.
-            data_type: A type that it can be promoted to; whether it may be NULL stays.
+            data_type: A type that it can be promoted to; its nullability stays.
             doc: The comment; None removes it.
-            default: What new rows get, as text; None removes it. Older files stay as they read.
+            default: The value that new rows get, as text; None removes it. Older files stay the
+                same.
 
         Raises:
             ColumnNotFoundError: There is none, new or old.
-            InvalidChangeError: It is to be deleted, stands in a map's key, cannot become that
-                type, or has no single value to be a default.
+            InvalidChangeError: It will be deleted, is inside a map's key, cannot become that type,
+                or has no single value to be a default.
         """
         target = target_of(self._pending, name)
         if not isinstance(data_type, UnsetType):
@@ -870,21 +871,21 @@ class SchemaUpdate:
         return self
 
     def make_optional(self, name: Name) -> Self:
-        """Let a column be NULL.
+        """Make a column nullable.
 
         Raises:
             ColumnNotFoundError: There is none, new or old.
-            InvalidChangeError: It is to be deleted, or stands in a map's key.
+            InvalidChangeError: It will be deleted, or is inside a map's key.
         """
         self._set_nullable(target_of(self._pending, name), nullable=True)
         return self
 
     def require(self, name: Name) -> Self:
-        """Forbid NULL in a column.
+        """Make a column NOT NULL.
 
         Raises:
             ColumnNotFoundError: There is none, new or old.
-            InvalidChangeError: Older rows may hold NULL, it is to be deleted, or stands in a map's
+            InvalidChangeError: Older rows may hold NULL, it will be deleted, or is inside a map's
                 key.
         """
         target = target_of(self._pending, name)
@@ -908,7 +909,8 @@ class SchemaUpdate:
 
         Raises:
             ColumnNotFoundError: One of them does not exist.
-            InvalidChangeError: One of them goes, they are one, or of different structs.
+            InvalidChangeError: One of them will be deleted, they are the same, or of different
+                structs.
         """
         return self._move(name, "BEFORE", reference)
 
@@ -921,19 +923,19 @@ class SchemaUpdate:
         return self._move(name, "AFTER", reference)
 
     def set_identifier_fields(self, *names: Name) -> Self:
-        """Say which columns together identify a row; none: that nothing does.
+        """Set the columns that together identify a row; no names: none do.
 
         Columns that this update adds may be named. Whether they exist and can identify a row is
-        looked at in the end.
+        checked by `changes`.
         """
         self._pending.identifier_names = tuple(map(text, names))
         return self
 
     def union_by_name(self, schema: Schema) -> Self:
-        """Add what another schema has more, and widen what it has wider; nothing goes.
+        """Add the columns that another schema has in addition, and widen types; drop nothing.
 
         New columns are optional. A narrower type, a required column and a column that the other
-        schema lacks change nothing; its comments and defaults for new rows are taken.
+        schema lacks change nothing; its comments and defaults for new rows are adopted.
 
         Raises:
             InvalidChangeError: A column has a type that neither can become.
@@ -949,7 +951,7 @@ class SchemaUpdate:
         return self
 
     def case_sensitive(self, sensitive: bool) -> Self:  # noqa: FBT001 - the value, not a switch
-        """Say whether names of another case are other names, as they are unless told so."""
+        """Set whether names that differ in case are different names, which is the default."""
         self._pending.ignores_case = not sensitive
         return self
 

@@ -1,7 +1,7 @@
-"""Operation rows of snapshots, tags, branches, statistics and a table's life.
+"""Operation rows of snapshots, tags, branches, statistics and a table's lifecycle.
 
-A branch begins with a snapshot of main, and one that main has gone on from cannot be caught up
-with. What is committed to it is decided as on main, and conflicts with nothing on other lines.
+A branch begins with a snapshot of main; once main has newer snapshots, it cannot be fast-forwarded
+to the branch. Commits to a branch are decided as on main, and conflict with nothing on other lines.
 """
 
 from __future__ import annotations
@@ -88,16 +88,16 @@ def _or_unset(value: T | None) -> T | UnsetType:
 
 
 def met(state: TableState, branch: MetBranch) -> Branch:
-    """Return the branch that a writer met.
+    """Return the branch that a writer saw.
 
     Raises:
-        NotFoundError: It is gone, or another one has its name.
+        NotFoundError: It was deleted, or another one has its name.
     """
     found = state.branch(branch.name)
     if found.number != branch.number:
         raise NotFoundError(
-            f"branch {branch.name!r} was deleted, and another one has its name; look at it, then "
-            "ask again"
+            f"branch {branch.name!r} was deleted, and another one has its name; check it, then "
+            "retry"
         )
     return found
 
@@ -109,19 +109,19 @@ def decide_on_branch(
     formats: Formats,
     schema_id: int,
 ) -> BranchCommitted:
-    """Return the branch's snapshot that a change becomes.
+    """Return the snapshot of a branch that a change becomes.
 
     Args:
-        state: The state that the transaction meets.
+        state: The state to decide on.
         branch: The branch in it.
-        change: What is asked.
-        formats: The formats that there are.
+        change: The requested change.
+        formats: The installed formats.
         schema_id: The schema current at this point of the transaction.
 
     Raises:
         InvalidChangeError: A file is named twice, or does not fit the table.
-        FormatError: The table's formats cannot say a file.
-        NotFoundError: The snapshot to go back to cannot be read on the branch.
+        FormatError: The table's formats cannot express a file.
+        NotFoundError: The snapshot to roll back to cannot be read on the branch.
     """
     common = listed_facts(
         state,
@@ -138,7 +138,7 @@ def decide_on_branch(
     target = change.target_snapshot_id
     if target not in branch.snapshot_ids and target != branch.base_snapshot_id:
         raise NotFoundError(
-            f"branch {branch.name!r} cannot go back to snapshot {target}: it holds "
+            f"branch {branch.name!r} cannot be rolled back to snapshot {target}: it holds "
             f"{told_ids(branch)}"
         )
     return BranchCommitted(**common, **line, commit_kind="OVERWRITE", target_snapshot_id=target)
@@ -153,19 +153,19 @@ def decide_fast_forward(
     snapshot_id: int,
     schema_id: int,
 ) -> SnapshotCommitted:
-    """Return the snapshot of main that has what a branch shows.
+    """Return the snapshot that fast-forwards main to a branch.
 
     Args:
-        state: The state that the transaction meets.
+        state: The state to decide on.
         branch: The branch in it.
-        change: What is asked.
-        formats: The formats that there are.
+        change: The requested change.
+        formats: The installed formats.
         snapshot_id: Main's next snapshot id.
         schema_id: The schema current at this point of the transaction.
 
     Raises:
-        InvalidChangeError: Main went on since the branch began, or the branch since it was asked.
-        FormatError: The table's formats cannot say a file.
+        InvalidChangeError: Main changed since the branch began, or the branch since the request.
+        FormatError: The table's formats cannot express a file.
     """
     _refuse_diverged(state, branch, change)
     common = listed_facts(
@@ -184,54 +184,54 @@ def decide_fast_forward(
 
 
 def told_ids(branch: Branch) -> str:
-    """Return which snapshots a branch holds, for people."""
+    """Return the snapshots that a branch holds, as display text."""
     own = branch.snapshot_ids
     said = f"snapshot {branch.base_snapshot_id}, which it begins with"
     return f"{said}, and its own {own[0]} to {own[-1]}" if own else said
 
 
 def _refuse_diverged(state: TableState, branch: Branch, change: FastForward) -> None:
-    """Refuse to fast-forward main where its head is no ancestor of the branch, or nothing is new.
+    """Reject a fast-forward if main's head is no ancestor of the branch, or nothing is new.
 
     Raises:
-        InvalidChangeError: It is not, or the branch showed another snapshot than it does.
+        InvalidChangeError: It is not, or the branch's head has changed since the request.
     """
     newest = state.last_snapshot_id
     if branch.base_snapshot_id != newest:
         raise InvalidChangeError(
             f"main cannot be fast-forwarded to branch {branch.name!r}, which begins with snapshot "
-            f"{branch.base_snapshot_id}: main has gone on to snapshot {newest} since. Reset the "
+            f"{branch.base_snapshot_id}: main has moved to snapshot {newest} since. Reset the "
             "branch to main's head and commit its files there again, or commit them to main",
             kind="DIVERGED",
         )
     if branch.snapshot is None:
         raise InvalidChangeError(
-            f"main shows what branch {branch.name!r} does: snapshot {newest}, with which the "
-            "branch begins and to which it added nothing"
+            f"main equals branch {branch.name!r}: snapshot {newest}, with which the branch "
+            "begins and to which it added nothing"
         )
     if branch.head_id != change.snapshot_id:
         raise InvalidChangeError(
-            f"branch {branch.name!r} has gone on to snapshot {branch.head_id} since; look at it, "
-            "then ask again"
+            f"branch {branch.name!r} has moved to snapshot {branch.head_id} since; check it, "
+            "then retry"
         )
 
 
 def decide_branch(state: TableState, change: SetBranch, formats: Formats) -> SnapshotRefSet:
-    """Return the fact that a branch begins.
+    """Return the event that begins a branch.
 
     Raises:
-        AlreadyExistsError: There is one of that name, and it should be new; or a tag has it.
-        NotFoundError: It should begin anew and is not there, or the snapshot cannot be read.
+        AlreadyExistsError: A new branch was requested and its name exists; or a tag has the name.
+        NotFoundError: A reset was requested of a missing branch, or the snapshot cannot be read.
         InvalidChangeError: The snapshot is of a branch.
-        InvalidNameError: The name would not be safe as a folder's.
+        InvalidNameError: The name is not safe as a folder's.
         FormatError: One of the table's formats cannot have the name.
     """
     checked_name(change.name, "branch")
     origin = state.origin
     if not origin.has_branches:
         raise UnsupportedError(
-            f"the table was born in {origin.format_name.title()}, and the ledger commits to its "
-            f"main alone: {change.name!r} cannot begin here"
+            f"the table was imported from {origin.format_name.title()}, and the ledger commits to "
+            f"its main only: {change.name!r} cannot begin here"
         )
     check_numbers(change, f"branch {change.name!r}")
     if change.resets:
@@ -276,7 +276,7 @@ def _base(change: SetBranch) -> BranchBase:
 
 
 def branch_holds(state: TableState, change: SetBranch) -> bool:
-    """Whether a branch already begins as asked, without snapshots of its own."""
+    """Return whether a branch already begins as requested, without snapshots of its own."""
     there = state.branches.get(change.name)
     asked = (
         change.snapshot_id,
@@ -293,16 +293,16 @@ def branch_holds(state: TableState, change: SetBranch) -> bool:
 
 
 def decide_branch_expiry(state: TableState, change: ExpireSnapshots) -> SnapshotsExpired | None:
-    """Return the expiry of a branch's own snapshots, or None when those are gone already.
+    """Return the expiry of a branch's own snapshots, or None when they are expired already.
 
     Raises:
         InvalidChangeError: None would be left.
-        NotFoundError: The snapshot is of no branch.
+        NotFoundError: No branch has the snapshot.
     """
     earliest = change.earliest_snapshot_id
     branch = state.branch_numbered(branch_number(earliest))
     if branch is None:
-        raise NotFoundError(f"snapshot {earliest} is of no branch that is there")
+        raise NotFoundError(f"snapshot {earliest} is of no existing branch")
     if earliest <= branch.earliest_snapshot_id:
         return None
     if earliest not in branch.snapshot_ids:
@@ -387,7 +387,7 @@ def _decide_owner(course: Course, change: asked.SetOwner) -> OwnerSet | None:
     if change.protocol is None:
         if not state.lists_files:
             raise InvalidChangeError(
-                "the manifests of engines list the table's live files: the ledger lists them "
+                "the manifests of engines list the table's live files: the ledger has to list them "
                 "itself before it takes the table back (Table.stop_serving does both)",
                 kind="SERVED",
             )
@@ -428,7 +428,7 @@ def _says_promotion(fact: TablePromoted) -> str:
 def _says_owner(fact: OwnerSet) -> str:
     if fact.owner == "served":
         return f"served: engines commit data through the {fact.protocol} protocol"
-    return "taken back: the ledger commits data, and engines commit no more"
+    return "taken back: the ledger commits data, and engines no longer do"
 
 
 def _says_rules(fact: FormatRulesRaised) -> str:
@@ -441,7 +441,7 @@ def _snapshot(fact: SnapshotFacts) -> Iterator[tuple[Cell, Any]]:
 
 
 def _fast_forward(fact: SnapshotCommitted) -> Iterator[tuple[Cell, Any]]:
-    """Yield that neither main nor the branch went on which main is brought to; else nothing."""
+    """Yield the cells by which main and the branch must not have changed; nothing for a commit."""
     head = fact.fast_forward_to
     if not isinstance(head, UnsetType):
         yield ("snapshots",), fact.snapshot_id - 1
@@ -454,7 +454,7 @@ def _of_branch(fact: BranchCommitted) -> Iterator[tuple[Cell, Any]]:
 
 
 def _needs_branch(fact: BranchCommitted) -> Iterator[tuple[Cell, Any]]:
-    """Yield that the branch was not made to begin elsewhere, and that no snapshot goes unseen."""
+    """Yield the cells by which the branch must not have been reset or, for a rollback, changed."""
     yield ("ref", fact.branch_name), None
     if fact.target_snapshot_id is not UNSET:
         yield ("branch", fact.branch_name), fact.parent_snapshot_id
@@ -476,7 +476,7 @@ def _says_snapshot(fact: SnapshotCommitted) -> str:
 
 
 def _unseen(fact: RolledBack) -> Iterator[tuple[Cell, Any]]:
-    """Yield that no snapshot came which the rollback would take back unseen."""
+    """Yield the cell by which main must not have a snapshot that the rollback would undo unseen."""
     yield ("snapshots",), fact.snapshot_id - 1
 
 
@@ -525,7 +525,7 @@ def _says_rollback(fact: RolledBack) -> str:
 
 
 def says_creation(fact: TableCreated) -> str:
-    """Return that a table was created, and from what."""
+    """Return the display text of a table's creation, with its source."""
     said = f"created table {_name(fact.identifier)} with {len(fact.schema.fields)} columns"
     origin = fact.origin
     if isinstance(origin, UnsetType):
@@ -534,12 +534,12 @@ def says_creation(fact: TableCreated) -> str:
 
 
 def says_drop(fact: TableDropped) -> str:
-    """Return that a table was dropped."""
+    """Return the display text of a table's drop."""
     return f"dropped table {_name(fact.identifier)}"
 
 
 def says_correction(fact: ClockCorrected) -> str:
-    """Return what a clock's correction says."""
+    """Return the display text of a clock's correction."""
     return (
         f"corrected the clock: the commits from version {fact.first_version} on took effect by "
         f"{moment(fact.true_time_millis)}"
@@ -564,7 +564,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
     ),
     StateOperation(
         asked=asked.FastForward,
-        # Its fact is that of a commit to main.
+        # Its event is that of a commit to main.
         facts=(),
         decide=_decide_fast_forward,
         asks_formats=True,

@@ -65,12 +65,12 @@ _BY_VALUE: Final = "equality-deletes"
 def check_later_facts(
     state: TableState, file: FileChange, check_path: Callable[[str], None]
 ) -> None:
-    """Refuse a file that says what is not there, or what a file of its kind cannot say.
+    """Reject a file with references that do not exist, or fields that its kind cannot have.
 
     Args:
         state: The table.
-        file: A file that comes.
-        check_path: Refuses a path that leaves the table's location.
+        file: The added file.
+        check_path: Rejects a path that leaves the table's location.
 
     Raises:
         InvalidChangeError: It does.
@@ -122,9 +122,9 @@ def _deletes_from(file: FileChange) -> str | None:
 def _vector(file: FileChange) -> str | None:
     offset, size = file.content_offset, file.content_size_in_bytes
     if isinstance(offset, UnsetType) or isinstance(size, UnsetType):
-        return "is a deletion vector: say its content_offset and content_size_in_bytes"
+        return "is a deletion vector: give its content_offset and content_size_in_bytes"
     if file.referenced_data_file is UNSET:
-        return "is a deletion vector: say its referenced_data_file"
+        return "is a deletion vector: give its referenced_data_file"
     if offset + size > file.file_size_in_bytes:
         return f"has {file.file_size_in_bytes} bytes, and its vector ends at {offset + size}"
     if file.stored_at in {"", file.path}:
@@ -134,7 +134,7 @@ def _vector(file: FileChange) -> str | None:
 
 _ENCODER = msgspec.json.Encoder()
 
-# As Hadoop prints paths; a folder of a partition may have a colon, too, but behind its `=`.
+# As Hadoop prints paths; a partition's folder may have a colon, too, but after its `=`.
 _ONE_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/(?!/)")
 
 
@@ -150,9 +150,9 @@ def decide_snapshot(
     """Return the snapshot of main that a change becomes.
 
     Args:
-        state: The state that the transaction meets.
-        change: What is asked.
-        formats: The formats that there are.
+        state: The state to decide on.
+        change: The requested change.
+        formats: The installed formats.
         snapshot_id: The next snapshot id.
         schema_id: The schema current at this point of the transaction.
         records: Total record count before it.
@@ -160,7 +160,7 @@ def decide_snapshot(
     Raises:
         InvalidChangeError: A file is named twice, does not fit the schema's history, or its
             partition does not fit its spec.
-        FormatError: The table's formats cannot say a file.
+        FormatError: The table's formats cannot express a file.
     """
     before = evolve(state.totals, record_count=records)
     common = listed_facts(
@@ -170,8 +170,8 @@ def decide_snapshot(
         check_reachable(state, change.target_snapshot_id)
         if state.branch_number(change.target_snapshot_id):
             raise InvalidChangeError(
-                f"snapshot {change.target_snapshot_id} is of a branch: main is brought to what a "
-                "branch shows by fast_forward, and rolled back to snapshots of its own"
+                f"snapshot {change.target_snapshot_id} is of a branch: main gets a branch's "
+                "contents by fast_forward, and is rolled back to snapshots of its own"
             )
         return RolledBack(
             **common,
@@ -194,19 +194,19 @@ def listed_facts(
     schema_id: int,
     before: Totals,
 ) -> dict[str, Any]:
-    """Return what a new snapshot says of itself and its files, whatever line it is on.
+    """Return the fields of a new snapshot that describe it and its files, on any line.
 
     Args:
-        state: The state that the transaction meets.
-        change: What is asked.
-        formats: The formats that there are.
+        state: The state to decide on.
+        change: The requested change.
+        formats: The installed formats.
         snapshot_id: Its id.
         schema_id: The schema current at this point of the transaction.
         before: The sums of its line before it.
 
     Raises:
         InvalidChangeError: As of `decide_snapshot`.
-        FormatError: The table's formats cannot say a file.
+        FormatError: The table's formats cannot express a file.
     """
     check_numbers(change, "the snapshot")
     _check_files(state, change, schema_id)
@@ -241,7 +241,7 @@ def listed_facts(
 def committed_facts(
     change: CommitSnapshot, before: Snapshot | None, schema_id: int
 ) -> dict[str, Any]:
-    """Return what a commit of files says besides, with what it takes over from the one before.
+    """Return the further fields of a commit of files, some inherited from the snapshot before.
 
     Raises:
         InvalidChangeError: A number is out of its bounds.
@@ -273,15 +273,15 @@ def _named_schema_ids(files: tuple[FileChange, ...]) -> tuple[int, ...]:
 
 
 def is_named(file: FileChange) -> bool:
-    """Whether a file comes whose columns are found by their names alone."""
+    """Return whether a file is added whose columns are found by name only."""
     return file.kind == "ADD" and not file.field_ids
 
 
 def _facts(asked: Mapping[str, Any], before: Snapshot | None, schema_id: int) -> dict[str, Any]:
-    """Return a snapshot's further facts, with what it takes over from the one before.
+    """Return a snapshot's further facts, some inherited from the snapshot before.
 
-    As Paimon's commit has it: a watermark never goes back, and column statistics stay true while
-    the schema that they were made for does.
+    As in Paimon's commit: a watermark never decreases, and column statistics stay valid while the
+    schema that they were made for is current.
     """
     if before is None:
         return dict(asked)
@@ -294,16 +294,16 @@ def _facts(asked: Mapping[str, Any], before: Snapshot | None, schema_id: int) ->
 
 
 def readable_files(files: tuple[FileChange, ...]) -> bytes:
-    """Return a list's JSON, which readers can decode: Python checks no types.
+    """Return the JSON of a file list, checked to be decodable: Python checks no types.
 
     Raises:
-        InvalidChangeError: A fact of a file has a type that a reader would refuse.
+        InvalidChangeError: A field of a file has a type that a reader would reject.
     """
     try:
         body = _ENCODER.encode(files)
         inline_files(Raw(body))
     except (msgspec.DecodeError, TypeError, ValueError, OverflowError) as error:
-        raise InvalidChangeError(f"a file's facts cannot stand in the log: {error}") from error
+        raise InvalidChangeError(f"a file's facts cannot be recorded: {error}") from error
     return body
 
 
@@ -341,7 +341,7 @@ def _check_files(state: TableState, change: SnapshotChange, schema_id: int) -> N
 
 
 def _refuse_exposed(state: TableState, files: tuple[FileChange, ...]) -> None:
-    """Check that no file comes whose line would hold what has to be erasable."""
+    """Check that no added file has personal values in the line, which could not be erased."""
     marked = Marked.of(state.schema) if state.keeps_outside else None
     if marked is None:
         return
@@ -350,12 +350,12 @@ def _refuse_exposed(state: TableState, files: tuple[FileChange, ...]) -> None:
         if each.kind == "ADD" and marked.exposed(each, specs[each.spec_id]):
             raise InvalidChangeError(
                 f"file {each.path} has bounds or partition values of a column that is personal by "
-                f"now ({PERSONAL_OPTION}), and the line would hold them for ever; ask again"
+                f"now ({PERSONAL_OPTION}), and the line would hold them for ever; retry"
             )
 
 
 def check_file_path(path: str) -> None:
-    """Refuse a path that is empty, leaves the table's location, or has one slash for two.
+    """Reject a path that is empty, leaves the table's location, or has one slash for two.
 
     Raises:
         InvalidChangeError: It is or does, or it is half a URL.
@@ -381,13 +381,13 @@ def check_file_path(path: str) -> None:
 
 
 def _check_extra_files(file: FileChange) -> None:
-    """Refuse extra files that do not lie beside their file, as Paimon looks for them there."""
+    """Reject extra files that are not in the folder of their file, as Paimon expects them."""
     names: Any = file.extra_files
     for each in names if isinstance(names, tuple) else ():
         if not isinstance(each, str) or not _is_segment(each):
             raise InvalidChangeError(
                 f"file {file.path} has the extra file {each!r}: name it by its last segment, as "
-                "it lies beside its file"
+                "it is in the folder of its file"
             )
 
 
@@ -396,7 +396,7 @@ def _is_segment(name: str) -> bool:
 
 
 def check_reachable(state: TableState, snapshot_id: int) -> None:
-    """Refuse a snapshot that cannot be read.
+    """Reject a snapshot that cannot be read.
 
     Raises:
         NotFoundError: It does not exist, or was expired without a tag.
@@ -411,13 +411,13 @@ def check_reachable(state: TableState, snapshot_id: int) -> None:
 def decide_tag(
     state: TableState, change: TagChange, formats: Formats
 ) -> TagCreated | TagReplaced | TagDeleted:
-    """Return the fact that a tag change becomes.
+    """Return the event that a change of a tag becomes.
 
     Raises:
         AlreadyExistsError: The tag exists (create).
-        InvalidChangeError: There is no snapshot to name.
+        InvalidChangeError: There is no snapshot to tag.
         NotFoundError: The tag (replace, delete) or its snapshot does not exist.
-        InvalidNameError: The name would not be safe as a file's.
+        InvalidNameError: The name is not safe as a file's.
         FormatError: One of the table's formats cannot have the tag.
     """
     checked_name(change.tag_name, "tag")
@@ -434,7 +434,7 @@ def decide_tag(
     if state.branch_number(snapshot_id):
         raise InvalidChangeError(
             f"tag {change.tag_name!r} cannot name snapshot {snapshot_id}, which is of a branch: "
-            "fast-forward main to the branch first, then tag what main shows"
+            "fast-forward main to the branch first, then tag main's new snapshot"
         )
     if change.tag_name in state.branches:
         raise AlreadyExistsError(f"{change.tag_name!r} is a branch; give the tag another name")
@@ -455,7 +455,7 @@ def decide_tag(
 
 
 def tag_holds(state: TableState, change: TagChange) -> bool:
-    """Whether a tag is already as asked."""
+    """Return whether a tag is already as requested."""
     there = state.tags.get(change.tag_name)
     if isinstance(change, DeleteTag):
         return there is None
@@ -466,10 +466,10 @@ def tag_holds(state: TableState, change: TagChange) -> bool:
 def decide_expiry(
     state: TableState, change: ExpireSnapshots
 ) -> SnapshotsExpired | SnapshotsRemoved | None:
-    """Return the expiry, or None when those snapshots are gone already.
+    """Return the expiry, or None when those snapshots are expired already.
 
     Raises:
-        InvalidChangeError: The newest snapshot would go, too.
+        InvalidChangeError: The newest snapshot would expire, too.
         NotFoundError: The table is from Iceberg, and there is no such snapshot.
     """
     check_numbers(change, "what stays")
@@ -479,7 +479,7 @@ def decide_expiry(
 def decide_statistics(
     state: TableState, change: SetPartitionStatistics
 ) -> PartitionStatisticsSet | None:
-    """Return the fact that a snapshot has a statistics file, or None when it has that one already.
+    """Return the event that sets a partition statistics file, or None when it is set already.
 
     Raises:
         InvalidChangeError: The path leaves the table's location, or a number its bounds.
@@ -494,7 +494,7 @@ def decide_statistics(
 
 
 def decide_puffin(state: TableState, change: SetStatistics) -> StatisticsSet | None:
-    """Return the fact that a snapshot has a Puffin file, or None when it has that one already.
+    """Return the event that sets a Puffin file, or None when it is set already.
 
     Raises:
         InvalidChangeError: The path leaves the table's location, or a number its bounds.
@@ -509,7 +509,7 @@ def decide_puffin(state: TableState, change: SetStatistics) -> StatisticsSet | N
 
 
 def _check_statistics(state: TableState, snapshot_id: int, path: str) -> None:
-    """Refuse a file that leaves the table's location, or is of no snapshot of main."""
+    """Reject a file that leaves the table's location, or is of no snapshot of main."""
     check_file_path(path)
     check_reachable(state, snapshot_id)
     if state.branch_number(snapshot_id):

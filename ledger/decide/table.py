@@ -1,7 +1,7 @@
 """TableIntent: a writer's request on a table, decided again on every newer state.
 
-The first decision resolves every column path to field ids. When others won meanwhile, the intent
-looks for a cell or file that both wanted, and is decided again with its paths following the ids.
+The first decision resolves every column path to field ids. When other writers win, the intent
+checks for a cell or file that both changed, and is decided again with its paths following the ids.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ LayoutEvent = PartitionSpecUpdated | SortOrderReplaced
 
 
 class LayoutIntent:
-    """What a writer wants of a table's layout, decided on whatever it meets.
+    """A writer's changes of a table's layout, which can be decided on any state.
 
     Args:
-        changes: What is asked, in order.
+        changes: The requested changes, in order.
         highest: The highest field id that the writer saw; see `Sources`.
     """
 
@@ -85,11 +85,11 @@ class LayoutIntent:
         self._first: tuple[LayoutEvent, ...] | None = None
 
     def __bool__(self) -> bool:
-        """Whether anything is asked."""
+        """Return whether any change is requested."""
         return bool(self._changes)
 
     def decide(self, layout: LayoutTrail, schema: Schema, rules: Rules) -> Iterator[LayoutEvent]:
-        """Yield the facts that the changes become, and fold them into `layout`.
+        """Yield the events that the changes become, and fold them into `layout`.
 
         Raises:
             InvalidChangeError: A rule forbids a change.
@@ -105,11 +105,11 @@ class LayoutIntent:
                 layout.apply(event)
                 decided.append(event)
                 yield event
-        # The first decision's stay: they are what the writer meant.
+        # The first decision's events stay: they are what the writer meant.
         self._first = self._first or tuple(decided)
 
     def _has_spec(self, layout: LayoutTrail) -> bool:
-        """Whether somebody else made the very spec that was asked for, since the first decision."""
+        """Return whether another writer made the requested spec since the first decision."""
         specs = [each for each in self._first or () if isinstance(each, PartitionSpecUpdated)]
         if not specs:
             return False
@@ -125,7 +125,7 @@ def layout_before(state: TableState, schema: Schema, events: Sequence[SchemaEven
     Args:
         state: The table before the transaction.
         schema: Its schema after the transaction's schema events.
-        events: Those.
+        events: The transaction's schema events.
 
     Raises:
         InvalidChangeError: The keys change, and the specs or orders were evolved already.
@@ -144,15 +144,15 @@ def layout_before(state: TableState, schema: Schema, events: Sequence[SchemaEven
 
 
 RulesOf = Callable[[Mapping[str, str]], Rules]
-"""Gives the rules that a table's options mean."""
+"""Returns the rules that a table's options declare."""
 
 
 class Decided(Struct, frozen=True):
-    """What changes came to.
+    """Result of deciding changes.
 
     Attributes:
-        events: The facts, in order.
-        batch: What its formats have to be asked about.
+        events: The events, in order.
+        batch: The table before and after, for the checks of its formats.
     """
 
     events: tuple[SchemaEvent | LayoutEvent, ...]
@@ -160,12 +160,12 @@ class Decided(Struct, frozen=True):
 
 
 class TableWishes:
-    """Changes of schema and layout that one transaction wants, decided on whatever it meets.
+    """One transaction's changes of schema and layout, which can be decided on any state.
 
     Those of the schema are decided first, as one batch. The first decision pins columns by id.
 
     Args:
-        changes: What is asked, in order.
+        changes: The requested changes, in order.
         highest: The highest field id that the writer saw.
     """
 
@@ -187,8 +187,8 @@ class TableWishes:
 
         Args:
             state: The table.
-            rules_of: Whose rules apply.
-            history: The table's past, for the formats.
+            rules_of: Returns the rules that options declare.
+            history: The table's history, for the formats.
 
         Raises:
             InvalidChangeError: A rule forbids a change.
@@ -196,7 +196,7 @@ class TableWishes:
         return self._decided(decide_schema, state, rules_of, history)
 
     def resolve(self, state: TableState, rules_of: RulesOf, history: History) -> Decided:
-        """Say what the changes mean on a state; whether the whole may be is left to `decide`."""
+        """Resolve what the changes mean on a state; only `decide` validates the whole."""
         return self._decided(resolve_schema, state, rules_of, history)
 
     def _decided(
@@ -225,7 +225,7 @@ class TableWishes:
             if schema_events:
                 schema = decision.schema
         if schema.options != wished:
-            # They name columns, and followed their names.
+            # They name columns, and were renamed with them.
             rules = rules_of(schema.options)
         layout = layout_before(state, schema, schema_events)
         events = (*schema_events, *self._layout.decide(layout, schema, rules))
@@ -233,11 +233,11 @@ class TableWishes:
 
 
 class EventsDecided(Struct, frozen=True):
-    """Events that a function decides on whatever state they meet; see `stream.Intent`.
+    """Events that a function decides on any state; see `stream.Intent`.
 
     Attributes:
         decision: Returns the events on a state.
-        asker: The caller, for the table's own rules.
+        asker: The commit context, for the table's own rules.
     """
 
     decision: Callable[[TableState], tuple[TableEvent, ...]]
@@ -245,7 +245,7 @@ class EventsDecided(Struct, frozen=True):
     base_version: None = None
 
     def meet(self, winners: object) -> None:
-        """See `Intent`: there is nothing to prepare."""
+        """Prepare nothing; see `Intent`."""
 
     def decide(self, state: TableState | None, winners: object) -> tuple[TableEvent, ...] | Landed:
         """Return the events; nothing is committed where there are none.
@@ -263,7 +263,7 @@ class EventsDecided(Struct, frozen=True):
         if state.is_mirrored:
             raise InvalidChangeError(
                 "the table follows a source, which others own, and takes no commits of its own: "
-                "let the ledger own it (lakeledger promote)",
+                "promote it to let the ledger own it (lakeledger promote)",
                 kind="MIRRORED",
             )
         events = self.decision(state)
@@ -282,26 +282,26 @@ def _options_after(options: Mapping[str, str], changes: Iterable[SchemaChange]) 
 
 
 Judged = Literal["now", "later"]
-"""When rules are asked about what changes: on the state that the writer saw, or on the newest."""
+"""State on which changes are validated: the one that the writer saw, or the newest."""
 
 
 class TableIntent:
-    """One transaction's changes on their way into a table's log.
+    """One transaction's changes of a table, which can be decided on any state.
 
     Args:
-        changes: What is asked, in order. SchemaChanges are decided as one batch, as Paimon does,
-            before the rest.
-        base: The state that the writer looked at. Contradictions to it are refused here.
-        touched: What the winners touched, shared by all who ask.
-        history: What the formats' rules have to know of the past.
-        formats: The formats that there are.
-        asker: Who wants it, for the table's own rules; None where nobody is to be judged.
-        judged: "later" where others are on their way before it: what the rules say of changes of
-            schema and layout is asked once, on what those make, and refusals then say nothing of
-            the base.
+        changes: The requested changes, in order. SchemaChanges are decided as one batch, as in
+            Paimon, before the rest.
+        base: The state that the writer saw. Contradictions to it are raised here.
+        touched: Effects of the winners, shared by all intents.
+        history: The table's history, for the formats' rules.
+        formats: The installed formats.
+        asker: The commit context, for the table's own rules; None to skip them.
+        judged: "later" where other transactions are ahead of it in the commit queue: changes of
+            schema and layout are validated once, on the state after those, and errors then do not
+            refer to the base.
     """
 
-    def __init__(  # noqa: PLR0913 - what decides, and who asks
+    def __init__(  # noqa: PLR0913 - what decides, and the commit context
         self,
         changes: Sequence[TableChange],
         base: TableState,
@@ -329,7 +329,7 @@ class TableIntent:
         self._history = history
         self._formats = formats
         self._asker = asker
-        # Nobody asks for it before the first loss, and most writers never lose.
+        # Needed only after the first lost race, and most writers never lose.
         self._needed: Needs | None = None
         self._wanted: FileWish | None = None
         self._spared: dict[int, Commit[TableEvent]] = {}
@@ -344,7 +344,7 @@ class TableIntent:
         self._first = self._on(base) if self.is_judged else self._resolved(base)
 
     def _needs(self) -> Needs:
-        """Return what has to be as it was at the base."""
+        """Return the cells that must be unchanged since the base."""
         if isinstance(self._first, Landed):
             return Needs()
         anchors = self._wishes.anchors or ()
@@ -352,7 +352,7 @@ class TableIntent:
         return Needs.of(self._first, asked, anchors, self._base.schema.highest_field_id)
 
     def meet(self, winners: Sequence[Commit[TableEvent]]) -> None:
-        """See `Intent`: finds out what they touched."""
+        """Index the winners' effects; see `Intent`."""
         needed, wanted = self._unchanged()
         for commit in winners if needed.cells or wanted is not None else ():
             if self._touched.left(wanted, commit) is not None:
@@ -398,9 +398,9 @@ class TableIntent:
                 refuse_commit(state, events, self._asker)
             return events
         if any(isinstance(each, DropTable) for each in self._others):
-            # Nothing follows a seal, so it stands at the newest version.
+            # Nothing follows a seal, so it is at the newest version.
             return Landed(state.version)
-        raise TableDroppedError("the table was dropped; open its name again to see what is there")
+        raise TableDroppedError("the table was dropped; open its name again to see its state")
 
     def _resolved(self, base: TableState) -> tuple[TableEvent, ...]:
         self._refuse_of_owner(base)
@@ -410,14 +410,14 @@ class TableIntent:
         return self._wishes.resolve(base, rules, self._history).events
 
     def _judged(self, base: TableState) -> tuple[TableEvent, ...] | Landed:
-        # As if it had not been looked at.
+        # As if it had not been decided before.
         self._wishes.anchors = None
         return self._on(base)
 
     def _refuse_of_owner(self, state: TableState) -> None:
-        """Refuse what the table's owner does not let the library do.
+        """Reject changes that the table's owner does not allow the library.
 
-        Data of a served table comes through manifests, by another request than a list of files.
+        Data of a served table is committed as manifests, by another request than a list of files.
         """
         owner = state.owner
         if owner.kind == "ledger" or all(owner.kind in _owners(each) for each in self._asked):
@@ -435,9 +435,9 @@ class TableIntent:
         there = f"set the property {PERSONAL_OPTION} there" if marks else "change it there"
         raise InvalidChangeError(
             f"the table follows {origin.source}, which others own, and takes no commits of "
-            f"its own: {there}, then take over what is new (lakeledger import "
+            f"its own: {there}, then import what is new (lakeledger import "
             f"{origin.format_name}), "
-            "or let the ledger own it from now on (lakeledger promote)",
+            "or promote it to let the ledger own it from now on (lakeledger promote)",
             kind="MIRRORED",
         )
 
@@ -463,7 +463,7 @@ class TableIntent:
     def _decide_others(
         self, state: TableState, schema: Schema
     ) -> Iterator[tuple[StateOperation, TableEvent]]:
-        """Yield what the changes become that come after those of the schema and the layout."""
+        """Yield the events of the changes that come after those of the schema and the layout."""
         course = Course(
             state,
             schema,
@@ -480,7 +480,7 @@ class TableIntent:
                 yield row, event
 
     def _decide_table(self, state: TableState) -> Decided:
-        """Return what changes the schema and the layout."""
+        """Return the decided changes of the schema and the layout."""
         decided = self._wishes.decide(state, partial(self._rules, state), self._history)
         if decided.events:
             refuse_marks(
@@ -523,7 +523,7 @@ class TableIntent:
             raise taken(touch, commit, value, schema, state.schema)
 
     def _landed_in(self, winners: Sequence[Commit[TableEvent]]) -> Landed | None:
-        """Return the winner that is this very snapshot, committed by another attempt of its job."""
+        """Return the winner with the same snapshot, committed by another attempt of its job."""
         keys = {each.key for each in self._others if isinstance(each, CommitSnapshot)}
         keys.discard(None)
         for commit in winners if keys else ():
@@ -533,18 +533,18 @@ class TableIntent:
 
 
 def _owners(change: TableChange) -> frozenset[OwnerKind]:
-    """Return the owners of a table under which a change may be asked."""
+    """Return the owners of a table under which a change is allowed."""
     row = BY_ASKED.get(type(change))
     return row.owners if isinstance(row, StateOperation) else METADATA_OWNERS
 
 
 def _claims_nothing(change: OtherChange) -> bool:
-    """Whether a change has its needs from what is asked, and not from what is decided at first."""
+    """Return whether a change's needs follow from the request, not from the first decision."""
     return isinstance(change, CommitSnapshot) and change.branch is None
 
 
 def _pinned(change: OtherChange, base: TableState) -> OtherChange:
-    """Return the change with "the newest snapshot" said by its id: the one that the writer saw."""
+    """Return a change with "the newest snapshot" resolved to the id that the writer saw."""
     if isinstance(change, CreateTag | ReplaceTag) and change.snapshot_id is None:
         return replace(change, snapshot_id=base.last_snapshot_id or None)
     return change

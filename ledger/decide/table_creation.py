@@ -41,13 +41,13 @@ from ledger.state.layout import LayoutTrail, Source, Sources, identity_spec
 
 
 def create_schema(schema: Schema, rules: Rules = PAIMON_RULES) -> Schema:
-    """Return the schema 0 of a table that is asked for like this.
+    """Return the schema 0 of a table created with a schema.
 
     The options `primary-key` and `partition` become lists, primary-key columns become NOT NULL;
-    under Paimon's rules comment directives are carried out. Field ids stay as they are given.
+    under Paimon's rules comment directives are applied. Field ids are unchanged.
 
     Raises:
-        InvalidChangeError: No such table can be; `kind` is the cause that Paimon would give.
+        InvalidChangeError: No table can have it; `kind` is that of Paimon's error.
 
     Example:
         >>> asked = Schema.of({"id": "INT", "v": "INT"}, options={"primary-key": "id"})
@@ -71,7 +71,7 @@ def create_schema(schema: Schema, rules: Rules = PAIMON_RULES) -> Schema:
     )
     highest = highest_field_id(fields)
     if schema.field_id_policy == "iceberg":
-        # An imported table has given out more ids than its columns show, and Paimon's limit is not
+        # An imported table has assigned more ids than its columns have, and Paimon's limit is not
         # Iceberg's.
         shown = (found for each in fields for found in (each.id, *walk_ids(each.type)))
         highest = max(schema.highest_field_id, *shown)
@@ -97,18 +97,18 @@ def create_schema(schema: Schema, rules: Rules = PAIMON_RULES) -> Schema:
 
 
 def with_policy(schema: Schema, policy: FieldIdPolicy | None) -> Schema:
-    """Return a schema whose ids the wanted policy counts, for a new table.
+    """Return the schema of a new table, with ids by the wanted policy.
 
-    A schema that is of Iceberg's policy already and has an id everywhere keeps its ids: it comes
-    from an Iceberg table. Any other is numbered anew, in Iceberg's order from 1; identifier fields
-    follow their columns.
+    A schema that has Iceberg's policy already and an id everywhere keeps its ids: it comes from an
+    Iceberg table. Any other is numbered anew, in Iceberg's order from 1; identifier fields follow
+    their columns.
 
     Args:
-        schema: What was asked for.
-        policy: Whose ids; None for the schema's own policy.
+        schema: The requested schema.
+        policy: The policy of ids; None for the schema's own.
 
     Raises:
-        InvalidChangeError: There is no such policy, or Paimon is to count what Iceberg counted.
+        InvalidChangeError: There is no such policy, or Paimon would number Iceberg's ids.
 
     Example:
         >>> made = with_policy(Schema.of({"id": "INT", "tags": "STRING ARRAY"}), "iceberg")
@@ -181,7 +181,7 @@ _NOBODY = -1
 def first_spec(
     schema: Schema, fields: Sequence[AddPartitionField] | None, rules: Rules
 ) -> PartitionSpec:
-    """Return spec 0 of a new table; with no fields asked for, identity over its partition keys.
+    """Return spec 0 of a new table; with no fields requested, identity over its partition keys.
 
     Raises:
         InvalidChangeError: A source is missing, a transform does not accept it, two fields are the
@@ -205,7 +205,7 @@ def first_spec(
         if name in schema.names and not isinstance(transform, Identity):
             raise argument(
                 f"partition field {name} has the name of a column; in a new table only the "
-                "identity of that column can, so name it otherwise"
+                "identity of that column can, so choose another name"
             )
         draft.add(source, transform, name)
     return PartitionSpec(0, draft.fields(schema))

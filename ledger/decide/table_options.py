@@ -1,15 +1,15 @@
 """Typed reading of table options, and the options that name columns.
 
-Validation, the propagation of renames and rebasing read it. An option that names columns means
-those columns: it is resolved to field ids when a change is decided first, and follows them when
-the change is decided again on a newer schema.
+Validation, the propagation of renames and rebasing use it. An option that names columns means those
+columns: it is resolved to field ids when a change is first decided, and follows them when the
+change is decided again on a newer schema.
 
 Renames are Paimon's: it maps old names to new ones once, after the batch, which goes wrong when a
-name is renamed twice or freed and taken again. Such a batch is rejected: with Paimon's own error
-where it has one, and where it would silently point an option or the key at another column, too.
+name is renamed twice or freed and used again. Such a batch is rejected: with Paimon's own error
+where it has one, and where an option or the key would silently name another column, too.
 
-The option `ledger.personal` names the personal columns of a table. Their values are kept outside
-of the lines of the log, where they can be erased. A nested column is personal with its parent.
+The option `ledger.personal` names the personal columns of a table. Their values are kept in
+sidecars, where they can be erased. A nested column is personal with its parent.
 
 Source: Paimon's CoreOptions, SchemaManager and file formats; Iceberg's table properties.
 """
@@ -41,7 +41,7 @@ _SIZE = re.compile(
 
 
 class TableOptions(Struct, frozen=True):
-    """Table options as the rules read them. A value that cannot be read raises ILLEGAL_ARGUMENT.
+    """Table options, parsed as the rules need them. An invalid value raises ILLEGAL_ARGUMENT.
 
     Example:
         >>> TableOptions({"bucket": "4"}).number("bucket", -1)
@@ -51,25 +51,25 @@ class TableOptions(Struct, frozen=True):
     values: Mapping[str, str]
 
     def text(self, key: str, *older_keys: str) -> str | None:
-        """Return a value as it stands, under this key or one of its older names."""
+        """Return an unparsed value, by its key or one of its older names."""
         for each in (key, *older_keys):
             if each in self.values:
                 return self.values[each]
         return None
 
     def number(self, key: str, default: int) -> int:
-        """Return a whole number of 32 bits."""
+        """Return a 32-bit integer."""
         value = self.values.get(key)
         return default if value is None else whole(key, value)
 
     def check_size(self, key: str) -> None:
-        """Refuse a value that is no number of bytes, such as `64 mb`."""
+        """Reject a value that is not a number of bytes, such as `64 mb`."""
         value = self.values.get(key)
         if value is not None and _SIZE.fullmatch(value) is None:
             raise argument(f"option {key}={value!r} is not a size, such as 64 mb")
 
     def flag(self, key: str, *older_keys: str) -> bool:
-        """Return a switch that is off by default."""
+        """Return a boolean that is false by default."""
         value = self.text(key, *older_keys)
         if value is None:
             return False
@@ -79,7 +79,7 @@ class TableOptions(Struct, frozen=True):
         return read
 
     def is_true(self, key: str, *, default: bool = False) -> bool:
-        """Return a switch for which, as in Paimon's schema rules, anything but true means off."""
+        """Return a boolean that is true only for `true`, as in Paimon's schema rules."""
         value = self.values.get(key)
         return default if value is None else value.lower() == "true"
 
@@ -94,12 +94,12 @@ class TableOptions(Struct, frozen=True):
         return read
 
     def names(self, key: str) -> tuple[str, ...]:
-        """Return a comma list; blank entries do not count."""
+        """Return the entries of a comma list; blank ones do not count."""
         listed = self.values.get(key)
         return comma_list(listed) if listed else ()
 
     def fraction(self, key: str, default: float) -> float:
-        """Return a number that may have a point."""
+        """Return a decimal number."""
         value = self.values.get(key)
         try:
             return default if value is None else float(value)
@@ -108,7 +108,7 @@ class TableOptions(Struct, frozen=True):
 
     @property
     def ignores_delete(self) -> bool:
-        """Whether deletions are left out when rows merge."""
+        """True if deletions are ignored when rows merge."""
         engines = ("first-row", "deduplicate", "partial-update")
         return self.flag("ignore-delete", *(f"{each}.ignore-delete" for each in engines))
 
@@ -124,17 +124,17 @@ class TableOptions(Struct, frozen=True):
 
     @property
     def full_compaction_commits(self) -> int:
-        """After how many commits files are compacted whole; 0 where nothing is said."""
+        """The number of commits after which files are compacted completely; 0 if not set."""
         return self.number("full-compaction.delta-commits", 0)
 
     @property
     def merge_engine(self) -> str:
-        """How rows of one key become one."""
+        """The way in which rows of one key are merged."""
         return self.choice("merge-engine", "deduplicate", MERGE_ENGINES)
 
     @property
     def changelog_producer(self) -> str:
-        """Where changelog files come from."""
+        """The source of changelog files."""
         return self.choice("changelog-producer", "none", CHANGELOG_PRODUCERS)
 
 
@@ -161,10 +161,10 @@ def comma_list(text: str) -> tuple[str, ...]:
 
 
 def whole(key: str, value: str, *, bits: int = 32) -> int:
-    """Return the whole number that an option's value spells.
+    """Return the integer value of an option.
 
     Raises:
-        InvalidChangeError: It is none, or has more bits.
+        InvalidChangeError: It is not an integer, or has more bits.
 
     Example:
         >>> whole("a", "-2147483648"), whole("a", "-9223372036854775808", bits=64)
@@ -177,8 +177,9 @@ def whole(key: str, value: str, *, bits: int = 32) -> int:
 
 
 Shape = Literal["column", "columns", "indexed columns", "members", "paths"]
-"""How a value names columns: one; a comma list; a comma list whose entries may be `m[key]`; a comma
-list of members of the ROW inside the ARRAY that the key names; a comma list of dotted paths."""
+"""Form in which a value names columns: one; a comma list; a comma list whose entries may be
+`m[key]`; a comma list of members of the ROW inside the ARRAY that the key names; a comma list of
+dotted paths."""
 
 Path = tuple[str, ...]
 
@@ -190,10 +191,11 @@ class ColumnOption:
     Attributes:
         key: The key; `{columns}` stands for a comma list of columns, `{column}` for one, `{path}`
             for a dotted path, `*` for anything without a dot, and `**` for anything.
-        value: How the value names columns; None where only the key does.
-        carried: Whether Paimon's renames carry it along.
-        named: Whether it is meant by name, so that a rename leaves it alone: Iceberg's properties.
-        followed: Whether it follows its columns by their ids, whatever formats there are.
+        value: The form in which the value names columns; None where only the key does.
+        carried: Whether Paimon's renames update it.
+        named: Whether it is meant by name, so that a rename does not change it: Iceberg's
+            properties.
+        followed: Whether it follows its columns by their ids, whatever formats are declared.
     """
 
     key: str
@@ -204,7 +206,7 @@ class ColumnOption:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """What its keys look like, with the columns as group `columns`, `column` or `path`."""
+        """Pattern of its keys, with the columns as group `columns`, `column` or `path`."""
         text = re.escape(self.key).replace(r"\*\*", ".+?").replace(r"\*", "[^.]+")
         for group in ("columns", "column", "path"):
             text = text.replace(rf"\{{{group}\}}", f"(?P<{group}>.+?)")
@@ -236,7 +238,7 @@ MAP_LAYOUT_SUFFIXES = (
     "map.shared-shredding.max-columns",
     "map.shared-shredding.column-placement-policy",
 )
-"""What `fields.<column>.` says of how a MAP is laid out in files."""
+"""Suffixes of `fields.<column>.` for the layout of a MAP in files."""
 
 CARRIED_SUFFIXES = (
     "aggregate-function",
@@ -245,7 +247,7 @@ CARRIED_SUFFIXES = (
     "list-agg-delimiter",
     *MAP_LAYOUT_SUFFIXES,
 )
-"""What `fields.<column>.` can say that Paimon's renames carry along."""
+"""Suffixes of `fields.<column>.` that Paimon's renames update."""
 
 COLUMN_OPTIONS: tuple[ColumnOption, ...] = (
     *(ColumnOption(each, "columns") for each in KEY_OPTIONS),
@@ -276,8 +278,8 @@ COLUMN_OPTIONS: tuple[ColumnOption, ...] = (
     ColumnOption("write.orc.bloom.filter.columns", "columns", named=True),
     ColumnOption("write.**.column.{path}", named=True),
 )
-"""Every option that names columns; the first row that fits counts. What only looks like a name, as
-`$day` in `partition.timestamp-pattern`, is a partition key's, which keeps its name for good."""
+"""Every option that names columns; the first matching row counts. Names inside of values such as
+`$day` in `partition.timestamp-pattern` are of partition keys, which are never renamed."""
 
 _FAMILIES = ("fields.", "field.", "file-index.", "parquet.", "write.")
 _PLAIN = {each.key: each for each in COLUMN_OPTIONS if not {"{", "*"} & set(each.key)}
@@ -300,7 +302,7 @@ class Mention(Struct, frozen=True):
     """One column named by an option.
 
     Attributes:
-        text: What the option says.
+        text: The name in the option.
         owner: The column whose elements have it as a member; None for any other.
         is_path: Whether the text is a dotted path from a column on.
     """
@@ -316,17 +318,17 @@ class Mention(Struct, frozen=True):
         return path == ((self.text,) if self.owner is None else (self.owner, "element", self.text))
 
     def at(self, path: Path) -> str:
-        """Return what the option has to say to name what stands at a path."""
+        """Return the text by which the option names the column at a path."""
         return ".".join(path) if self.is_path else path[-1]
 
 
 class OptionText(Struct, frozen=True):
-    """An option taken apart into the columns that it names and the text between them.
+    """An option split into the columns that it names and the text between them.
 
     Attributes:
-        key: Of its key.
-        value: Of its value; None where it is removed.
-        carried: Whether renames carry it along.
+        key: Parts of its key.
+        value: Parts of its value; None where it is removed.
+        carried: Whether renames update it.
     """
 
     key: tuple[str | Mention, ...]
@@ -339,7 +341,7 @@ class OptionText(Struct, frozen=True):
         return tuple(each for each in (*self.key, *(self.value or ())) if isinstance(each, Mention))
 
     def said(self, texts: Iterable[str]) -> tuple[str, str | None]:
-        """Return key and value with the mentions said by these texts, in order."""
+        """Return key and value with the mentions replaced by these texts, in order."""
         rest = iter(texts)
         key = "".join(next(rest) if isinstance(each, Mention) else each for each in self.key)
         if self.value is None:
@@ -350,7 +352,7 @@ class OptionText(Struct, frozen=True):
 
 
 def option_text(key: str, value: str | None) -> OptionText | None:
-    """Take an option apart; None when it names no columns.
+    """Split an option; None when it names no columns.
 
     Example:
         >>> [each.text for each in option_text("fields.a.sequence-group", "b, c").mentions]
@@ -417,7 +419,7 @@ def _padded(entry: str, owner: str | None) -> Iterator[str | Mention]:
 
 @frozen
 class ColumnNames:
-    """Where the columns of a schema, and what is nested in them, stand by name and by id."""
+    """Paths of a schema's columns, and of nested ones, by name and by id."""
 
     fields: Sequence[DataField]
 
@@ -431,7 +433,7 @@ class ColumnNames:
 
     @cached_property
     def _paths(self) -> dict[int, Path]:
-        # Hardly any option names what is nested, and wide tables have much of it.
+        # Hardly any option names nested columns, and wide tables have many of them.
         places = type_places(self.fields)
         return {each.field.id: each.path for each in places if each.field is not None}
 
@@ -447,27 +449,27 @@ class ColumnNames:
         return next((found for found, path in self._paths.items() if mention.names(path)), None)
 
     def has(self, field_id: int | None) -> bool:
-        """Return whether a column with that id is here."""
+        """Return whether the schema has a column with that id."""
         return field_id is not None and self.path(field_id) is not None
 
     def path(self, field_id: int) -> Path | None:
-        """Return where the column with an id stands; None where it is not."""
+        """Return the path of the column with an id; None where there is none."""
         return self._columns.get(field_id) or self._paths.get(field_id)
 
     def said(self, mention: Mention, field_id: int | None) -> str | None:
-        """Return how an option names the column with an id here; None where it is not."""
+        """Return an option's text for the column with an id; None where there is none."""
         path = None if field_id is None else self.path(field_id)
         return None if path is None else mention.at(path)
 
     def say(self, option: OptionText, ids: Iterable[int | None]) -> tuple[str, str | None]:
-        """Return key and value with every column called as it is here.
+        """Return key and value with every column by its current name.
 
         Args:
-            option: The option as it was asked for.
-            ids: One a mention; None leaves it as it was said.
+            option: The option as requested.
+            ids: One a mention; None leaves its text unchanged.
 
         Raises:
-            ColumnNotFoundError: One of them is not here.
+            ColumnNotFoundError: One of them does not exist.
         """
         return option.said(
             each.text if found is None else self._here(option, each, found)
@@ -489,7 +491,7 @@ def renamed_options(options: Mapping[str, str], renames: Sequence[RenameColumn])
     """Return the options as Paimon rewrites them after a batch with these renames.
 
     Raises:
-        InvalidChangeError: ILLEGAL_STATE: two of them begin at the same column.
+        InvalidChangeError: ILLEGAL_STATE: two of them have the same column as source.
 
     Example:
         >>> renamed_options({"sequence.field": "v"}, [RenameColumn(("v",), "w")])
@@ -515,7 +517,7 @@ def _renamed(key: str, value: str, names: Mapping[str, str]) -> tuple[str, str]:
         return _with_columns(key, inside, _mapped(inside, names)), _mapped(value, names)
     renamed = inside
     for old, new in names.items():
-        # One after the other, as Paimon takes these keys.
+        # One after the other, as Paimon processes these keys.
         renamed = new if renamed == old else renamed
     return _with_columns(key, inside, renamed), value
 
@@ -534,10 +536,10 @@ def strayed_options(
     """Yield the options that would name other columns than they mean, after Paimon's renames.
 
     Args:
-        options: As the changes of the batch left them.
-        renames: Those of the batch.
-        meant: Gives the field ids that an option means.
-        names: Gives the columns as the batch leaves them.
+        options: The options after the changes of the batch.
+        renames: The renames of the batch.
+        meant: Returns the field ids that an option means.
+        names: Returns the columns after the batch.
     """
     mapped = {each.field_names[0]: each.new_name for each in renames}
     for key, value in options.items():
@@ -566,18 +568,18 @@ def _mapped(listed: str, names: Mapping[str, str]) -> str:
 
 
 PERSONAL_OPTION: Final = "ledger.personal"
-"""Names columns, parted by commas."""
+"""Option: the personal columns, separated by commas."""
 
 _SAYS_NOTHING = ("bucket[", "void")
-"""Transforms whose results are no value of anybody: a bucket's number is that of many."""
+"""Transforms whose results identify no one: a bucket's number is shared by many values."""
 
 
 class Marked(Struct, frozen=True):
     """The personal columns of a table.
 
     Attributes:
-        personal: Their field ids, with those of what is nested in them.
-        known: The field ids of all columns that the table has.
+        personal: Their field ids, and those of their nested columns.
+        known: The field ids of all columns of the table.
     """
 
     personal: frozenset[int]
@@ -585,7 +587,7 @@ class Marked(Struct, frozen=True):
 
     @classmethod
     def of(cls, schema: Schema) -> Marked | None:
-        """Return what a table's schema marks; None where that is nothing.
+        """Return the columns that a table's schema marks; None where it marks none.
 
         Example:
             >>> columns = {"id": "INT", "mail": "STRING"}
@@ -596,11 +598,11 @@ class Marked(Struct, frozen=True):
         return _marked(schema) if schema.options.get(PERSONAL_OPTION) else None
 
     def __contains__(self, field_id: int) -> bool:
-        # Of what is no column any more, or has no field of its own, nobody says that it is not.
+        # A column that was dropped, or is unknown, may have been personal.
         return field_id in self.personal or field_id not in self.known
 
     def partitions(self, spec: PartitionSpec) -> list[tuple[int, PartitionField]]:
-        """Return the fields of a spec whose values are personal, each with its place."""
+        """Return the fields of a spec whose values are personal, each with its index."""
         return [
             (place, each)
             for place, each in enumerate(spec.fields)
@@ -608,7 +610,7 @@ class Marked(Struct, frozen=True):
         ]
 
     def without(self, file: FileChange, spec: PartitionSpec | None) -> FileChange:
-        """Return a file's facts without its personal values; of an unknown spec, without any."""
+        """Return a file change without its personal values; of an unknown spec, without any."""
         lower, upper = (
             {key: value for key, value in each.items() if key not in self}
             if isinstance(each, dict)
@@ -623,7 +625,7 @@ class Marked(Struct, frozen=True):
         return replace(file, lower_bounds=lower, upper_bounds=upper, partition=partition)
 
     def exposed(self, file: FileChange, spec: PartitionSpec) -> bool:
-        """Whether a file's facts hold a personal value themselves."""
+        """Return whether a file change itself holds a personal value."""
         bounds = (file.lower_bounds, file.upper_bounds)
         if any(key in self for each in bounds if isinstance(each, dict) for key in each):
             return True
@@ -639,15 +641,15 @@ def _marked(schema: Schema) -> Marked:
 
 
 def refuse_marks(schema: Schema, before: Mapping[str, str], *, is_erasable: bool) -> None:
-    """Refuse to mark columns that there are not, or in a ledger that can erase nothing.
+    """Reject marks of columns that do not exist, or in a ledger that cannot erase.
 
     Args:
-        schema: The table's, as it shall be.
-        before: Its options as they were.
-        is_erasable: Whether the table keeps values outside of its lines.
+        schema: The table's new schema.
+        before: Its options before.
+        is_erasable: Whether the table keeps personal values in sidecars.
 
     Raises:
-        InvalidChangeError: It is so.
+        InvalidChangeError: A column does not exist, or the ledger cannot erase.
     """
     said = schema.options.get(PERSONAL_OPTION)
     if said is None or said == before.get(PERSONAL_OPTION):
@@ -656,7 +658,7 @@ def refuse_marks(schema: Schema, before: Mapping[str, str], *, is_erasable: bool
     if missing:
         raise InvalidChangeError(
             f"option {PERSONAL_OPTION}={said!r}: there is no column {missing[0]}; it names columns "
-            "of the table, parted by commas"
+            "of the table, separated by commas"
         )
     if not is_erasable:
         refuse_unerasable(schema.options)
@@ -669,13 +671,13 @@ def lost_marks(said: str, fields: Sequence[DataField]) -> tuple[str, ...]:
 
 
 def idle_marks(schema: Schema, *, is_erasable: bool) -> str:
-    """Return why a table's marks do not do what they say, in a phrase; empty where they do.
+    """Return the reason why a table's marks have no effect, in a phrase; empty where they have.
 
-    Its own were looked at when they were set. Those of a source of others are taken as they are.
+    Its own marks were checked when they were set. Those of a source are adopted unchecked.
 
     Args:
-        schema: The table's.
-        is_erasable: Whether the table keeps values outside of its lines.
+        schema: The table's schema.
+        is_erasable: Whether the table keeps personal values in sidecars.
 
     Example:
         >>> schema = Schema.of({"id": "INT"}, options={"ledger.personal": "mail"})
@@ -692,14 +694,14 @@ def idle_marks(schema: Schema, *, is_erasable: bool) -> str:
 
 
 def followed_marks(before: Schema, said: str, fields: Sequence[DataField]) -> str:
-    """Return what marks the columns of a table that follows a source of others.
+    """Return the marks of a table that follows a source.
 
-    Who renames a column there need not know of marks: where the source's word names one that is not
-    there, those that were marked before stay so, by their names now.
+    A rename in the source may not update the marks: where the source's option names a missing
+    column, those that were marked before stay marked, by their current names.
 
     Args:
-        before: The table's schema before a step of its source.
-        said: What the source says after it.
+        before: The table's schema before an update of its source.
+        said: The source's option after it.
         fields: The columns after it.
 
     Example:
@@ -717,7 +719,7 @@ def followed_marks(before: Schema, said: str, fields: Sequence[DataField]) -> st
 
 
 def refuse_unerasable(options: Mapping[str, str]) -> None:
-    """Refuse options that mark columns, where nothing can be erased.
+    """Reject options that mark columns, where nothing can be erased.
 
     Raises:
         InvalidChangeError: They do.
@@ -725,7 +727,7 @@ def refuse_unerasable(options: Mapping[str, str]) -> None:
     said = options.get(PERSONAL_OPTION)
     if said is not None:
         raise InvalidChangeError(
-            f"option {PERSONAL_OPTION}={said!r}: this ledger keeps everything inside of its lines, "
-            "which never change, so no value can be erased; only a ledger that is created for it "
-            "can erase: lakeledger init --erasable"
+            f"option {PERSONAL_OPTION}={said!r}: this ledger keeps all values in its lines, "
+            "which never change, so that none can be erased; only a ledger that was created for "
+            "that can erase: lakeledger init --erasable"
         )

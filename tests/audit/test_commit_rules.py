@@ -74,9 +74,9 @@ def test_a_rule_refuses_what_it_says_and_takes_the_rest(
 
 def test_a_message_is_asked_for_and_may_have_to_match(table: Table) -> None:
     ruled(table, "require-message", "true")
-    with pytest.raises(FormatError, match="asks for a message"):
+    with pytest.raises(FormatError, match="requires a message"):
         table.alter([SetOption("k", "v")], message=" ")
-    with pytest.raises(FormatError, match="asks for a message"):
+    with pytest.raises(FormatError, match="requires a message"):
         table.update_schema().add_column("x", "INT").commit()
     table.append([data_file("a.parquet")])
     table.alter([SetOption("ledger.require-message", "^JIRA-[0-9]+")], message="stricter")

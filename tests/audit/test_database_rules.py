@@ -178,7 +178,7 @@ def test_lifting_a_databases_rule_is_an_event_with_an_author(lake: Ledger) -> No
     table = ruled(lake, freeze="true", require_message="true")
     with pytest.raises(FormatError, match="freeze of database shop"):
         lake.alter_database("shop", updates={"owner": "bob"}, message="mine")
-    with pytest.raises(FormatError, match="asks for a message"):
+    with pytest.raises(FormatError, match="requires a message"):
         lake.alter_database("shop", removals=["ledger.freeze"], author="ann")
     lake.alter_database("shop", removals=["ledger.freeze"], author="ann", message="it is over")
 
@@ -227,7 +227,7 @@ def test_an_owner_of_the_table_counts_instead_of_the_databases(lake: Ledger) -> 
     table.alter([SetOption("ledger.owners.2", "bob")], author="ann")
 
     table.alter([mine], author="bob")
-    with pytest.raises(FormatError, match=r"ledger\.owners\.2 says that it is of bob"):
+    with pytest.raises(FormatError, match=r"ledger\.owners\.2 restricts it to bob"):
         table.alter([UpdateColumnComment(("amount",), "hers")], author="ann")
 
 

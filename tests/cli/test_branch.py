@@ -102,7 +102,7 @@ def test_files_go_by_the_names_that_they_have_in_the_table_and_on_disk_at_once(
 def test_what_cannot_be_is_one_line_with_the_next_step(told: Callable[..., str]) -> None:
     told("branch", "shop.visits", "audit")
     assert "exists" in told("branch", "shop.visits", "audit", exits=3)
-    assert "shows what branch" in told("branch", "shop.visits", "audit", "--fast-forward", exits=1)
+    assert "equals branch" in told("branch", "shop.visits", "audit", "--fast-forward", exits=1)
     assert "does not exist" in told("show", "shop.visits", "--at", "branch:audti", exits=3)
     assert "give one of --reset" in told(
         "branch", "shop.visits", "audit", "--drop", "--fast-forward", exits=2

@@ -84,7 +84,7 @@ CASES: list[tuple[object, str]] = [
     (e.ColumnDropped(("a",), field_id=4), "dropped column a (id 4)"),
     (
         e.ColumnUndropped(field_names=("r", "a"), data_type="INT", field_id=4),
-        "brought back column r.a INT (id 4)",
+        "restored column r.a INT (id 4)",
     ),
     (e.ColumnTypeUpdated(("a",), "BIGINT", field_id=4), "changed column a (id 4) to BIGINT"),
     (
@@ -131,7 +131,7 @@ CASES: list[tuple[object, str]] = [
     ),
     (
         OwnerSet(owner="ledger"),
-        "taken back: the ledger commits data, and engines commit no more",
+        "taken back: the ledger commits data, and engines no longer do",
     ),
     (
         FormatRulesRaised(rules={"toy": 3, "paimon": 2}),
@@ -214,7 +214,7 @@ CASES: list[tuple[object, str]] = [
     (c.ViewRenamed(source=A, destination=B, view_id="i"), "renamed view shop.a to shop.b"),
     (
         PaimonBranchUpdated(branch_name="b", added={"schema/schema-0": ""}, removed=("x",)),
-        "updated branch b: 1 of its files came, 1 went",
+        "updated branch b: 1 of its files added, 1 removed",
     ),
     (c.ViewDropped(identifier=A, view_id="i"), "dropped view shop.a"),
 ]
@@ -248,7 +248,7 @@ BORN = (
     "published statistics of snapshot 7000000000000000001",
     "published partition statistics of snapshot 7000000000000000001",
     "added the encryption key k",
-    "added schema 9 beside the current one",
+    "added schema 9, which is not the current one",
     "the log of metadata files: 1 more",
     "set format version 3, last column id 7, last partition id 1004, next row id 8",
     "replaced the columns by day, id",

@@ -124,7 +124,7 @@ def test_a_field_that_no_table_can_begin_with_is_refused(
 def test_two_times_of_one_column_are_refused() -> None:
     fields = [AddPartitionField(("ts",), "day"), AddPartitionField(("ts",), "hour")]
 
-    with pytest.raises(InvalidInputError, match="two times of one column"):
+    with pytest.raises(InvalidInputError, match="two time units of one column"):
         lake().create_table("shop.t", ICEBERG, partition_spec=fields)
 
 

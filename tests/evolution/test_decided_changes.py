@@ -157,7 +157,7 @@ def test_what_no_longer_fits_says_on_what_it_was_asked_and_what_came() -> None:
     with pytest.raises(CommitConflictError) as caught:
         mine.alter([DropColumn(("x",))])
 
-    text = "(it could be done at version 0, which this was asked on; version 2 by bob, 2023-11-14T"
+    text = "(it was possible at version 0, which this was based on; version 2 by bob, 2023-11-14T"
     assert text in str(caught.value)
     assert (caught.value.cell, caught.value.version) == ("ILLEGAL_ARGUMENT", 2)
     assert caught.value.author == "bob"

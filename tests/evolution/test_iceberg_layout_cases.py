@@ -30,8 +30,8 @@ DATA = Path(__file__).parents[1] / "data" / "iceberg" / "layout_cases.json"
 CASES: list[dict[str, Any]] = json.loads(DATA.read_text())
 
 REFUSALS: dict[str, tuple[type[InvalidChangeError], str]] = {
-    "redundant-partition": (InvalidChangeError, "two times of one column"),
-    "duplicate-partition": (InvalidChangeError, "already; leave it|the name of another column"),
+    "redundant-partition": (InvalidChangeError, "two time units of one column"),
+    "duplicate-partition": (InvalidChangeError, "already; keep it|the name of another column"),
     "op-conflict": (InvalidChangeError, "is added by this batch|is renamed by this batch"),
     "missing-partition": (InvalidChangeError, "partition field .* does not exist; there are"),
     "missing-column": (ColumnNotFoundError, "column nope does not exist"),

@@ -164,7 +164,7 @@ def test_an_update_that_changes_nothing_is_no_event() -> None:
         (lambda u: u.add_field("note").remove_field("note"), "is added by this batch"),
         (lambda u: u.add_field("note").remove_field(identity("note")), "is added by this batch"),
         (lambda u: u.remove_field(bucket("id", 9)), r"that is bucket\[9\] of id does not exist"),
-        (lambda u: u.add_field(day("ts")).add_field(year("ts")), "two times of one column"),
+        (lambda u: u.add_field(day("ts")).add_field(year("ts")), "two time units of one column"),
         (lambda u: u.add_field(hour("kind")), "does not accept column kind STRING"),
         (lambda u: u.add_field("nothing"), "column nothing does not exist"),
     ],

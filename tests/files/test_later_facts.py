@@ -105,11 +105,11 @@ REFUSED: dict[str, tuple[FileChange, str]] = {
     "a data file that deletes": (data("x", referenced_data_file="a.parquet"), "leave it out"),
     "a vector without its place": (
         vector("a.parquet", 4, content_offset=UNSET),
-        "say its content_offset",
+        "give its content_offset",
     ),
     "a vector of nothing": (
         vector("a.parquet", 4, referenced_data_file=UNSET),
-        "say its referenced_data_file",
+        "give its referenced_data_file",
     ),
     "a vector past the end": (vector("a.parquet", 980), "its vector ends at 1020"),
     "a vector by its file alone": (vector("a.parquet", 4, path="v.puffin"), "end its path in #4"),
@@ -256,7 +256,7 @@ def lived(table: Table, rng: random.Random, steps: int) -> None:
 
 FORGED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "names a vector by its file": ({}, {"path": "w.puffin"}, "not called by where it begins"),
-    "leads out": ({}, {"referencedDataFile": "../../a.parquet"}, "out of its place"),
+    "leads out": ({}, {"referencedDataFile": "../../a.parquet"}, "outside of its folder"),
     "begins before the beginning": ({}, {"contentOffset": -1, "path": "w#-1"}, "contentOffset"),
     "compares a number of 70 bits": ({}, {"equalityIds": [2**70]}, "list of files|equalityIds"),
     "has an order below none": ({}, {"sortOrderId": -2}, "sortOrderId is -2"),

@@ -155,10 +155,13 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Place], Events], str]] = {
         lambda place: [rollback(place, 2, targetTagName="gone")],
         "does not name snapshot 2",
     ),
-    "a path that leads out": (lambda place: [listed(place, path="../../x")], "leads out"),
+    "a path that leads out": (
+        lambda place: [listed(place, path="../../x")],
+        "outside of its folder",
+    ),
     "a path that leads out of a URL": (
         lambda place: [listed(place, path="s3://b/../x")],
-        "leads out",
+        "outside of its folder",
     ),
     "a bucket of more than 32 bits": (
         lambda place: [listed(place, bucket=2**31)],
@@ -168,7 +171,7 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Place], Events], str]] = {
         lambda place: [listed(place, bucket=-(2**31) - 1)],
         "bucket",
     ),
-    "an empty path": (lambda place: [listed(place, path="")], "leads out"),
+    "an empty path": (lambda place: [listed(place, path="")], "outside of its folder"),
     "statistics that lead out": (
         lambda _: [
             {
@@ -180,11 +183,11 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Place], Events], str]] = {
                 },
             }
         ],
-        "leads out",
+        "outside of its folder",
     ),
     "a Puffin file that leads out": (
         lambda _: [{"type": "setStatistics", "statistics": puffin(2, "../../../x")}],
-        "leads out",
+        "outside of its folder",
     ),
     "too many partition values": (
         lambda place: [listed(place, partition=["2024-01-01", 1])],

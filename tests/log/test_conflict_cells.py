@@ -110,7 +110,7 @@ def test_a_conflict_tells_what_both_wanted_of_which_column_who_won_and_when(cell
     what, there, here = TOLD[cell]
     assert str(caught.value) == (
         f"{what} was changed by ann in version 1 (2023-11-14T22:13:21Z) to {there}, and you asked "
-        f"for {here}; look at it, then ask again"
+        f"for {here}; check it, then retry"
     )
     assert (caught.value.cell, caught.value.version) == (cell, 1)
 

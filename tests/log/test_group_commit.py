@@ -374,4 +374,4 @@ def test_what_could_be_done_where_it_was_asked_is_lost_to_whom_it_joins() -> Non
 
     error = lost.exception()
     assert isinstance(error, CommitConflictError)
-    assert "could be done at version" in str(error)
+    assert "was possible at version" in str(error)

@@ -291,7 +291,7 @@ REFUSED: dict[str, tuple[str, str, Place, str, str]] = {
     ),
     "a file outside": (
         *("delta", "*1.json", ("add", "path"), '"../../x.parquet"'),
-        r"1\.json: the file path '.*\.\./x.parquet' leads out of its place, and no log may hold",
+        r"1\.json: the file path '.*\.\./x.parquet' is outside of its folder, which a log",
     ),
     "a manifest list without a name": (
         *("paimon", "snapshot-1", ("baseManifestList",), '""'),
