@@ -186,7 +186,7 @@ class IcebergOriginBuilder:
         given = UNSET if isinstance(event, RolledBack) else event.next_row_id
         added_rows = 0 if given is UNSET else given - first_row_id
         if added_rows < 0:
-            raise _refused(f"snapshot {event.snapshot_id} gives out row ids twice")
+            raise _refused(f"snapshot {event.snapshot_id} assigns row ids twice")
         snapshot = IcebergSnapshot(
             snapshot_id=event.snapshot_id,
             parent_snapshot_id=None if head is None else head.snapshot_id,

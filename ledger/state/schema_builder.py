@@ -438,7 +438,7 @@ class SchemaBuilder:
         data_type = _read(event.data_type)
         if field_id <= highest:
             raise InvalidChangeError(
-                f"{dotted(path)}: id {field_id} is not new; ids up to {highest} were given out"
+                f"{dotted(path)}: id {field_id} is not new; ids up to {highest} were assigned"
             )
         if data_type.depth:
             highest = self._highest_with(path, data_type, field_id)
@@ -466,8 +466,8 @@ class SchemaBuilder:
         ids = [*outer, *walk_ids(data_type)]
         if len(set(ids)) < len(ids) or any(each <= self.highest_field_id for each in ids):
             raise InvalidChangeError(
-                f"{dotted(path)}: ids {sorted(ids)} must be new and given out once; "
-                f"ids up to {self.highest_field_id} were given out"
+                f"{dotted(path)}: ids {sorted(ids)} must be new and assigned once; "
+                f"ids up to {self.highest_field_id} were assigned"
             )
         return max(ids, default=self.highest_field_id)
 
@@ -508,7 +508,7 @@ class SchemaBuilder:
         if len(set(ids)) < len(ids) or max(ids) > self.highest_field_id or standing & set(ids):
             raise InvalidChangeError(
                 f"{dotted(path)}: ids {sorted(ids)} are not those of a column that was dropped; "
-                f"ids up to {self.highest_field_id} were given out"
+                f"ids up to {self.highest_field_id} were assigned"
             )
         new = DataField(
             event.field_id,

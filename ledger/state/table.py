@@ -52,7 +52,7 @@ class TableState:
         schema: The current schema.
         specs: Every partition spec, oldest first.
         default_spec_id: The spec of files written from now on.
-        last_partition_id: The highest partition field id ever given out.
+        last_partition_id: The highest partition field id ever assigned.
         sort_orders: Every sort order, oldest first.
         default_order_id: The sort order of files written from now on.
         snapshot: The latest snapshot, if any.

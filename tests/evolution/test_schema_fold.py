@@ -136,7 +136,7 @@ CONTRADICTIONS: dict[str, tuple[SchemaEvent, str]] = {
     ),
     "an id that is not new": (
         ColumnAdded(field_names=("n",), data_type="INT", field_id=8),
-        "n: id 8 is not new; ids up to 8 were given out",
+        "n: id 8 is not new; ids up to 8 were assigned",
     ),
     "inner ids that are not new": (
         ColumnAdded(field_names=("n",), data_type=SEEN, field_id=9),
