@@ -37,6 +37,7 @@ from ledger.audit.column_history import AskedLives, lives_of
 from ledger.history.verifying.caches import unsealed
 from ledger.history.verifying.subject import Subject
 from ledger.log.layout import SEGMENT_LENGTH
+from ledger.table_handle import handle_of
 
 AT_MOST_S = 1.0
 MEMORY_AT_MOST = 1.25
@@ -92,7 +93,7 @@ def run(workdir: Path, *, size: int, repeats: int, width: int = WIDTH) -> Report
 
 def fresh(table: ledger.Table) -> ledger.Table:
     """Return a handle that keeps nothing of an earlier question."""
-    return table.again()
+    return ledger.Table(handle_of(table).again())
 
 
 def _questions(table: ledger.Table) -> dict[str, Callable[[], object]]:
@@ -108,15 +109,17 @@ def _questions(table: ledger.Table) -> dict[str, Callable[[], object]]:
 
 def _sealed(workdir: Path, size: int, width: int) -> ledger.Table:
     table = ledger.open(str(lake_at(workdir, size, width=width))).table(TABLE)
-    for each in unsealed(Subject(TABLE, table.log, has_files=True)):
-        table.log.store.replace(each.path, each.body)
+    for each in unsealed(Subject(TABLE, handle_of(table).log, has_files=True)):
+        handle_of(table).log.store.replace(each.path, each.body)
     return table
 
 
 def _kept(table: ledger.Table) -> float:
     """Return how many columns blame keeps of the log, for each one that there is."""
     there = frozenset(each.id for each in table.schema.fields)
-    return len(lives_of(table.log, table.state.version, AskedLives(ids=there)).by_id) / len(there)
+    return len(
+        lives_of(handle_of(table).log, table.state.version, AskedLives(ids=there)).by_id
+    ) / len(there)
 
 
 def _memory_mb(workdir: Path, size: int, width: int) -> float:

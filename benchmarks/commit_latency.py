@@ -29,8 +29,10 @@ from benchmarks.measure import (
 from benchmarks.raw_create import durable_create, plain_create
 from benchmarks.rivals import PROMISES, Change, rivals
 from ledger import AddColumn, Ledger, SchemaChange, SetOption, Table, UpdateComment
+from ledger.ledger_handle import LedgerHandle
 from ledger.opening.context import TableSetting
 from ledger.stores.local import Durability, LocalStore
+from ledger.table_handle import handle_of
 
 SHORT = 10
 TIMES_FLOOR = 2.0
@@ -59,7 +61,7 @@ def run(
         versions = {table.state.version - commits for (_, commits), table in tables.items()}
         for table in tables.values():
             # Nobody is at work any more where the folder is removed.
-            table.log.wait_for_caches()
+            handle_of(table).log.wait_for_caches()
     return Report(
         question_of(__doc__),
         f"commits={size} landed={sorted(versions)}",
@@ -70,7 +72,9 @@ def run(
 
 def _warm(lake: Path, durable: Durability) -> Table:
     store = LocalStore(lake, durable=durable)
-    table = Ledger(TableSetting(store=store, storage_options={}, author="bench")).table(TABLE)
+    table = Ledger(
+        LedgerHandle(TableSetting(store=store, storage_options={}, author="bench"))
+    ).table(TABLE)
     table.state  # noqa: B018 - reading it is what warms the handle
     return table
 

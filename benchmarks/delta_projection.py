@@ -17,9 +17,11 @@ import cyclopts
 
 from benchmarks.measure import WORKDIR, Figure, Output, Report, question_of, show
 from ledger import FileChange, Ledger, Schema, Table
+from ledger.ledger_handle import LedgerHandle
 from ledger.log.time_travel import head_state
 from ledger.opening.context import TableSetting
 from ledger.stores.local import Durability, LocalStore
+from ledger.table_handle import handle_of
 from projections.delta.materialise import project
 
 MILLISECOND = 1e6
@@ -45,18 +47,18 @@ def run(workdir: Path, *, sizes: tuple[int, ...], repeats: int) -> Report:
 
 def _aged(folder: Path, snapshots: int) -> Table:
     store = LocalStore(str(folder), durable=Durability.NONE)
-    lake = Ledger(TableSetting(store=store, storage_options={}, author="bench"))
+    lake = Ledger(LedgerHandle(TableSetting(store=store, storage_options={}, author="bench")))
     lake.create_database("bench")
     schema = Schema.of({"id": "BIGINT"}, options={"ledger.formats": "delta"})
     table = lake.create_table("bench.t", schema)
     for _ in range(snapshots):
         _append(table)
-    project(table)
+    project(handle_of(table))
     return table
 
 
 def _append(table: Table) -> None:
-    number = head_state(table.log).last_snapshot_id
+    number = head_state(handle_of(table).log).last_snapshot_id
     table.append([FileChange(path=f"{number}.parquet", record_count=10, file_size_in_bytes=1000)])
 
 
@@ -65,7 +67,7 @@ def _one_more(table: Table) -> tuple[int, bool]:
     _append(table)
     before = len(_checkpoints(table))
     start = time.perf_counter_ns()
-    project(table)
+    project(handle_of(table))
     return time.perf_counter_ns() - start, len(_checkpoints(table)) > before
 
 

@@ -43,6 +43,7 @@ from ledger import SetOption
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.stores import Store
 from ledger.stores.local import Durability, LocalStore
+from ledger.table_handle import handle_of
 
 SHORT: Final = 50
 BY: Final = ("the same handle", "a fresh handle", "a loser")
@@ -118,10 +119,10 @@ class _Side:
         """Time the commit whose caches are due, and the one while they may be saved."""
         while (self.life.table.state.version + 1) % CHECKPOINT_INTERVAL:
             self.change("on the way", BEHIND, _append)
-        self.life.table.log.wait_for_caches()
+        handle_of(self.life.table).log.wait_for_caches()
         for name in (AT, BEHIND):
             self.change(BY[0], name, _append)
-        self.life.table.log.wait_for_caches()
+        handle_of(self.life.table).log.wait_for_caches()
 
     def _prepared(self, by: str, number: int) -> Callable[[], Life]:
         if by == BY[1]:

@@ -37,6 +37,7 @@ from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.model.file_change import FileChange
 from ledger.state.records import TableStream
 from ledger.state.table import TableState
+from ledger.table_handle import handle_of
 
 SEED = 42
 WIDTH = 200
@@ -202,7 +203,7 @@ def _build(root: Path, commits: int, width: int) -> None:
     lake = ledger.open(str(root), author="bench", clock=lambda: next(ticks))
     lake.create_database(TABLE.split(".", maxsplit=1)[0])
     table = lake.create_table(TABLE, author.schema())
-    log = table.log
+    log = handle_of(table).log
     builder = log.stream.builder(table.state)
     parent = log.head.digest if log.head else ""
     for version, transaction in enumerate(itertools.islice(author.transactions(), commits), 1):

@@ -28,10 +28,12 @@ import cyclopts
 from benchmarks.measure import WORKDIR, Figure, Output, Report, Times, once_each, question_of, show
 from benchmarks.rivals import rivals
 from ledger import AddColumn, FileChange, Ledger, Schema, SetOption, SnapshotPlan, Table
+from ledger.ledger_handle import LedgerHandle
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.time_travel import head_state
 from ledger.opening.context import TableSetting
 from ledger.stores.local import Durability, LocalStore
+from ledger.table_handle import handle_of
 from projections.iceberg.materialise import project
 from projections.iceberg.position import Names
 
@@ -73,7 +75,7 @@ def run(
             )
             figures.append(Figure(f"its metadata file at {size}", _metadata_kb(table), "kB"))
         figures += _kinds(tables, repeats) if tables else []
-        snapshots = [head_state(table.log).last_snapshot_id for table in tables.values()]
+        snapshots = [head_state(handle_of(table).log).last_snapshot_id for table in tables.values()]
     return Report(question_of(__doc__), f"columns={columns} snapshots={snapshots}", tuple(figures))
 
 
@@ -84,7 +86,7 @@ def _columns(folder: Path, columns: int) -> list[Figure]:
 
     def add(number: int) -> None:
         table.alter([AddColumn((f"n{number}",), "INT")])
-        project(table)
+        project(handle_of(table))
 
     ours = _last(add, columns)
     name = f"add column {columns} and project it"
@@ -108,7 +110,7 @@ def _last(add: Callable[[int], object], columns: int) -> float:
 
 def _lake(folder: Path) -> Ledger:
     store = LocalStore(str(folder), durable=Durability.NONE)
-    lake = Ledger(TableSetting(store=store, storage_options={}, author="bench"))
+    lake = Ledger(LedgerHandle(TableSetting(store=store, storage_options={}, author="bench")))
     lake.create_database("bench")
     return lake
 
@@ -133,24 +135,26 @@ def _aged(folder: Path, snapshots: int, least: int) -> Table:
         table.alter([SetOption("place", str(number))])
     for number in range(snapshots):
         table.append([_file(number)])
-    project(table)
+    project(handle_of(table))
     return table
 
 
 def _project_one(table: Table) -> Callable[[int], object]:
     """Commit a snapshot and return what projects it; the caller times only the second."""
-    table.append([_file(head_state(table.log).last_snapshot_id)])
-    return lambda _: project(table)
+    table.append([_file(head_state(handle_of(table).log).last_snapshot_id)])
+    return lambda _: project(handle_of(table))
 
 
 def _kinds(tables: dict[int, Table], repeats: int) -> list[Figure]:
     """Return what a change of each kind costs to project, on tables of each age."""
     for table in tables.values():
-        table.expire_snapshots(before=max(1, head_state(table.log).last_snapshot_id - LAST))
+        table.expire_snapshots(
+            before=max(1, head_state(handle_of(table).log).last_snapshot_id - LAST)
+        )
         for _ in range(_PREVIOUS):
-            project(table)
+            project(handle_of(table))
             _append(table)
-        project(table)
+        project(handle_of(table))
     figures = []
     for kind, change in KINDS.items():
         took: dict[int, list[int]] = {size: [] for size in tables}
@@ -160,7 +164,7 @@ def _kinds(tables: dict[int, Table], repeats: int) -> list[Figure]:
                 change(table)
                 before = _files(table)
                 start = time.process_time_ns()
-                project(table)
+                project(handle_of(table))
                 took[size].append(time.process_time_ns() - start)
                 new = _files(table).items() - before.items()
                 written[size].append(sum(length for _, length in new))
@@ -198,7 +202,7 @@ def _files(table: Table) -> dict[str, int]:
 
 
 def _append(table: Table) -> None:
-    table.append([_file(head_state(table.log).last_snapshot_id)])
+    table.append([_file(head_state(handle_of(table).log).last_snapshot_id)])
 
 
 def _old(table: Table) -> str:
@@ -212,28 +216,28 @@ def _remove_old(table: Table) -> None:
 
 
 def _overwrite_old(table: Table) -> None:
-    new = _file(head_state(table.log).last_snapshot_id)
+    new = _file(head_state(handle_of(table).log).last_snapshot_id)
     table.commit_snapshot(SnapshotPlan("OVERWRITE", (new,), delete=(_old(table),)))
 
 
 def _remove(table: Table) -> None:
     _append(table)
-    project(table)
-    table.delete_files([f"data/{head_state(table.log).last_snapshot_id - 1}.parquet"])
+    project(handle_of(table))
+    table.delete_files([f"data/{head_state(handle_of(table).log).last_snapshot_id - 1}.parquet"])
 
 
 def _roll_back(table: Table) -> None:
     _remove(table)
-    project(table)
-    table.rollback(snapshot=head_state(table.log).last_snapshot_id - 1)
+    project(handle_of(table))
+    table.rollback(snapshot=head_state(handle_of(table).log).last_snapshot_id - 1)
 
 
 def _tag(table: Table) -> None:
-    table.create_tag(f"t{head_state(table.log).version}")
+    table.create_tag(f"t{head_state(handle_of(table).log).version}")
 
 
 def _expire(table: Table) -> None:
-    table.expire_snapshots(before=head_state(table.log).earliest_snapshot_id + 1)
+    table.expire_snapshots(before=head_state(handle_of(table).log).earliest_snapshot_id + 1)
 
 
 KINDS: dict[str, Callable[[Table], object]] = {
@@ -248,9 +252,9 @@ KINDS: dict[str, Callable[[Table], object]] = {
 
 
 def _metadata_kb(table: Table) -> float:
-    state = head_state(table.log)
-    path = f"{table.path}/{Names(state.table_id).metadata(state.version)}"
-    return len(table.log.store.read(path) or b"") / 1000
+    state = head_state(handle_of(table).log)
+    path = f"{handle_of(table).path}/{Names(state.table_id).metadata(state.version)}"
+    return len(handle_of(table).log.store.read(path) or b"") / 1000
 
 
 def main(

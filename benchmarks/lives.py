@@ -30,11 +30,13 @@ from ledger import (
     Table,
     UpdatePartitionSpec,
 )
+from ledger.ledger_handle import LedgerHandle
 from ledger.opening.context import TableSetting
 from ledger.stores import MemoryStore, Store
 from ledger.stores.concurrency import create_one_by_one
 from ledger.stores.local import Durability, LocalStore
 from ledger.stores.wrappers import Through
+from ledger.table_handle import handle_of
 
 NAME = "bench.events"
 PARTITIONS = 1000
@@ -126,7 +128,7 @@ class Life:
         self._added.append(file.path)
 
     def _schema_id(self) -> int:
-        head = self.table.log.head
+        head = handle_of(self.table).log.head
         return head.state.schema.id if head else 0
 
     def delete(self) -> None:
@@ -159,7 +161,7 @@ class Life:
         self._added = self._added[:-1]
 
     def _newest(self) -> int:
-        head = self.table.log.head
+        head = handle_of(self.table).log.head
         return head.state.last_snapshot_id if head else 0
 
     def expire(self, kept: int) -> None:
@@ -193,7 +195,7 @@ class Life:
         """Make the commits of these versions."""
         for version in versions:
             self._step(version)
-        self.table.log.wait_for_caches()
+        handle_of(self.table).log.wait_for_caches()
 
     def _step(self, version: int) -> None:
         name, turn = f"f{version}", version % 100
@@ -325,7 +327,7 @@ def is_for_caches() -> bool:
 
 def lake_on(store: Store) -> Ledger:
     """Return a ledger on a store."""
-    return Ledger(TableSetting(store=store, storage_options={}, author="bench"))
+    return Ledger(LedgerHandle(TableSetting(store=store, storage_options={}, author="bench")))
 
 
 def born(kind: Kind, store: Store) -> Life:

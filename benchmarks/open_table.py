@@ -32,6 +32,7 @@ from benchmarks.measure import (
 )
 from ledger import Ledger, SetOption
 from ledger import open as open_ledger
+from ledger.ledger_handle import LedgerHandle
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.opening.context import TableSetting
 from ledger.stores.local import Durability, LocalStore
@@ -110,7 +111,9 @@ def _as_of(lake: Path, size: int, repeats: int) -> list[Figure]:
 
 def _with_tail(lake: Path, to: Path) -> Path:
     store = LocalStore(copy(lake, to), durable=Durability.NONE)
-    table = Ledger(TableSetting(store=store, storage_options={}, author="bench")).table(TABLE)
+    table = Ledger(
+        LedgerHandle(TableSetting(store=store, storage_options={}, author="bench"))
+    ).table(TABLE)
     while table.state.version % CHECKPOINT_INTERVAL != CHECKPOINT_INTERVAL - 1:
         table.alter([SetOption("team.option", str(table.state.version))])
     return to

@@ -19,6 +19,7 @@ import cyclopts
 import ledger
 from benchmarks.measure import WORKDIR, Figure, Output, Report, Spent, question_of, show
 from ledger import FileChange, Table
+from ledger.table_handle import handle_of
 from projections.iceberg.materialise import project
 from projections.iceberg.statistics_files import content, partition_statistics_file
 from projections.statistics import Kept, refresh
@@ -47,7 +48,7 @@ def run(workdir: Path, *, commits: int, files: int, partitions: int, repeats: in
         with java.timed():
             made = iceberg.PartitionStatsHandler.computeAndWriteStatsFile(opened)
         counted = spark.read.parquet(made.path()).count()
-        shutil.rmtree(root / table.path / "_ledger" / "statistics", ignore_errors=True)
+        shutil.rmtree(root / handle_of(table).path / "_ledger" / "statistics", ignore_errors=True)
         with ours.timed():
             written = _ours(table, root / "ours.parquet")
         if not turn:
@@ -76,8 +77,8 @@ def run(workdir: Path, *, commits: int, files: int, partitions: int, repeats: in
 
 
 def _ours(table: Table, to: Path) -> int:
-    refresh(table.log)
-    rows = content(table, Kept.of(table.log), table.at())
+    refresh(handle_of(table).log)
+    rows = content(handle_of(table), Kept.of(handle_of(table).log), table.at())
     to.write_bytes(partition_statistics_file(rows))
     return len(rows)
 
@@ -109,7 +110,7 @@ def _lake(workdir: Path, commits: int, files: int, partitions: int) -> Path:
                 for each in range(files)
             ]
         )
-    project(table)
+    project(handle_of(table))
     return lake
 
 

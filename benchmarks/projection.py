@@ -29,9 +29,11 @@ from ledger import (
     SortColumn,
     Table,
 )
+from ledger.ledger_handle import LedgerHandle
 from ledger.log.time_travel import head_state
 from ledger.opening.context import TableSetting
 from ledger.stores.local import Durability, LocalStore
+from ledger.table_handle import handle_of
 from projections.paimon.materialise import project
 
 FLAT = 1.5
@@ -60,7 +62,7 @@ def run(workdir: Path, *, sizes: tuple[int, ...], repeats: int) -> Report:
             for name, each in once_each(rivals).items():
                 samples.setdefault(name, []).append(each)
         times = {name: Times(tuple(each)) for name, each in samples.items()}
-        snapshots = [head_state(table.log).last_snapshot_id for table in tables.values()]
+        snapshots = [head_state(handle_of(table).log).last_snapshot_id for table in tables.values()]
     figures = [Figure(name, each.median_ns / MILLISECOND, "ms") for name, each in times.items()]
     short, long = min(sizes), max(sizes)
     for kind in KINDS:
@@ -81,21 +83,21 @@ def _table(folder: Path, snapshots: int) -> Table:
     setting = TableSetting(
         store=LocalStore(str(folder), durable=Durability.NONE), storage_options={}, author="bench"
     )
-    lake = Ledger(setting)
+    lake = Ledger(LedgerHandle(setting))
     lake.create_database("bench")
     table = lake.create_table("bench.t", Schema.of({"id": "BIGINT", "name": "STRING"}))
     for number in range(snapshots):
         table.append([_file(number)])
-    project(table)
+    project(handle_of(table))
     return table
 
 
 def _last(table: Table) -> int:
-    return head_state(table.log).last_snapshot_id
+    return head_state(handle_of(table).log).last_snapshot_id
 
 
 def _number(table: Table) -> int:
-    return head_state(table.log).version
+    return head_state(handle_of(table).log).version
 
 
 KINDS: dict[str, Callable[[Table], object]] = {
@@ -118,18 +120,18 @@ OF_OLDER_SNAPSHOTS = frozenset({"tag an old one", "replace a tag", "roll back by
 
 
 def _earliest(table: Table) -> int:
-    return head_state(table.log).earliest_snapshot_id
+    return head_state(handle_of(table).log).earliest_snapshot_id
 
 
 def _order(table: Table) -> tuple[SortColumn, ...]:
-    is_sorted = bool(head_state(table.log).sort_order.fields)
+    is_sorted = bool(head_state(handle_of(table).log).sort_order.fields)
     return () if is_sorted else (SortColumn(("id",)),)
 
 
 def _projects(table: Table, change: Callable[[Table], object]) -> Callable[[int], object]:
     """Commit a change and return what projects it; the caller times only the second."""
     change(table)
-    return lambda _: project(table)
+    return lambda _: project(handle_of(table))
 
 
 def _rival(folder: Path, snapshots: int) -> Callable[[int], object]:

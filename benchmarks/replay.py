@@ -26,6 +26,7 @@ from ledger.log.replay import START
 from ledger.log.time_travel import at_version
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
+from ledger.table_handle import handle_of
 from tests.log.long_logs import Without
 
 COMMITS_A_SECOND = 60_000
@@ -36,7 +37,7 @@ PACK = 10
 def run(workdir: Path, *, size: int, repeats: int, width: int = WIDTH) -> Report:
     lake = lake_at(workdir, size, width=width)
     table = ledger.open(str(lake)).table(TABLE)
-    log = table.log
+    log = handle_of(table).log
     head = table.state
     keys = [log.layout.commit(version) for version in range(size + 1)]
     paths = [str(lake / key) for key in keys]

@@ -14,6 +14,7 @@ from attrs import frozen
 
 import ledger
 from ledger import AddColumn, Ledger, Schema
+from ledger.ledger_handle import LedgerHandle
 from ledger.opening.context import TableSetting
 from ledger.stores.local import Durability, LocalStore
 
@@ -77,7 +78,7 @@ def _lake_writer(folder: Path, durable: Durability = Durability.FSYNC) -> Writer
         storage_options={},
         author="bench",
     )
-    table = Ledger(setting).table(NAME)
+    table = Ledger(LedgerHandle(setting)).table(NAME)
     return Writer(
         add=lambda name: table.alter([AddColumn((name,), "INT")]),
         refresh=lambda: table.state,

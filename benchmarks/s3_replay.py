@@ -23,6 +23,7 @@ from benchmarks.replay import replay
 from ledger.history.verifying.caches import unsealed
 from ledger.history.verifying.subject import Subject
 from ledger.stores import LocalStore, open_store
+from ledger.table_handle import handle_of
 from tests.log.long_logs import Without
 
 MILLISECOND = 1e6
@@ -42,7 +43,7 @@ def run(
     lake = LocalStore(lake_at(workdir, size, width=width))
     upload(lake, (each for each in lake.keys("") if "/segments/" not in each), store)
     table = ledger.open(url, options).table(TABLE)
-    subject = Subject(TABLE, table.log, has_files=True)
+    subject = Subject(TABLE, handle_of(table).log, has_files=True)
     began = time.perf_counter_ns()
     made = list(unsealed(subject))
     for each in made:

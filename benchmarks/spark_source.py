@@ -28,6 +28,7 @@ from benchmarks.history import TABLE, Author, commit_of
 from benchmarks.measure import WORKDIR, Figure, Output, Report, Spent, in_turn, question_of, show
 from ledger.log.codec import digest, encode
 from ledger.log.layout import SEGMENT_LENGTH, Layout
+from ledger.table_handle import handle_of
 from projections.source import register
 from projections.source.columns import spark_ddl
 from projections.source.data_source import VERSIONS_PER_PARTITION, scanned
@@ -181,7 +182,7 @@ def _make_ready(root: Path, workdir: Path, last: int) -> None:
     import pyarrow as pa
 
     table = ledger.open(str(root)).table(TABLE)
-    scan = Scan(table.log, 1, End(last))
+    scan = Scan(handle_of(table).log, 1, End(last))
     batches = [*scanned(view_of("events"), scan, (TABLE, ""), None, _COLUMNS)]
     with (
         pa.OSFile(str(workdir / _READY), "wb") as file,
@@ -234,7 +235,7 @@ def _summed(rows: DataFrame) -> Found:
 def _in_process(root: Path, size: int) -> Found:
     view = view_of("events")
     table = ledger.open(str(root)).table(TABLE)
-    scan = Scan(table.log, 0, End(size))
+    scan = Scan(handle_of(table).log, 0, End(size))
     events = characters = 0
     for batch in scanned(view, scan, (TABLE, "")):
         events += batch.num_rows
@@ -253,7 +254,7 @@ def _lake(workdir: Path, commits: int) -> Path:
     ticks = itertools.count(1_600_000_000_000, 1000)
     handle = ledger.open(str(draft), author="bench", clock=lambda: next(ticks))
     handle.create_database(TABLE.split(".", maxsplit=1)[0])
-    log = handle.create_table(TABLE, author.schema()).log
+    log = handle_of(handle.create_table(TABLE, author.schema())).log
     parent, layout = log.head.digest if log.head else "", Layout(log.layout.root)
     transactions = itertools.islice(author.transactions(events=EVENTS), commits)
     for version, transaction in enumerate(transactions, 1):

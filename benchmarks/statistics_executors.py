@@ -45,6 +45,7 @@ from benchmarks.measure import (
 from benchmarks.spark_source import session_on
 from benchmarks.statistics_refresh import NAME, lake_at
 from benchmarks.statistics_spark import counted_anew, jobs_timed
+from ledger.table_handle import handle_of
 from projections.statistics import Kept, refresh
 from projections.statistics.materialise import keep_share
 from projections.statistics.session import active_session
@@ -200,7 +201,7 @@ def _kept(root: Path, said: str) -> _Time:
     spark, spent, waited_s = _session(), Spent(), list[float]()
 
     def by_spark(table: ledger.Table) -> None:
-        refresh(table.log, OnSpark(spark, LogSource.of(table)))
+        refresh(handle_of(table).log, OnSpark(spark, LogSource.of(table)))
 
     # Nobody else's executors have it in their command lines.
     name = str(spark.conf.get("spark.app.id"))
@@ -265,7 +266,7 @@ def _without_spark(root: Path) -> tuple[float, float]:
 def _by_processes(root: Path, count: int) -> float:
     table = ledger.open(str(root)).table(NAME)
     last = table.state.version
-    shutil.rmtree(root / table.path / "_ledger" / "statistics", ignore_errors=True)
+    shutil.rmtree(root / handle_of(table).path / "_ledger" / "statistics", ignore_errors=True)
     spans = list(lessening(0, last, count))
     source = LogSource.of(table)
     with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:

@@ -17,6 +17,7 @@ import cyclopts
 import ledger
 from benchmarks.measure import WORKDIR, Figure, Output, Report, Spent, in_turn, question_of, show
 from ledger import FileChange, Table
+from ledger.table_handle import handle_of
 from projections.statistics import Kept, query, refresh
 from projections.statistics.session import cores_of, spark_session
 from projections.statistics.spark_many import refresh_all
@@ -36,7 +37,7 @@ def run(workdir: Path, *, tables: int, size: int, repeats: int) -> Report:
 
     def one_by_one() -> None:
         for each in _emptied(root):
-            refresh(each.log)
+            refresh(handle_of(each).log)
         done["one by one"] = _rows(root)
 
     def as_one_job() -> None:
@@ -74,12 +75,12 @@ def _opened(root: Path) -> list[Table]:
 def _emptied(root: Path) -> list[Table]:
     found = _opened(root)
     for each in found:
-        shutil.rmtree(root / each.path / "_ledger" / "statistics", ignore_errors=True)
+        shutil.rmtree(root / handle_of(each).path / "_ledger" / "statistics", ignore_errors=True)
     return found
 
 
 def _rows(root: Path) -> int:
-    kept = [(Kept.of(each.log), each.at()) for each in _opened(root)]
+    kept = [(Kept.of(handle_of(each).log), each.at()) for each in _opened(root)]
     return sum(query.totals(each, at)[-1].record_count for each, at in kept)
 
 

@@ -41,6 +41,7 @@ from ledger.events.snapshots import NO_FILES, ChangesReference, SnapshotCommitte
 from ledger.files.change_lists import parquet_of, to_table
 from ledger.log.codec import digest, encode
 from ledger.model.file_change import FileChange
+from ledger.table_handle import handle_of
 from projections.statistics import Kept, query, refresh
 from projections.statistics.engine import Engine, Engines
 from projections.statistics.materialise import Engine as Keeping
@@ -113,8 +114,9 @@ def _build(root: Path, commits: int, partitions: int) -> None:
     schema = ledger.Schema.of({"id": "BIGINT", "shard": "INT"}, partition_keys=["shard"])
     table = lake.create_table(NAME, schema)
     lists = Lists(partitions)
-    parent = table.log.head.digest if table.log.head else ""
-    folder = root / table.path / "_ledger"
+    head = handle_of(table).log.head
+    parent = head.digest if head else ""
+    folder = root / handle_of(table).path / "_ledger"
     (folder / "changes").mkdir()
     for version in range(1, commits + 1):
         body = parquet_of(lists.table().replace_schema_metadata(lists_metadata()))
@@ -124,7 +126,7 @@ def _build(root: Path, commits: int, partitions: int) -> None:
         reference = ChangesReference(f"changes/{name}", sha256, ENTRIES_A_COMMIT)
         commit = commit_of(snapshot(version, reference), version, parent)
         encoded = encode(commit)
-        (root / table.log.layout.commit(version)).write_bytes(encoded)
+        (root / handle_of(table).log.layout.commit(version)).write_bytes(encoded)
         parent = digest(encoded)
 
 
@@ -165,8 +167,8 @@ def new_commits(root: Path, partitions: int) -> Iterator[None]:
     rng = np.random.default_rng(SEED + 1)
     table = ledger.open(str(root)).table(NAME)
     while True:
-        table.log.refresh()
-        head = table.log.head
+        handle_of(table).log.refresh()
+        head = handle_of(table).log.head
         assert head is not None
         version = head.state.version + 1
         files = [
@@ -181,7 +183,7 @@ def new_commits(root: Path, partitions: int) -> Iterator[None]:
         ]
         event = snapshot(version, None, Raw(msgspec_json.encode(files, order="deterministic")))
         commit = commit_of(event, version, head.digest)
-        (root / table.log.layout.commit(version)).write_bytes(encode(commit))
+        (root / handle_of(table).log.layout.commit(version)).write_bytes(encode(commit))
         yield
 
 
@@ -238,7 +240,7 @@ def _measured(root: Path, size: int, repeats: int, engine: Engine) -> Report:
 
 def _timed(root: Path, table: ledger.Table, size: int, repeats: int, chosen: Keeping) -> Report:
     before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    full = timed_ns(lambda: refresh(table.log, chosen))
+    full = timed_ns(lambda: refresh(handle_of(table).log, chosen))
     peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     duck = timed_ns(lambda: duckdb_deltas(root, root / "deltas.parquet"))
     files = 0
@@ -248,7 +250,7 @@ def _timed(root: Path, table: ledger.Table, size: int, repeats: int, chosen: Kee
         files = duckdb_sums(root)
 
     duck_sums = timed_ns(sums)
-    kept = Kept.of(table.log)
+    kept = Kept.of(handle_of(table).log)
     at = table.at()
     ours_sums = timed_ns(lambda: query.partition_sums(kept, at))
     rows = query.partition_sums(kept, at)
@@ -310,15 +312,15 @@ class Refreshes:
 def _refreshes_in_turn(root: Path, small: Path, repeats: int) -> tuple[Refreshes, Refreshes]:
     """Time refreshes of two tables in turn, so that both meet the same disturbances."""
     tables = [ledger.open(str(each)).table(NAME) for each in (root, small)]
-    partitions = len(query.partition_sums(Kept.of(tables[0].log), tables[0].at()))
+    partitions = len(query.partition_sums(Kept.of(handle_of(tables[0]).log), tables[0].at()))
     commits = [new_commits(each, partitions) for each in (root, small)]
     found = Refreshes(), Refreshes()
     for table in tables:
-        refresh(table.log)
+        refresh(handle_of(table).log)
     for _ in range(repeats):
         for table, more, mine in zip(tables, commits, found, strict=True):
             next(more)
-            mine.add(partial(refresh, table.log))
+            mine.add(partial(refresh, handle_of(table).log))
     return found
 
 

@@ -40,6 +40,7 @@ from benchmarks.measure import (
 )
 from benchmarks.spark_source import session_on
 from benchmarks.statistics_refresh import NAME, SUMS, lake_at
+from ledger.table_handle import handle_of
 from projections.statistics import Kept, query, refresh
 from projections.statistics import spark_executors as executors
 from projections.statistics.spark_executors import OnSpark, answers
@@ -81,14 +82,14 @@ def _measured(root: Path, size: int, repeats: int, master: str) -> Report:
     def by_spark(table: ledger.Table) -> None:
         # The lists were written without caches: opening reads all commits, and is no part of it.
         memory.append(most_memory_mb())
-        refresh(table.log, OnSpark(spark, LogSource.of(table)))
+        refresh(handle_of(table).log, OnSpark(spark, LogSource.of(table)))
         memory.append(most_memory_mb())
 
     for _ in range(repeats):
         with jobs_timed(jobs_s), together["Spark"].watched():
             two = counted_anew(root, spent["Spark"], by_spark)
         with together["one core"].watched():
-            one = counted_anew(root, spent["one core"], lambda table: refresh(table.log))
+            one = counted_anew(root, spent["one core"], lambda table: refresh(handle_of(table).log))
         counts = [_duckdb(root, spent[f"DuckDB {threads}"], threads) for threads in (1, 2)]
         assert one == two
         assert one[1] == counts[0] == counts[1]
@@ -147,10 +148,10 @@ def counted_anew(
 ) -> tuple[int, int]:
     """Keep the statistics from nothing, and return how many partitions and files there are."""
     table = ledger.open(str(root)).table(NAME)
-    shutil.rmtree(root / table.path / "_ledger" / "statistics", ignore_errors=True)
+    shutil.rmtree(root / handle_of(table).path / "_ledger" / "statistics", ignore_errors=True)
     with spent.timed():
         refreshed(table)
-    rows = query.partition_sums(Kept.of(table.log), table.at())
+    rows = query.partition_sums(Kept.of(handle_of(table).log), table.at())
     return len(rows), sum(rows["file_count"].to_pylist())
 
 

@@ -19,13 +19,14 @@ from ledger.history.older import TableLog
 from ledger.history.verifying.spans import WORTH, Workers
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification
+from ledger.table_handle import handle_of
 
 COMMITS_A_SECOND = 30_000
 
 
 def run(workdir: Path, *, size: int, repeats: int, width: int = WIDTH) -> Report:
     lake = lake_at(workdir, size, width=width)
-    log = ledger.open(str(lake)).table(TABLE).log
+    log = handle_of(ledger.open(str(lake)).table(TABLE)).log
     with Workers(no_options) as workers:
         times = in_turn(
             {

@@ -17,6 +17,7 @@ The map of this folder, each room importing only those before it:
 - `audit`: two states compared, a change taken back, who made each column what it is.
 - `opening`: what opening a ledger and its tables takes, and their beginnings and ends.
 - `moving`: ledgers that leave, arrive or are found elsewhere.
+- `table_handle`, `table_writes`, `ledger_handle`, `ledger_writes`: what public objects are made of.
 - `ledger`, `table`, `table_at`, `table_branch`, `updates`, `plan`: what a user holds; `following`:
   files after commits.
 - `cli`: the `lakeledger` command.

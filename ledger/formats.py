@@ -44,6 +44,8 @@ Part = Literal[
 ]
 """What a format may bring beside its rules, as attributes of its object:
 
+Each gets a table as its `TableHandle` and a ledger as its `LedgerHandle`, never a public object.
+
 - `kept`: what keeps a table's files of the format: a `projections.materialising.Materialisation`,
   which `ledger.follow` and `lakeledger verify` ask;
 - `project`: a function that brings a table's files up to a version, for `Table.project`;

@@ -1,116 +1,53 @@
-"""Table: the handle that a user holds on one table."""
+"""Table: what a user holds of one table.
+
+Methods convert arguments and call `TableHandle`, or `ledger.table_writes` with it.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
-from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, Unpack, get_args
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack, get_args
 
-import msgspec
 from attrs import evolve
-from msgspec import UNSET
 
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.events.commit import Commit
-from ledger.events.snapshots import NO_FILES, ChangesReference, ListingEvent, SnapshotCommitted
-from ledger.events.table import OwnerSet, ServingProtocol
-from ledger.files.change_lists import (
-    INLINE_LIMIT,
-    commit_files,
-    event_files,
-    refuse_stale,
-    store_changes,
-)
-from ledger.files.live import NamedInLog
-from ledger.following.files import Freshness, follow, freshness
-from ledger.history.older import (
-    TableLog,
-    around,
-    on_branch,
-    schema_of_snapshot,
-    schemas,
-    state_at_snapshot,
-)
-from ledger.locations import is_absolute
-from ledger.log.append import Appender
-from ledger.log.request import (
-    Appended,
-    CommitOptions,
-    Request,
-    find_commit,
-    fresh_id,
-    noting,
-    request_of,
-)
-from ledger.log.time_travel import at_timestamp, at_version, head_state
+from ledger.events.table import ServingProtocol
+from ledger.following.files import Freshness, freshness
+from ledger.log.request import Appended, CommitOptions
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
-from ledger.model.errors import (
-    AlreadyExistsError,
-    CommitConflictError,
-    InvalidInputError,
-    LedgerError,
-    NotFoundError,
-    StoreError,
-)
+from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
-from ledger.model.instant import (
-    Instant,
-    SnapshotInstant,
-    TagInstant,
-    TimestampInstant,
-    VersionInstant,
-    instant_of,
-    millis,
-)
-from ledger.model.messages import excerpt, html_table
+from ledger.model.instant import SnapshotInstant, TagInstant, instant_of
+from ledger.model.messages import html_table
 from ledger.model.names import Identifier, whole_path
-from ledger.model.schema import Schema, paths_of
-from ledger.model.snapshot import CommitKind
-from ledger.observing.telemetry import told_commit
-from ledger.opening.context import (
-    OpenedTable,
-    Plan,
-    Progress,
-    TableSetting,
-    catalog_stream,
-    no_progress,
-)
-from ledger.state.stream import Landed
+from ledger.model.schema import Schema
+from ledger.opening.context import Progress, no_progress
 from ledger.state.table import TableState
-from ledger.stores.file_access import FileAccess
 from ledger.table_at import TableAt
 from ledger.table_branch import Paths, TableBranch
+from ledger.table_handle import TableHandle
 
 # What only some calls need is imported by them: to read starts fast.
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from ledger.audit.column_history import Lives
     from ledger.audit.difference import TableDiff
     from ledger.audit.entries import Entry
-    from ledger.audit.listings import RunningSums
     from ledger.audit.undo import Undoing
     from ledger.audit.views import Blames, Rows
-    from ledger.decide import changes as table_changes
-    from ledger.decide.change_json import as_table_change
-    from ledger.decide.changes import Isolation, TableChange
-    from ledger.decide.commit_policies import Asker, House
-    from ledger.decide.conflicts import RecentlyTouched
-    from ledger.decide.table import Judged, TableIntent
-    from ledger.decide.table_options import Marked
+    from ledger.decide.changes import Isolation
     from ledger.files.snapshot_plan import SnapshotPlan
-    from ledger.formats import INSTALLED
-    from ledger.log.personal_data import Keeping, Writing
     from ledger.model.file_change import PartitionValue
     from ledger.model.iceberg_objects import BlobMetadata
     from ledger.plan import ChangePlan, ClockPlan
     from ledger.planning.filter import Filter
     from ledger.relocation.replaying import Replay, Step
-    from ledger.state.columns import PastColumns
     from ledger.state.owner import Owner
     from ledger.updates import ReplaceOrder, UpdateSchema, UpdateSpec
 
@@ -135,27 +72,17 @@ _PLAN = its.Form("a SnapshotPlan", lambda value: type(value).__name__ == "Snapsh
 class Table:
     """One table: append to it, read it at any instant.
 
-    A handle stays with its table through renames, and is safe to share between threads.
+    It stays with its table through renames, and is safe to share between threads.
 
     In the examples, `orders` is a table of two columns, `id BIGINT` and `addr STRING`, with one
     file of two rows, whose snapshot is tagged `v1`, in the ledger `lake` in memory.
     """
 
-    def __init__(self, identifier: Identifier, path: str, setting: TableSetting) -> None:
-        self.identifier = identifier
-        self.path = path
-        self._setting = setting
-        opened = OpenedTable.at(path, setting)
-        self.log, self.live, self.past = opened.log, opened.live, opened.past
-        # Whether a commit may come, wherever the ledger was found; nobody else finds memory.
-        self._is_looked_at = setting.store.url.startswith("memory://")
-        self._appender: Appender[TableState, TableEvent] = Appender(
-            self.log, setting.now_millis, setting.patience, refuse_stale
-        )
+    def __init__(self, handle: TableHandle) -> None:
+        self._handle = handle
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Elsewhere it is opened anew: threads and what was read stay here.
-        return type(self), (self.identifier, self.path, self._setting)
+        return type(self), (self._handle,)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.identifier)!r}, {self.location!r})"
@@ -170,6 +97,16 @@ class Table:
         return html_table(("", ""), rows, caption=str(self.identifier))
 
     @property
+    def identifier(self) -> Identifier:
+        """The table's name, as it was opened by.
+
+        Example:
+            >>> str(orders.identifier)
+            'shop.orders'
+        """
+        return self._handle.identifier
+
+    @property
     def location(self) -> str:
         """The absolute URL that the table's files are named by, whichever way led to it.
 
@@ -177,129 +114,7 @@ class Table:
             >>> orders.location.endswith("/shop.db/orders")
             True
         """
-        return self._setting.shown_at or self.data_location
-
-    @property
-    def data_location(self) -> str:
-        """The absolute URL that relative paths of data files are below.
-
-        Example:
-            >>> orders.data_location == orders.location
-            True
-        """
-        inside = self.log.layout.folder
-        return f"{self._setting.home}/{inside}" if inside else self.log.store.url
-
-    @takes(location=its.text)
-    def shown_at(self, location: str) -> Table:
-        """Return a handle whose files of formats are made for another place; data files stay.
-
-        Example:
-            >>> elsewhere = orders.shown_at("memory://elsewhere")
-            >>> elsewhere.location, elsewhere.data_location == orders.location
-            ('memory://elsewhere', True)
-        """
-        return type(self)(self.identifier, self.path, evolve(self._setting, shown_at=location))
-
-    @property
-    def setting(self) -> TableSetting:
-        """What the table shares with its ledger.
-
-        Example:
-            >>> orders.setting.store.url == lake.url
-            True
-        """
-        return self._setting
-
-    @property
-    def folder(self) -> str:
-        """The absolute URL by which the table's folder was opened, where an alias may lead.
-
-        Example:
-            >>> orders.folder == orders.location
-            True
-        """
-        inside = self.log.layout.folder
-        return f"{self.log.store.url}/{inside}" if inside else self.log.store.url
-
-    @takes(location=its.text)
-    def reached(self, location: str) -> str:
-        """Return how a URL below the ledger's root is reached by the way that it was opened.
-
-        Example:
-            >>> orders.reached("s3://elsewhere/a")
-            's3://elsewhere/a'
-        """
-        home, here = self._setting.home, self.ledger_url
-        if home == here or not location.startswith(f"{home}/"):
-            return location
-        return here + location.removeprefix(home)
-
-    @takes(path=its.text)
-    def read_file(self, path: str) -> bytes | None:
-        """Return a file of the table's, by the path that the log has.
-
-        None where it is gone, or lies where nobody allowed to read.
-
-        Raises:
-            StoreError: It is no regular file, or cannot be read.
-
-        Example:
-            >>> orders.read_file("no-such-file") is None
-            True
-        """
-        try:
-            if not is_absolute(path):
-                return self.log.store.read(self.log.layout.key_of(path))
-            where, access = self.reached(path), self.file_access
-            return access.read(where) if access.permits(where) else None
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise StoreError(f"{path} cannot be read: {error}") from error
-
-    @property
-    def file_access(self) -> FileAccess:
-        """Permission to open the files that the table's log names.
-
-        Example:
-            >>> orders.file_access.permits("s3://somewhere/else.parquet")
-            False
-        """
-        return self._setting.file_access(self.location)
-
-    @property
-    def ledger_url(self) -> str:
-        """The root of the ledger that the table is in.
-
-        Example:
-            >>> orders.ledger_url == lake.url
-            True
-        """
-        return self._setting.store.url
-
-    @property
-    def storage_options(self) -> Mapping[str, Any]:
-        """What fsspec takes for files beside the log.
-
-        Example:
-            >>> orders.storage_options
-            {}
-        """
-        return self._setting.storage_options
-
-    @takes(location=its.text)
-    def may_fetch(self, location: str) -> bool:
-        """Whether a data file may be read there: a log may name any place, and not all are its.
-
-        On the ledger's own kind of storage, and on the table's, it may; elsewhere where whoever
-        opened the ledger allowed it by name. A chain of file systems is no place.
-
-        Example:
-            >>> orders.may_fetch("s3://somewhere/else.parquet")
-            False
-        """
-        return self.file_access.permits(location)
+        return self._handle.location
 
     @property
     def state(self) -> TableState:
@@ -309,8 +124,7 @@ class Table:
             >>> orders.state.version, orders.state.schema.names
             (2, ('id', 'addr'))
         """
-        self.log.refresh()
-        return head_state(self.log)
+        return self._handle.state
 
     @takes(
         version=its.whole.or_none(),
@@ -350,44 +164,10 @@ class Table:
         head = self.state
         instant = instant_of(version=version, timestamp=timestamp, snapshot=snapshot, tag=tag)
         if branch is None:
-            return self._at(head, instant)
+            return TableAt(*self._handle.instant(head, instant), self._handle)
         if isinstance(instant, SnapshotInstant | TagInstant):
             raise InvalidInputError(f"{instant} and branch {branch} were both named; name one")
-        then = self._at(head, instant).state
-        return TableAt(on_branch(self.log, then, branch), then.schema, self)
-
-    def state_at(self, head: TableState, instant: Instant | None) -> TableState:
-        """Return the state at an instant, as a head sees it.
-
-        Example:
-            >>> orders.state_at(orders.state, None).version
-            2
-        """
-        return self._at(head, instant).state
-
-    def _at(self, head: TableState, instant: Instant | None) -> TableAt:
-        match instant:
-            case None:
-                state = head
-            case VersionInstant(version=version):
-                state = at_version(self.log, version)
-            case TimestampInstant(timestamp_millis=moment):
-                state = at_timestamp(self.log, moment)
-            case TagInstant(tag_name=name):
-                return self._at_snapshot(head, head.tag(name).snapshot_id)
-            case SnapshotInstant(snapshot_id=snapshot_id):
-                return self._at_snapshot(head, snapshot_id)
-        return TableAt(state, state.schema, self)
-
-    def _at_snapshot(self, head: TableState, snapshot_id: int) -> TableAt:
-        if not head.reachable(snapshot_id):
-            known = head.origin.readable_range(head)
-            raise NotFoundError(
-                f"snapshot {snapshot_id} does not exist or was expired; there are {known}. "
-                "Its commit can still be read by version="
-            )
-        state = state_at_snapshot(self.log, snapshot_id)
-        return TableAt(state, schema_of_snapshot(self.log, state), self)
+        return TableAt(*self._handle.branch_instant(head, instant, branch), self._handle)
 
     @property
     def schema(self) -> Schema:
@@ -407,8 +187,7 @@ class Table:
             >>> [each.names for each in orders.schemas()]
             [('id',), ('id', 'addr')]
         """
-        self.log.refresh()
-        return schemas(self.log)
+        return self._handle.schemas()
 
     @takes(first=its.whole, last=its.whole.or_none())
     def events(self, first: int = 0, last: int | None = None) -> Iterator[Commit[TableEvent]]:
@@ -424,11 +203,7 @@ class Table:
             1 ann SnapshotCommitted
             2 ann TagCreated
         """
-        head = self.state.version
-        end = head if last is None else last
-        if end > head:
-            raise NotFoundError(f"version {end} does not exist; the newest is {head}")
-        return self.log.personal.each_told(read.commit for read in self.log.commits(first, end))
+        return self._handle.events(first, last)
 
     @takes(callback=its.callback.or_none(), first=its.whole)
     def replay(
@@ -469,7 +244,7 @@ class Table:
             last = self.at(version=until).version
         if first > last:
             raise InvalidInputError(f"first={first} comes after the last version, {last}")
-        found = Replay(self, first, last)
+        found = Replay(self._handle, first, last)
         return found if callback is None else found.into(callback)
 
     @takes(commit_id=its.text)
@@ -484,24 +259,7 @@ class Table:
             >>> orders.find_commit("monday").version, orders.find_commit("tuesday")
             (3, None)
         """
-        return find_commit(self.log, commit_id)
-
-    @takes(commit_id=its.text.or_none())
-    def landed_before(self, commit_id: str | None, asked: Any) -> Appended[TableState] | None:
-        """Return what was asked in these words under an id, if it landed; see CommitOptions.
-
-        For one who works out what to commit from the table as it is, which may be something else,
-        or nothing at all, by the time that he asks again.
-
-        Example:
-            >>> asked = ["the oldest file goes"]
-            >>> oldest = orders.at().files[0].path
-            >>> _ = orders.delete_files(oldest, commit_id="monday", asked=asked)
-            >>> orders.landed_before("monday", asked).version, orders.landed_before("monday", [])
-            (3, None)
-        """
-        options: CommitOptions = {} if commit_id is None else {"commit_id": commit_id}
-        return self._appender.landings.of_words(self._request(asked, options))
+        return self._handle.find_commit(commit_id)
 
     @takes(changes=CHANGES)
     def alter(
@@ -524,8 +282,7 @@ class Table:
             >>> orders.alter([change], author="bob", message="say it in full").state.schema.names
             ('id', 'address')
         """
-        asked = self._asked(changes)
-        return self._commit(["alter", asked], options, lambda _: asked)
+        return self._handle.alter(changes, options)
 
     @takes(statement=its.text)
     def sql(self, statement: str, **options: Unpack[CommitOptions]) -> Appended[TableState]:
@@ -547,7 +304,7 @@ class Table:
         from ledger.sql.statement import action_of, asked_of
 
         # It may have landed when the table had another name.
-        return self._commit(
+        return self._handle.commit(
             ["sql", action_of(statement)],
             options,
             lambda state: on_state(asked_of(statement, self.identifier), state),
@@ -563,7 +320,7 @@ class Table:
         """
         from ledger.updates import UpdateSchema
 
-        return UpdateSchema(self.state, self._commit, self._intent)
+        return UpdateSchema(self.state, self._handle)
 
     def update_spec(self) -> UpdateSpec:
         """Begin a change of the partition spec; end it with `.commit()` or `.apply()`.
@@ -575,7 +332,7 @@ class Table:
         """
         from ledger.updates import UpdateSpec
 
-        return UpdateSpec(self)
+        return UpdateSpec(self._handle)
 
     def replace_sort_order(self) -> ReplaceOrder:
         """Begin another sort order; end it with `.commit()` or `.apply()`.
@@ -586,7 +343,7 @@ class Table:
         """
         from ledger.updates import ReplaceOrder
 
-        return ReplaceOrder(self)
+        return ReplaceOrder(self._handle)
 
     @takes(changes=CHANGES)
     def plan(self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]) -> ChangePlan:
@@ -600,12 +357,7 @@ class Table:
             >>> [(each.format, len(each.refusals)) for each in planned.verdicts if each.is_declared]
             [('paimon', 0), ('iceberg', 0)]
         """
-        from ledger.decide.commit_policies import Asker
-        from ledger.formats import INSTALLED
-        from ledger.plan import plan_changes
-
-        asker = Asker(self._setting.author, None, self._setting.now_millis, self._house())
-        return plan_changes(self.state, self._asked(changes), self.past, INSTALLED, asker)
+        return self._handle.plan(changes)
 
     def diff(
         self, before: TableAt | Table | int, after: TableAt | Table | int | None = None
@@ -634,7 +386,7 @@ class Table:
         from ledger.audit.difference import TableDiff
 
         one, two = self._compared(before), self._compared(after)
-        return TableDiff(one, two, past=partial(self._columns, one))
+        return TableDiff(one, two, past=partial(self._handle.past_columns, one))
 
     def _compared(self, given: TableAt | Table | int | None) -> TableState:
         if isinstance(given, Table):
@@ -670,10 +422,10 @@ class Table:
         from ledger.audit.views import Blames
 
         if column is None:
-            lives = self._lives()
+            lives = self._handle.column_lives()
             return Blames((*blame_columns(lives), *blame_settings(lives)))
         path = whole_path(column) if isinstance(column, str) else tuple(column)
-        return Blames((blame_column(self._lives(path), path),))
+        return Blames((blame_column(self._handle.column_lives(path), path),))
 
     @takes(**WANTED_ENTRIES)
     def entries(  # noqa: PLR0913 - each is a question of its own
@@ -712,7 +464,7 @@ class Table:
         """
         from ledger.audit.entries import entries, wanted_of
 
-        self.log.refresh()
+        self._handle.log.refresh()
         wanted = wanted_of(
             last=last,
             since=since,
@@ -723,7 +475,7 @@ class Table:
             column_id=None if column is None else self.column_id(column),
             branch=branch,
         )
-        return entries(self.log, str(self.identifier), wanted)
+        return entries(self._handle.log, str(self.identifier), wanted)
 
     def history(self, **wanted: Any) -> Rows:
         """Return the log as rows, one an event, newest first: for pandas, DuckDB, Polars, Arrow.
@@ -761,7 +513,7 @@ class Table:
 
         head = self.state
         state = head if branch is None else self.at(branch=branch).state
-        return snapshot_rows(self.log, state, head.corrections)
+        return snapshot_rows(self._handle.log, state, head.corrections)
 
     @takes(columns=its.paths.or_none())
     def to_arrow(self, where: Filter = None, columns: Iterable[str] | None = None) -> pa.Table:
@@ -822,18 +574,11 @@ class Table:
         commits, sums = self.events(0, at.version), RunningSums(at.state)
         if at.state.lists_files:
             # Beside the commits, which are read anyway: so no list of all live files is needed.
-            commits = self._summed(commits, sums)
+            commits = self._handle.summed(commits, sums)
         else:
             sums.take(at.files)
         name = str(self.identifier)
         return table_page(name, at.state, commits, self.schemas(), sums.by_path)
-
-    def _summed(
-        self, commits: Iterator[Commit[TableEvent]], sums: RunningSums
-    ) -> Iterator[Commit[TableEvent]]:
-        for commit in commits:
-            sums.take(self.log.personal.columns.opened(self.live.changes_of(commit)))
-            yield commit
 
     @takes(column=its.column)
     def column_id(self, column: str | Sequence[str]) -> int:
@@ -847,22 +592,7 @@ class Table:
             >>> orders.column_id("address"), orders.column_id("addr")
             (1, 1)
         """
-        from ledger.audit.blame import blame_column
-
-        path = whole_path(column) if isinstance(column, str) else tuple(column)
-        now = dict(paths_of(self.state.schema))
-        found = now.get(path)
-        return blame_column(self._lives(path), path).field_id or 0 if found is None else found
-
-    def _lives(self, path: tuple[str, ...] = ()) -> Lives:
-        """Return the columns that are there, and what else was ever at a path."""
-        from ledger.audit.column_history import AskedLives, lives_of
-
-        head = self.state
-        there = dict(paths_of(head.schema))
-        is_older = bool(path) and path not in there
-        asked = AskedLives(path=path) if is_older else AskedLives(ids=frozenset(there.values()))
-        return lives_of(self.log, head.version, asked)
+        return self._handle.column_id(column)
 
     @takes(version=its.whole, transaction=its.text.or_none())
     def plan_undo(self, version: int, *, transaction: str | None = None) -> Undoing:
@@ -873,11 +603,9 @@ class Table:
             >>> [each.new_name for each in orders.plan_undo(3).changes]
             ['addr']
         """
-        from ledger.audit.undo import undone
+        from ledger.table_writes import plan_undo
 
-        head = self.state
-        before, after, _ = around(self.log, version, transaction)
-        return undone(before, after, head, self._columns(head))
+        return plan_undo(self._handle, version, transaction)
 
     @takes(version=its.whole, transaction=its.text.or_none())
     def undo(
@@ -899,18 +627,9 @@ class Table:
             >>> orders.undo(3).state.schema.names
             ('id', 'addr')
         """
-        from ledger.audit.undo import undone
+        from ledger.table_writes import undo
 
-        self.log.refresh()
-        before, after, undone_one = around(self.log, version, transaction)
-        said = f": {undone_one.message}" if undone_one.message else ""
-        given: CommitOptions = {"message": f"undo version {version}{said}", **options}
-
-        def plan(head: TableState) -> Sequence[TableChange]:
-            found = undone(before, after, head, self._columns(head))
-            return found.wanted(f"version {version} cannot be undone")
-
-        return self._commit(["undo", version, undone_one.id], given, plan)
+        return undo(self._handle, version, transaction, options)
 
     def plan_revert(self, to: TableAt | int) -> Undoing:
         """Return what `revert` would do, or why it cannot; nothing is written.
@@ -920,10 +639,9 @@ class Table:
             >>> len(orders.plan_revert(0).changes)
             1
         """
-        from ledger.audit.undo import reverted
+        from ledger.table_writes import plan_revert
 
-        head = self.state
-        return reverted(self._compared(to), head, self._columns(head))
+        return plan_revert(self._handle, self._compared(to))
 
     def revert(self, to: TableAt | int, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Give the table an earlier instant's schema, options and layout again.
@@ -943,33 +661,9 @@ class Table:
             >>> orders.revert(orders.at(tag="v1")).state.schema.names
             ('id', 'addr')
         """
-        from ledger.audit.undo import reverted
+        from ledger.table_writes import revert
 
-        then = self._compared(to)
-        given: CommitOptions = {"message": f"revert to version {then.version}", **options}
-
-        def plan(head: TableState) -> Sequence[TableChange]:
-            found = reverted(then, head, self._columns(head))
-            return found.wanted(f"the table cannot go back to {then.version}")
-
-        return self._commit(["revert", then.version, then.schema.id], given, plan)
-
-    def _columns(self, state: TableState) -> PastColumns | None:
-        """Return every column that the table had up to a state; None where none can come back.
-
-        None of another table's comes back here.
-        """
-        is_own = state.table_id == head_state(self.log).table_id
-        return self.past.columns(state) if is_own else None
-
-    def _asked(
-        self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]
-    ) -> tuple[SchemaChange | SpecChange, ...]:
-        load_what_commits_need()
-        asked = tuple(map(as_table_change, changes))
-        if not asked:
-            raise InvalidInputError(f"{self.identifier}: no changes were given; name at least one")
-        return asked
+        return revert(self._handle, self._compared(to), options)
 
     @takes(files=FILES)
     def append(
@@ -985,7 +679,9 @@ class Table:
             >>> orders.append([new], message="the second day").state.totals.record_count
             5
         """
-        return self.commit_snapshot(self.snapshot_plan("APPEND", tuple(files)), **options)
+        from ledger.files.snapshot_plan import SnapshotPlan
+
+        return self.commit_snapshot(SnapshotPlan("APPEND", tuple(files)), **options)
 
     @takes(paths=its.paths, on_progress=its.callback)
     def add_files(
@@ -1008,11 +704,9 @@ class Table:
             >>> orders.add_files(new_file).state.totals.record_count
             4
         """
-        wanted = its.path_texts(paths)
-        # What their footers come to hangs on the table as it is, and they may be elsewhere by then.
-        asked = options.setdefault("asked", ["addFiles", wanted])
-        landed = self.landed_before(options.get("commit_id"), asked)
-        return landed or self.append(self.data_files(wanted, on_progress), **options)
+        from ledger.table_writes import add_files
+
+        return add_files(self._handle, its.path_texts(paths), on_progress, options)
 
     @takes(paths=its.paths, on_progress=its.callback)
     def data_files(
@@ -1024,16 +718,9 @@ class Table:
             >>> [each.record_count for each in orders.data_files([new_file])]
             [2]
         """
-        from ledger.files.register import data_files
+        from ledger.table_writes import data_files
 
-        return data_files(
-            its.path_texts(paths),
-            state=self.state,
-            history=schemas(self.log),
-            location=self.folder,
-            storage_options=dict(self._setting.storage_options),
-            on_progress=on_progress,
-        )
+        return data_files(self._handle, its.path_texts(paths), on_progress)
 
     @takes(paths=its.paths)
     def new_files(self, paths: Paths) -> list[str]:
@@ -1064,9 +751,9 @@ class Table:
 
         return new_files(
             its.path_texts(paths),
-            live=self.live,
+            live=self._handle.live,
             version=self.state.version,
-            storage_options=dict(self._setting.storage_options),
+            storage_options=dict(self._handle.storage_options),
         )
 
     @takes(paths=its.paths)
@@ -1080,9 +767,10 @@ class Table:
             >>> orders.delete_files("a.parquet").state.totals.file_count
             0
         """
-        return self.commit_snapshot(
-            self.snapshot_plan("OVERWRITE", delete=tuple(its.path_texts(paths))), **options
-        )
+        from ledger.files.snapshot_plan import SnapshotPlan
+
+        deleted = tuple(its.path_texts(paths))
+        return self.commit_snapshot(SnapshotPlan("OVERWRITE", delete=deleted), **options)
 
     @takes(
         files=FILES, where=its.by_name.or_none(), isolation=its.one_of("serializable", "snapshot")
@@ -1109,7 +797,9 @@ class Table:
             >>> orders.overwrite([new]).state.totals.record_count
             3
         """
-        plan = self.snapshot_plan("OVERWRITE", tuple(files), where=where or {}, isolation=isolation)
+        from ledger.files.snapshot_plan import SnapshotPlan
+
+        plan = SnapshotPlan("OVERWRITE", tuple(files), where=where or {}, isolation=isolation)
         return self.commit_snapshot(plan, **options)
 
     @takes(plan=_PLAN)
@@ -1127,115 +817,9 @@ class Table:
             >>> orders.commit_snapshot(plan).state.snapshot.commit_kind
             'COMPACT'
         """
-        return self.commit_files(plan, options)
+        from ledger.table_writes import commit_snapshot
 
-    @staticmethod
-    def snapshot_plan(
-        kind: CommitKind, files: tuple[FileChange, ...] = (), **more: Any
-    ) -> SnapshotPlan:
-        """Return a SnapshotPlan, with all loaded that committing takes.
-
-        Example:
-            >>> orders.snapshot_plan("OVERWRITE", delete=("a.parquet",)).delete
-            ('a.parquet',)
-        """
-        load_what_commits_need()
-        from ledger.files.snapshot_plan import SnapshotPlan
-
-        return SnapshotPlan(kind, files, **more)
-
-    def commit_files(
-        self, plan: SnapshotPlan, options: CommitOptions, *, branch: str | None = None
-    ) -> Appended[TableState]:
-        """Commit a snapshot of any kind, to main or to a branch; use `commit_snapshot` of either.
-
-        Example:
-            >>> new = ledger.FileChange(path="b.parquet", record_count=2, file_size_in_bytes=80)
-            >>> plan = ledger.SnapshotPlan("APPEND", (new,))
-            >>> orders.commit_files(plan, {"author": "ann"}).state.totals.record_count
-            4
-        """
-        load_what_commits_need()
-        from ledger.log.personal_data import Keeping
-
-        plan = evolve(plan, files=its_files(plan.files))
-        keeping = Keeping(self.log.personal.columns)
-
-        def seal(head: TableState, files: Sequence[FileChange]) -> Sequence[FileChange]:
-            return self._sealed(head, files, keeping)
-
-        def planned(head: TableState) -> list[TableChange] | Landed:
-            seen = head if branch is None else on_branch(self.log, head, branch)
-            known = self._known_snapshot(plan, seen)
-            opened = self.log.personal.columns.opened
-            return known or [plan.on(seen, self.live, self.outsourced, seal, opened)]
-
-        head = self.log.head.state if self.log.head is not None else self.state
-        on = [] if branch is None else ["branch", branch]
-        asked = ["snapshot", plan.without_values(head, head.schema), *on]
-        otherwise = (["snapshot", each, *on] for each in self._asked_before(plan))
-        request = self._request(asked, options)
-        with noting(request):
-            try:
-                landed = self._commit_request(request, planned, otherwise=otherwise)
-            except (InvalidInputError, CommitConflictError):
-                keeping.forget()
-                raise
-            if landed.repeated and keeping.keys:
-                there = self.log.commit_at(landed.version)
-                keeping.forget(commit_files(self.log.store, self.log.layout, there))
-            return landed
-
-    def _sealed(
-        self, head: TableState, files: Sequence[FileChange], keeping: Keeping
-    ) -> Sequence[FileChange]:
-        """Keep what is personal of files that come; return them as the log may hold them."""
-        from ledger.decide.table_options import Marked
-
-        marked = Marked.of(head.schema) if head.keeps_outside else None
-        if marked is None:
-            return files
-        # Planned once more, on a newer state: what was kept for the older one is nobody's.
-        keeping.forget()
-        return keeping.keep(files, marked, head.spec_by_id, self._writing(head))
-
-    def _writing(self, head: TableState) -> Writing:
-        from ledger.log.personal_data import Writing
-
-        return Writing(head.table_id, self._setting.now_millis(), self._setting.patience)
-
-    def _asked_before(self, plan: SnapshotPlan) -> Iterator[SnapshotPlan]:
-        """Yield what the digest of a request was of while other columns were personal, or none."""
-        if self.state.keeps_outside:
-            yield plan
-            for schema in self.schemas():
-                yield plan.without_values(self.state, schema)
-
-    def outsourced(self, files: Sequence[FileChange]) -> ChangesReference | None:
-        """Return where a list of file changes stands that is too long for a commit; else None.
-
-        Example:
-            >>> orders.outsourced([]) is None
-            True
-        """
-        if len(files) <= INLINE_LIMIT:
-            return None
-        # By the time that its commit will have, should that be ahead of this machine's clock.
-        head = self.log.head
-        newest = head.state.time_millis if head else 0
-        now = max(self._setting.now_millis(), newest)
-        return store_changes(self.log.store, self.log.layout, files, now)
-
-    def _known_snapshot(self, plan: SnapshotPlan, seen: TableState) -> Landed | None:
-        branch = seen.seen_branch
-        key = plan.key_on(0 if branch is None else branch.number)
-        if key is None:
-            return None
-        self.log.refresh()
-        for version in self.log.last_named(key):
-            if key in self.live.keys_of(self.log.commit_at(version)):
-                return Landed(version)
-        return None
+        return commit_snapshot(self._handle, plan, options)
 
     @takes(snapshot=its.whole.or_none(), tag=its.text.or_none())
     def rollback(
@@ -1257,32 +841,9 @@ class Table:
             >>> orders.rollback(tag="v1").state.totals.record_count
             2
         """
-        load_what_commits_need()
-        if (snapshot is None) == (tag is None):
-            raise InvalidInputError("rollback takes one of snapshot= and tag=")
+        from ledger.table_writes import rollback
 
-        def plan(head: TableState) -> list[TableChange]:
-            then = self._at(head, instant_of(snapshot=snapshot, tag=tag))
-            files = self._way_to(head, then)
-            target = then.state.last_snapshot_id
-            return [
-                table_changes.Rollback(
-                    target_snapshot_id=target,
-                    target_tag_name=tag,
-                    commit_user=fresh_id(),
-                    files=tuple(self.log.personal.columns.rendered(files)),
-                    written=files,
-                    reference=self.outsourced(files),
-                )
-            ]
-
-        return self._commit(["rollback", snapshot, tag], options, plan)
-
-    def _way_to(self, head: TableState, then: TableAt) -> tuple[FileChange, ...]:
-        """Return what turns the live files into those of an instant, an engine's, too."""
-        if then.state.lists_files:
-            return self.live.difference(head, then.state)
-        return self.live.difference_to(head, then.engine_files)
+        return rollback(self._handle, snapshot, tag, options)
 
     @takes(name=its.text, snapshot=its.whole.or_none(), time_retained_millis=its.whole.or_none())
     def create_tag(
@@ -1300,9 +861,10 @@ class Table:
             >>> state.tags["week-1"].snapshot_id
             1
         """
-        load_what_commits_need()
-        change = table_changes.CreateTag(name, snapshot, time_retained_millis)
-        return self._commit(["createTag", change], options, lambda _: [change])
+        from ledger.decide.changes import CreateTag
+
+        change = CreateTag(name, snapshot, time_retained_millis)
+        return self._handle.commit(["createTag", change], options, lambda _: [change])
 
     @takes(name=its.text, snapshot=its.whole.or_none(), time_retained_millis=its.whole.or_none())
     def replace_tag(
@@ -1320,13 +882,14 @@ class Table:
             >>> orders.replace_tag("v1").state.tags["v1"].snapshot_id
             2
         """
-        load_what_commits_need()
-        change = table_changes.ReplaceTag(name, snapshot, time_retained_millis)
-        return self._commit(["replaceTag", change], options, lambda _: [change])
+        from ledger.decide.changes import ReplaceTag
+
+        change = ReplaceTag(name, snapshot, time_retained_millis)
+        return self._handle.commit(["replaceTag", change], options, lambda _: [change])
 
     @takes(name=its.text)
     def branch(self, name: str) -> TableBranch:
-        """Return the handle on a branch, which need not be there yet.
+        """Return a branch, which need not be there yet.
 
         Example:
             >>> audit = orders.branch("audit")
@@ -1335,7 +898,7 @@ class Table:
             >>> audit.fast_forward().state.totals.record_count
             0
         """
-        return TableBranch(self, name)
+        return TableBranch(self._handle, name)
 
     @takes(name=its.text)
     def create_branch(self, name: str, **options: Any) -> Appended[TableState]:
@@ -1355,8 +918,9 @@ class Table:
             >>> dict(orders.delete_tag("v1").state.tags)
             {}
         """
-        load_what_commits_need()
-        return self._commit(["deleteTag", name], options, lambda _: [table_changes.DeleteTag(name)])
+        from ledger.decide.changes import DeleteTag
+
+        return self._handle.commit(["deleteTag", name], options, lambda _: [DeleteTag(name)])
 
     @takes(protocol=PROTOCOL.or_none())
     def start_serving(
@@ -1388,9 +952,9 @@ class Table:
             ...
             ledger.model.errors.InvalidChangeError: the table is served: ...
         """
-        load_what_commits_need()
-        asked = ["startServing", protocol]
-        return self._commit(asked, options, partial(_served, protocol), self.state)
+        from ledger.table_writes import start_serving
+
+        return start_serving(self._handle, protocol, options)
 
     @takes(protocol=PROTOCOL.or_none())
     def plan_serving(self, protocol: ServingProtocol | None = None) -> Owner:
@@ -1404,15 +968,9 @@ class Table:
             ...
             ledger.model.errors.InvalidChangeError: the table declares 'paimon,iceberg', ...
         """
-        load_what_commits_need()
-        return self._planned_owner(self.state, partial(_served, protocol))
+        from ledger.table_writes import plan_serving
 
-    def _planned_owner(self, state: TableState, plan: Plan) -> Owner:
-        found = self._intent(state, plan)
-        decided = found if isinstance(found, Landed) else found.decide(state, ())
-        events = () if isinstance(decided, Landed) else decided
-        set_owner = (each for each in events if isinstance(each, OwnerSet))
-        return next((state.owner.after(each, state.version + 1) for each in set_owner), state.owner)
+        return plan_serving(self._handle, protocol)
 
     def stop_serving(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Take the table back from engines: the library commits its data again.
@@ -1436,16 +994,9 @@ class Table:
             >>> str(orders.stop_serving().state.owner)
             'ledger'
         """
-        load_what_commits_need()
-        asked, state = ["stopServing"], self.state
-        if not _needs_adoption(state):
-            return self._commit(asked, options, _taken_back, state)
-        options.setdefault("asked", asked)
-        landed = self.landed_before(options.get("commit_id"), options["asked"])
-        if landed is not None:
-            return landed
-        events = (OwnerSet(owner="ledger"), *self._adoption(state))
-        return self.take_over(events, options.get("expect_version", state.version), **options)
+        from ledger.table_writes import stop_serving
+
+        return stop_serving(self._handle, options)
 
     def plan_stop_serving(self) -> Owner:
         """Return the owner that `stop_serving` would give, or raise what it would.
@@ -1456,19 +1007,9 @@ class Table:
             >>> orders.plan_stop_serving().kind
             'ledger'
         """
-        load_what_commits_need()
-        state = self.state
-        if not _needs_adoption(state):
-            return self._planned_owner(state, _taken_back)
-        self._adoption(state)
-        return state.owner.after(OwnerSet(owner="ledger"), state.version + 1)
+        from ledger.table_writes import plan_stop_serving
 
-    def _adoption(self, state: TableState) -> tuple[TableEvent, ...]:
-        """Return the events that let the ledger list the files that engines' manifests list."""
-        from ledger.formats import part
-
-        events: tuple[TableEvent, ...] = part(state.origin.format_name, "promoter").adoption(self)
-        return events
+        return plan_stop_serving(self._handle)
 
     @takes(before=its.count)
     def expire_snapshots(
@@ -1484,10 +1025,10 @@ class Table:
             >>> state.earliest_snapshot_id, orders.at(tag="v1").totals.record_count
             (2, 2)
         """
-        load_what_commits_need()
-        return self._commit(
-            ["expireSnapshots", before], options, lambda _: [table_changes.ExpireSnapshots(before)]
-        )
+        from ledger.decide.changes import ExpireSnapshots
+
+        change = ExpireSnapshots(before)
+        return self._handle.commit(["expireSnapshots", before], options, lambda _: [change])
 
     @takes(snapshot=its.whole, path=its.text, file_size_in_bytes=its.whole)
     def set_partition_statistics(
@@ -1509,10 +1050,11 @@ class Table:
             >>> orders.state.version
             3
         """
-        load_what_commits_need()
-        change = table_changes.SetPartitionStatistics(snapshot, path, file_size_in_bytes)
-        asked = ["setPartitionStatistics", snapshot, path, file_size_in_bytes]
-        return self._commit(asked, options, lambda _: [change])
+        from ledger.decide.changes import SetPartitionStatistics
+        from ledger.table_writes import set_partition_statistics
+
+        change = SetPartitionStatistics(snapshot, path, file_size_in_bytes)
+        return set_partition_statistics(self._handle, change, options)
 
     @takes(
         snapshot=its.whole,
@@ -1558,16 +1100,17 @@ class Table:
             >>> orders.state.version
             3
         """
-        load_what_commits_need()
-        change = table_changes.SetStatistics.of(
+        from ledger.decide.changes import SetStatistics
+        from ledger.table_writes import set_statistics
+
+        change = SetStatistics.of(
             blobs,
             snapshot_id=snapshot,
             statistics_path=path,
             file_size_in_bytes=file_size_in_bytes,
             file_footer_size_in_bytes=footer_size_in_bytes,
         )
-        asked = ["setStatistics", msgspec.to_builtins(change.statistics)]
-        return self._commit(asked, options, lambda _: [change])
+        return set_statistics(self._handle, change, options)
 
     @takes(true_time=its.moment.or_none())
     def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:
@@ -1578,9 +1121,9 @@ class Table:
             Traceback (most recent call last):
             ledger.model.errors.InvalidChangeError: ...
         """
-        from ledger.plan import plan_correction
+        from ledger.table_writes import plan_clock_correction
 
-        return plan_correction(self.log, self._setting.now_millis(), true_time)
+        return plan_clock_correction(self._handle, true_time)
 
     @takes(true_time=its.moment.or_none())
     def correct_clock(
@@ -1606,137 +1149,9 @@ class Table:
             Traceback (most recent call last):
             ledger.model.errors.InvalidChangeError: ...
         """
-        from ledger.plan import plan_correction
+        from ledger.table_writes import correct_clock
 
-        now = self._setting.now_millis()
-        latest = None if true_time is None else millis(true_time)
-        when: CommitOptions = {**options, "effective_time": now}
-        return self._commit(
-            ["correctClock", latest],
-            when,
-            lambda _: [plan_correction(self.log, now, latest).change],
-        )
-
-    def seal(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
-        """Write the last event of the table's stream; `Ledger.drop_table` does the rest.
-
-        Example:
-            >>> orders.seal().state.dropped
-            True
-        """
-        load_what_commits_need()
-        end = table_changes.DropTable(self.identifier.database, self.identifier.name)
-        return self._commit(["dropTable"], options, lambda _: [end])
-
-    @takes(events=its.many("a sequence of events"), base=its.whole)
-    def take_over(
-        self, events: tuple[TableEvent, ...], base: int, **commit: Unpack[CommitOptions]
-    ) -> Appended[TableState]:
-        """Commit what the source of a table says that was born elsewhere; for its importers.
-
-        Args:
-            events: What happened, folded on the version `base`.
-            base: The version that they follow.
-            commit: See CommitOptions.
-
-        Raises:
-            CommitConflictError: Somebody else has taken over meanwhile.
-            InvalidChangeError: The events contradict the table, or it was born here.
-            InvalidInputError: They say what no log may hold.
-
-        Example:
-            >>> from ledger.events.imported import DeltaFollowed
-            >>> _ = lake.import_table("shop.visits", theirs, format_name="delta")
-            >>> news = DeltaFollowed(delta_version=1, timestamp_millis=1_700_000_000_000)
-            >>> lake.table("shop.visits").take_over((news,), 1).version
-            2
-        """
-        from ledger.decide.recorded_values import check_said
-        from ledger.state.iceberg_builder import TakenOver
-
-        state = self.state
-        check_said(events, state.origin.source if state.is_mirrored else str(self.identifier))
-        asked = ["TakeOver", base]
-        said = tuple(map(self._with_list_beside, self._without_values(events)))
-        options: CommitOptions = {**commit, "expect_version": base}
-        request = self._request(asked, options)
-        taken = TakenOver(said, base)
-        return self._told(request, lambda: self._appender.append(taken, request))
-
-    def commit_events(
-        self,
-        change: Sequence[Any],
-        decide: Callable[[TableState], tuple[TableEvent, ...]],
-        **options: Unpack[CommitOptions],
-    ) -> Appended[TableState]:
-        """Commit the events that a format's own change becomes; for packages of formats.
-
-        Args:
-            change: The change as JSON, to recognise it under its commit id.
-            decide: Returns the events on a state; it is called again on each state that the commit
-                meets.
-            options: See CommitOptions.
-
-        Raises:
-            InvalidChangeError: The table follows a source, or a rule forbids the change.
-            CommitUnknownError: The store gave no answer.
-
-        Example:
-            >>> from ledger.events.schema import SetOption
-            >>> orders.commit_events(
-            ...     ["owner"], lambda state: (SetOption("owner", "ann"),)
-            ... ).state.schema.options["owner"]
-            'ann'
-        """
-        from ledger.decide.recorded_values import check_said
-        from ledger.decide.table import EventsDecided
-
-        request = self._request(list(change), options)
-        asker = self._asker(request)
-        asker = Asker(asker.author, asker.message, asker.now_millis, self._house())
-
-        def checked(state: TableState) -> tuple[TableEvent, ...]:
-            events = decide(state)
-            check_said(events, str(self.identifier))
-            return events
-
-        intent = EventsDecided(checked, asker)
-        return self._told(request, lambda: self._appender.append(intent, request))
-
-    def _without_values(self, events: tuple[TableEvent, ...]) -> tuple[TableEvent, ...]:
-        """Return events whose files say no value of what the source, too, calls personal."""
-        head = self.state
-        if not head.keeps_outside:
-            return events
-        from ledger.files.snapshot_plan import sealed
-
-        def keep(
-            files: Sequence[FileChange], marked: Marked, after: TableState
-        ) -> Sequence[FileChange]:
-            return self.log.personal.columns.keep(
-                files, marked, after.spec_by_id, self._writing(head)
-            )
-
-        return sealed(events, head, partial(self._listed, head), keep)
-
-    def _listed(self, head: TableState, event: ListingEvent) -> tuple[FileChange, ...]:
-        """Return an event's files; what goes says where its values are as it did when it came."""
-        files = event_files(self.log.store, self.log.layout, event)
-        there = self.live.lookup_at([each.path for each in files if each.kind == "DELETE"], head)
-        return tuple(
-            msgspec.structs.replace(there[each.path], kind="DELETE") if each.path in there else each
-            for each in files
-        )
-
-    def _with_list_beside(self, event: TableEvent) -> TableEvent:
-        """Return an event whose list of files stands beside the log if it is long."""
-        if not isinstance(event, SnapshotCommitted) or event.changes is not UNSET:
-            return event
-        files = event_files(self.log.store, self.log.layout, event)
-        beside = self.outsourced(files)
-        if beside is None:
-            return event
-        return msgspec.structs.replace(event, files=NO_FILES, changes=beside)
+        return correct_clock(self._handle, true_time, options)
 
     @takes(format_name=its.text, version=its.whole.or_none())
     def project(self, format_name: str, *, version: int | None = None) -> int:
@@ -1748,7 +1163,7 @@ class Table:
         """
         from ledger.formats import part
 
-        return int(part(format_name, "project")(self, version=version))
+        return int(part(format_name, "project")(self._handle, version=version))
 
     def freshness(self) -> list[Freshness]:
         """Return how far behind the files of each format are that follows the table.
@@ -1759,265 +1174,13 @@ class Table:
             >>> orders.freshness()
             []
         """
-        return freshness(self)
-
-    def again(self) -> Table:
-        """Return another handle on the same table, which shares nothing with this one.
-
-        Example:
-            >>> other = orders.again()
-            >>> _ = orders.delete_tag("v1")
-            >>> other.state.version
-            3
-        """
-        return type(self)(self.identifier, self.path, self._setting)
-
-    def commit_planned(
-        self, asked: Any, options: CommitOptions, plan: Plan
-    ) -> Appended[TableState]:
-        """Commit what a plan means, for handles on parts of the table.
-
-        Args:
-            asked: What tells one request from another under the same commit id.
-            options: See CommitOptions.
-            plan: From the newest state that is known to the changes.
-
-        Example:
-            >>> from ledger.decide.changes import DeleteTag
-            >>> orders.commit_planned(["v1"], {}, lambda _: [DeleteTag("v1")]).version
-            3
-        """
-        return self._commit(asked, options, plan)
-
-    def _request(self, asked: Any, options: CommitOptions) -> Request:
-        return request_of(options, asked=asked, default_author=self._setting.author)
-
-    def _commit(
-        self,
-        asked: Any,
-        options: CommitOptions,
-        plan: Plan,
-        base: TableState | None = None,
-        otherwise: Iterable[Any] = (),
-    ) -> Appended[TableState]:
-        """Commit what a plan means on `base`: by default on the state that this handle holds."""
-        return self._commit_request(self._request(asked, options), plan, base, otherwise)
-
-    def _commit_request(
-        self,
-        request: Request,
-        plan: Plan,
-        base: TableState | None = None,
-        otherwise: Iterable[Any] = (),
-    ) -> Appended[TableState]:
-        """Commit what a plan means, for an envelope that stands already.
-
-        `otherwise` is how the same was asked before; it is looked at where the id is known.
-        """
-
-        def landed() -> Appended[TableState]:
-            try:
-                return self._landed(request, plan, base)
-            except InvalidInputError:
-                found = self._appender.landings.otherwise(request, otherwise)
-                if found is None:
-                    raise
-                return found
-
-        return self._told(request, landed)
-
-    def _told(
-        self, request: Request, append: Callable[[], Appended[TableState]]
-    ) -> Appended[TableState]:
-        with noting(request):
-            return told_commit(append, stream=self.log, commit_id=request.commit_id)
-
-    def _landed(
-        self, request: Request, plan: Plan, base: TableState | None
-    ) -> Appended[TableState]:
-        head = self.log.head
-        held = self.state if head is None or request.expect_version is not None else head.state
-        held = base or held
-        is_alone = request.expect_version is not None or not self._appender.is_outrun
-        found = self._decided(request, plan, held, base, "now" if is_alone else "later")
-        try:
-            return self._sent(found, request)
-        except (InvalidInputError, NotFoundError, AlreadyExistsError, CommitConflictError) as error:
-            is_outrun = isinstance(error, CommitConflictError) and error.winner is None
-            if isinstance(found, Landed | Appended) or found.is_judged or is_outrun:
-                raise
-        # Refused on what others made of it; what is wrong with it where it was asked comes first.
-        return self._sent(self._decided(request, plan, held, base, "now"), request)
-
-    def _decided(
-        self,
-        request: Request,
-        plan: Plan,
-        held: TableState,
-        base: TableState | None,
-        judged: Judged,
-    ) -> TableIntent | Landed | Appended[TableState]:
-        asker = self._asker(request)
-        try:
-            return self._intent(held, plan, asker, judged)
-        except LedgerError:
-            # What contradicts a stale state may be fine by now, or be this very request, landed.
-            landed = self._appender.landings.before(request)
-            if landed is not None:
-                return landed
-            newest = self.state
-            if base is not None or newest.version == held.version:
-                raise
-            return self._intent(newest, plan, asker)
-
-    def _sent(
-        self, found: TableIntent | Landed | Appended[TableState], request: Request
-    ) -> Appended[TableState]:
-        if isinstance(found, Appended):
-            return found
-        if isinstance(found, Landed):
-            return self._appender.landings.acknowledge(found.version, request)
-        self._refuse_untold()
-        landed = self._appender.append(found, request)
-        follow(self)
-        return landed
-
-    def _refuse_untold(self) -> None:
-        """Refuse to commit where the ledger was found elsewhere, and is tied to where it was.
-
-        Raises:
-            InvalidChangeError: It is, and nobody said what happened.
-        """
-        where, here = self._setting.whereabouts, self.ledger_url
-        if where.is_recorded_at(here) or self._is_looked_at:
-            return
-        from ledger.relocation.moving import untold
-
-        error = untold(self, where.place, where.others(here))
-        if error is not None:
-            # Somebody may have said what happened since this handle was opened.
-            catalog = catalog_stream(self._setting.store).refresh()
-            if catalog is not None:
-                where.learn(catalog)
-            if not where.is_recorded_at(here):
-                raise error
-        self._is_looked_at = True
-
-    def _asker(self, request: Request) -> Asker:
-        load_what_commits_need()
-        return Asker(request.author, request.message, self._setting.now_millis)
-
-    def _intent(
-        self,
-        base: TableState,
-        plan: Plan,
-        asker: Asker | None = None,
-        judged: Judged = "now",
-    ) -> TableIntent | Landed:
-        load_what_commits_need()
-        self.past.keep([base.schema])
-        changes = plan(base)
-        if isinstance(changes, Landed):
-            return changes
-        if asker is not None and not _RULED.isdisjoint(map(type, changes)):
-            asker = Asker(asker.author, asker.message, asker.now_millis, self._house())
-        return TableIntent(
-            changes,
-            base,
-            self._touched,
-            self.past,
-            INSTALLED,
-            asker=asker,
-            judged=judged,
-        )
-
-    def _house(self) -> House:
-        """Return what the table's database asks: read in the thread of whoever asks."""
-        head = self.log.head
-        setting = self._setting
-        table_id = head.state.table_id if head else ""
-        return setting.houses.of(setting.store, table_id)
-
-    @cached_property
-    def _touched(self) -> RecentlyTouched:
-        """What the last few commits touched, as all intents of this handle ask for it."""
-        from ledger.decide.conflicts import RecentlyTouched
-
-        told = partial(_files_told, self.log)
-        return RecentlyTouched(told, NamedInLog(self.log, self.live.names))
+        return freshness(self._handle)
 
 
-def _files_told(log: TableLog, event: ListingEvent) -> list[FileChange]:
-    """Return the file changes of a snapshot with the values that are kept of them."""
-    return log.personal.columns.opened(event_files(log.store, log.layout, event))
-
-
-def its_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
-    """Return files that are FileChanges, every field of them of its type.
-
-    Raises:
-        InvalidInputError: One is not; the message says which, and what of it.
-    """
-    given = tuple(files)
-    for index, each in enumerate(given):
-        if type(each) is not FileChange:
-            raise InvalidInputError(
-                f"files[{index}]={excerpt(each)} is no FileChange; write FileChange(path=..., "
-                "record_count=..., file_size_in_bytes=...), or let add_files read the footers of "
-                "Parquet files; rows are written as Parquet first"
-            )
-    try:
-        # Bytes and moments would be written as texts, and read as if those had been given.
-        plain = msgspec.to_builtins(given, builtin_types=(bytes, bytearray, date, datetime))
-        return msgspec.convert(plain, tuple[FileChange, ...])
-    except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InvalidInputError(f"files: {error}") from error
-
-
-_RULED: Final = frozenset(get_args(SchemaChange | SpecChange))
-"""What rules of databases are about."""
-
-
-def _served(protocol: ServingProtocol | None, state: TableState) -> Sequence[TableChange] | Landed:
-    """Return the change that lets engines commit data; or where it landed."""
-    from ledger.state.owner import chosen_protocol
-
-    owner = state.owner
-    if owner.kind == "served" and protocol in {None, owner.protocol}:
-        return Landed(owner.since_version)
-    # Of a table that follows a source it is refused, whatever the protocol.
-    is_chosen = protocol is None and owner.kind == "ledger"
-    wanted = chosen_protocol(state.schema.options) if is_chosen else protocol
-    return [table_changes.SetOwner("served", wanted)]
-
-
-def _taken_back(state: TableState) -> Sequence[TableChange] | Landed:
-    """Return the change that takes a table back from engines; or where it landed."""
-    if state.owner.kind == "ledger":
-        return Landed(state.owner.since_version)
-    return [table_changes.SetOwner("ledger")]
-
-
-def _needs_adoption(state: TableState) -> bool:
-    """Whether engines' manifests list the files of a served table."""
-    return state.owner.kind == "served" and not state.lists_files
-
-
-@cache
-def load_what_commits_need() -> None:
-    """Import what deciding takes, which reading does without."""
-    global INSTALLED, Asker, TableIntent, as_table_change, table_changes  # noqa: PLW0603
-    import ledger.files.snapshot_plan
-    import ledger.log.personal_data  # noqa: F401 - the calls that need them import them by name
-    from ledger.decide import changes as table_changes
-    from ledger.decide.change_json import as_table_change
-    from ledger.decide.commit_policies import Asker
-    from ledger.decide.table import TableIntent
-    from ledger.formats import INSTALLED
-
-    INSTALLED.load()
+def _load_writes() -> None:
+    import ledger.table_writes  # noqa: F401 - for the child, which cannot wait for the importer
 
 
 if hasattr(os, "register_at_fork"):
     # A child that is forked while another thread imports waits for that thread for ever.
-    os.register_at_fork(before=load_what_commits_need)
+    os.register_at_fork(before=_load_writes)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from ledger.files.live import LiveFiles
-from ledger.history.older import TableLog
-from ledger.history.past import TablePast
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.file_change import FileChange
@@ -17,6 +14,7 @@ from ledger.model.messages import html_table
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
 from ledger.state.table import TableState
+from ledger.table_handle import TableHandle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,14 +22,6 @@ if TYPE_CHECKING:
 
     from ledger.planning.filter import Filter
     from ledger.planning.plan import FilePlan
-
-
-class WholeTable(Protocol):
-    """The table that an instant is of."""
-
-    log: TableLog
-    live: LiveFiles
-    past: TablePast
 
 
 @frozen(repr=False)
@@ -46,7 +36,7 @@ class TableAt:
 
     state: TableState
     schema: Schema
-    _origin: WholeTable
+    _handle: TableHandle
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(version={self.version}, columns={self.schema.names})"
@@ -121,34 +111,7 @@ class TableAt:
             >>> [each.path for each in orders.at().files]
             ['a.parquet']
         """
-        if not self.state.lists_files:
-            return self._files_of_engines()
-        there = self._origin.live.at_state(self.state).values()
-        return tuple(self._origin.log.personal.columns.opened(there))
-
-    @property
-    def engine_files(self) -> tuple[FileChange, ...]:
-        """The live files as engines may be told of them: without bounds of personal columns.
-
-        Raises:
-            UnsupportedError: As of `files`.
-
-        Example:
-            >>> [each.path for each in orders.at().engine_files]
-            ['a.parquet']
-        """
-        if not self.state.lists_files:
-            return self._files_of_engines()
-        there = self._origin.live.at_state(self.state).values()
-        return tuple(self._origin.log.personal.columns.rendered(there))
-
-    def _files_of_engines(self) -> tuple[FileChange, ...]:
-        from ledger.formats import part
-
-        # The ledger lists those of what it made itself.
-        read = part(self.state.origin.format_name, "engine_files")
-        found: tuple[FileChange, ...] = read(self._origin, self.state)
-        return found
+        return self._handle.files_at(self.state)
 
     def plan(self, where: Filter = None) -> FilePlan:
         """Return which files a filter has to read, and why not the others.
@@ -171,18 +134,17 @@ class TableAt:
         if not self.state.lists_files:
             from ledger.planning.plan import plan_files
 
-            return plan_files(
-                self._files_of_engines(), schema=self.schema, specs=self.state.specs, where=where
-            )
+            files = self._handle.files_of_engines(self.state)
+            return plan_files(files, schema=self.schema, specs=self.state.specs, where=where)
         from ledger.planning.plan import plan
 
         return plan(
-            self._origin.log,
+            self._handle.log,
             self.state,
             schema=self.schema,
             specs=self.state.specs,
             where=where,
-            schemas=self._origin.past.schemas,
+            schemas=self._handle.past.schemas,
         )
 
     @takes(columns=its.paths.or_none())
@@ -201,7 +163,7 @@ class TableAt:
         """
         from ledger.formats import part
 
-        return part("iceberg", "scan")(self._origin, self, where=where, columns=columns)
+        return part("iceberg", "scan")(self._handle, self, where=where, columns=columns)
 
     @takes(columns=its.paths.or_none())
     def to_arrow(self, where: Filter = None, columns: Iterable[str] | None = None) -> pa.Table:

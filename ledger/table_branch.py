@@ -1,80 +1,30 @@
-"""TableBranch: the handle on a branch of a table, a line of snapshots beside main."""
+"""TableBranch: what a user holds of a branch, a line of snapshots next to main."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from ledger.events.snapshots import ChangesReference
-from ledger.history.older import TableLog, on_branch, state_at_snapshot
-from ledger.log.request import Appended, CommitOptions, fresh_id
+from ledger.log.request import Appended, CommitOptions
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
-from ledger.model.errors import InvalidChangeError
 from ledger.model.file_change import FileChange
-from ledger.model.instant import Instant, instant_of
+from ledger.model.instant import instant_of
 from ledger.model.messages import html_table
-from ledger.model.names import Identifier
-from ledger.model.snapshot import Branch, CommitKind, branch_number
-from ledger.opening.context import Plan, Progress, no_progress
+from ledger.model.snapshot import Branch
+from ledger.opening.context import Progress, no_progress
 from ledger.state.table import TableState
 from ledger.table_at import TableAt
+from ledger.table_handle import TableHandle
 
 if TYPE_CHECKING:
-    from ledger.decide.changes import Isolation, TableChange
-    from ledger.files.live import LiveFiles
+    from ledger.decide.changes import Isolation
     from ledger.files.snapshot_plan import SnapshotPlan
     from ledger.model.file_change import PartitionValue
 
 Paths = str | PurePath | Iterable[str | PurePath]
-
-
-class Trunk(Protocol):
-    """The table that a branch is of."""
-
-    identifier: Identifier
-    log: TableLog
-    live: LiveFiles
-
-    @property
-    def state(self) -> TableState:
-        """The newest state."""
-
-    def at(
-        self,
-        *,
-        version: int | None,
-        timestamp: datetime | int | str | None,
-        branch: str | None,
-    ) -> TableAt:
-        """Return the table at an instant."""
-
-    def state_at(self, head: TableState, instant: Instant | None) -> TableState:
-        """Return the state at an instant, as a head sees it."""
-
-    def data_files(self, paths: Paths, on_progress: Progress) -> tuple[FileChange, ...]:
-        """Return what `add_files` would register."""
-
-    def snapshot_plan(self, kind: CommitKind, *args: Any, **more: Any) -> SnapshotPlan:
-        """Return what a snapshot is asked for by."""
-
-    def outsourced(self, files: Sequence[FileChange]) -> ChangesReference | None:
-        """Return where a long list of file changes stands."""
-
-    def commit_files(
-        self, plan: SnapshotPlan, options: CommitOptions, *, branch: str | None
-    ) -> Appended[TableState]:
-        """Commit a snapshot to main or a branch."""
-
-    def commit_planned(
-        self, asked: Any, options: CommitOptions, plan: Plan
-    ) -> Appended[TableState]:
-        """Commit what a plan means."""
-
-    def landed_before(self, commit_id: str | None, asked: Any) -> Appended[TableState] | None:
-        """Return what was asked in these words under an id, if it landed."""
 
 
 class TableBranch:
@@ -84,17 +34,20 @@ class TableBranch:
     are until main is fast-forwarded. Schema, options and layout are the table's, one for all.
 
     In the examples, `orders` is the table of `Table`'s.
+
+    Attributes:
+        name: The branch's name.
     """
 
-    def __init__(self, table: Trunk, name: str) -> None:
-        self.table = table
+    def __init__(self, handle: TableHandle, name: str) -> None:
+        self._handle = handle
         self.name = name
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self.table.identifier)!r}, {self.name!r})"
+        return f"{type(self).__name__}({str(self._handle.identifier)!r}, {self.name!r})"
 
     def _repr_html_(self) -> str:
-        found = self.table.state.branches.get(self.name)
+        found = self._handle.state.branches.get(self.name)
         if found is None:
             rows: list[tuple[str, object]] = [("", "not there yet; create() makes it")]
         else:
@@ -103,7 +56,7 @@ class TableBranch:
                 ("begun at snapshot", found.base_snapshot_id),
                 ("rows", self.at().totals.record_count),
             ]
-        return html_table(("", ""), rows, caption=f"{self.table.identifier}, branch {self.name}")
+        return html_table(("", ""), rows, caption=f"{self._handle.identifier}, branch {self.name}")
 
     @property
     def state(self) -> Branch:
@@ -117,8 +70,9 @@ class TableBranch:
             >>> orders.branch("audit").state.base_snapshot_id
             1
         """
-        return self.table.state.branch(self.name)
+        return self._handle.state.branch(self.name)
 
+    @takes(version=its.whole.or_none(), timestamp=its.moment.or_none())
     def at(
         self,
         *,
@@ -141,7 +95,9 @@ class TableBranch:
             >>> audit.at().totals.record_count, orders.at().totals.record_count
             (0, 2)
         """
-        return self.table.at(version=version, timestamp=timestamp, branch=self.name)
+        instant = instant_of(version=version, timestamp=timestamp)
+        found = self._handle.branch_instant(self._handle.state, instant, self.name)
+        return TableAt(*found, self._handle)
 
     @takes(
         snapshot=its.whole.or_none(),
@@ -182,8 +138,12 @@ class TableBranch:
             >>> sorted(orders.branch("audit").create(tag="v1").state.branches)
             ['audit']
         """
+        from ledger.table_writes import begin_branch
+
         kept = (min_snapshots_to_keep, max_snapshot_age_millis, max_ref_age_millis)
-        return self._begin("createBranch", snapshot, tag, kept, options)
+        asked = ["createBranch", self.name, snapshot, tag, *kept]
+        instant = instant_of(snapshot=snapshot, tag=tag)
+        return begin_branch(self._handle, self.name, instant, kept, asked, options)
 
     @takes(snapshot=its.whole.or_none(), tag=its.text.or_none())
     def reset(
@@ -208,45 +168,11 @@ class TableBranch:
             >>> audit.reset().state.branches["audit"].totals.record_count
             2
         """
-        return self._begin("resetBranch", snapshot, tag, None, options)
+        from ledger.table_writes import begin_branch
 
-    def _begin(
-        self,
-        asked: str,
-        snapshot: int | None,
-        tag: str | None,
-        kept: tuple[int | None, int | None, int | None] | None,
-        options: CommitOptions,
-    ) -> Appended[TableState]:
-        from ledger.decide.changes import SetBranch
-
+        asked = ["resetBranch", self.name, snapshot, tag]
         instant = instant_of(snapshot=snapshot, tag=tag)
-        log = self.table.log
-
-        def plan(head: TableState) -> list[TableChange]:
-            then = self.table.state_at(head, instant)
-            if then.snapshot is None:
-                raise InvalidChangeError(
-                    f"branch {self.name!r} has nothing to begin with: no snapshot yet; commit one "
-                    "to main first"
-                )
-            made = state_at_snapshot(log, then.snapshot.id)
-            least, age, ref_age = kept or _kept_of(head.branch(self.name))
-            return [
-                SetBranch(
-                    name=self.name,
-                    snapshot_id=then.snapshot.id,
-                    base_version=made.version,
-                    totals=made.totals,
-                    resets=kept is None,
-                    min_snapshots_to_keep=least,
-                    max_snapshot_age_millis=age,
-                    max_ref_age_millis=ref_age,
-                )
-            ]
-
-        said = [asked, self.name, snapshot, tag, *(kept or ())]
-        return self.table.commit_planned(said, options, plan)
+        return begin_branch(self._handle, self.name, instant, None, asked, options)
 
     @takes()
     def append(
@@ -265,7 +191,9 @@ class TableBranch:
             >>> audit.append([new]).state.branches["audit"].totals.record_count
             5
         """
-        return self.commit_snapshot(self.table.snapshot_plan("APPEND", tuple(files)), **options)
+        from ledger.files.snapshot_plan import SnapshotPlan
+
+        return self.commit_snapshot(SnapshotPlan("APPEND", tuple(files)), **options)
 
     @takes(paths=its.paths, on_progress=its.callback)
     def add_files(
@@ -282,10 +210,10 @@ class TableBranch:
             >>> orders.at(branch="audit").totals.record_count
             4
         """
+        from ledger.table_writes import add_files
+
         wanted = its.path_texts(paths)
-        asked = options.setdefault("asked", ["addFiles", wanted, "branch", self.name])
-        landed = self.table.landed_before(options.get("commit_id"), asked)
-        return landed or self.append(self.table.data_files(wanted, on_progress), **options)
+        return add_files(self._handle, wanted, on_progress, options, branch=self.name)
 
     @takes(paths=its.paths)
     def delete_files(self, paths: Paths, **options: Unpack[CommitOptions]) -> Appended[TableState]:
@@ -297,8 +225,10 @@ class TableBranch:
             >>> audit.delete_files("a.parquet").state.branches["audit"].totals.file_count
             0
         """
-        plan = self.table.snapshot_plan("OVERWRITE", delete=tuple(its.path_texts(paths)))
-        return self.commit_snapshot(plan, **options)
+        from ledger.files.snapshot_plan import SnapshotPlan
+
+        deleted = tuple(its.path_texts(paths))
+        return self.commit_snapshot(SnapshotPlan("OVERWRITE", delete=deleted), **options)
 
     def overwrite(
         self,
@@ -317,9 +247,9 @@ class TableBranch:
             >>> audit.overwrite([new]).state.branches["audit"].totals.record_count
             3
         """
-        plan = self.table.snapshot_plan(
-            "OVERWRITE", tuple(files), where=where or {}, isolation=isolation
-        )
+        from ledger.files.snapshot_plan import SnapshotPlan
+
+        plan = SnapshotPlan("OVERWRITE", tuple(files), where=where or {}, isolation=isolation)
         return self.commit_snapshot(plan, **options)
 
     def commit_snapshot(
@@ -337,7 +267,9 @@ class TableBranch:
             >>> audit.commit_snapshot(plan).state.branches["audit"].snapshot.id
             1000000000001
         """
-        return self.table.commit_files(plan, options, branch=self.name)
+        from ledger.table_writes import commit_snapshot
+
+        return commit_snapshot(self._handle, plan, options, branch=self.name)
 
     @takes(snapshot=its.whole)
     def rollback(self, *, snapshot: int, **options: Unpack[CommitOptions]) -> Appended[TableState]:
@@ -357,29 +289,9 @@ class TableBranch:
             >>> audit.rollback(snapshot=1).state.branches["audit"].totals.record_count
             2
         """
-        from ledger.decide.changes import MetBranch, Rollback
+        from ledger.table_writes import rollback_branch
 
-        table = self.table
-
-        def plan(head: TableState) -> list[TableChange]:
-            branch = head.branch(self.name)
-            holds = snapshot in (*branch.snapshot_ids, branch.base_snapshot_id)
-            files: tuple[FileChange, ...] = ()
-            if holds:
-                then = state_at_snapshot(table.log, snapshot)
-                files = table.live.difference(on_branch(table.log, head, self.name), then)
-            return [
-                Rollback(
-                    target_snapshot_id=snapshot,
-                    commit_user=fresh_id(),
-                    files=tuple(table.log.personal.columns.rendered(files)),
-                    written=files,
-                    reference=table.outsourced(files),
-                    branch=MetBranch(branch.name, branch.number),
-                )
-            ]
-
-        return table.commit_planned(["rollbackBranch", self.name, snapshot], options, plan)
+        return rollback_branch(self._handle, self.name, snapshot, options)
 
     def fast_forward(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Let main have what the branch shows, as one more snapshot of main.
@@ -398,27 +310,9 @@ class TableBranch:
             >>> state.totals.record_count, state.snapshot.id, audit.state.head_id
             (0, 2, 2)
         """
-        from ledger.decide.changes import FastForward, MetBranch
+        from ledger.table_writes import fast_forward
 
-        table = self.table
-
-        def plan(head: TableState) -> list[TableChange]:
-            branch = head.branch(self.name)
-            files: tuple[FileChange, ...] = ()
-            if branch.base_snapshot_id == head.last_snapshot_id:
-                files = table.live.difference(head, on_branch(table.log, head, self.name))
-            return [
-                FastForward(
-                    branch=MetBranch(branch.name, branch.number),
-                    snapshot_id=branch.head_id,
-                    commit_user=fresh_id(),
-                    files=tuple(table.log.personal.columns.rendered(files)),
-                    written=files,
-                    reference=table.outsourced(files),
-                )
-            ]
-
-        return table.commit_planned(["fastForward", self.name], options, plan)
+        return fast_forward(self._handle, self.name, options)
 
     @takes(before=its.count)
     def expire_snapshots(
@@ -439,18 +333,9 @@ class TableBranch:
             >>> list(audit.state.snapshot_ids)
             [1000000000002]
         """
-        from ledger.decide.changes import ExpireSnapshots
+        from ledger.table_writes import expire_branch_snapshots
 
-        def plan(head: TableState) -> list[TableChange]:
-            branch = head.branch(self.name)
-            if branch_number(before) != branch.number:
-                raise InvalidChangeError(
-                    f"snapshot {before} is none of branch {self.name!r}'s own, which are "
-                    f"{[*branch.snapshot_ids]}; main's expire by the table's expire_snapshots"
-                )
-            return [ExpireSnapshots(before)]
-
-        return self.table.commit_planned(["expireSnapshots", before], options, plan)
+        return expire_branch_snapshots(self._handle, self.name, before, options)
 
     def delete(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Take the branch away; what main has stays, and no file is deleted.
@@ -462,14 +347,5 @@ class TableBranch:
         """
         from ledger.decide.changes import DeleteBranch
 
-        return self.table.commit_planned(
-            ["deleteBranch", self.name], options, lambda _: [DeleteBranch(self.name)]
-        )
-
-
-def _kept_of(branch: Branch) -> tuple[int | None, int | None, int | None]:
-    return (
-        branch.min_snapshots_to_keep,
-        branch.max_snapshot_age_millis,
-        branch.max_ref_age_millis,
-    )
+        asked = ["deleteBranch", self.name]
+        return self._handle.commit(asked, options, lambda _: [DeleteBranch(self.name)])

@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import BoundArguments, signature
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Unpack
 
 from attrs import evolve, frozen
 from msgspec import UNSET
 
 from ledger.decide.changes import AllowIncompatibleChanges, TableChange
 from ledger.decide.schema_update import SchemaUpdate
-from ledger.decide.table import TableIntent
-from ledger.events import SpecChange
 from ledger.events.schema import (
     AddPartitionField,
     RemovePartitionField,
@@ -35,38 +33,16 @@ from ledger.model.schema import Schema
 from ledger.model.types import DataType
 from ledger.model.types.text import format_type
 from ledger.model.types.wire import field_to_wire
-from ledger.opening.context import Plan
 from ledger.state.schema_builder import SchemaBuilder
 from ledger.state.stream import Landed
 from ledger.state.table import TableState
+from ledger.table_handle import TableHandle
 from ledger.transforms import Column, Term, term_of
 
 if TYPE_CHECKING:
-    from ledger.plan import ChangePlan
+    pass
 
 P = ParamSpec("P")
-
-
-class Alterable(Protocol):
-    """A table, as far as these fronts need one."""
-
-    def plan(self, changes: Sequence[SpecChange]) -> ChangePlan:
-        """Return what changes of the layout would come to."""
-        ...
-
-    def alter(
-        self, changes: Sequence[SpecChange], **options: Unpack[CommitOptions]
-    ) -> Appended[TableState]:
-        """Commit changes of the layout."""
-        ...
-
-
-class _Commit(Protocol):
-    """Commits a plan as one transaction, resolved on `base`."""
-
-    def __call__(
-        self, asked: Any, options: CommitOptions, plan: Plan, base: TableState
-    ) -> Appended[TableState]: ...
 
 
 @frozen
@@ -123,16 +99,10 @@ class UpdateSchema:
         ('note', 'id')
     """
 
-    def __init__(
-        self,
-        base: TableState,
-        commit: _Commit,
-        intend: Callable[[TableState, Plan], TableIntent | Landed],
-    ) -> None:
+    def __init__(self, base: TableState, handle: TableHandle) -> None:
         self.calls: list[_Call] = []
         self._base = base
-        self._commit = commit
-        self._intend = intend
+        self._handle = handle
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({first_few(each.method.__name__ for each in self.calls)})"
@@ -163,7 +133,7 @@ class UpdateSchema:
             >>> orders.state.schema.names
             ('id', 'addr')
         """
-        intent = self._intend(self._base, self._plan)
+        intent = self._handle.intent(self._base, self._plan)
         events = () if isinstance(intent, Landed) else intent.decide(self._base, ())
         facts = () if isinstance(events, Landed) else events
         changed = [each for each in facts if isinstance(each, SchemaEvent)]
@@ -188,7 +158,7 @@ class UpdateSchema:
             ('id', 'address')
         """
         asked = ["updateSchema", [each.plain() for each in self.calls]]
-        return self._commit(asked, options, self._plan, self._base)
+        return self._handle.commit(asked, options, self._plan, self._base)
 
     def _plan(self, base: TableState) -> Sequence[TableChange]:
         update = SchemaUpdate(base.schema)
@@ -216,7 +186,6 @@ class UpdateSpec:
     the table has when they are committed, as Iceberg does.
 
     Attributes:
-        table: Whose spec.
         updates: What was asked so far.
         set_default: Whether the new spec becomes the default.
 
@@ -230,7 +199,7 @@ class UpdateSpec:
         'id_bucket_8'
     """
 
-    table: Alterable
+    _handle: TableHandle
     updates: tuple[SpecUpdate, ...] = ()
     set_default: bool = True
 
@@ -306,10 +275,10 @@ class UpdateSpec:
             >>> orders.update_spec().add_field("addr").apply().spec_id, orders.state.version
             (1, 2)
         """
-        for refusal in self.table.plan([self.change]).refusals:
+        for refusal in self._handle.plan([self.change]).refusals:
             raise refusal
         # As a default it would be the same spec.
-        return self.table.plan([UpdatePartitionSpec(self.updates)]).after.spec
+        return self._handle.plan([UpdatePartitionSpec(self.updates)]).after.spec
 
     def commit(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Commit the updates; all land or none.
@@ -323,7 +292,7 @@ class UpdateSpec:
             >>> orders.update_spec().add_field("addr").commit(message="by city").version
             3
         """
-        return self.table.alter([self.change], **options)
+        return self._handle.alter([self.change], options)
 
 
 Nulls = Literal["first", "last"]
@@ -341,7 +310,6 @@ class ReplaceOrder:
     Without columns: not at all.
 
     Attributes:
-        table: Whose order.
         columns: What was asked so far.
 
     Example:
@@ -355,7 +323,7 @@ class ReplaceOrder:
         1
     """
 
-    table: Alterable
+    _handle: TableHandle
     columns: tuple[SortColumn, ...] = ()
 
     def asc(self, source: Term | Column, nulls: Nulls | None = None) -> ReplaceOrder:
@@ -408,7 +376,7 @@ class ReplaceOrder:
             >>> orders.replace_sort_order().asc("id").apply().order_id, orders.state.version
             (1, 2)
         """
-        plan = self.table.plan([self.change])
+        plan = self._handle.plan([self.change])
         for refusal in plan.refusals:
             raise refusal
         return plan.after.sort_order
@@ -425,4 +393,4 @@ class ReplaceOrder:
             >>> orders.replace_sort_order().asc("id").commit(message="for lookups").version
             3
         """
-        return self.table.alter([self.change], **options)
+        return self._handle.alter([self.change], options)

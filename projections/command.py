@@ -19,7 +19,7 @@ from ledger.cli.options import LedgerFlags, TableName
 from ledger.cli.output import Screen
 from ledger.formats import having, part
 from ledger.model.errors import DamagedLogError, NotFoundError
-from ledger.table import Table
+from ledger.table_handle import TableHandle, handle_of
 from projections.materialising import Difference, Materialisation
 
 _Flag = Parameter(negative="", show_default=False)
@@ -116,7 +116,7 @@ class FormatCommand:
             if sum(asked.values()) > 1:
                 *others, last = (f"--{each}" for each in asked)
                 raise UsageError(f"give one of {', '.join(others)} and {last}")
-            table, screen = place.table(name), place.screen
+            table, screen = handle_of(place.table(name)), place.screen
             if follow:
                 self._follow(table, screen)
             elif verify:
@@ -132,13 +132,13 @@ class FormatCommand:
         command.__doc__ = _HELP.format(title=self.kept.format.title, files=self.files, name=name)
         return command
 
-    def _follow(self, table: Table, screen: Screen) -> None:
+    def _follow(self, table: TableHandle, screen: Screen) -> None:
         with ends_at_once() as stop:
             for version in self.kept.follow(table, sleep=stop.sleep):
                 self._say_version(table, screen, version)
                 sys.stdout.flush()
 
-    def _verify(self, table: Table, screen: Screen) -> None:
+    def _verify(self, table: TableHandle, screen: Screen) -> None:
         title = self.kept.format.title
         command = f"lakeledger project {self.kept.format.name} {table.identifier}"
         if self.kept.position(table).version < 0:
@@ -158,12 +158,12 @@ class FormatCommand:
                 wrong[0],
             )
 
-    def _rebuild(self, table: Table, screen: Screen) -> None:
+    def _rebuild(self, table: TableHandle, screen: Screen) -> None:
         with screen.progress("rebuilding") as progress:
             found = self.kept.rebuild(table, on_progress=progress)
         self._say_difference(table, screen, found, "no file had to be restored")
 
-    def _say_version(self, table: Table, screen: Screen, version: int) -> None:
+    def _say_version(self, table: TableHandle, screen: Screen, version: int) -> None:
         opened = self.opened(table.location, version)
         document = {
             "table": str(table.identifier),
@@ -175,7 +175,7 @@ class FormatCommand:
         screen.result(document, lambda to: to.line(said))
 
     def _say_difference(
-        self, table: Table, screen: Screen, found: Difference, nothing: str
+        self, table: TableHandle, screen: Screen, found: Difference, nothing: str
     ) -> None:
         fresh = self.kept.freshness(table)
         document: dict[str, Any] = {

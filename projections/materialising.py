@@ -45,7 +45,7 @@ from ledger.observing.telemetry import told_projection, warn
 from ledger.state.declared_formats import FORMATS_OPTION, reader_grace_millis
 from ledger.state.table import TableState
 from ledger.stores import Store
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.outputs import (
     FilesPosition,
     Gathering,
@@ -89,7 +89,7 @@ class Leaving:
         name: The format's.
     """
 
-    table: Table
+    table: TableHandle
     name: str
 
     def note(self, version: int, gone: Gone) -> None:
@@ -317,7 +317,12 @@ class FileFormat(Protocol[P]):
         """
 
     def run(
-        self, table: Table, outputs: Outputs, start: P, target: TableState, on_progress: Progress
+        self,
+        table: TableHandle,
+        outputs: Outputs,
+        start: P,
+        target: TableState,
+        on_progress: Progress,
     ) -> P:
         """Write what a stretch of the log brings; return the new position.
 
@@ -334,16 +339,16 @@ class FileFormat(Protocol[P]):
             UnsupportedError: The format has no such files.
         """
 
-    def otherwise(self, table: Table, stood: P) -> Otherwise | None:
+    def otherwise(self, table: TableHandle, stood: P) -> Otherwise | None:
         """Return how files were made otherwise than now; None if a run can go on from them."""
 
-    def renew(self, table: Table, older: P, target: TableState, on_progress: Progress) -> P:
+    def renew(self, table: TableHandle, older: P, target: TableState, on_progress: Progress) -> P:
         """Make files anew that were made otherwise, where they stand; return the new position.
 
         Can be killed anywhere and begun again; a reader finds whole tables meanwhile.
         """
 
-    def compare(self, table: Table, stood: P, at: TableState) -> Compared:
+    def compare(self, table: TableHandle, stood: P, at: TableState) -> Compared:
         """Compare what stands on the store with what the log makes of it.
 
         What a run that was killed left or took away is as it should be.
@@ -357,7 +362,7 @@ class FileFormat(Protocol[P]):
             NotFoundError: The files were made otherwise, and cannot be compared.
         """
 
-    def lost(self, table: Table, stood: P) -> Mapping[str, bytes]:
+    def lost(self, table: TableHandle, stood: P) -> Mapping[str, bytes]:
         """Return what readers need of the version that stands and do not find, by path."""
 
     def make_way(self, outputs: StoreOutputs, path: str) -> None:
@@ -403,22 +408,22 @@ class Materialisation(Generic[P]):
 
     format: FileFormat[P]
 
-    def key(self, table: Table) -> str:
+    def key(self, table: TableHandle) -> str:
         """Return where a table's position is kept; its lock is of the same name."""
         return self.format.positions.key(table.log.layout)
 
-    def position(self, table: Table) -> P:
+    def position(self, table: TableHandle) -> P:
         """Return where a table's files stand."""
         return self.format.positions.load(table.log.store, table.log.layout)
 
-    def has_files(self, table: Table) -> bool:
+    def has_files(self, table: TableHandle) -> bool:
         """Whether a table has files of the format, finished or not."""
         if self.position(table).version >= 0:
             return True
         outputs = outputs_of(table)
         return any(True for folder in self.format.folders for _ in outputs.paths(folder))
 
-    def freshness(self, table: Table) -> Lag:
+    def freshness(self, table: TableHandle) -> Lag:
         """Return how far behind the log a table's files are."""
         stood, newest = self.position(table), target_state(table, None).version
         is_newest = stood.version == newest and stood.commit in {"", _digest(table, newest)}
@@ -427,7 +432,7 @@ class Materialisation(Generic[P]):
         said = None if problem is None else str(self._damage(table, stood, problem))
         return Lag(stood.version, newest, said)
 
-    def refuse_undeclared(self, table: Table, at: TableState) -> None:
+    def refuse_undeclared(self, table: TableHandle, at: TableState) -> None:
         """Refuse new files of a format that a table need not stay expressible in.
 
         Files that stand may be verified and restored, whatever is declared since.
@@ -451,7 +456,7 @@ class Materialisation(Generic[P]):
         return self.format.name in declared_by(at.schema.options).formats
 
     def project(
-        self, table: Table, *, version: int | None = None, on_progress: Progress = nobody
+        self, table: TableHandle, *, version: int | None = None, on_progress: Progress = nobody
     ) -> int:
         """Bring a table's files up to a version; return the version that they stand at.
 
@@ -482,7 +487,7 @@ class Materialisation(Generic[P]):
                 self._mend(table, start, on_progress)
             return target.version if reached is None else reached
 
-    def settle(self, table: Table) -> None:
+    def settle(self, table: TableHandle) -> None:
         """Complete the files of a table that was moved: render them for the place where it is.
 
         They are brought up to the newest version; those of a format that it does not declare stay
@@ -499,7 +504,7 @@ class Materialisation(Generic[P]):
             self.rebuild(table)
 
     def advance(
-        self, table: Table, *, version: int | None = None, on_progress: Progress = nobody
+        self, table: TableHandle, *, version: int | None = None, on_progress: Progress = nobody
     ) -> int:
         """Bring the files up to a version, the newest if None; return the version they stand at.
 
@@ -510,7 +515,7 @@ class Materialisation(Generic[P]):
             reached = self._brought(table, start, target, on_progress)
             return start.version if reached is None else reached
 
-    def step(self, table: Table, *, commits: int) -> int:
+    def step(self, table: TableHandle, *, commits: int) -> int:
         """Bring the files on by some commits; return the version that they stand at.
 
         Further where the format is not declared on the way, or has no words for the table.
@@ -531,7 +536,7 @@ class Materialisation(Generic[P]):
 
     def follow(
         self,
-        table: Table,
+        table: TableHandle,
         *,
         interval_s: float = 1.0,
         sleep: Callable[[float], None] = time.sleep,
@@ -545,7 +550,7 @@ class Materialisation(Generic[P]):
                 yield reached
             sleep(interval_s)
 
-    def expected(self, table: Table, *, version: int | None = None) -> dict[str, bytes]:
+    def expected(self, table: TableHandle, *, version: int | None = None) -> dict[str, bytes]:
         """Return every file that a table has at a version, by path below its location.
 
         Raises:
@@ -556,7 +561,7 @@ class Materialisation(Generic[P]):
         return files_of(self.format, table, target)
 
     def replay(
-        self, table: Table, store: Store, *, version: int, on_progress: Progress = nobody
+        self, table: TableHandle, store: Store, *, version: int, on_progress: Progress = nobody
     ) -> None:
         """Make a table's files at a version in a folder that holds nothing else.
 
@@ -575,7 +580,7 @@ class Materialisation(Generic[P]):
         self.refuse_undeclared(table, target)
         self._put(table, outputs, self.format.positions.start, target, on_progress)
 
-    def verify(self, table: Table) -> Difference:
+    def verify(self, table: TableHandle) -> Difference:
         """Compare what stands on the store with what the ledger says, byte for byte.
 
         A hint may be missing, and may lead further than the files that stand. Where the log was cut
@@ -590,7 +595,7 @@ class Materialisation(Generic[P]):
             return self._without_position(table)
         return self._compared(table, stood).difference
 
-    def rebuild(self, table: Table, *, on_progress: Progress = nobody) -> Difference:
+    def rebuild(self, table: TableHandle, *, on_progress: Progress = nobody) -> Difference:
         """Restore lost and damaged files, and take leftovers away; return what was found wrong.
 
         Others' files in places that the ledger needs make way. Where the newest version does not
@@ -638,7 +643,7 @@ class Materialisation(Generic[P]):
             self._swept(table, reached)
         return compared.difference
 
-    def render_anew(self, table: Table) -> None:
+    def render_anew(self, table: TableHandle) -> None:
         """Make files anew after values were erased, so that none is left that holds one.
 
         What stays for readers that came before goes at once, too. A power loss after the call
@@ -661,7 +666,7 @@ class Materialisation(Generic[P]):
             there = (each for folder in self.format.folders for each in outputs.paths(folder))
             confirm_folders(outputs.store, map(outputs.key, there))
 
-    def _standing(self, table: Table, version: int | None) -> tuple[P, TableState]:
+    def _standing(self, table: TableHandle, version: int | None) -> tuple[P, TableState]:
         """Return where the files stand, and the state to reach.
 
         Raises:
@@ -677,7 +682,7 @@ class Materialisation(Generic[P]):
         return start, target
 
     def _brought(
-        self, table: Table, start: P, target: TableState, on_progress: Progress
+        self, table: TableHandle, start: P, target: TableState, on_progress: Progress
     ) -> int | None:
         """Return the version that files were brought to; None if there was nothing to bring.
 
@@ -698,7 +703,7 @@ class Materialisation(Generic[P]):
             told.before = start.version - first
 
     def _stepped(
-        self, table: Table, start: P, target: TableState, commits: int, on_progress: Progress
+        self, table: TableHandle, start: P, target: TableState, commits: int, on_progress: Progress
     ) -> int | None:
         while start.version + commits < target.version:
             state = target_state(table, start.version + commits)
@@ -713,7 +718,7 @@ class Materialisation(Generic[P]):
         return self._advanced(table, start, target, on_progress)
 
     def _advanced(
-        self, table: Table, start: P, target: TableState, on_progress: Progress
+        self, table: TableHandle, start: P, target: TableState, on_progress: Progress
     ) -> int | None:
         """Return the version that files were brought to; None if there was nothing to bring."""
         other = self.format.otherwise(table, start)
@@ -727,7 +732,9 @@ class Materialisation(Generic[P]):
             return None
         return self._reach(table, start, target, on_progress)
 
-    def _reach(self, table: Table, start: P, target: TableState, on_progress: Progress) -> int:
+    def _reach(
+        self, table: TableHandle, start: P, target: TableState, on_progress: Progress
+    ) -> int:
         return told_projection(
             lambda: self._reached(table, start, target, on_progress),
             table=str(table.identifier),
@@ -736,7 +743,9 @@ class Materialisation(Generic[P]):
             lag_s=lambda: _lag_s(table, start.version + 1),
         )
 
-    def _reached(self, table: Table, start: P, target: TableState, on_progress: Progress) -> int:
+    def _reached(
+        self, table: TableHandle, start: P, target: TableState, on_progress: Progress
+    ) -> int:
         """Project until nobody else did so meanwhile, which only a store that cannot lock allows.
 
         Whoever was behind may have put back what the other had taken away. Between the last look
@@ -760,7 +769,7 @@ class Materialisation(Generic[P]):
 
     def _run(
         self,
-        table: Table,
+        table: TableHandle,
         start: P,
         target: TableState,
         other: Otherwise | None,
@@ -784,7 +793,7 @@ class Materialisation(Generic[P]):
 
     def _put(
         self,
-        table: Table,
+        table: TableHandle,
         outputs: StoreOutputs,
         start: P,
         target: TableState,
@@ -796,13 +805,13 @@ class Materialisation(Generic[P]):
         gathering.write()
         return reached
 
-    def _anew(self, table: Table, older: P, target: TableState, on_progress: Progress) -> P:
+    def _anew(self, table: TableHandle, older: P, target: TableState, on_progress: Progress) -> P:
         reached = self.format.renew(table, older, target, on_progress)
         if older.leaving_since != NOTHING:
             self._stay(table, files_of(self.format, table, target).keys())
         return reached
 
-    def _renewed(self, table: Table, stood: P, on_progress: Progress) -> P:
+    def _renewed(self, table: TableHandle, stood: P, on_progress: Progress) -> P:
         version = None if self._cut(table, stood) else stood.version
         other = self.format.otherwise(table, stood)
         reached = self._anew(table, stood, target_state(table, version), on_progress)
@@ -810,7 +819,7 @@ class Materialisation(Generic[P]):
         self._save(table, reached)
         return self._swept(table, reached)
 
-    def _mend(self, table: Table, stood: P, on_progress: Progress) -> None:
+    def _mend(self, table: TableHandle, stood: P, on_progress: Progress) -> None:
         lost = self.format.lost(table, stood)
         if lost:
             name = str(table.identifier)
@@ -818,7 +827,7 @@ class Materialisation(Generic[P]):
             warn(self._logger, "files_restored", table=name, **facts)
             _restore(table, lost, on_progress)
 
-    def _compared(self, table: Table, stood: P) -> Compared:
+    def _compared(self, table: TableHandle, stood: P) -> Compared:
         problem = self._cut(table, stood)
         version = None if stood.version < 0 or problem is not None else stood.version
         compared = self.format.compare(table, stood, target_state(table, version))
@@ -836,7 +845,7 @@ class Materialisation(Generic[P]):
         found, wanted = compared.difference, compared.wanted
         return {path: wanted[path] for path in (*found.missing, *found.changed) if path in wanted}
 
-    def _without_position(self, table: Table) -> Difference:
+    def _without_position(self, table: TableHandle) -> Difference:
         """Return what is wrong where no position stands: nothing, or that one should.
 
         One should where a file is the ledger's own. A hint is a number that anybody may have
@@ -856,7 +865,7 @@ class Materialisation(Generic[P]):
         key = (self.key(table),)
         return Difference(missing=key) if ours else Difference(foreign=tuple(there))
 
-    def _cut(self, table: Table, stood: P) -> str | None:
+    def _cut(self, table: TableHandle, stood: P) -> str | None:
         """Return how a log is other than the one that files were made of; None if it goes on."""
         table.log.refresh()
         newest = head_state(table.log).version
@@ -873,12 +882,12 @@ class Materialisation(Generic[P]):
             )
         return None
 
-    def _refuse_cut(self, table: Table, stood: P) -> None:
+    def _refuse_cut(self, table: TableHandle, stood: P) -> None:
         problem = self._cut(table, stood)
         if problem is not None:
             raise self._damage(table, stood, problem)
 
-    def _damage(self, table: Table, stood: P, problem: str) -> DamagedLogError:
+    def _damage(self, table: TableHandle, stood: P, problem: str) -> DamagedLogError:
         key = table.log.layout.commit(min(stood.version, head_state(table.log).version + 1))
         return DamagedLogError(
             f"{problem}. Restore {key} from a backup, or make the files of what the log holds: "
@@ -890,24 +899,24 @@ class Materialisation(Generic[P]):
     def _logger(self) -> str:
         return f"projections.{self.format.name}"
 
-    def _tell(self, table: Table, stood: P, other: Otherwise) -> None:
+    def _tell(self, table: TableHandle, stood: P, other: Otherwise) -> None:
         name = str(table.identifier)
         facts = {"format": self.format.name, "version": stood.version, **other.facts}
         warn(self._logger, other.event, table=name, **facts)
 
-    def _save(self, table: Table, position: P) -> None:
+    def _save(self, table: TableHandle, position: P) -> None:
         self.format.positions.save(table.log.store, table.log.layout, position)
 
-    def _leaving(self, table: Table) -> Leaving:
+    def _leaving(self, table: TableHandle) -> Leaving:
         return Leaving(table, self.format.name)
 
-    def _stay(self, table: Table, paths: AbstractSet[str]) -> None:
+    def _stay(self, table: TableHandle, paths: AbstractSet[str]) -> None:
         """Let files stay that a run wants: what merges anew may be what stood before."""
         wanted = paths - self.format.hints.keys()
         if wanted:
             self._leaving(table).stay(wanted)
 
-    def _left(self, table: Table, met: P, reached: P, other: Otherwise | None = None) -> P:
+    def _left(self, table: TableHandle, met: P, reached: P, other: Otherwise | None = None) -> P:
         """Note what stays a while for its readers; return the position that says so.
 
         Args:
@@ -934,12 +943,12 @@ class Materialisation(Generic[P]):
             self._leaving(table).note(reached.version, Gone(newest.version, gone))
         return reached.with_leaving((), newest.time_millis if since == NOTHING else since)
 
-    def _standing_of(self, table: Table, paths: tuple[str, ...]) -> tuple[str, ...]:
+    def _standing_of(self, table: TableHandle, paths: tuple[str, ...]) -> tuple[str, ...]:
         outputs, leaving = outputs_of(table), self._leaving(table).paths()
         there = {path for folder in self.format.folders for path in outputs.paths(folder)}
         return tuple(path for path in paths if path in there and path not in leaving)
 
-    def _swept(self, table: Table, position: P) -> P:
+    def _swept(self, table: TableHandle, position: P) -> P:
         """Take away what need not stay or has stayed long enough, and forget it."""
         newest, since = head_state(table.log), position.leaving_since
         grace = reader_grace_millis(newest.schema.options)
@@ -966,7 +975,7 @@ def _version(position: FilesPosition) -> int:
     return position.version
 
 
-def _digest(table: Table, version: int) -> str:
+def _digest(table: TableHandle, version: int) -> str:
     head = table.log.head
     if head is not None and head.state.version == version:
         return head.digest
@@ -974,7 +983,7 @@ def _digest(table: Table, version: int) -> str:
     return read.digest
 
 
-def _restore(table: Table, bodies: Mapping[str, bytes], on_progress: Progress) -> None:
+def _restore(table: TableHandle, bodies: Mapping[str, bytes], on_progress: Progress) -> None:
     """Write what is lost or other than it should be; whatever stands there is the ledger's own."""
     outputs = outputs_of(table)
     for done, (path, body) in enumerate(bodies.items(), 1):
@@ -982,12 +991,12 @@ def _restore(table: Table, bodies: Mapping[str, bytes], on_progress: Progress) -
         on_progress(done, len(bodies))
 
 
-def outputs_of(table: Table) -> StoreOutputs:
+def outputs_of(table: TableHandle) -> StoreOutputs:
     """Return where a table's files are."""
     return StoreOutputs(table.log.store, table.log.layout.folder)
 
 
-def _lag_s(table: Table, version: int) -> float:
+def _lag_s(table: TableHandle, version: int) -> float:
     """Return how long ago a commit came; 0.0 where the log does not go so far."""
     if version > head_state(table.log).version:
         return 0.0
@@ -995,7 +1004,7 @@ def _lag_s(table: Table, version: int) -> float:
     return max(0, now_millis() - read.commit.time_millis) / 1000
 
 
-def target_state(table: Table, version: int | None) -> TableState:
+def target_state(table: TableHandle, version: int | None) -> TableState:
     """Return the state to project: at a version, or the newest.
 
     Raises:
@@ -1005,14 +1014,16 @@ def target_state(table: Table, version: int | None) -> TableState:
     return head_state(table.log) if version is None else at_version(table.log, version)
 
 
-def files_of(file_format: FileFormat[P], table: Table, target: TableState) -> dict[str, bytes]:
+def files_of(
+    file_format: FileFormat[P], table: TableHandle, target: TableState
+) -> dict[str, bytes]:
     """Return every file that a table has at a state, by path below its location."""
     outputs = MemoryOutputs()
     file_format.run(table, outputs, file_format.positions.start, target, nobody)
     return outputs.files
 
 
-def refuse(table: Table, problems: Iterable[Refusal]) -> None:
+def refuse(table: TableHandle, problems: Iterable[Refusal]) -> None:
     """Refuse to project a table for what its format's rules say of it.
 
     Raises:
@@ -1023,7 +1034,7 @@ def refuse(table: Table, problems: Iterable[Refusal]) -> None:
 
 
 def new_commits(
-    table: Table, start: FilesPosition, target: TableState, on_progress: Progress
+    table: TableHandle, start: FilesPosition, target: TableState, on_progress: Progress
 ) -> Iterator[Read[TableEvent]]:
     """Yield the commits after a position, up to a state.
 
@@ -1046,7 +1057,7 @@ def new_commits(
         on_progress(done, total)
 
 
-def refuse_beyond(table: Table, version: int, key: str) -> None:
+def refuse_beyond(table: TableHandle, version: int, key: str) -> None:
     """Check that the log has the version that files stand at.
 
     Args:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from ledger import FileChange, Ledger, Schema, Table
+from ledger.ledger_handle import LedgerHandle
 from ledger.locations import place_of
 from ledger.log.request import Patience
 from ledger.opening.context import TableSetting
@@ -38,13 +39,15 @@ def lake_on(
     allowed: Sequence[str] = (),
 ) -> Ledger:
     return Ledger(
-        TableSetting(
-            store=store,
-            storage_options={},
-            author="tester",
-            now_millis=clock or ticking(),
-            patience=patience or Patience(),
-            allowed=tuple(map(place_of, allowed)),
+        LedgerHandle(
+            TableSetting(
+                store=store,
+                storage_options={},
+                author="tester",
+                now_millis=clock or ticking(),
+                patience=patience or Patience(),
+                allowed=tuple(map(place_of, allowed)),
+            )
         )
     )
 

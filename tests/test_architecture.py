@@ -308,8 +308,65 @@ def test_what_lies_loose_is_what_a_user_holds() -> None:
     allowed = {
         *("__init__", "__main__", "formats", "ledger", "locations", "plan"),
         *("table", "table_at", "table_branch", "transforms", "updates"),
+        # What these are made of.
+        *("ledger_handle", "ledger_writes", "table_handle", "table_writes"),
     }
     assert {path.stem for path in ROOT.glob("ledger/*.py")} <= allowed
+
+
+PUBLIC = ("ledger.ledger", "ledger.table", "ledger.table_branch", "ledger.table_at")
+OPENED_LIKE_USERS = ("ledger.cli", "projections.statistics", "projections.source")
+"""Commands, statistics and the Spark source: they open ledgers as users do."""
+NAMED_BY_SIGNATURES = {
+    "ledger.log.request": {"Appended", "CommitOptions", "NowMillis", "now_millis"},
+    "ledger.stores.wrappers": {"Trust"},
+}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+def test_what_handles_call_knows_no_public_class(path: Path) -> None:
+    module = module_of(path)
+    is_outermost = (
+        module in {"ledger", *PUBLIC}
+        or any(within(module, each) for each in OPENED_LIKE_USERS)
+        # `project` and `import` of a format, and what its users call.
+        or (within(module, "projections") and path.stem == "command")
+        or module == "projections.iceberg"
+    )
+    known = set(PUBLIC) & set(modules_imported_by(path))
+    if within(module, "projections"):
+        # A state with the schema to read it by, which nothing can be written through.
+        known -= {"ledger.table_at"}
+    assert is_outermost or not known, f"{module} imports {known}: take a handle"
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_classes_reach_logs_and_stores_through_their_handle(module: str) -> None:
+    tree = ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            names = {each.name for each in node.names}
+            if within(node.module, "ledger.log") or within(node.module, "ledger.stores"):
+                assert names <= NAMED_BY_SIGNATURES.get(node.module, set()), node.module
+    assigned = {
+        target.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Attribute)
+    }
+    assert assigned <= {"_handle", "name"}, "a public object keeps its handle, a branch its name"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+def test_a_handle_is_reached_by_one_function(path: Path) -> None:
+    reads = [
+        node
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr == "_handle"
+    ]
+    if module_of(path) not in {*PUBLIC, "ledger.updates"}:
+        assert len(reads) == (module_of(path) == "ledger.table_handle")
 
 
 def test_what_a_user_holds_has_no_chain_of_bases() -> None:

@@ -39,6 +39,7 @@ from ledger.model import SnapshotRef
 from ledger.model.snapshot import BRANCH_IDS
 from ledger.state import TableState, TableStream
 from ledger.stores import LocalStore
+from ledger.table_handle import handle_of
 from tests.branch_lives import file, lived, shown, table_with
 from tests.lakes import lake_on
 from tests.projections.iceberg.importing.writing import appended, created
@@ -56,7 +57,7 @@ def whole(state: TableState) -> bytes:
 @example(seed=3, steps=CHECKPOINT_INTERVAL + 20)
 def test_every_branch_is_what_a_plain_model_says_at_every_version(seed: int, steps: int) -> None:
     table, versions = lived(seed, steps)
-    fresh = table.again()
+    fresh = Table(handle_of(table).again())
     some = sorted(versions)[-12:] + sorted(versions)[:3]
     for version in some:
         for name, files in versions[version].items():
@@ -285,7 +286,7 @@ def test_a_table_without_snapshots_has_nothing_to_begin_a_branch_with() -> None:
 
 def raced(table: Table, mine: Callable[[Table], object], theirs: Callable[[Table], object]) -> None:
     """Do something on a handle that has not seen what another one did."""
-    other = table.again()
+    other = Table(handle_of(table).again())
     assert other.state.version == table.state.version
     theirs(table)
     mine(other)
@@ -397,7 +398,7 @@ def test_an_id_asked_twice_is_one_commit_and_a_jobs_snapshot_is_one_on_each_line
     plan = ledger.SnapshotPlan("APPEND", (file("j"),), commit_user="job", commit_identifier=7)
     there = audit.commit_snapshot(plan)
     assert audit.commit_snapshot(plan).version == there.version
-    again = table.again().branch("audit").commit_snapshot(plan)
+    again = Table(handle_of(table).again()).branch("audit").commit_snapshot(plan)
     assert again.version == there.version
     assert table.commit_snapshot(plan).version == there.version + 1
 
@@ -423,14 +424,17 @@ def test_what_is_committed_to_a_branch_reads_as_much_as_what_is_committed_to_mai
         table.branch("audit").append([file(f"n{number}")])
         table.append([file(f"m{number}")])
     assert len(shown(table, "audit")) == len(shown(table)) + 1
-    fresh = table.again()
+    fresh = Table(handle_of(table).again())
     assert fresh.at(snapshot=FIRST).totals.record_count == 13
     with pytest.raises(InvalidChangeError, match="is a live file already"):
         fresh.branch("audit").append([file("n0")])
     with pytest.raises(InvalidChangeError, match="is not a live file"):
         fresh.branch("audit").delete_files("m0")
     fresh.branch("audit").delete_files("n0")
-    assert head_state(fresh.log).branch("audit").totals.file_count == CHECKPOINT_INTERVAL + 21
+    assert (
+        head_state(handle_of(fresh).log).branch("audit").totals.file_count
+        == CHECKPOINT_INTERVAL + 21
+    )
 
 
 def began(snapshot_id: int = 1, name: str = "new", **base: int) -> SnapshotRefSet:
@@ -524,12 +528,12 @@ def test_a_forged_branch_is_found_by_verifying(tmp_path: Path) -> None:
     assert not looked(table)
     body = path.read_text()
     path.write_text(body.replace('"deltaFileCount":1', '"deltaFileCount":2'))
-    assert [each.version for each in looked(table.again())] == [3]
+    assert [each.version for each in looked(Table(handle_of(table).again()))] == [3]
 
 
 def looked(table: Table) -> list[Finding]:
     verification: Verification[Any, Any] = Verification(
-        Subject("shop.orders", table.log, has_files=True)
+        Subject("shop.orders", handle_of(table).log, has_files=True)
     )
     return list(verification.run())
 

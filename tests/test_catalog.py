@@ -21,6 +21,7 @@ from ledger import (
     ViewSchema,
 )
 from ledger.events import AddDialect
+from ledger.table_handle import handle_of
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory, orders
 
@@ -51,10 +52,10 @@ def test_a_location_is_never_used_twice() -> None:
     lake.rename_table("shop.orders", "shop.old")
     third = lake.create_table("shop.orders", SCHEMA)
 
-    assert first.path == "shop.db/orders"
-    assert len({first.path, second.path, third.path}) == 3
+    assert handle_of(first).path == "shop.db/orders"
+    assert len({handle_of(first).path, handle_of(second).path, handle_of(third).path}) == 3
     assert lake.tables("shop") == ["old", "orders"]
-    assert lake.table("shop.old").path == second.path
+    assert handle_of(lake.table("shop.old")).path == handle_of(second).path
 
 
 def test_a_handle_stays_with_its_table_through_a_rename() -> None:

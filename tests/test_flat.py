@@ -31,6 +31,7 @@ from ledger import AddPartitionField, SetOption, Table, UpdatePartitionSpec
 from ledger.decide import rule_rows as rows
 from ledger.decide import schema_rules as whole
 from ledger.log import CHECKPOINT_INTERVAL
+from ledger.table_handle import handle_of
 from tests.lakes import data_file, memory, orders
 from tests.log.long_logs import store_of
 
@@ -106,14 +107,14 @@ class Side:
         return self.costs(opened)
 
     def by_a_loser(self, change: Callable[[Life, int], object]) -> Cost:
-        self.life.table.log.refresh()
+        handle_of(self.life.table).log.refresh()
         option = SetOption("team.winner", str(self.number))
         lake_on(self.store).table(NAME).alter([option])
         return self.costs(lambda: change(self.life, self.number))
 
     def costs(self, commit: Callable[[], object]) -> Cost:
         self.number += 1
-        self.life.table.log.refresh()
+        handle_of(self.life.table).log.refresh()
         self.store.requests = self.calls.count = 0
         commit()
         return Cost(self.store.requests, self.calls.count)

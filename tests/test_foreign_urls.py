@@ -22,6 +22,7 @@ from ledger import FileChange, InvalidInputError, LedgerError, Schema, Unsupport
 from ledger.cli import main
 from ledger.locations import family_of
 from ledger.stores.file_access import SCHEMES, FileAccess, open_location
+from ledger.table_handle import handle_of
 from tests.test_architecture import SOURCES, module_of
 
 _WATCHED = ("socket.connect", "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn")
@@ -246,12 +247,20 @@ def test_no_url_of_a_source_runs_code_calls_a_host_or_reads_outside(
 
 def _verify(table: ledger.Table, _: str) -> None:
     with suppress(SystemExit):
-        main(["verify", "d.t", "--data", "--ledger", table.ledger_url.removeprefix("file://")])
+        main(
+            [
+                "verify",
+                "d.t",
+                "--data",
+                "--ledger",
+                handle_of(table).ledger_url.removeprefix("file://"),
+            ]
+        )
 
 
 DOORS: dict[str, Callable[[ledger.Table, str], object]] = {
     "rows": lambda table, _: table.at().to_arrow(),
-    "read_file": lambda table, url: table.read_file(url),
+    "read_file": lambda table, url: handle_of(table).read_file(url),
     "verify": _verify,
     "add_files": lambda table, url: table.add_files([url]),
     "delete_files": lambda table, url: table.delete_files([url]),
@@ -447,7 +456,7 @@ def test_what_cannot_be_read_is_an_error_of_the_ledger(tmp_path: Path, path: str
     (tmp_path / "FOLDER").mkdir()
     named = str(tmp_path / path) if path.isupper() else path
     with suppress(LedgerError):
-        assert table.read_file(named) is None
+        assert handle_of(table).read_file(named) is None
     for format_name in ("iceberg", "delta", "paimon"):
         for source in (named, f"~nobody-of-that-name/{path}"):
             with pytest.raises(LedgerError):

@@ -37,6 +37,7 @@ from ledger.locations import (
 from ledger.opening.context import TableSetting
 from ledger.stores import LocalStore
 from ledger.stores.services import SERVICES, service_of
+from ledger.table_handle import handle_of
 from projections.importing.trial import plain
 from tests.faults import RacesBefore
 from tests.lakes import Elsewhere, lake_on
@@ -226,7 +227,7 @@ def spelled(table: Table, name: str) -> list[str]:
 def test_a_file_comes_once_whatever_it_is_called(table: Table, first: int, second: int) -> None:
     names = spelled(table, "d/a")
     table.append([a_file(names[first])])
-    other = table if first else ledger.open(table.ledger_url).table("shop.orders")
+    other = table if first else ledger.open(handle_of(table).ledger_url).table("shop.orders")
 
     with pytest.raises(InvalidChangeError, match="live file already"):
         other.append([a_file(names[second])])
@@ -257,7 +258,7 @@ def test_a_file_on_azure_comes_once(table: Table, path: str) -> None:
 def test_what_older_clients_took_for_two_files_is_sound(table: Table, path: str) -> None:
     table.append([a_file(_AZURE)])
     record_file(table, a_file(path))
-    assert main(["verify", "--ledger", table.ledger_url]) == exits.OK
+    assert main(["verify", "--ledger", handle_of(table).ledger_url]) == exits.OK
     table.delete_files([path])
     assert [each.path for each in table.at().files] == [_AZURE]
 
@@ -269,7 +270,7 @@ def test_a_file_comes_once_after_a_checkpoint_too(table: Table) -> None:
         table.append([a_file(str(number))])
     for name in (relative, url):
         with pytest.raises(InvalidChangeError, match="live file already"):
-            ledger.open(table.ledger_url).table("shop.orders").append([a_file(name)])
+            ledger.open(handle_of(table).ledger_url).table("shop.orders").append([a_file(name)])
 
 
 def test_a_file_is_named_once_in_a_commit(table: Table) -> None:
@@ -290,7 +291,7 @@ def test_two_writers_who_add_one_file_under_two_names_conflict(tmp_path: Path) -
     other.create_database("shop")
     theirs = other.create_table("shop.orders", schema())
     relative, absolute, _ = spelled(theirs, "d/a")
-    log = theirs.log.layout.commit(1)
+    log = handle_of(theirs).log.layout.commit(1)
     racing = RacesBefore(
         store, lambda: theirs.append([a_file(absolute)]), on=lambda key: key == log
     )
@@ -369,7 +370,7 @@ def test_what_comes_in_verify_does_not_tell(
 ) -> None:
     table.append([a_file("a")])
     door(table, path)
-    assert main(["verify", "--ledger", table.ledger_url]) == exits.OK
+    assert main(["verify", "--ledger", handle_of(table).ledger_url]) == exits.OK
 
 
 @pytest.mark.parametrize("path", ["x/a://b", "://a", "1://a", "dt=a://b/c"])
@@ -385,7 +386,7 @@ def test_an_extra_file_lies_beside_its_file(table: Table, name: str) -> None:
     with pytest.raises(InvalidChangeError, match="extra file"):
         table.append([replace(a_file("a"), extra_files=("a.index", name))])
     table.append([replace(a_file("a"), extra_files=("a.index", "a b.index"))])
-    assert main(["verify", "--ledger", table.ledger_url]) == exits.OK
+    assert main(["verify", "--ledger", handle_of(table).ledger_url]) == exits.OK
 
 
 @pytest.mark.parametrize("path", ["s3a://b//a", "hdfs://n/a", "abfs://c/a", "/elsewhere/a"])

@@ -12,6 +12,7 @@ import pytest
 import ledger
 from ledger import CommitConflictError, InvalidInputError, Schema, SetOption, ViewSchema
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from tests.faults import Died, DiesAfter, RacesBefore, Wrapped
 from tests.lakes import lake_on, memory, orders
 
@@ -67,7 +68,7 @@ def test_nothing_follows_a_seal() -> None:
     store = unlocked()
     table = orders(lake_on(store))
     theirs = lake_on(store).table("shop.orders")
-    race = RacesBefore(store, theirs.seal, on=lambda key: "orders/_ledger/log" in key)
+    race = RacesBefore(store, handle_of(theirs).seal, on=lambda key: "orders/_ledger/log" in key)
     lake_on(race).drop_table("shop.orders")
     assert table.state.version == 1
 
@@ -85,8 +86,10 @@ def test_a_creation_whose_id_lands_after_the_look_up_gives_that_table() -> None:
 
     mine = lake_on(store)
     assert mine.databases() == ["shop"]
-    mine.log.reader._store = RacesSecondLook(store)
-    assert mine.create_table("shop.orders", SCHEMA, commit_id="c").path == "shop.db/orders"
+    handle_of(mine).log.reader._store = RacesSecondLook(store)
+    assert (
+        handle_of(mine.create_table("shop.orders", SCHEMA, commit_id="c")).path == "shop.db/orders"
+    )
 
 
 def test_a_creation_whose_id_a_racing_one_took_is_refused() -> None:
@@ -125,7 +128,7 @@ def test_a_name_whose_drop_was_left_half_done_can_be_created_anew() -> None:
     with pytest.raises(Died):
         lake_on(DiesAfter(store, 1)).drop_table("shop.orders", commit_id="d")
     again = lake_on(store).create_table("shop.orders", SCHEMA)
-    assert again.path != first.path
+    assert handle_of(again).path != handle_of(first).path
 
 
 def test_what_is_asked_for_once_is_told_as_new_and_asked_again_as_repeated() -> None:
@@ -152,8 +155,8 @@ def test_a_drop_asked_again_when_another_table_has_the_name_leaves_none_half_dro
     first = lake.create_table("shop.orders", Schema.of({"id": "INT"}))
     lake.rename_table("shop.orders", "inn.orders")
     second = lake.create_table("shop.orders", Schema.of({"id": "INT"}))
-    first.seal(commit_id="k")
-    second.seal(commit_id="k")
+    handle_of(first).seal(commit_id="k")
+    handle_of(second).seal(commit_id="k")
 
     for name in ("inn.orders", "shop.orders"):
         with pytest.raises(ledger.NotFoundError):
@@ -169,7 +172,7 @@ def test_a_drop_asked_again_drops_no_other_table_that_has_the_name_since() -> No
     first = lake.create_table("shop.orders", SCHEMA)
     lake.rename_table("shop.orders", "shop.sales")
     lake.create_table("shop.orders", SCHEMA)
-    first.seal(commit_id="k")
+    handle_of(first).seal(commit_id="k")
 
     lake.drop_table("shop.orders", commit_id="k")
 

@@ -39,6 +39,7 @@ from ledger.model.types import LONG_MAX, whole_number
 from ledger.stores.wrappers import Trust
 from ledger.table import Table
 from ledger.table_at import TableAt
+from ledger.table_handle import HasHandle, handle_of
 
 _KEYS = ("ledger", "author", "storage-options")
 
@@ -277,7 +278,7 @@ class LedgerFlags:
         profile = self.named()
         author = None if profile is None else profile.author
         lake = self.begun_or_not(author)
-        lake.refuse_lost_root()
+        handle_of(lake).refuse_lost_root()
         if not lake.is_begun:
             raise NotFoundError(
                 f"there is no ledger at {lake.url}; create one with: lakeledger init {self.url()}"
@@ -339,7 +340,10 @@ class CommitFlags:
         return self.commit_id is not None and lake.find_commit(self.commit_id) is not None
 
     def once(
-        self, handle: Answers[A], words: Sequence[object], ask: Callable[[CommitOptions], B]
+        self,
+        public: HasHandle[Answers[A]],
+        words: Sequence[object],
+        ask: Callable[[CommitOptions], B],
     ) -> A | B:
         """Commit a request, unless it was already committed under the same commit id.
 
@@ -347,11 +351,11 @@ class CommitFlags:
         may have changed.
 
         Args:
-            handle: Table or ledger to commit to.
+            public: Table or ledger to commit to.
             words: The command and its arguments, as the identity of the request.
             ask: Resolves the request against the current state and commits it with the options.
         """
-        landed = handle.landed_before(self.commit_id, words)
+        landed = handle_of(public).landed_before(self.commit_id, words)
         return ask({**self.options(), "asked": words}) if landed is None else landed
 
 

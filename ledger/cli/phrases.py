@@ -12,8 +12,11 @@ from ledger.cli.output import Screen
 from ledger.decide.operations import in_words
 from ledger.events.commit import Commit, Transaction
 from ledger.ledger import Ledger
+from ledger.ledger_handle import LedgerHandle
 from ledger.log.request import Appended
+from ledger.log.stream_log import StreamLog
 from ledger.table import Table
+from ledger.table_handle import HasHandle, TableHandle, handle_of
 
 
 def phrases(transaction: Transaction[Any]) -> list[str]:
@@ -44,6 +47,11 @@ def again(*, repeated: bool) -> str:
     return ", committed before; nothing was written now" if repeated else ""
 
 
+def log_of(stream: HasHandle[LedgerHandle | TableHandle]) -> StreamLog[Any, Any]:
+    """Return the log of a table, or of a ledger's catalog."""
+    return handle_of(stream).log
+
+
 def committed(
     screen: Screen, stream: Table | Ledger, appended: Appended[Any], writing: CommitFlags
 ) -> None:
@@ -55,7 +63,7 @@ def committed(
         appended: Result of the call.
         writing: Commit options; the commit id selects the transaction in a group commit.
     """
-    commit = stream.log.commit_at(appended.version)
+    commit = log_of(stream).commit_at(appended.version)
     mine = [each for each in commit.transactions if each.id == writing.commit_id]
     transactions = mine or list(commit.transactions)
     table = {"table": str(stream.identifier)} if isinstance(stream, Table) else {}

@@ -121,7 +121,7 @@ class CommitOptions(TypedDict, total=False):
             If omitted, one is generated.
         asked: The content of the request, in plain data, for callers that derive the changes from
             the table's state: the same content under the same key is the same request, whatever
-            changes it results in (see `landed_before`). If omitted, it is the call's arguments.
+            changes it results in (`find_commit` looks it up). If omitted, it is the arguments.
         expect_version: Strict compare-and-swap: commit directly after this version, or raise.
         properties: Further texts to keep with the commit.
         effective_time: Effective time, for imported history: a datetime with a time zone or Unix

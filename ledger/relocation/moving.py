@@ -9,10 +9,10 @@ may be written by another ledger, too.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from posixpath import basename, dirname, join
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 from attrs import frozen
@@ -308,11 +308,8 @@ NEXT: Final[Mapping[Verdict, str]] = {
 }
 
 
-class Movable(Tied, Protocol):
-    """A table's handle that can be committed to."""
-
-    def commit_snapshot(self, plan: SnapshotPlan) -> Any:
-        """Commit a snapshot."""
+CommitFiles: TypeAlias = Callable[[Any, SnapshotPlan], None]
+"""Commits a snapshot to a table, given its handle."""
 
 
 class Moved(Protocol):
@@ -476,12 +473,13 @@ def copied_version(lake: Moved) -> int | None:
     return state.placed_version if is_copy else None
 
 
-def prepare(lake: Moved, mover: Moved, *, rewrites: bool) -> tuple[Tie, ...]:
+def prepare(lake: Moved, mover: Moved, commit: CommitFiles, *, rewrites: bool) -> tuple[Tie, ...]:
     """Prepare every table for the ledger's current location; return the remaining references.
 
     Args:
         lake: The ledger.
         mover: The same ledger, permitted to commit at any location.
+        commit: Commits a snapshot to one of the mover's tables.
         rewrites: True to rewrite files that refer to another location.
 
     Raises:
@@ -505,7 +503,7 @@ def prepare(lake: Moved, mover: Moved, *, rewrites: bool) -> tuple[Tie, ...]:
     tied = {each.table for each in findings.ties if each.kind in REWRITTEN}
     rewriting = [_Rewriting.of(lake, mover.table(each)) for each in sorted(tied)]
     for each in rewriting:
-        each.commit()
+        each.commit(commit)
     return findings.ties
 
 
@@ -524,11 +522,11 @@ class _Rewriting:
     """
 
     lake: Moved
-    table: Movable
+    table: Tied
     paths: Mapping[str, str]
 
     @classmethod
-    def of(cls, lake: Moved, table: Movable) -> _Rewriting:
+    def of(cls, lake: Moved, table: Tied) -> _Rewriting:
         """Create the rewrite after locating the table's files.
 
         Raises:
@@ -552,7 +550,7 @@ class _Rewriting:
             paths[each.path] = names.usual(here)
         return cls(lake, table, paths)
 
-    def commit(self) -> None:
+    def commit(self, commit: CommitFiles) -> None:
         """Replace files that refer to another location, in one snapshot; the rows stay the same."""
         old: list[str] = []
         new: list[FileChange] = []
@@ -568,7 +566,7 @@ class _Rewriting:
         if new:
             is_data = all(each.content == "data" for each in new)
             kind: CommitKind = "COMPACT" if is_data else "OVERWRITE"
-            self.table.commit_snapshot(SnapshotPlan(kind, tuple(new), delete=tuple(old)))
+            commit(self.table, SnapshotPlan(kind, tuple(new), delete=tuple(old)))
 
     def _deletes(self, file: FileChange) -> FileChange | None:
         """Return position deletes with current URLs; None if their URLs are current already."""

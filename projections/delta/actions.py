@@ -17,7 +17,7 @@ import msgspec
 from attrs import Factory, define, evolve, field, frozen
 
 from ledger.locations import LOCAL, is_absolute, place_of
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.outputs import PositionFile
 
 ENGINE = "lakeledger"
@@ -107,7 +107,7 @@ def file_uri(path: str, below: str = "") -> str:
     return f"{scheme}{colon}{quote(rest, safe=_LITERAL)}"
 
 
-def data_below(table: Table) -> str:
+def data_below(table: TableHandle) -> str:
     """Return what `file_uri` takes: empty where a table's data files lie beside its log."""
     return "" if table.data_location == table.location else table.data_location
 

@@ -51,7 +51,7 @@ from ledger.state.declared_formats import FORMATS_OPTION
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.table import TableState
 from ledger.stores.file_access import FileAccess
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.delta.actions import COMMIT_INFO, FOLDER, commit_path, line
 from projections.delta.columns import CalledInFiles, Columns, columns_of, is_mapped
 from projections.delta.log_reading import Actions, Added, Metadata, Protocol
@@ -572,7 +572,7 @@ def refuse_unreadable(text: str) -> None:
             )
 
 
-def read(place: str, table: Table | None, now_millis: int, access: FileAccess) -> Incoming:
+def read(place: str, table: TableHandle | None, now_millis: int, access: FileAccess) -> Incoming:
     """Return what is new; see `projections.importing.importing.Read`."""
     source = Source(place, access)
     known = -1
@@ -586,13 +586,15 @@ def read(place: str, table: Table | None, now_millis: int, access: FileAccess) -
     planner = Planner(
         Trial(start, now_millis),
         source,
-        lambda: () if table is None or table.state.snapshot is None else table.at().files,
+        lambda: (
+            () if table is None or table.state.snapshot is None else table.files_at(table.state)
+        ),
     )
     came = tuple(planner.planned(versions))
     return Incoming(source.name, source.file(source.newest), birth, came, schemas=planner.schemas)
 
 
-def _known(table: Table, source: Source) -> int:
+def _known(table: TableHandle, source: Source) -> int:
     """Return the version up to which a table has followed a source.
 
     Raises:
@@ -612,7 +614,7 @@ def _known(table: Table, source: Source) -> int:
     return delta.delta_version
 
 
-def _other(table: Table, delta: DeltaOrigin, source: Source, said: str) -> AlreadyExistsError:
+def _other(table: TableHandle, delta: DeltaOrigin, source: Source, said: str) -> AlreadyExistsError:
     return AlreadyExistsError(
         f"table {table.identifier} has followed {delta.source} up to its version "
         f"{delta.delta_version}, and {source.name} {said}: it is another table, or was dropped and "
@@ -635,16 +637,16 @@ _TIMED = "delta.enableInCommitTimestamps"
 class DeltaHandover:
     """See `projections.importing.promoting.Handover`."""
 
-    def source(self, table: Table) -> str:
+    def source(self, table: TableHandle) -> str:
         """Return how the table's source is found."""
         return table.state.imported_from(DeltaOrigin).source
 
-    def is_here(self, table: Table, source: str, access: FileAccess) -> bool:
+    def is_here(self, table: TableHandle, source: str, access: FileAccess) -> bool:
         """Return no: a folder is its source for good, and its last version comes in, too."""
         del table, source, access
         return False
 
-    def promotion(self, table: Table, source: str) -> tuple[TableEvent, ...]:
+    def promotion(self, table: TableHandle, source: str) -> tuple[TableEvent, ...]:
         """Return what the promotion says, and refuse what the ledger cannot own.
 
         Raises:
@@ -669,12 +671,14 @@ class DeltaHandover:
             _check_projection(table, delta, events)
         return events
 
-    def adoption(self, table: Table) -> tuple[TableEvent, ...]:
+    def adoption(self, table: TableHandle) -> tuple[TableEvent, ...]:
         """Return nothing: the ledger lists the files of a table from Delta ever since."""
         del table
         return ()
 
-    def hand_over(self, table: Table, source: str, access: FileAccess, now_millis: int) -> bool:
+    def hand_over(
+        self, table: TableHandle, source: str, access: FileAccess, now_millis: int
+    ) -> bool:
         """Write the version that keeps others out, if nobody has committed meanwhile.
 
         It has then to come in, too. Where the source's storage knows no conditional create, its
@@ -693,7 +697,7 @@ class DeltaHandover:
         store.create(path.removeprefix(f"{FOLDER}/"), _last_version(table, delta, now_millis))
         return False
 
-    def instructions(self, table: Table) -> tuple[str, ...]:
+    def instructions(self, table: TableHandle) -> tuple[str, ...]:
         """Return what the table's former owner has to do, a sentence each."""
         state, name = table.state, table.identifier
         delta = state.imported_from(DeltaOrigin)
@@ -725,7 +729,9 @@ def _features(delta: DeltaOrigin) -> tuple[str, ...]:
     return msgspec.json.decode(delta.protocol, type=Protocol).writer_features or ()
 
 
-def _check_projection(table: Table, delta: DeltaOrigin, events: tuple[TableEvent, ...]) -> None:
+def _check_projection(
+    table: TableHandle, delta: DeltaOrigin, events: tuple[TableEvent, ...]
+) -> None:
     """Project the promotion in memory: the source's last version, then the ledger's first."""
     state = table.state
     trial = Trial(state, state.effective_millis)
@@ -760,7 +766,7 @@ def _fenced_protocol(table_id: str, delta: DeltaOrigin) -> bytes:
     return with_features(delta.protocol, {FENCE, _own_fence(table_id)})
 
 
-def _last_version(table: Table, delta: DeltaOrigin, now_millis: int) -> bytes:
+def _last_version(table: TableHandle, delta: DeltaOrigin, now_millis: int) -> bytes:
     """Return the commit by which a source's log ends for everybody else."""
     configuration = msgspec.json.decode(delta.metadata).get("configuration") or {}
     millis = max(now_millis, delta.timestamp_millis + 1)
@@ -778,7 +784,7 @@ def _last_version(table: Table, delta: DeltaOrigin, now_millis: int) -> bytes:
     return line("commitInfo", info) + line("protocol", msgspec.Raw(fence))
 
 
-def _problems(table: Table) -> Iterator[str]:
+def _problems(table: TableHandle) -> Iterator[str]:
     """Yield what stands against going on in the ledger's own words, a sentence each."""
     state = table.state
     schema = state.schema
@@ -791,7 +797,7 @@ def _problems(table: Table) -> Iterator[str]:
     called = CalledInFiles(state.imported_from(DeltaOrigin).names_in_files, schema.id)
     if called.schema(schema) == schema:
         return
-    unnumbered = {each.schema_id: each.path for each in table.at().files if not each.field_ids}
+    unnumbered = {each.schema_id: each.path for each in table.files_at(state) if not each.field_ids}
     for schema_id, said in schemas_by_id(table.log, unnumbered).items():
         if called.schema(said) != said:
             yield (

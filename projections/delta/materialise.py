@@ -42,7 +42,7 @@ from ledger.model.types import type_places
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.table import Origin, TableState
 from ledger.state.table_builder import TableBuilder
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.delta.actions import (
     COMMIT_INFO,
     ENGINE,
@@ -103,7 +103,10 @@ _TYPE_CHANGES = "delta.typeChanges"
 
 
 def followed(
-    table: Table, event: DeltaFollowed, transaction: Transaction[TableEvent], state: TableState
+    table: TableHandle,
+    event: DeltaFollowed,
+    transaction: Transaction[TableEvent],
+    state: TableState,
 ) -> Callable[[int], Iterator[bytes]]:
     """Return what makes the lines of a version of the source, from its in-commit timestamp.
 
@@ -127,7 +130,7 @@ def followed(
 
 
 def _file_lines(
-    table: Table, event: SnapshotCommitted, state: TableState, millis: int
+    table: TableHandle, event: SnapshotCommitted, state: TableState, millis: int
 ) -> Iterator[bytes]:
     log = table.log
     files = log.personal.columns.rendered(event_files(log.store, log.layout, event))
@@ -141,7 +144,9 @@ def _file_lines(
             yield line("add", rendering.add(each))
 
 
-def versions_of_source(table: Table, state: TableState) -> Iterator[tuple[SnapshotCommitted, int]]:
+def versions_of_source(
+    table: TableHandle, state: TableState
+) -> Iterator[tuple[SnapshotCommitted, int]]:
     """Yield the snapshots that came from a source, each with its version there.
 
     Args:
@@ -156,7 +161,7 @@ def versions_of_source(table: Table, state: TableState) -> Iterator[tuple[Snapsh
                     yield each, versions[0]
 
 
-def fold_of_owned(table: Table, state: TableState, schemas: Schemas) -> TableFold:
+def fold_of_owned(table: TableHandle, state: TableState, schemas: Schemas) -> TableFold:
     """Return what protocol and metadata go on from once the ledger owns a table.
 
     What readers have to know of it stays; what only other writers had to know goes.
@@ -168,7 +173,8 @@ def fold_of_owned(table: Table, state: TableState, schemas: Schemas) -> TableFol
     """
     delta = state.imported_from(DeltaOrigin)
     # A promotion adds no files; `Projection.check_ahead` asks before the log has its commits.
-    files = table.at(version=min(state.version - 1, table.state.version)).files
+    before = at_version(table.log, min(state.version - 1, table.state.version))
+    files = table.files_at(before)
     return TableFold(
         schemas,
         features=reader_features(delta.protocol),
@@ -292,7 +298,7 @@ class Projection:
         target: The state at the version to reach.
     """
 
-    table: Table
+    table: TableHandle
     outputs: Outputs
     start: DeltaPosition
     target: TableState
@@ -792,7 +798,7 @@ class DeltaFiles:
 
     def run(
         self,
-        table: Table,
+        table: TableHandle,
         outputs: Outputs,
         start: DeltaPosition,
         target: TableState,
@@ -808,7 +814,7 @@ class DeltaFiles:
             return Projection(table, renewing, DeltaPosition(), target).run(on_progress)
         return Projection(table, outputs, start, target).run(on_progress)
 
-    def otherwise(self, table: Table, stood: DeltaPosition) -> Otherwise | None:
+    def otherwise(self, table: TableHandle, stood: DeltaPosition) -> Otherwise | None:
         """Return whether another renderer made files."""
         del table
         if stood.version < 0 or stood.renderer == RENDERER:
@@ -816,7 +822,7 @@ class DeltaFiles:
         return Otherwise("older_renderer_replaced", {"renderer": stood.renderer})
 
     def renew(
-        self, table: Table, older: DeltaPosition, target: TableState, on_progress: Progress
+        self, table: TableHandle, older: DeltaPosition, target: TableState, on_progress: Progress
     ) -> DeltaPosition:
         """Make files that another renderer made as they are made now, where they stand."""
         del older
@@ -824,7 +830,7 @@ class DeltaFiles:
         renewing = _Renewing(outputs.store, outputs.root)
         return Projection(table, renewing, DeltaPosition(), target).run(on_progress)
 
-    def compare(self, table: Table, stood: DeltaPosition, at: TableState) -> Compared:
+    def compare(self, table: TableHandle, stood: DeltaPosition, at: TableState) -> Compared:
         """Compare what stands on the store with what the log makes of it.
 
         Checkpoints are compared by content. A file of somebody else's in a place that is or will
@@ -861,7 +867,7 @@ class DeltaFiles:
         )
         return Compared(found, wanted, tuple(in_the_way), newest)
 
-    def lost(self, table: Table, stood: DeltaPosition) -> Mapping[str, bytes]:
+    def lost(self, table: TableHandle, stood: DeltaPosition) -> Mapping[str, bytes]:
         """Return all files that are lost or damaged, as readers go back in time, too."""
         wanted = files_of(self, table, target_state(table, stood.version))
         outputs = outputs_of(table)
@@ -896,7 +902,7 @@ def _is_as_made(path: str, body: bytes, wanted: bytes) -> bool:
 
 
 def _later(
-    files: DeltaFiles, table: Table, stood: TableState, newest: TableState
+    files: DeltaFiles, table: TableHandle, stood: TableState, newest: TableState
 ) -> tuple[dict[str, bytes], dict[str, bytes]]:
     """Return what the newest version has, and what a run to it may have written on the way."""
     found = []
@@ -912,7 +918,9 @@ def _later(
 DELTA = Materialisation(DeltaFiles())
 
 
-def check_ahead(table: Table, ahead: Sequence[Commit[TableEvent]], target: TableState) -> None:
+def check_ahead(
+    table: TableHandle, ahead: Sequence[Commit[TableEvent]], target: TableState
+) -> None:
     """Check that a table's log can be projected with commits to come; nothing is written.
 
     Args:

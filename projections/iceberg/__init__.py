@@ -95,9 +95,10 @@ def commit_updates(
         UnsupportedError: The table is not from Iceberg, or its types cannot say a schema.
         CommitUnknownError: The store gave no answer.
     """
+    from ledger.table_handle import handle_of
     from projections.iceberg import rest_commit
 
-    return rest_commit.commit_updates(table, updates, requirements, **options)
+    return rest_commit.commit_updates(handle_of(table), updates, requirements, **options)
 
 
 def expire_snapshots(
@@ -123,11 +124,12 @@ def expire_snapshots(
         UnsupportedError: The table is not from Iceberg.
         CommitUnknownError: The store gave no answer.
     """
+    from ledger.table_handle import handle_of
     from projections.iceberg import rest_commit
     from projections.iceberg.expiry import Retention
 
     return rest_commit.expire_snapshots(
-        table, Retention(older_than_ms, retain_last), now_ms, **options
+        handle_of(table), Retention(older_than_ms, retain_last), now_ms, **options
     )
 
 

@@ -29,7 +29,7 @@ from ledger.model.transforms import field_types
 from ledger.model.types import whole_number
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.iceberg.manifest_entry import FieldSummary, ManifestEntry, PartitionStruct
 from projections.iceberg.manifest_list import ManifestFile, Part, wherever
 from projections.iceberg.manifest_reading import read_manifest
@@ -49,7 +49,7 @@ from projections.statistics.engine_files import (
 _CONTENTS: Final = ("data", "position-deletes", "equality-deletes")
 
 
-def engine_files(table: Table, state: TableState) -> tuple[FileChange, ...]:
+def engine_files(table: TableHandle, state: TableState) -> tuple[FileChange, ...]:
     """Return the live files of a table at a state, as an engine's manifests list them.
 
     A deletion vector is called by its file, `#` and where in it it begins. The schema of a file is

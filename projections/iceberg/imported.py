@@ -34,7 +34,7 @@ from ledger.model.iceberg_objects import IcebergSnapshot
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.iceberg.engine_files import EngineManifests, source_types
 from projections.iceberg.imported_metadata import metadata_of, source_schema
 from projections.iceberg.manifest_entry import ManifestEntry, TableFacts, entry_of
@@ -65,7 +65,7 @@ class PromotedManifests:
         gone: The ledger's own snapshots that expired in this run.
     """
 
-    table: Table
+    table: TableHandle
     manifests: Manifests
     adders: Adders
     target: TableState
@@ -74,7 +74,7 @@ class PromotedManifests:
 
     @classmethod
     def at(
-        cls, table: Table, outputs: Outputs, start: IcebergPosition, target: TableState
+        cls, table: TableHandle, outputs: Outputs, start: IcebergPosition, target: TableState
     ) -> PromotedManifests:
         """Return those of a position."""
         names = Names(target.table_id)
@@ -209,7 +209,7 @@ def _entries(
 
 
 def facts_of(
-    table: Table, state: TableState, born: IcebergOrigin, snapshot: IcebergSnapshot
+    table: TableHandle, state: TableState, born: IcebergOrigin, snapshot: IcebergSnapshot
 ) -> TableFacts:
     """Return what the manifests of one of the ledger's own snapshots say of the table.
 
@@ -235,7 +235,7 @@ def facts_of(
 _OF_FILES = SnapshotFacts | SnapshotsRemoved
 
 
-def born_metadata(table: Table, state: TableState) -> bytes:
+def born_metadata(table: TableHandle, state: TableState) -> bytes:
     """Return the metadata file of a born table at a version.
 
     The lists of the snapshots that the ledger made, and the statistics that were published since,
@@ -258,7 +258,9 @@ def born_metadata(table: Table, state: TableState) -> bytes:
     return write_metadata(found)
 
 
-def render_born(table: Table, outputs: Outputs, target: TableState, on_progress: Progress) -> None:
+def render_born(
+    table: TableHandle, outputs: Outputs, target: TableState, on_progress: Progress
+) -> None:
     """Write a version's metadata file and what the ledger made for it, but point nowhere."""
     run = _Run(table, outputs, IcebergPosition(), target)
     if target.is_promoted:
@@ -268,7 +270,7 @@ def render_born(table: Table, outputs: Outputs, target: TableState, on_progress:
 
 
 def project_born(
-    table: Table,
+    table: TableHandle,
     outputs: Outputs,
     start: IcebergPosition,
     target: TableState,
@@ -307,7 +309,7 @@ def project_born(
 
 class _Run:
     def __init__(
-        self, table: Table, outputs: Outputs, start: IcebergPosition, target: TableState
+        self, table: TableHandle, outputs: Outputs, start: IcebergPosition, target: TableState
     ) -> None:
         self._table, self._outputs = table, outputs
         self.builder = TableBuilder(

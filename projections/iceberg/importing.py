@@ -39,7 +39,7 @@ from ledger.state.iceberg_origin import IcebergOrigin, last_taken
 from ledger.state.iceberg_summary import FileCounts, totals_of
 from ledger.state.table import TableState
 from ledger.stores.file_access import FileAccess, endpoint_of
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.iceberg.differences import Step, counters, difference, steps
 from projections.iceberg.engine_files import EngineManifests
 from projections.iceberg.imported_metadata import Standing, as_said, ledger_schema
@@ -717,10 +717,10 @@ class _Look:
         return as_said(state, newest.metadata) if is_it else None
 
 
-_looks: WeakKeyDictionary[Table, _Look] = WeakKeyDictionary()
+_looks: WeakKeyDictionary[TableHandle, _Look] = WeakKeyDictionary()
 
 
-def read(source: str, table: Table | None, now_millis: int, access: FileAccess) -> Incoming:
+def read(source: str, table: TableHandle | None, now_millis: int, access: FileAccess) -> Incoming:
     """Return what is new; see `projections.importing.importing.Read`."""
     look = None if table is None else _looks.get(table)
     found = open_source(source, access, look.newest.file if look else None)
@@ -792,15 +792,15 @@ ICEBERG = Importing(read, tables_of)
 class IcebergHandover:
     """See `projections.importing.promoting.Handover`."""
 
-    def source(self, table: Table) -> str:
+    def source(self, table: TableHandle) -> str:
         """Return how the table's source is found."""
         return table.state.imported_from(IcebergOrigin).source
 
-    def is_here(self, table: Table, source: str, access: FileAccess) -> bool:
+    def is_here(self, table: TableHandle, source: str, access: FileAccess) -> bool:
         """Whether the source leads to the ledger's own files already."""
         return _is_own(table, open_source(source, access).newest.url)
 
-    def promotion(self, table: Table, source: str) -> tuple[TableEvent, ...]:
+    def promotion(self, table: TableHandle, source: str) -> tuple[TableEvent, ...]:
         """Return what the promotion says.
 
         Raises:
@@ -827,7 +827,7 @@ class IcebergHandover:
         )
         return (said,)
 
-    def adoption(self, table: Table) -> tuple[TableEvent, ...]:
+    def adoption(self, table: TableHandle) -> tuple[TableEvent, ...]:
         """Return the snapshot that lists the live files; nothing without a snapshot.
 
         Raises:
@@ -840,7 +840,9 @@ class IcebergHandover:
         adopted = _adopted(table, state, origin, last)
         return () if adopted is None else (adopted,)
 
-    def hand_over(self, table: Table, source: str, access: FileAccess, now_millis: int) -> bool:
+    def hand_over(
+        self, table: TableHandle, source: str, access: FileAccess, now_millis: int
+    ) -> bool:
         """Swap the catalog's pointer, if it is where the last import found it."""
         del now_millis
         newest = open_source(source, access).newest.url
@@ -854,7 +856,7 @@ class IcebergHandover:
         version = project(table)
         return swap_pointer(source, newest, _metadata(table, version))
 
-    def instructions(self, table: Table) -> tuple[str, ...]:
+    def instructions(self, table: TableHandle) -> tuple[str, ...]:
         """Return what the table's former owner has to do, a sentence each."""
         born, name = table.state.imported_from(IcebergOrigin), table.identifier
         stop = f"stop all writers of {born.source}: what commits there now is lost to the ledger"
@@ -870,7 +872,7 @@ class IcebergHandover:
 class IcebergLeading:
     """See `projections.importing.promoting.Leading`."""
 
-    def follow(self, table: Table) -> None:
+    def follow(self, table: TableHandle) -> None:
         """Project the table, and lead the catalog's pointer on if it still leads here."""
         version = project(table)
         source = table.state.imported_from(IcebergOrigin).source
@@ -891,11 +893,11 @@ def _catalog(source: str) -> str:
     return source if named is not None and is_swappable(named["catalog"]) else ""
 
 
-def _metadata(table: Table, version: int) -> str:
+def _metadata(table: TableHandle, version: int) -> str:
     return f"{table.location}/{Names(table.state.table_id).metadata(version)}"
 
 
-def _is_own(table: Table, url: str) -> bool:
+def _is_own(table: TableHandle, url: str) -> bool:
     """Whether a metadata file is one that the ledger projected, by whichever renderer."""
     own = f"{table.location}/"
     path = url.removeprefix(own)
@@ -904,7 +906,7 @@ def _is_own(table: Table, url: str) -> bool:
 
 
 def _adopted(
-    table: Table, state: TableState, born: IcebergOrigin, last: int
+    table: TableHandle, state: TableState, born: IcebergOrigin, last: int
 ) -> SnapshotCommitted | None:
     """Return the snapshot by which the ledger lists the live files; None where there are none."""
     current = born.current

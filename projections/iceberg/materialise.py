@@ -24,7 +24,7 @@ from ledger.model.errors import (
     UnsupportedError,
 )
 from ledger.state.table import TableState
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.iceberg.position import FOLDER, HINT, RENDERER, IcebergPosition, Names
 from projections.iceberg.project import Projection, Wants, no_other
 from projections.manifest_files.container import read_container
@@ -44,7 +44,7 @@ from projections.materialising import (
 from projections.outputs import MemoryOutputs, Outputs, PositionFile, StoreOutputs
 
 
-def compared(table: Table, stood: IcebergPosition, at: TableState) -> Compared:
+def compared(table: TableHandle, stood: IcebergPosition, at: TableState) -> Compared:
     """Compare a table's files with those that it should have at a state.
 
     Args:
@@ -84,7 +84,7 @@ def compared(table: Table, stood: IcebergPosition, at: TableState) -> Compared:
     return Compared(told, wanted, tuple(sorted(in_way)), at)
 
 
-def _rendered(table: Table, target: TableState, wants: Wants = no_other) -> dict[str, bytes]:
+def _rendered(table: TableHandle, target: TableState, wants: Wants = no_other) -> dict[str, bytes]:
     outputs = MemoryOutputs()
     Projection(table, outputs, IcebergPosition(), target, wants).run(nobody)
     return outputs.files
@@ -111,7 +111,7 @@ def _hadoop_versions(names: Names, paths: set[str]) -> Iterator[int]:
 
 
 def _wanted(
-    table: Table, target: TableState, names: Names, there: frozenset[str]
+    table: TableHandle, target: TableState, names: Names, there: frozenset[str]
 ) -> dict[str, bytes]:
     """Return what should be there, with the metadata files of earlier versions that are."""
     versions = {names.version_of(path) for path in there}
@@ -126,7 +126,7 @@ def _wanted(
 
 
 def _later(
-    table: Table, target: TableState, names: Names, there: frozenset[str]
+    table: TableHandle, target: TableState, names: Names, there: frozenset[str]
 ) -> dict[str, bytes]:
     """Return what later versions have in places where something stands already, by path.
 
@@ -253,7 +253,7 @@ class IcebergFiles:
 
     def run(
         self,
-        table: Table,
+        table: TableHandle,
         outputs: Outputs,
         start: IcebergPosition,
         target: TableState,
@@ -262,7 +262,7 @@ class IcebergFiles:
         """Write what a stretch of the log brings; return the new position."""
         return Projection(table, outputs, start, target, self.wants).run(on_progress)
 
-    def otherwise(self, table: Table, stood: IcebergPosition) -> Otherwise | None:
+    def otherwise(self, table: TableHandle, stood: IcebergPosition) -> Otherwise | None:
         """Return whether another renderer made files, or for another place."""
         if stood.leads_on(table.location):
             return None
@@ -272,7 +272,7 @@ class IcebergFiles:
         return Otherwise("place_replaced", facts)
 
     def renew(
-        self, table: Table, older: IcebergPosition, target: TableState, on_progress: Progress
+        self, table: TableHandle, older: IcebergPosition, target: TableState, on_progress: Progress
     ) -> IcebergPosition:
         """Project from the beginning over files of an older renderer or of another place.
 
@@ -296,7 +296,7 @@ class IcebergFiles:
         gone = (each for each in own - made if each != names.hadoop(target.version))
         return evolve(reached, garbage=tuple(sorted({*reached.garbage, *gone})))
 
-    def compare(self, table: Table, stood: IcebergPosition, at: TableState) -> Compared:
+    def compare(self, table: TableHandle, stood: IcebergPosition, at: TableState) -> Compared:
         """Compare what stands on the store with what the log makes of it.
 
         Metadata files of earlier versions are compared where they are; nothing has to name them. A
@@ -310,7 +310,7 @@ class IcebergFiles:
             raise NotFoundError(_otherwise(table, stood), kind="OTHER_PROJECTION")
         return compared(table, stood, at)
 
-    def lost(self, table: Table, stood: IcebergPosition) -> Mapping[str, bytes]:
+    def lost(self, table: TableHandle, stood: IcebergPosition) -> Mapping[str, bytes]:
         """Return what is lost or damaged, if a reader of the newest snapshot misses any."""
         if _is_whole(table, stood):
             return {}
@@ -336,7 +336,7 @@ def _marked(outputs: StoreOutputs, names: Names) -> list[str]:
     return [path for path, body in found if body and body.endswith(names.sync_marker(path))]
 
 
-def _is_whole(table: Table, stood: IcebergPosition) -> bool:
+def _is_whole(table: TableHandle, stood: IcebergPosition) -> bool:
     """Whether all files are sound that a reader of the newest snapshot needs."""
     outputs, state = outputs_of(table), at_version(table.log, stood.version)
     names = Names(state.table_id)
@@ -352,7 +352,7 @@ def _is_whole(table: Table, stood: IcebergPosition) -> bool:
     )
 
 
-def _otherwise(table: Table, stood: IcebergPosition) -> str:
+def _otherwise(table: TableHandle, stood: IcebergPosition) -> str:
     again = f"make them anew: lakeledger project iceberg {table.identifier}"
     if stood.renderer != RENDERER:
         return f"the Iceberg files of {table.identifier} were made by an older renderer; {again}"
@@ -373,7 +373,7 @@ rebuild = ICEBERG.rebuild
 
 
 def project(
-    table: Table,
+    table: TableHandle,
     *,
     version: int | None = None,
     every: int | None = None,
@@ -401,7 +401,7 @@ def project(
     return Materialisation(IcebergFiles(wants)).project(table, on_progress=on_progress)
 
 
-def _one(table: Table, version: int, on_progress: Progress) -> int:
+def _one(table: TableHandle, version: int, on_progress: Progress) -> int:
     """Write one version's metadata file, and what it names if the files are not so far yet."""
     with table.log.store.lock(ICEBERG.key(table)):
         stands = ICEBERG.position(table).version

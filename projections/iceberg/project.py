@@ -24,7 +24,7 @@ from ledger.model.errors import DamagedLogError, StoreError
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.iceberg.imported import project_born, render_born
 from projections.iceberg.manifest_writing import Manifests
 from projections.iceberg.position import FOLDER, HINT, IcebergPosition, Names
@@ -60,7 +60,7 @@ class Projection:
         wants: Which versions on the way get a metadata file, too.
     """
 
-    table: Table
+    table: TableHandle
     outputs: Outputs
     start: IcebergPosition
     target: TableState

@@ -44,7 +44,7 @@ from ledger.model.iceberg_objects import (
     StatisticsFile,
 )
 from ledger.state.table import TableState
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.iceberg.differences import counters, difference
 from projections.iceberg.expiry import Retention, expiring
 from projections.iceberg.imported_metadata import disagreements, metadata_of
@@ -734,7 +734,7 @@ _OF_COMMITS = {"last_updated_ms", "metadata_log"}
 
 
 def commit_updates(
-    table: Table,
+    table: TableHandle,
     updates: Iterable[TableUpdate | dict[str, Any]],
     requirements: Iterable[TableRequirement | dict[str, Any]] = (),
     **options: Unpack[CommitOptions],
@@ -770,7 +770,7 @@ def commit_updates(
 
 
 def expire_snapshots(
-    table: Table, retention: Retention, now_ms: int, **options: Unpack[CommitOptions]
+    table: TableHandle, retention: Retention, now_ms: int, **options: Unpack[CommitOptions]
 ) -> Appended[TableState]:
     """Expire the snapshots, branches and tags that Iceberg's retention rules do not keep.
 

@@ -33,7 +33,7 @@ from ledger.model.errors import DamagedLogError, NotFoundError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.planning.expression import NEGATIVE, Always, And, Expression, Not, Op, Or, Predicate
 from ledger.stores.file_access import FileAccess
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 
 _LONGEST_WAIT_S = 5.0
 
@@ -132,7 +132,7 @@ class _MadeFile(InputFile):
         return io.BytesIO(self._body)
 
 
-def refuse_lost_deletes(table: Table, files: Iterable[FileChange], io: RowFiles) -> None:
+def refuse_lost_deletes(table: TableHandle, files: Iterable[FileChange], io: RowFiles) -> None:
     """Refuse to read where a delete file names a file that was never in the table.
 
     Args:
@@ -160,7 +160,7 @@ def refuse_lost_deletes(table: Table, files: Iterable[FileChange], io: RowFiles)
             )
 
 
-def table_uri(table: Table, path: str) -> str:
+def table_uri(table: TableHandle, path: str) -> str:
     """Return where a file is whose path the log has."""
     return below(table.location, path)
 

@@ -17,8 +17,8 @@ from ledger.model.messages import meant
 from ledger.observing.telemetry import warn
 from ledger.planning.filter import Filter, parse_filter
 from ledger.state.iceberg_origin import IcebergOrigin
-from ledger.table import Table
 from ledger.table_at import TableAt
+from ledger.table_handle import TableHandle
 from projections.iceberg.imported import born_metadata, render_born
 from projections.iceberg.materialise import ICEBERG, advance
 from projections.iceberg.position import RENDERER, IcebergPosition, Names
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def scan(
-    table: Table, at: TableAt, *, where: Filter = None, columns: Iterable[str] | None = None
+    table: TableHandle, at: TableAt, *, where: Filter = None, columns: Iterable[str] | None = None
 ) -> DataScan:
     """Return PyIceberg's scan of a table's rows at an instant.
 
@@ -103,7 +103,7 @@ def scan(
     )
 
 
-def _born(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]]:
+def _born(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]]:
     """Return the metadata of a table that was born in Iceberg, turned back to an instant."""
     made = MemoryOutputs()
     if at.state.lists_files and at.state.snapshot is not None and not _stands(table, at):
@@ -116,7 +116,7 @@ def _born(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]
     return metadata, {f"{table.location}/{each}": body for each, body in made.files.items()}
 
 
-def _stands(table: Table, at: TableAt) -> bool:
+def _stands(table: TableHandle, at: TableAt) -> bool:
     """Whether the manifest list of the ledger's own snapshot can be read where it belongs."""
     if table.setting.trust == "log":
         return False
@@ -132,7 +132,7 @@ def _stands(table: Table, at: TableAt) -> bool:
     return outputs_of(table).read(names.manifest_list(at.state.last_snapshot_id)) is not None
 
 
-def _standing(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]] | None:
+def _standing(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]] | None:
     """Return the newest metadata, turned back to an instant; None if it cannot be."""
     if table.setting.trust == "log":
         # Whoever may write there may change projected files, too: they are made in memory.
@@ -175,7 +175,7 @@ def _schema_id(position: IcebergPosition, ledger_id: int) -> int:
     return [iceberg_id for first, iceberg_id in position.schema_ids if first <= ledger_id][-1]
 
 
-def _rendered(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]]:
+def _rendered(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]]:
     """Return the metadata of a version as it was, and the files that are needed to read by it."""
     made, target = MemoryOutputs(), target_state(table, at.version)
     ICEBERG.refuse_undeclared(table, target)

@@ -29,7 +29,7 @@ from ledger.model.snapshot import Branch, Snapshot, branch_number
 from ledger.state.iceberg_summary import FileCounts, FileTotals
 from ledger.state.snapshots import snapshot_of
 from ledger.state.table import TableState
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.iceberg.manifest_entry import (
     DELETED,
     Ancestry,
@@ -55,7 +55,7 @@ class Adders:
         start: The version that the run begins after.
     """
 
-    def __init__(self, table: Table, start: int) -> None:
+    def __init__(self, table: TableHandle, start: int) -> None:
         self._table = table
         self._start = start
         self._known: dict[str, int] = {}
@@ -177,7 +177,7 @@ class Snapshots:
             read any more may have some, so that a table can get rid of them.
     """
 
-    table: Table
+    table: TableHandle
     manifests: Manifests
     adders: Adders
     totals: FileTotals
@@ -454,7 +454,7 @@ class Lines:
         lines: By the branches' numbers.
     """
 
-    table: Table
+    table: TableHandle
     main: Snapshots
     before: TableState | None
     rebuilt: Callable[[int], Line]

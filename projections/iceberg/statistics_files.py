@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import msgspec
 from attrs import evolve, field, frozen
 
+from ledger.decide.changes import SetPartitionStatistics, SetStatistics
 from ledger.decide.snapshots import check_reachable
 from ledger.decide.table_options import Marked
 from ledger.log.request import CommitOptions
@@ -39,8 +40,9 @@ from ledger.model.types import walk_fields
 from ledger.state.declared_formats import Rules
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
-from ledger.table import Table
 from ledger.table_at import TableAt
+from ledger.table_handle import TableHandle
+from ledger.table_writes import set_partition_statistics, set_statistics
 from projections.iceberg.materialise import ICEBERG as ICEBERG_FILES
 from projections.iceberg.materialise import project
 from projections.iceberg.position import Names
@@ -141,7 +143,7 @@ class _Snapshots(msgspec.Struct):
 
 
 def publish_distinct_counts(
-    table: Table,
+    table: TableHandle,
     at: TableAt,
     analysed: int,
     sketches: Mapping[int, bytes],
@@ -189,7 +191,14 @@ def publish_distinct_counts(
     known = table.state.puffin_files.get(snapshot_id)
     is_new = known is None or known.statistics_path != path
     if is_new:
-        table.set_statistics(snapshot_id, path, len(made.body), made.footer_size, told, **options)
+        change = SetStatistics.of(
+            told,
+            snapshot_id=snapshot_id,
+            statistics_path=path,
+            file_size_in_bytes=len(made.body),
+            file_footer_size_in_bytes=made.footer_size,
+        )
+        set_statistics(table, change, options)
     return Published("iceberg", snapshot_id, path, project(table), is_new)
 
 
@@ -205,7 +214,7 @@ def _check_same_files(at: TableAt, analysed: int) -> None:
         )
 
 
-def _sequence_number(table: Table, snapshot_id: int) -> int:
+def _sequence_number(table: TableHandle, snapshot_id: int) -> int:
     """Return the sequence number that the projected metadata gives a snapshot."""
     origin = table.state.origin
     if isinstance(origin, IcebergOrigin):
@@ -216,7 +225,7 @@ def _sequence_number(table: Table, snapshot_id: int) -> int:
     return numbers.get(snapshot_id, 0)
 
 
-def _write(table: Table, path: str, made: Puffin) -> None:
+def _write(table: TableHandle, path: str, made: Puffin) -> None:
     """Write a file, and again where it was lost or damaged."""
     outputs = outputs_of(table)
     found = outputs.read(path)
@@ -233,14 +242,14 @@ class IcebergPublisher:
     what: str = "Iceberg's partition statistics, and sketches of columns with --analyze"
     makes_snapshot: bool = False
 
-    def check(self, table: Table, at: TableAt, analysis: Analysis | None) -> None:
+    def check(self, table: TableHandle, at: TableAt, analysis: Analysis | None) -> None:
         """Refuse what readers would not find."""
         check(table, at)
         if analysis is None or is_partitioned(table):
             check_partitioned(table)
 
     def publish(
-        self, table: Table, kept: Kept, at: TableAt, analysis: Analysis | None
+        self, table: TableHandle, kept: Kept, at: TableAt, analysis: Analysis | None
     ) -> Iterator[Published]:
         """Publish what there is: of a table without partitions, that of columns alone."""
         if analysis is None or is_partitioned(table):
@@ -455,7 +464,7 @@ def _unit(data_type: t.TimeType | t.TimestampType | t.LocalZonedTimestampType) -
 
 
 def publish_partition_statistics(
-    table: Table, kept: Kept, at: Instant, **options: Unpack[CommitOptions]
+    table: TableHandle, kept: Kept, at: Instant, **options: Unpack[CommitOptions]
 ) -> Published:
     """Let Iceberg's readers find the statistics of an instant's snapshot, and say where they are.
 
@@ -482,11 +491,12 @@ def publish_partition_statistics(
     file = PartitionStatisticsFile(snapshot_id, path, size)
     is_new = known != file
     if is_new:
-        table.set_partition_statistics(snapshot_id, path, file.file_size_in_bytes, **options)
+        change = SetPartitionStatistics(snapshot_id, path, file.file_size_in_bytes)
+        set_partition_statistics(table, change, options)
     return Published("iceberg", snapshot_id, path, project(table), is_new)
 
 
-def check(table: Table, at: Instant) -> None:
+def check(table: TableHandle, at: Instant) -> None:
     """Refuse to publish what Iceberg's readers would not find; raises as `publish`."""
     head, snapshot_id = table.state, at.state.last_snapshot_id
     ICEBERG_FILES.refuse_undeclared(table, head)
@@ -497,7 +507,7 @@ def check(table: Table, at: Instant) -> None:
     check_reachable(head, snapshot_id)
 
 
-def check_partitioned(table: Table) -> None:
+def check_partitioned(table: TableHandle) -> None:
     """Refuse what has no partitions, or personal ones; raises as `publish`."""
     if not is_partitioned(table):
         raise UnsupportedError(
@@ -507,7 +517,7 @@ def check_partitioned(table: Table) -> None:
     _refuse_personal(table.state)
 
 
-def is_partitioned(table: Table) -> bool:
+def is_partitioned(table: TableHandle) -> bool:
     """Whether any of a table's specs has a field."""
     return any(each.fields for each in table.state.specs)
 
@@ -526,7 +536,7 @@ def _refuse_personal(head: TableState) -> None:
 
 
 def _kept_file(
-    table: Table, path: str, kept: Kept, at: Instant, known: PartitionStatisticsFile | None
+    table: TableHandle, path: str, kept: Kept, at: Instant, known: PartitionStatisticsFile | None
 ) -> int:
     """Write a snapshot's file unless it is there, as long as the log says; return its size."""
     outputs = outputs_of(table)
@@ -541,7 +551,7 @@ def _kept_file(
     return len(body)
 
 
-def content(table: Table, kept: Kept, at: Instant) -> pa.Table:
+def content(table: TableHandle, kept: Kept, at: Instant) -> pa.Table:
     """Return the rows of an instant's file, as `partition_statistics_table` does."""
     head, sums = table.state, partition_sums(kept, at)
     return partition_statistics_table(
@@ -553,7 +563,7 @@ def content(table: Table, kept: Kept, at: Instant) -> pa.Table:
     )
 
 
-def _times(table: Table, head: TableState, sums: pa.Table) -> dict[int, int]:
+def _times(table: TableHandle, head: TableState, sums: pa.Table) -> dict[int, int]:
     """Return when the snapshots were committed that changed partitions last and can be read."""
     places = sums.group_by(["version", "snapshot_id"], use_threads=False).aggregate([]).to_pylist()
     kept = [each for each in places if head.reachable(each["snapshot_id"])]
@@ -567,7 +577,7 @@ def _times(table: Table, head: TableState, sums: pa.Table) -> dict[int, int]:
     return {each["snapshot_id"]: moments[each["version"]] for each in kept}
 
 
-def with_dropped(table: Table) -> Schema:
+def with_dropped(table: TableHandle) -> Schema:
     """Return the newest schema and, behind its columns, those dropped ones that files are laid by.
 
     A partition field of a dropped column keeps the type that the column had last.

@@ -19,7 +19,8 @@ from ledger.events import TableEvent
 from ledger.events import imported as e
 from ledger.events.imported import PaimonBranchUpdated
 from ledger.events.snapshots import SnapshotFacts, TagCreated, TagReplaced
-from ledger.ledger import Ledger
+from ledger.ledger_handle import LedgerHandle
+from ledger.ledger_writes import adopt_table
 from ledger.model.credentials import shown
 from ledger.model.errors import (
     AlreadyExistsError,
@@ -31,16 +32,17 @@ from ledger.model.errors import (
 )
 from ledger.model.names import Identifier
 from ledger.stores.file_access import FileAccess
-from ledger.table import Table
+from ledger.table_handle import TableHandle
+from ledger.table_writes import take_over
 from projections.importing.trial import ImportedBirth, Planned, SourceFiles
 from projections.materialising import Progress, nobody
 
 _MOST = 64
-_handles: WeakKeyDictionary[Ledger, dict[str, Table]] = WeakKeyDictionary()
+_handles: WeakKeyDictionary[LedgerHandle, dict[str, TableHandle]] = WeakKeyDictionary()
 """Of each ledger those that were looked at last, by the table's id."""
 
 
-def mirror(lake: Ledger, identifier: Identifier) -> Table:
+def mirror(lake: LedgerHandle, identifier: Identifier) -> TableHandle:
     """Return a table's handle: the one that it was looked at by before, where it still stands.
 
     Raises:
@@ -184,7 +186,7 @@ class Incoming:
     schemas: tuple[int, ...] = ()
 
 
-Read: TypeAlias = Callable[[str, Table | None, int, FileAccess], Incoming]
+Read: TypeAlias = Callable[[str, TableHandle | None, int, FileAccess], Incoming]
 """Reads a source into transactions: what of it is new to the table as the ledger has it (None: all
 of it), nothing of it later than now in Unix milliseconds. Its files are opened with the given
 permission, which each reader extends to the folder of the source.
@@ -256,7 +258,7 @@ class Importing:
 
     def run_all(
         self,
-        lake: Ledger,
+        lake: LedgerHandle,
         source: str,
         *,
         database: str | None,
@@ -279,7 +281,7 @@ class Importing:
 
     def plan(
         self,
-        lake: Ledger,
+        lake: LedgerHandle,
         identifier: Identifier,
         source: str,
         *,
@@ -292,7 +294,7 @@ class Importing:
 
     def run(
         self,
-        lake: Ledger,
+        lake: LedgerHandle,
         identifier: Identifier,
         source: str,
         *,
@@ -315,12 +317,12 @@ class Importing:
 
     def _read(
         self,
-        lake: Ledger,
+        lake: LedgerHandle,
         identifier: Identifier,
         source: str,
         now_millis: int,
         access: FileAccess,
-    ) -> tuple[Table | None, Incoming]:
+    ) -> tuple[TableHandle | None, Incoming]:
         table = None
         with suppress(NotFoundError):
             table = mirror(lake, identifier)
@@ -342,7 +344,7 @@ class Importing:
         return table, incoming
 
     def _read_quietly(
-        self, source: str, table: Table | None, now_millis: int, access: FileAccess
+        self, source: str, table: TableHandle | None, now_millis: int, access: FileAccess
     ) -> Incoming:
         """Read a source; an error that quotes credentials of it, as itself or a cause, is replaced.
 
@@ -360,8 +362,11 @@ class Importing:
         raise failed
 
 
-def _adopted(lake: Ledger, identifier: Identifier, birth: ImportedBirth, source: str) -> Table:
-    return lake.adopt_table(
+def _adopted(
+    lake: LedgerHandle, identifier: Identifier, birth: ImportedBirth, source: str
+) -> TableHandle:
+    return adopt_table(
+        lake,
         identifier,
         birth.facts(),
         author="",
@@ -370,10 +375,11 @@ def _adopted(lake: Ledger, identifier: Identifier, birth: ImportedBirth, source:
     )
 
 
-def _land(table: Table, incoming: Incoming, on_progress: Progress) -> int:
+def _land(table: TableHandle, incoming: Incoming, on_progress: Progress) -> int:
     version = table.state.version
     for done, each in enumerate(incoming.planned, 1):
-        version = table.take_over(
+        version = take_over(
+            table,
             each.events,
             version,
             author=each.author,

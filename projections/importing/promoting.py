@@ -19,7 +19,7 @@ from ledger.decide.snapshots import readable_files
 from ledger.events import TableEvent
 from ledger.events.snapshots import NO_FILES, SnapshotCommitted
 from ledger.events.table import OwnerSet, ServingProtocol
-from ledger.ledger import Ledger
+from ledger.ledger_handle import LedgerHandle
 from ledger.locations import LOCAL, family_of, is_absolute
 from ledger.log.request import CommitOptions, fresh_id
 from ledger.model.errors import (
@@ -34,7 +34,8 @@ from ledger.state.owner import refuse_unservable
 from ledger.state.table import TableState
 from ledger.stores import LocalStore, Store, open_store
 from ledger.stores.file_access import FileAccess
-from ledger.table import Table
+from ledger.table_handle import TableHandle
+from ledger.table_writes import take_over
 from projections.importing.importing import Importing
 from projections.materialising import Progress
 
@@ -69,41 +70,43 @@ class Promoted:
 class Handover(Protocol):
     """What a format does of a promotion."""
 
-    def source(self, table: Table) -> str:
+    def source(self, table: TableHandle) -> str:
         """Return how the table's source is found."""
 
-    def is_here(self, table: Table, source: str, access: FileAccess) -> bool:
+    def is_here(self, table: TableHandle, source: str, access: FileAccess) -> bool:
         """Whether the source leads to the ledger's own files already."""
 
-    def promotion(self, table: Table, source: str) -> tuple[TableEvent, ...]:
+    def promotion(self, table: TableHandle, source: str) -> tuple[TableEvent, ...]:
         """Return the events of a promotion for any owner.
 
         Raises:
             UnsupportedError: The table stays its source's; the message says why.
         """
 
-    def adoption(self, table: Table) -> tuple[TableEvent, ...]:
+    def adoption(self, table: TableHandle) -> tuple[TableEvent, ...]:
         """Return the further events by which the ledger lists the table's files itself.
 
         Raises:
             UnsupportedError: It cannot; the message says what only the table's engines can.
         """
 
-    def hand_over(self, table: Table, source: str, access: FileAccess, now_millis: int) -> bool:
+    def hand_over(
+        self, table: TableHandle, source: str, access: FileAccess, now_millis: int
+    ) -> bool:
         """Make the ledger the source's owner there, if the source is as it came in.
 
         Its readers are led to the ledger's files, or its writers are kept out. Returns whether the
         source is as it came in: no means that more has come there.
         """
 
-    def instructions(self, table: Table) -> tuple[str, ...]:
+    def instructions(self, table: TableHandle) -> tuple[str, ...]:
         """Return what the table's former owner has to do, a sentence each."""
 
 
 class Leading(Protocol):
     """What leads a format's readers to a promoted table."""
 
-    def follow(self, table: Table) -> None:
+    def follow(self, table: TableHandle) -> None:
         """Bring what leads readers here up to the newest version."""
 
     def catalog(self, source: str) -> str:
@@ -118,9 +121,9 @@ class ByFolder:
         project: Brings a table's own files up to the newest version.
     """
 
-    project: Callable[[Table], int]
+    project: Callable[[TableHandle], int]
 
-    def follow(self, table: Table) -> None:
+    def follow(self, table: TableHandle) -> None:
         """Bring the table's own files up to the newest version."""
         self.project(table)
 
@@ -146,7 +149,7 @@ class Promoting:
 
     def plan(
         self,
-        lake: Ledger,
+        lake: LedgerHandle,
         identifier: Identifier,
         *,
         source: str | None,
@@ -186,7 +189,7 @@ class Promoting:
 
     def run(  # noqa: PLR0913 - what is promoted, for whom, and how it is committed
         self,
-        lake: Ledger,
+        lake: LedgerHandle,
         identifier: Identifier,
         *,
         source: str | None,
@@ -229,7 +232,7 @@ class Promoting:
             f"{identifier} again"
         )
 
-    def adoption(self, table: Table) -> tuple[TableEvent, ...]:
+    def adoption(self, table: TableHandle) -> tuple[TableEvent, ...]:
         """Return what the ledger says that takes a promoted table back from engines.
 
         Raises:
@@ -238,7 +241,7 @@ class Promoting:
         return self.handover.adoption(table)
 
     def _events(
-        self, table: Table, source: str, protocol: ServingProtocol | None
+        self, table: TableHandle, source: str, protocol: ServingProtocol | None
     ) -> tuple[TableEvent, ...]:
         """Return what a promotion says.
 
@@ -252,7 +255,7 @@ class Promoting:
         served = OwnerSet(owner="served", protocol=protocol)
         return (*self.handover.promotion(table, source), served)
 
-    def _lead(self, table: Table) -> None:
+    def _lead(self, table: TableHandle) -> None:
         """Bring what leads readers here up to the newest version of a table that is promoted.
 
         Raises:
@@ -269,7 +272,7 @@ class Promoting:
 
     def _commit(
         self,
-        table: Table,
+        table: TableHandle,
         state: TableState,
         events: tuple[TableEvent, ...],
         now_millis: int,
@@ -278,10 +281,10 @@ class Promoting:
         options: CommitOptions = {**commit}
         options.setdefault("message", f"promoted: it followed {state.origin.source}")
         options.setdefault("effective_time", max(state.effective_millis, now_millis))
-        table.take_over(events, state.version, **options)
+        take_over(table, events, state.version, **options)
 
     def _told(
-        self, table: Table, source: str, transactions: int, files: int, *, is_new: bool
+        self, table: TableHandle, source: str, transactions: int, files: int, *, is_new: bool
     ) -> Promoted:
         return Promoted(
             identifier=table.identifier,
@@ -295,7 +298,7 @@ class Promoting:
         )
 
 
-def _refuse_promoted(table: Table, protocol: ServingProtocol | None) -> None:
+def _refuse_promoted(table: TableHandle, protocol: ServingProtocol | None) -> None:
     """Refuse to promote a table for engines that was promoted for another owner.
 
     Raises:
@@ -312,7 +315,7 @@ def _refuse_promoted(table: Table, protocol: ServingProtocol | None) -> None:
     )
 
 
-def _recorded(handover: Handover, table: Table) -> str:
+def _recorded(handover: Handover, table: TableHandle) -> str:
     """Return the source that a table's log names, if it may be opened.
 
     Raises:
@@ -325,7 +328,7 @@ def _recorded(handover: Handover, table: Table) -> str:
     return found
 
 
-def _files(table: Table) -> int:
+def _files(table: TableHandle) -> int:
     return table.state.totals.file_count
 
 

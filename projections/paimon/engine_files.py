@@ -25,7 +25,7 @@ from ledger.model.snapshot import Snapshot
 from ledger.model.types import DataField, DataType
 from ledger.state.paimon_origin import PaimonOrigin
 from ledger.state.table import TableState
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.manifest_files.container import read_container
 from projections.manifest_files.lists import delta_list
 from projections.paimon.binary_row import decode_row
@@ -51,7 +51,7 @@ from projections.statistics.engine_files import (
 _Key = tuple[bytes, int, int, str]
 
 
-def engine_files(table: Table, state: TableState) -> tuple[FileChange, ...]:
+def engine_files(table: TableHandle, state: TableState) -> tuple[FileChange, ...]:
     """Return the live files of a table at a state, as its engines' manifests list them.
 
     They are named by their whole places. Of a table with a primary key only the key's bounds are
@@ -70,7 +70,7 @@ def engine_files(table: Table, state: TableState) -> tuple[FileChange, ...]:
 
 @define
 class _Files:
-    table: Table
+    table: TableHandle
     state: TableState
     paimon: PaimonOrigin
     _columns: dict[int, tuple[DataField, ...]] = Factory(dict)

@@ -63,7 +63,7 @@ from ledger.state.schema_record import schema_record
 from ledger.state.table import Origin, TableState
 from ledger.stores.base import is_key
 from ledger.stores.file_access import FileAccess
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.importing.deriving import derived
 from projections.importing.importing import (
     FoundTable,
@@ -635,7 +635,7 @@ def _refuse_inexact(trial: Trial, wanted: Schema | Snapshot | TagFile, source: S
         raise UnsupportedError(f"the ledger cannot hold what {source.location}/{path} says exactly")
 
 
-def read(source: str, table: Table | None, now_millis: int, access: FileAccess) -> Incoming:
+def read(source: str, table: TableHandle | None, now_millis: int, access: FileAccess) -> Incoming:
     """Return what is new; see `projections.importing.importing.Read`."""
     found = open_source(source, access)
     known = None if table is None else table.state
@@ -683,11 +683,11 @@ _OWN_TABLE = "write its rows into a table of the ledger's own (lakeledger create
 class PaimonHandover:
     """See `projections.importing.promoting.Handover`."""
 
-    def source(self, table: Table) -> str:
+    def source(self, table: TableHandle) -> str:
         """Return how the table's source is found."""
         return table.state.imported_from(PaimonOrigin).source
 
-    def is_here(self, table: Table, source: str, access: FileAccess) -> bool:
+    def is_here(self, table: TableHandle, source: str, access: FileAccess) -> bool:
         """Return no: a folder is its source for good.
 
         Raises:
@@ -700,12 +700,12 @@ class PaimonHandover:
             )
         return False
 
-    def promotion(self, table: Table, source: str) -> tuple[TableEvent, ...]:
+    def promotion(self, table: TableHandle, source: str) -> tuple[TableEvent, ...]:
         """Return what the promotion says: Paimon's engines can write any table of theirs."""
         del source
         return (TablePromoted(source=table.state.origin.source),)
 
-    def adoption(self, table: Table) -> tuple[TableEvent, ...]:
+    def adoption(self, table: TableHandle) -> tuple[TableEvent, ...]:
         """Return the snapshot that lists the live files; nothing without a snapshot.
 
         Raises:
@@ -732,7 +732,9 @@ class PaimonHandover:
         )
         return (adopted,)
 
-    def hand_over(self, table: Table, source: str, access: FileAccess, now_millis: int) -> bool:
+    def hand_over(
+        self, table: TableHandle, source: str, access: FileAccess, now_millis: int
+    ) -> bool:
         """Write the file that keeps others out, if nobody has committed meanwhile.
 
         Then the source is looked at once more. Where its storage knows no conditional create, or
@@ -754,7 +756,7 @@ class PaimonHandover:
         store.create(snapshot_path(newest + 1), body)
         return False
 
-    def instructions(self, table: Table) -> tuple[str, ...]:
+    def instructions(self, table: TableHandle) -> tuple[str, ...]:
         """Return what the table's former owner has to do, a sentence each."""
         paimon, name = table.state.imported_from(PaimonOrigin), table.identifier
         read = f"let readers read {table.location}: its snapshots are the source's, and go on"
@@ -766,7 +768,7 @@ class PaimonHandover:
         return (*_of_source(table, paimon), read, keep, on)
 
 
-def _of_source(table: Table, paimon: PaimonOrigin) -> Iterator[str]:
+def _of_source(table: TableHandle, paimon: PaimonOrigin) -> Iterator[str]:
     """Yield what is to be done at the source, as it is found there now."""
     stop = f"stop all writers of {paimon.source}: what commits there now is lost here"
     try:
@@ -796,7 +798,7 @@ def _of_source(table: Table, paimon: PaimonOrigin) -> Iterator[str]:
         yield f"stop the writers of its branches {named}, too: they stay here as they were"
 
 
-def _fence(table: Table, newest: Snapshot, now_millis: int) -> bytes:
+def _fence(table: TableHandle, newest: Snapshot, now_millis: int) -> bytes:
     """Return the file that stands where the next snapshot would: the newest one's rows again.
 
     Whoever reads a source as a stream passes over what was merely compacted.

@@ -25,7 +25,7 @@ from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot
 from ledger.model.types import DataField, DataType
 from ledger.state.table import TableState
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.outputs import Outputs
 from projections.paimon.binary_row import MILLIS_PRECISION, decode_row, encode_row
 from projections.paimon.manifest_avro import (
@@ -448,7 +448,7 @@ class Manifests:
 
     def __init__(
         self,
-        table: Table,
+        table: TableHandle,
         names: Names,
         outputs: Outputs,
         *,

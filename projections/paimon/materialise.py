@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 import projections.paimon.project as positions
 from ledger.model.errors import UnsupportedError
 from ledger.state.table import TableState
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.materialising import (
     Compared,
     Difference,
@@ -85,7 +85,7 @@ class PaimonFiles:
 
     def run(
         self,
-        table: Table,
+        table: TableHandle,
         outputs: Outputs,
         start: PaimonPosition,
         target: TableState,
@@ -97,7 +97,7 @@ class PaimonFiles:
         begin = PaimonPosition() if corrected else start
         return Projection(table, outputs, begin, target).run(on_progress)
 
-    def otherwise(self, table: Table, stood: PaimonPosition) -> Otherwise | None:
+    def otherwise(self, table: TableHandle, stood: PaimonPosition) -> Otherwise | None:
         """Return whether another rule made files, or for another place."""
         if stood.is_older:
             return Otherwise("older_renderer_replaced", {"renderer": stood.renderer})
@@ -107,7 +107,7 @@ class PaimonFiles:
         return Otherwise("place_replaced", facts)
 
     def renew(
-        self, table: Table, older: PaimonPosition, target: TableState, on_progress: Progress
+        self, table: TableHandle, older: PaimonPosition, target: TableState, on_progress: Progress
     ) -> PaimonPosition:
         """Make files as they are made now, where older ones or another place's stand."""
         outputs = outputs_of(table)
@@ -122,7 +122,7 @@ class PaimonFiles:
         gone = _of_older(outputs, Names(table.state.table_id), older)
         return evolve(reached, garbage=(*reached.garbage, *gone))
 
-    def compare(self, table: Table, stood: PaimonPosition, at: TableState) -> Compared:
+    def compare(self, table: TableHandle, stood: PaimonPosition, at: TableState) -> Compared:
         """Compare what stands on the store with what the log makes of it.
 
         A file of somebody else's in a place that is or will be the ledger's is told as changed.
@@ -140,7 +140,7 @@ class PaimonFiles:
             found = Difference((), (key,), found.foreign, told_older + "rollback")
         return Compared(found, wanted, in_the_way, newest)
 
-    def lost(self, table: Table, stood: PaimonPosition) -> Mapping[str, bytes]:
+    def lost(self, table: TableHandle, stood: PaimonPosition) -> Mapping[str, bytes]:
         """Return all files that are lost or damaged, as Paimon's readers go back in time, too."""
         at = target_state(table, stood.version)
         outputs, wanted = outputs_of(table), files_of(self, table, at)
@@ -182,7 +182,7 @@ rebuild = PAIMON.rebuild
 
 def sorted_out(
     files: FileFormat[PaimonPosition],
-    table: Table,
+    table: TableHandle,
     found: Difference,
     stood: TableState,
     newest: TableState,
@@ -224,13 +224,15 @@ def sorted_out(
 
 
 def _later(
-    files: FileFormat[PaimonPosition], table: Table, stood: TableState, newest: TableState
+    files: FileFormat[PaimonPosition], table: TableHandle, stood: TableState, newest: TableState
 ) -> dict[str, bytes]:
     """Return what a run from one state to another may write, wherever it is to end."""
     return _files(files, table, evolve(newest, earliest_snapshot_id=stood.earliest_snapshot_id))
 
 
-def _files(files: FileFormat[PaimonPosition], table: Table, target: TableState) -> dict[str, bytes]:
+def _files(
+    files: FileFormat[PaimonPosition], table: TableHandle, target: TableState
+) -> dict[str, bytes]:
     try:
         return files_of(files, table, target)
     except UnsupportedError:

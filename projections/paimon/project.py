@@ -47,7 +47,7 @@ from ledger.state.paimon_origin import PaimonOrigin
 from ledger.state.snapshots import snapshot_of
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.importing.trial import SourceFiles
 from projections.manifest_files.container import read_container, write_container
 from projections.manifest_files.lists import UnlistedFiles
@@ -135,7 +135,7 @@ class OwnSnapshots:
         manifests: Theirs.
     """
 
-    table: Table
+    table: TableHandle
     target: TableState
     last_followed: int
     projected: int
@@ -145,7 +145,7 @@ class OwnSnapshots:
     @classmethod
     def at(
         cls,
-        table: Table,
+        table: TableHandle,
         outputs: Outputs,
         start: PaimonPosition,
         before: TableState | None,
@@ -232,7 +232,7 @@ _WHOLE_PATH: Final = "_EXTERNAL_PATH"
 
 
 def project_born(
-    table: Table,
+    table: TableHandle,
     outputs: Outputs,
     start: PaimonPosition,
     target: TableState,
@@ -261,7 +261,7 @@ def project_born(
 class _ImportedRun:
     def __init__(
         self,
-        table: Table,
+        table: TableHandle,
         outputs: Outputs,
         before: TableState | None,
         target: TableState,
@@ -398,7 +398,7 @@ class _EngineFiles:
         location: The source's folder.
     """
 
-    def __init__(self, table: Table, outputs: Outputs, schema: Schema, location: str) -> None:
+    def __init__(self, table: TableHandle, outputs: Outputs, schema: Schema, location: str) -> None:
         self._table = table
         self._outputs = outputs
         self._schema = schema
@@ -563,7 +563,7 @@ class Projection:
         target: The state at the version to reach.
     """
 
-    table: Table
+    table: TableHandle
     outputs: Outputs
     start: PaimonPosition
     target: TableState

@@ -26,8 +26,9 @@ from ledger.model.schema import Schema
 from ledger.model.single_values import Value, decimal_text, unit_digits
 from ledger.model.snapshot import Snapshot
 from ledger.model.types import DataField
-from ledger.table import Table
 from ledger.table_at import TableAt
+from ledger.table_handle import TableHandle
+from ledger.table_writes import commit_snapshot
 from projections.materialising import outputs_of
 from projections.paimon.materialise import PAIMON as PAIMON_FILES
 from projections.paimon.materialise import project
@@ -220,7 +221,7 @@ COMMIT_USER = "lakeledger-statistics"
 
 
 def publish(
-    table: Table,
+    table: TableHandle,
     distinct: Mapping[int, int] | None = None,
     **options: Unpack[CommitOptions],
 ) -> Published:
@@ -238,7 +239,8 @@ def publish(
         UnsupportedError: The table is not declared to be a Paimon table, cannot be projected, or
             how many rows it has cannot be told from its files.
     """
-    at = table.at()
+    state = table.state
+    at = TableAt(state, state.schema, table)
     analysed = analysable(table, at)
     if _is_analysed(analysed, at.schema) and _is_kept(table, at, analysed, distinct):
         path = statistics_path(analysed.statistics or "")
@@ -253,11 +255,11 @@ def publish(
         commit_identifier=analysed.id,
         facts={"statistics": name},
     )
-    is_new = not table.commit_snapshot(plan, **options).repeated
+    is_new = not commit_snapshot(table, plan, options).repeated
     return Published("paimon", analysed.id, statistics_path(name), project(table), is_new)
 
 
-def analysable(table: Table, at: TableAt) -> Snapshot:
+def analysable(table: TableHandle, at: TableAt) -> Snapshot:
     """Return the snapshot whose statistics can be published; raises as `publish`."""
     PAIMON_FILES.refuse_undeclared(table, at.state)
     if at.snapshot is None:
@@ -273,7 +275,7 @@ def analysable(table: Table, at: TableAt) -> Snapshot:
 
 
 def _file(
-    table: Table, at: TableAt, snapshot_id: int, distinct: Mapping[int, int] | None = None
+    table: TableHandle, at: TableAt, snapshot_id: int, distinct: Mapping[int, int] | None = None
 ) -> tuple[str, bytes]:
     """Return the name and the bytes of a snapshot's file."""
     body = statistics_file(table_statistics(table, at, snapshot_id, distinct))
@@ -286,7 +288,7 @@ def _name(at: TableAt, snapshot_id: int, body: bytes) -> str:
 
 
 def _is_kept(
-    table: Table, at: TableAt, analysis: Snapshot, distinct: Mapping[int, int] | None
+    table: TableHandle, at: TableAt, analysis: Snapshot, distinct: Mapping[int, int] | None
 ) -> bool:
     """Whether the file that an ANALYZE snapshot names is there, or could be restored."""
     outputs, path = outputs_of(table), statistics_path(analysis.statistics or "")
@@ -313,7 +315,7 @@ def _is_analysed(snapshot: Snapshot, schema: Schema) -> bool:
 
 
 def table_statistics(
-    table: Table, at: TableAt, snapshot_id: int, distinct: Mapping[int, int] | None = None
+    table: TableHandle, at: TableAt, snapshot_id: int, distinct: Mapping[int, int] | None = None
 ) -> TableStatistics:
     """Return what the live files of an append table say of it and of its columns.
 
@@ -404,13 +406,13 @@ class PaimonPublisher:
     what: str = "Paimon's ANALYZE"
     makes_snapshot: bool = True
 
-    def check(self, table: Table, at: TableAt, analysis: Analysis | None) -> None:
+    def check(self, table: TableHandle, at: TableAt, analysis: Analysis | None) -> None:
         """Refuse what only an engine could count."""
         del analysis
         analysable(table, at)
 
     def publish(
-        self, table: Table, kept: Kept, at: TableAt, analysis: Analysis | None
+        self, table: TableHandle, kept: Kept, at: TableAt, analysis: Analysis | None
     ) -> Iterator[Published]:
         """Publish what files say of columns, and counts that are of the same snapshot."""
         del kept

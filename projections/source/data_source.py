@@ -51,6 +51,7 @@ from ledger.state.catalog_builder import PastTable, PastTables
 from ledger.state.table import TableState
 from ledger.stores.wrappers import Trust
 from ledger.table import Table
+from ledger.table_handle import TableHandle, handle_of
 from projections.source.columns import PARTITION, TYPED, Column, spark_ddl, typed, typed_column
 from projections.source.span_reading import (
     End,
@@ -410,11 +411,11 @@ def _spans_of(table: Table, asked: Asked, bounds: Bounds) -> Iterator[Span]:
             raise
         # Of many tables, some begin only after the instant.
         return
-    place = TablePlace(str(table.identifier), state.table_id, table.path)
+    place = TablePlace(str(table.identifier), state.table_id, handle_of(table).path)
     if not asked.view.is_history:
         yield Span(asked.root, place, 0 if asked.view.from_start else end.version, end)
         return
-    first, last = versions_within(table.log, bounds, end.version)
+    first, last = versions_within(handle_of(table).log, bounds, end.version)
     for start, stop in ranges(first, last, asked.versions_per_partition):
         yield Span(asked.root, place, start, end if stop == end.version else End(stop))
 
@@ -425,7 +426,7 @@ def _end(table: Table, instant: Instant | None) -> tuple[TableState, End]:
     if not isinstance(instant, SnapshotInstant | TagInstant):
         return state, End(state.version)
     # A commit of many writers may hold later snapshots, too.
-    scan = Scan(table.log, state.version, End(state.version))
+    scan = Scan(handle_of(table).log, state.version, End(state.version))
     for step in scan.steps():
         if any(each.snapshot_id == state.last_snapshot_id for each in step.snapshots):
             return state, End(state.version, step.position + 1)
@@ -481,7 +482,7 @@ Offset = dict[str, Stand]
 class _Read:
     """How far the stream of a table is read."""
 
-    handle: Table | None = None
+    handle: TableHandle | None = None
     version: int = -1
     is_sealed: bool = False
 

@@ -34,6 +34,7 @@ from ledger.model.transforms import Period, Void, field_types, transform_of
 from ledger.model.types.text import bare_text
 from ledger.stores.file_access import FileAccess
 from ledger.table import Table
+from ledger.table_handle import handle_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -387,10 +388,13 @@ def ledger_sink(
 def has_landed(table: Table, commit_user: str, batch_id: int) -> bool:
     """Return whether a batch is in the table already."""
     key = SnapshotPlan("APPEND", commit_user=commit_user, commit_identifier=batch_id).key or ""
-    log = table.log
+    handle = handle_of(table)
+    log = handle.log
     log.refresh()
     # The index goes by hashes, so what it finds has to be looked at.
-    return any(key in table.live.keys_of(log.commit_at(version)) for version in log.last_named(key))
+    return any(
+        key in handle.live.keys_of(log.commit_at(version)) for version in log.last_named(key)
+    )
 
 
 def attempt_folder(table: Table, commit_user: str, batch_id: int) -> str:
@@ -421,9 +425,10 @@ def write_parquet(rows: DataFrame, table: Table, folder: str) -> Sequence[str]:
     Raises:
         InvalidInputError: The rows' columns do not fit the table.
     """
-    if table.ledger_url.startswith("memory:"):
+    handle = handle_of(table)
+    if handle.ledger_url.startswith("memory:"):
         raise InvalidInputError(
-            f"{table.ledger_url} lives in this process alone, and executors write in others: keep "
+            f"{handle.ledger_url} lives in this process alone, and executors write in others: keep "
             "the ledger in a folder or a bucket"
         )
     state = table.state
@@ -433,7 +438,7 @@ def write_parquet(rows: DataFrame, table: Table, folder: str) -> Sequence[str]:
         schema=state.schema,
         spec=state.spec,
         columns=tuple(rows.columns),
-        access=table.file_access,
+        access=handle.file_access,
     )
     # Only the paths come here, of the tasks that succeeded.
     written = in_the_tables_zones(rows, state.schema).mapInArrow(files.write, "path string")

@@ -31,7 +31,7 @@ from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 from ledger.stores import client_options, open_store
 from ledger.stores.wrappers import Trust, trusting
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.source.columns import Column, arrow_schema
 
 if TYPE_CHECKING:
@@ -75,10 +75,10 @@ class TablePlace:
     table_id: str
     path: str
 
-    def open(self, root: Root) -> Table:
+    def open(self, root: Root) -> TableHandle:
         """Return its handle; the catalog is not read."""
         database, _, name = self.identifier.partition(".")
-        return Table(Identifier(database, name), self.path, root.setting())
+        return TableHandle(Identifier(database, name), self.path, root.setting())
 
 
 @frozen

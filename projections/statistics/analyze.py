@@ -32,6 +32,7 @@ from ledger.planning.bound_value import value_to_bytes
 from ledger.stores.file_access import FileAccess
 from ledger.table import Table
 from ledger.table_at import TableAt
+from ledger.table_handle import handle_of
 from projections.statistics.session import cores_of, spark_session
 from projections.statistics.spark_source import LogSource
 from projections.statistics.tile_rows import folder
@@ -229,7 +230,7 @@ def analyze(
         if is_counted(each.type) and each.id not in marked
     }
     types = {key: format_type(each) for key, each in counted.items()}
-    job = _Job(source, table.file_access, _columns(table, counted, data), types, specs)
+    job = _Job(source, handle_of(table).file_access, _columns(table, counted, data), types, specs)
     missing = job.missing(data)
     job.read(session, missing)
     sketches = job.united(session, data)
@@ -353,7 +354,9 @@ def _columns(
 ) -> dict[int, tuple[WantedColumn, ...]]:
     """Return by schema id what files of it are read for, by the names that they have there."""
     found = {}
-    for schema_id, schema in schemas_by_id(table.log, {each.schema_id for each in data}).items():
+    for schema_id, schema in schemas_by_id(
+        handle_of(table).log, {each.schema_id for each in data}
+    ).items():
         found[schema_id] = tuple(
             WantedColumn(each.id, each.name, now[each.id])
             for each in schema.fields

@@ -35,6 +35,7 @@ from ledger.model.types.text import format_type
 from ledger.planning.bound_value import value_from_bytes
 from ledger.table import Table
 from ledger.table_at import TableAt
+from ledger.table_handle import handle_of
 from projections.manifest_files.lists import names_lists
 from projections.statistics.engine_listed import EngineListed
 from projections.statistics.query import paimon_rendering_of, rendering_of
@@ -82,7 +83,7 @@ def column_sums(log: TableLog, at: TableAt) -> tuple[ColumnSums, ...]:
     rendering = paimon_rendering_of(at)
     readings = Readings(log, at.schema)
     by_path: dict[str, tuple[Mapping[str, str], FilesSums]] = {}
-    for file in at.engine_files:
+    for file in handle_of(at).engine_files_at(at.state):
         if file.content == "data":
             shown = rendering.spec(file.spec_id, json.encode(file.partition).decode())
             if shown.path not in by_path:
@@ -287,7 +288,7 @@ def columns_at(table: Table, at: TableAt) -> pa.Table:
         UnsupportedError: A snapshot of the ledger's own names an engine's manifest lists.
     """
     state = at.state
-    live = _Live(table.log, at)
+    live = _Live(handle_of(table).log, at)
     live.apply(at.files)
     there = sorted(path for path, each in live.partitions.items() if each.data)
     return _table(live.rows(there, state.version, state.last_snapshot_id))
@@ -309,10 +310,10 @@ def columns_by_snapshot(table: Table, at: TableAt) -> pa.Table:
         DamagedLogError: A commit or a list of file changes is missing or damaged.
     """
     if at.state.lists_files:
-        changes = _listed_changes(table.log, at)
+        changes = _listed_changes(handle_of(table).log, at)
     else:
-        changes = EngineListed(table, at).changes()
-    live = _Live(table.log, at)
+        changes = EngineListed(handle_of(table), at).changes()
+    live = _Live(handle_of(table).log, at)
     return _table(
         row
         for version, snapshot_id, files in changes

@@ -26,6 +26,7 @@ from ledger.model.errors import (
     UnsupportedError,
 )
 from ledger.table import Table
+from ledger.table_handle import handle_of
 from projections.materialising import Difference
 from projections.partition_text import partition_path
 from projections.statistics.analyze import Analysis, analyze
@@ -389,7 +390,9 @@ def _answer(
     at = when.of(table)
     # An instant that is named is asked as it was then.
     now = at.state.time_millis if when.named() else now_millis()
-    found = answer(ask, asked_of(ask, table, at, kept), table.log, at, wanted.asking.bounds(now))
+    found = answer(
+        ask, asked_of(ask, table, at, kept), handle_of(table).log, at, wanted.asking.bounds(now)
+    )
     document = {"table": str(table.identifier), "ask": ask, "answer": found.to_pylist()}
     title = f"{table.identifier}{when}"
     if wanted.plot is not None:
@@ -478,10 +481,10 @@ def _publish(
     wanted = [each for name, each in publishers().items() if name in formats]
     # Before anything is published, so that it is all or none.
     for each in wanted:
-        each.check(table, when.of(table), analysis)
+        each.check(handle_of(table), when.of(table), analysis)
     # What makes a snapshot first, since the statistics of all others are of the newest.
     for each in sorted(wanted, key=lambda each: not each.makes_snapshot):
-        found += each.publish(table, kept, when.of(table), analysis)
+        found += each.publish(handle_of(table), kept, when.of(table), analysis)
     return found
 
 
@@ -561,7 +564,7 @@ def _check(tables: list[Table], screen: Screen, *, rebuild: bool) -> None:
     check = statistics_files.rebuild if rebuild else statistics_files.verify
     found: dict[str, Difference] = {}
     for table in tables:
-        found[str(table.identifier)] = check(table.log)
+        found[str(table.identifier)] = check(handle_of(table).log)
     documents = [_difference_json(name, each) for name, each in found.items()]
 
     def text(to: Screen) -> None:
@@ -599,4 +602,4 @@ def _difference_json(name: str, difference: Difference) -> dict[str, Any]:
 
 def _time_of(table: Table, version: int) -> int:
     """Return when a version was made, where it comes from: Unix milliseconds."""
-    return effective_millis(table.log.commit_at(version), table.state.corrections)
+    return effective_millis(handle_of(table).log.commit_at(version), table.state.corrections)

@@ -11,6 +11,7 @@ import projections.statistics.tile_rows as positions
 from ledger.history.older import TableLog
 from ledger.model.errors import LedgerError, MissingDependencyError
 from ledger.table import Table
+from ledger.table_handle import handle_of
 from projections.manifest_files.lists import names_lists
 from projections.statistics.entries import entry_count
 from projections.statistics.materialise import Engine as Keeping
@@ -85,7 +86,7 @@ class Engines:
             MissingDependencyError: Spark was asked for, and it or Java is missing.
             InvalidInputError: Spark was asked for, and the ledger is in memory.
         """
-        local = Local(table.log)
+        local = Local(handle_of(table).log)
         if self._engine == "local":
             return local
         session = self._session_if_it_pays([table])
@@ -123,9 +124,9 @@ class Engines:
 
     def _pays(self, tables: Sequence[Table]) -> bool:
         """Whether Spark is through sooner, its start counted; say so where it is."""
-        if tables[0].ledger_url.startswith("memory:"):
+        if handle_of(tables[0]).ledger_url.startswith("memory:"):
             return False
-        logs = [each.log for each in tables]
+        logs = [handle_of(each).log for each in tables]
         entries = sum(map(expected_entries, logs)) if len(logs) > 1 else new_entries(logs[0])
         active = self._started or active_session()
         here_s = entries / LOCAL_ENTRIES_A_SECOND + A_TABLE_S * len(logs)

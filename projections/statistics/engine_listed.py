@@ -18,13 +18,14 @@ from msgspec.structs import replace
 from ledger.log.personal_data import PersonalColumns
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
+from ledger.model.instant import SnapshotInstant
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.native_origin import NativeOrigin
 from ledger.state.paimon_origin import PaimonOrigin
 from ledger.state.table import TableState
-from ledger.table import Table
 from ledger.table_at import TableAt
+from ledger.table_handle import TableHandle
 from projections.statistics.definition import ENTRIES, arrow_schema, content_of
 from projections.statistics.fold import concatenated, deltas
 from projections.statistics.tile_rows import Tile
@@ -45,7 +46,7 @@ class EngineListed:
         at: The instant.
     """
 
-    table: Table = field(eq=False)
+    table: TableHandle = field(eq=False)
     at: TableAt = field(eq=False)
 
     @property
@@ -67,7 +68,7 @@ class EngineListed:
 
     def up_to(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
         """Yield what adds up to the instant: its live files, as if its snapshot had added all."""
-        yield self._rows([(version, snapshot_id, (), self.at.engine_files)])
+        yield self._rows([(version, snapshot_id, (), self._live())])
 
     def history(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
         """Yield what each snapshot did that leads to the instant, oldest first.
@@ -86,7 +87,7 @@ class EngineListed:
         """Return what the instant's own snapshot did."""
         del block
         before = self._files(self.line[-2]) if len(self.line) > 1 else ()
-        return self._rows([(last, self.at.state.last_snapshot_id, before, self.at.engine_files)])
+        return self._rows([(last, self.at.state.last_snapshot_id, before, self._live())])
 
     def version_of(self, version: int, snapshot_id: int) -> int:
         """Return the commit that brought a snapshot, by its id or its place."""
@@ -127,8 +128,13 @@ class EngineListed:
 
     def _files(self, snapshot_id: int) -> tuple[FileChange, ...]:
         if snapshot_id == self.at.state.last_snapshot_id:
-            return self.at.engine_files
-        return self.table.at(snapshot=snapshot_id).engine_files
+            return self._live()
+        instant = SnapshotInstant(snapshot_id)
+        state = self.table.state_at(self.table.state, instant)
+        return self.table.engine_files_at(state)
+
+    def _live(self) -> tuple[FileChange, ...]:
+        return self.table.engine_files_at(self.at.state)
 
     def _rows(self, steps: Iterable[_Step]) -> pa.Table:
         return concatenated(deltas([_entries(each)]) for each in steps)

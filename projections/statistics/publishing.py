@@ -10,8 +10,8 @@ from attrs import frozen
 from ledger.formats import having, part_if_any
 
 if TYPE_CHECKING:
-    from ledger.table import Table
     from ledger.table_at import TableAt
+    from ledger.table_handle import TableHandle
     from projections.statistics.analyze import Analysis
     from projections.statistics.tile_rows import Kept
 
@@ -46,11 +46,11 @@ class Publisher(Protocol):
     def makes_snapshot(self) -> bool:
         """Whether publishing makes a snapshot, so that only the newest one's can be published."""
 
-    def check(self, table: Table, at: TableAt, analysis: Analysis | None) -> None:
+    def check(self, table: TableHandle, at: TableAt, analysis: Analysis | None) -> None:
         """Refuse what cannot be published, before anything is; raises as `publish`."""
 
     def publish(
-        self, table: Table, kept: Kept, at: TableAt, analysis: Analysis | None
+        self, table: TableHandle, kept: Kept, at: TableAt, analysis: Analysis | None
     ) -> Iterator[Published]:
         """Let readers find the statistics of an instant's snapshot, and say where they are.
 

@@ -38,6 +38,7 @@ from ledger.model.transforms import Identity, Period, field_types, transform_of
 from ledger.state.table import TableState
 from ledger.table import Table
 from ledger.table_at import TableAt
+from ledger.table_handle import handle_of
 from projections.dlf import Style, render
 from projections.dlf.objects import ListPartitionsResponse, PartitionStatistics
 from projections.manifest_files.lists import names_lists
@@ -561,7 +562,7 @@ def asked_of(question: Question, table: Table, at: TableAt, kept: Counted) -> Co
     are not in what is kept.
     """
     is_owned = at.state.origin.lists_files_since > 0
-    return EngineListed(table, at) if question == "retention" and is_owned else kept
+    return EngineListed(handle_of(table), at) if question == "retention" and is_owned else kept
 
 
 def print_answer(screen: Screen, title: str, answer: pa.Table) -> None:

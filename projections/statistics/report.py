@@ -14,6 +14,7 @@ from ledger.model.errors import MissingDependencyError, StoreError
 from ledger.model.messages import moment, size
 from ledger.table import Table
 from ledger.table_at import TableAt
+from ledger.table_handle import handle_of
 from projections.dlf import Style, render
 from projections.dlf.objects import Partition
 from projections.materialising import Progress, nobody
@@ -85,12 +86,12 @@ def brought_up_to_date(
 ) -> Counted:
     """Return a table's statistics after a refresh; where nothing can be kept, they are computed."""
     if not at.state.lists_files:
-        return EngineListed(table, at)
+        return EngineListed(handle_of(table), at)
     try:
-        refresh(table.log, engine, on_progress=on_progress)
+        refresh(handle_of(table).log, engine, on_progress=on_progress)
     except (OSError, StoreError) as error:
         notice(f"the statistics cannot be kept ({error}); they are computed all the same")
-    return Kept.of(table.log)
+    return Kept.of(handle_of(table).log)
 
 
 def report_of(table: Table, kept: Counted, at: Instant, engine: str) -> Report:

@@ -9,6 +9,7 @@ from attrs import evolve, frozen
 from ledger.model.errors import UnsupportedError
 from ledger.table import Table
 from ledger.table_at import TableAt
+from ledger.table_handle import handle_of
 from projections.statistics.column_history import columns_at, columns_by_snapshot
 from projections.statistics.engine_listed import EngineListed
 from projections.statistics.entries import opening_of
@@ -57,10 +58,11 @@ def compute(
         UnsupportedError: An engine lists the table's files then, and not the ledger.
     """
     instant = at or table.at()
+    log = handle_of(table).log
     _refuse_engine_listed(table, instant)
     return compute_from(
-        evolve(LogSource.of(table), opening=opening_of(table.log, 0, 0)),
-        evolve(rendering_of(instant), columns=table.log.personal.columns),
+        evolve(LogSource.of(table), opening=opening_of(log, 0, 0)),
+        evolve(rendering_of(instant), columns=log.personal.columns),
         version=instant.state.version,
         snapshot_id=instant.state.last_snapshot_id,
         spark=spark,
@@ -123,9 +125,11 @@ def asked(
     """
     instant = at or table.at()
     session = spark or spark_session()
-    kept = Kept.of(table.log) if instant.state.lists_files else EngineListed(table, instant)
+    handle = handle_of(table)
+    lists_files = instant.state.lists_files
+    kept = Kept.of(handle.log) if lists_files else EngineListed(handle, instant)
     counted = asked_of(question, table, instant, kept)
-    rows = answer(question, counted, table.log, instant, bounds)
+    rows = answer(question, counted, handle.log, instant, bounds)
     return session.createDataFrame(rows)
 
 

@@ -15,6 +15,7 @@ from attrs import frozen
 from ledger.model.errors import LedgerError, StoreError
 from ledger.table import Table
 from ledger.table_at import TableAt
+from ledger.table_handle import handle_of
 from projections.materialising import Progress, nobody
 from projections.statistics.engine import expected_entries
 from projections.statistics.materialise import refresh
@@ -97,7 +98,7 @@ class _Bulk:
 def _alone(session: SparkSession, table: Table) -> Refreshed:
     name = str(table.identifier)
     try:
-        position = refresh(table.log, OnSpark(session, LogSource.of(table)))
+        position = refresh(handle_of(table).log, OnSpark(session, LogSource.of(table)))
     except (LedgerError, OSError) as error:
         return Refreshed(name, -1, str(error))
     return Refreshed(name, position.version)

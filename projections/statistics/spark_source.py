@@ -11,6 +11,7 @@ from ledger.events.snapshots import snapshot_events
 from ledger.model.errors import InvalidInputError
 from ledger.stores.wrappers import Trust
 from ledger.table import Table
+from ledger.table_handle import handle_of
 from projections.manifest_files.lists import names_lists
 from projections.source.span_reading import Root, TablePlace
 from projections.statistics.entries import Opening
@@ -74,17 +75,18 @@ class LogSource:
         Raises:
             InvalidInputError: The ledger is in memory.
         """
-        if table.ledger_url.startswith("memory:"):
+        handle = handle_of(table)
+        if handle.ledger_url.startswith("memory:"):
             raise InvalidInputError(
-                f"{table.ledger_url} lives in this process alone, and Spark reads in others: "
+                f"{handle.ledger_url} lives in this process alone, and Spark reads in others: "
                 "keep the ledger in a folder or a bucket"
             )
         return cls(
-            url=table.ledger_url,
-            identifier=str(table.identifier),
-            path=table.path,
-            storage_options=table.storage_options,
-            trust=table.setting.trust,
+            url=handle.ledger_url,
+            identifier=str(handle.identifier),
+            path=handle.path,
+            storage_options=handle.storage_options,
+            trust=handle.setting.trust,
         )
 
     def log(self) -> TableLog:
@@ -145,5 +147,5 @@ class LogSource:
 
 def _names_lists_lately(table: Table) -> bool:
     last = table.state.version
-    reads = table.log.commits(max(0, last - _LATELY), last)
+    reads = handle_of(table).log.commits(max(0, last - _LATELY), last)
     return any(names_lists(each) for read in reads for each in snapshot_events(read.commit))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import projections.statistics.materialise as statistics_files
 import projections.statistics.tile_rows as positions
-from ledger.table import Table
+from ledger.table_handle import TableHandle
 from projections.materialising import Difference, refuse_beyond
 
 
-def verify(table: Table) -> Difference:
+def verify(table: TableHandle) -> Difference:
     """Compute everything that is kept again, in full, and say where it differs.
 
     Raises:
@@ -19,7 +19,7 @@ def verify(table: Table) -> Difference:
     return _below_location(statistics_files.verify(table.log))
 
 
-def rebuild(table: Table) -> Difference:
+def rebuild(table: TableHandle) -> Difference:
     """Restore what is missing or changed."""
     return _below_location(statistics_files.rebuild(table.log))
 

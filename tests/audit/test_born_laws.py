@@ -37,6 +37,7 @@ from ledger.audit.undo import reverted, undone
 from ledger.decide import as_table_change
 from ledger.model.types import walk_fields
 from ledger.state import PastColumns, TableState
+from ledger.table_handle import handle_of
 from tests.audit.lives import past_of
 from tests.projections.iceberg.importing.writing import created
 
@@ -156,7 +157,7 @@ def test_a_log_filtered_by_a_column_finds_exactly_what_diffs_show_for_it(
     table, states = life(seed)
     columns = [by_id(shape(each)) for each in states]
     for watched in sorted({key for each in columns for key in each}):
-        found = entries(table.log, "a.b", WantedEntries(column_id=watched))
+        found = entries(handle_of(table).log, "a.b", WantedEntries(column_id=watched))
         shown = [
             version
             for version, at in enumerate(columns)
@@ -179,7 +180,7 @@ def test_blame_says_what_is_and_since_when_no_version_says_otherwise(
 ) -> None:
     table, states = life(seed)
     now = by_id(shape(states[-1]))
-    blamed = [*flat(blame_columns(lives_of(table.log, len(states) - 1, AskedLives())))]
+    blamed = [*flat(blame_columns(lives_of(handle_of(table).log, len(states) - 1, AskedLives())))]
     assert {each.field_id for each in blamed} == set(now)
     for blame in blamed:
         assert blame.field_id is not None

@@ -16,6 +16,7 @@ from ledger import (
     Table,
     UpdateColumnComment,
 )
+from ledger.table_handle import handle_of
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
 
 
@@ -113,7 +114,7 @@ def test_a_rule_that_nobody_could_follow_is_refused(table: Table, key: str, valu
 
 
 def test_whoever_loses_a_race_is_judged_by_the_newest_rules(table: Table) -> None:
-    ruled(lake_on(table.log.store).table("shop.orders"), "freeze", "true")
+    ruled(lake_on(handle_of(table).log.store).table("shop.orders"), "freeze", "true")
 
     with pytest.raises(CommitConflictError, match=r"ledger\.freeze") as lost:
         table.alter([SetOption("k", "v")])

@@ -31,6 +31,7 @@ from ledger.model.types import RowType
 from ledger.opening.context import Houses
 from ledger.state import CatalogStream
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from tests.faults import Wrapped
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
 
@@ -76,7 +77,7 @@ def test_a_database_rules_its_tables_wherever_they_are_held(
     lake: Ledger, key: str, value: str, bad: Any, good: Any
 ) -> None:
     table = orders(lake)
-    elsewhere = lake_on(lake.log.store).table("shop.orders")
+    elsewhere = lake_on(handle_of(lake).log.store).table("shop.orders")
     lake.alter_database("shop", updates={f"ledger.{key}": value}, message="as agreed")
 
     for handle in (table, elsewhere):
@@ -122,7 +123,7 @@ def test_nobodys_commit_waits_for_a_catalog_that_cannot_be_read(
     lake: Ledger, error: Exception, times: int
 ) -> None:
     ruled(lake, freeze="true")
-    store = Unreadable(lake.log.store, error, 0)
+    store = Unreadable(handle_of(lake).log.store, error, 0)
     table = lake_on(store).table("shop.orders")
     with pytest.raises(FormatError, match="freeze of database shop"):
         table.alter([SetOption("k", "v")])
@@ -137,7 +138,7 @@ def test_nobodys_commit_waits_for_a_catalog_that_cannot_be_read(
 
 def test_what_a_signal_handler_raises_meanwhile_is_its_callers(lake: Ledger) -> None:
     table = ruled(lake, freeze="false")
-    store = Unreadable(lake.log.store, TimeoutError("the limit of the caller"), 0)
+    store = Unreadable(handle_of(lake).log.store, TimeoutError("the limit of the caller"), 0)
     table = lake_on(store).table("shop.orders")
 
     store.left = 1
@@ -266,7 +267,7 @@ def test_rules_say_nothing_to_data_and_tags(lake: Ledger) -> None:
 
 def test_threads_that_ask_while_one_looks_are_served_by_one_look_more(lake: Ledger) -> None:
     table = ruled(lake, freeze="false")
-    setting = table._setting
+    setting = handle_of(table).setting
     looked: list[str] = []
     asked, may_go_on = Asked(), threading.Event()
 

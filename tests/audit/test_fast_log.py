@@ -14,6 +14,7 @@ from ledger import SetOption, Table, UpdateColumnComment
 from ledger.audit.column_history import AskedLives, Lives, lives_of
 from ledger.audit.entries import Entry
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.thorough import examples
@@ -36,7 +37,7 @@ def table() -> Table:
             made.append([data_file(f"{number}.parquet")], **options)
         else:
             made.alter([SetOption("k", str(number))], **options)
-    made.log.wait_for_caches()
+    handle_of(made).log.wait_for_caches()
     return made
 
 
@@ -79,21 +80,21 @@ def test_lives_from_segments_are_those_of_every_commit(table: Table) -> None:
     newest = table.state.version
     asked = AskedLives(newest=10)
     whole = Lives(asked)
-    whole.take(read.commit for read in table.log.commits(0, newest))
+    whole.take(read.commit for read in handle_of(table).log.commits(0, newest))
 
-    fast = lives_of(table.log, newest, asked)
+    fast = lives_of(handle_of(table).log, newest, asked)
 
     assert fast.settings == whole.settings
     assert {key: each.aspects for key, each in fast.by_id.items()} == {
         key: each.aspects for key, each in whole.by_id.items()
     }
-    assert lives_of(table.log, newest, asked) is fast
+    assert lives_of(handle_of(table).log, newest, asked) is fast
 
 
 def test_most_of_a_segment_is_decoded_for_nobody(table: Table) -> None:
     decoded: list[int] = []
-    codec = table.again().log.codec
-    other = table.again()
+    codec = handle_of(table).again().log.codec
+    other = Table(handle_of(table).again())
     other.state  # noqa: B018 - opens it
     sketch = codec.sketch
 
@@ -101,7 +102,7 @@ def test_most_of_a_segment_is_decoded_for_nobody(table: Table) -> None:
         decoded.append(1)
         return sketch(body, file)
 
-    other.log.codec.sketch = counted  # type: ignore[method-assign]
+    handle_of(other).log.codec.sketch = counted  # type: ignore[method-assign]
     assert list(other.entries(kinds=["dropTag"], last=SEGMENT)) == []
     # The newest few are read from files of their own, which nothing vouches for but themselves.
     assert len(decoded) < SEGMENT / 2
@@ -113,12 +114,12 @@ def test_a_log_by_column_reads_beside_its_columns_lives_only_what_touched_it() -
     for number in range(SEGMENT):
         made.append([data_file(f"{number}.parquet")])
     touched = made.alter([UpdateColumnComment(("amount",), "said once")]).version
-    made.log.wait_for_caches()
-    lives_of(made.log, made.state.version, AskedLives(column=made.column_id("amount")))
+    handle_of(made).log.wait_for_caches()
+    lives_of(handle_of(made).log, made.state.version, AskedLives(column=made.column_id("amount")))
     store.asked.clear()
 
     assert [each.version for each in made.entries(column="amount")] == [touched, 0]
-    commit = made.log.layout.commit
+    commit = handle_of(made).log.layout.commit
     # Whoever asks looks for newer ones, too.
     older = [each for each in store.asked if each <= commit(touched)]
     assert older == [commit(touched), commit(0)]

@@ -22,6 +22,7 @@ from ledger.audit.report import (
 )
 from ledger.events import ColumnAdded, TableEvent
 from ledger.log import Commit
+from ledger.table_handle import handle_of
 from tests.evolution.folds import commit
 from tests.lakes import data_file, lake_on, memory, orders
 
@@ -99,7 +100,7 @@ def test_partitions_are_summed_as_their_files_come_and_go() -> None:
     sums = RunningSums(state)
 
     for commit_ in table.events():
-        sums.take(table.live.changes_of(commit_))
+        sums.take(handle_of(table).live.changes_of(commit_))
 
     assert sums.by_path == partition_sums(state, table.at().files)
     assert sorted(sums.by_path) == ["day=1", "day=2"]

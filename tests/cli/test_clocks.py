@@ -11,6 +11,7 @@ from ledger import SetOption, Table
 from ledger import open as open_ledger
 from ledger.cli import exits
 from ledger.log import now_millis
+from ledger.table_handle import handle_of
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -91,7 +92,7 @@ def test_a_damaged_log_hides_no_other_stream_s_times(shop: Run, run: Run, folder
     commit_ahead(folder)
     damaged = open_ledger(str(folder)).table("shop.aaa")
     damaged.alter([SetOption("k", "v")])
-    (folder / damaged.log.layout.commit(0)).unlink()
+    (folder / handle_of(damaged).log.layout.commit(0)).unlink()
 
     ran = run("doctor", folder, "--output", "json")
 

@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 from ledger import FileChange, Schema
 from ledger import open as open_ledger
+from ledger.table_handle import handle_of
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -21,7 +22,7 @@ TABLE = "shop.orders"
 def a_file(tmp_path: Path, name: str, ids: list[int], day: str = "2013-01-01") -> Path:
     """Write a file of the table's first schema where the table lives."""
     table = open_ledger(str(tmp_path / "lake")).table(TABLE)
-    folder = tmp_path / "lake" / table.path / f"day={day}"
+    folder = tmp_path / "lake" / handle_of(table).path / f"day={day}"
     folder.mkdir(parents=True, exist_ok=True)
     rows = pa.table({"id": ids, "day": [day] * len(ids), "addr": [{"city": "Rome"}] * len(ids)})
     schema = Schema.of(

@@ -7,6 +7,7 @@ import pytest
 
 from ledger import FileChange, Table
 from ledger import open as open_ledger
+from ledger.table_handle import handle_of
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -77,7 +78,7 @@ def test_where_nothing_is_to_expire_nothing_is_written(
 def test_what_stood_at_a_time_and_all_since_outlives_an_expiry_by_age(
     shop: Run, orders: Table
 ) -> None:
-    moment = orders.log.commit_at(3).time_millis
+    moment = handle_of(orders).log.commit_at(3).time_millis
     stood = orders.at(timestamp=moment).state.last_snapshot_id
     ran = shop("expire", TABLE, "--older-than", str(moment), "--output", "json")
 

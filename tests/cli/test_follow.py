@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-import ledger.table as tables
+import ledger.table_handle as tables
 from ledger import FileChange, Schema, Table
 from ledger import open as open_ledger
 from ledger.following import files as followed

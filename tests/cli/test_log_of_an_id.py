@@ -10,6 +10,7 @@ import pytest
 from ledger import Ledger, SetOption
 from ledger import open as open_ledger
 from ledger.cli import exits
+from ledger.table_handle import handle_of
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -61,7 +62,7 @@ def name_is_anothers_after_a_drop(lake: Ledger) -> None:
 
 
 def half_dropped(lake: Ledger) -> None:
-    lake.table(TABLE).seal(commit_id="dropped")
+    handle_of(lake.table(TABLE)).seal(commit_id="dropped")
 
 
 @pytest.mark.parametrize(
@@ -123,11 +124,11 @@ def test_an_id_is_not_reported_as_uncommitted_if_a_log_cannot_be_read(
     table = lake.table(TABLE)
     table.alter([SetOption("k", "v")], commit_id="mine")
     if how == "damaged":
-        (tmp_path / "lake" / table.log.layout.commit(0)).unlink()
+        (tmp_path / "lake" / handle_of(table).log.layout.commit(0)).unlink()
     else:
         if how != "lost":
             lake.drop_table(TABLE)
-        shutil.rmtree(tmp_path / "lake" / table.path)
+        shutil.rmtree(tmp_path / "lake" / handle_of(table).path)
 
     for where in ((), (TABLE,)):
         missed = shop("log", *where, "--commit-id", "mine")

@@ -10,6 +10,7 @@ from ledger import FileChange, SetOption, Table
 from ledger import open as open_ledger
 from ledger.files import store_changes
 from ledger.log import now_millis
+from ledger.table_handle import handle_of
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -26,7 +27,12 @@ def orders(shop: Run, tmp_path: Path) -> Table:
     files = [_file(str(number)) for number in range(1_001)]
     table.append(files)
     for age in (8 * DAY, 6 * DAY):
-        store_changes(table.log.store, table.log.layout, [_file("x")], now_millis() - age)
+        store_changes(
+            handle_of(table).log.store,
+            handle_of(table).log.layout,
+            [_file("x")],
+            now_millis() - age,
+        )
     table.alter([SetOption("k", "v")])
     return table
 
@@ -72,7 +78,7 @@ def test_what_a_commit_names_is_still_read_afterwards(shop: Run, orders: Table) 
 
 
 def test_a_damaged_log_stops_maintenance(shop: Run, orders: Table, tmp_path: Path) -> None:
-    (tmp_path / "lake" / orders.log.layout.commit(1)).unlink()
+    (tmp_path / "lake" / handle_of(orders).log.layout.commit(1)).unlink()
     before = _names(tmp_path / "lake")
 
     ran = shop("maintain")

@@ -11,6 +11,7 @@ import ledger
 from ledger import DamagedLogError, Table
 from ledger.following import files as followed
 from ledger.following.files import advance
+from ledger.table_handle import handle_of
 from tests.cli.conftest import Run
 from tests.following.test_following import ALL, KEPT, as_new, files_in, table_in
 from tests.lakes import data_file
@@ -53,16 +54,16 @@ def test_files_that_are_ahead_of_the_log_are_told_and_not_gone_on_from(
     before = files_in(folder_of(table))
     for bring_on in (kept.project, kept.advance):
         with pytest.raises(DamagedLogError, match=f"project {name} shop.orders --rebuild"):
-            bring_on(table)
-    assert kept.verify(table).damage is not None
+            bring_on(handle_of(table))
+    assert kept.verify(handle_of(table)).damage is not None
     if more < 4:
-        said = kept.freshness(table).problem
+        said = kept.freshness(handle_of(table)).problem
         assert said is not None
         assert f"project {name} shop.orders --rebuild" in said
     assert files_in(folder_of(table)) == before
-    kept.rebuild(table)
-    assert kept.verify(table).is_empty
-    assert kept.freshness(table).problem is None
+    kept.rebuild(handle_of(table))
+    assert kept.verify(handle_of(table)).is_empty
+    assert kept.freshness(handle_of(table)).problem is None
     made = as_new(table, name)
     assert {path: files_in(folder_of(table)).get(path) for path in made} == made
 
@@ -70,7 +71,7 @@ def test_files_that_are_ahead_of_the_log_are_told_and_not_gone_on_from(
 def test_a_follower_tells_it_and_leaves_the_files(tmp_path: Path) -> None:
     table = put_back(tmp_path, 0)
     before = files_in(folder_of(table))
-    assert {name: type(reached) for name, reached in advance(table)} == dict.fromkeys(
+    assert {name: type(reached) for name, reached in advance(handle_of(table))} == dict.fromkeys(
         KEPT, DamagedLogError
     )
     told = table.freshness()

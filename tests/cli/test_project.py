@@ -12,6 +12,7 @@ import pytest
 
 from ledger import FileChange, MissingDependencyError, Table
 from ledger import open as open_ledger
+from ledger.table_handle import handle_of
 from projections.paimon import expected, verify
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def orders(shop: Run, tmp_path: Path) -> Table:
 
 
 def folder(tmp_path: Path, table: Table) -> Path:
-    return tmp_path / "lake" / table.path
+    return tmp_path / "lake" / handle_of(table).path
 
 
 def test_the_files_are_where_paimon_looks_for_them(
@@ -59,7 +60,7 @@ def test_the_files_are_where_paimon_looks_for_them(
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == f"{TABLE} is projected up to version 3; readers open {orders.location}\n"
-    for path, body in expected(orders).items():
+    for path, body in expected(handle_of(orders)).items():
         assert (folder(tmp_path, orders) / path).read_bytes() == body
 
 
@@ -105,7 +106,7 @@ def test_verify_names_what_is_missing_or_changed_and_rebuild_restores_it(
 
     restored = shop(*PROJECT, "--rebuild", "--output", "json")
     assert (restored.code, restored.document) == (0, wrong)
-    assert verify(orders).foreign == ("tag/tag-mine",)
+    assert verify(handle_of(orders)).foreign == ("tag/tag-mine",)
     assert shop(*PROJECT, "--verify").code == 0
     assert "no file had to be restored" in shop(*PROJECT, "--rebuild").out
 
@@ -134,7 +135,7 @@ def test_projecting_again_makes_what_is_lost_or_damaged(
 
     assert shop(*PROJECT).code == 0
 
-    assert verify(orders).is_empty
+    assert verify(handle_of(orders)).is_empty
     assert shop(*PROJECT, "--verify").code == 0
 
 
@@ -142,7 +143,7 @@ def test_a_log_that_ends_before_the_files_is_damage_and_is_told(
     shop: Run, orders: Table, tmp_path: Path
 ) -> None:
     shop(*PROJECT)
-    (tmp_path / "lake" / orders.path / "_ledger/log/00000000000000000003.json").unlink()
+    (tmp_path / "lake" / handle_of(orders).path / "_ledger/log/00000000000000000003.json").unlink()
     said = "stand at version 3, and its log ends at version 2: it was cut"
 
     for line in ([*PROJECT], [*PROJECT, "--verify"], ["verify"], ["verify", "--repair"]):
@@ -237,13 +238,13 @@ def test_following_says_each_version_until_it_is_interrupted(orders: Table, tmp_
 
     assert following.returncode == 130, said
     assert "interrupted" in said
-    assert verify(orders).is_empty
+    assert verify(handle_of(orders)).is_empty
 
 
 def test_a_table_projects_itself_by_a_formats_name(orders: Table) -> None:
     assert orders.project("paimon", version=1) == 1
     assert orders.project("paimon") == 3
-    assert verify(orders).is_empty
+    assert verify(handle_of(orders)).is_empty
 
 
 def test_a_projection_that_nobody_gives_says_what_there_is(orders: Table) -> None:

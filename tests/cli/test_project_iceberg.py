@@ -8,6 +8,7 @@ import pytest
 
 from ledger import FileChange, Table
 from ledger import open as open_ledger
+from ledger.table_handle import handle_of
 from projections.iceberg import expected, verify
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def test_the_files_are_where_iceberg_looks_for_them(shop: Run, orders: Table) ->
         f"{TABLE} is projected up to version 2; "
         f"readers open {orders.location}/metadata/v2.metadata.json\n"
     )
-    for path, body in expected(orders).items():
+    for path, body in expected(handle_of(orders)).items():
         assert (metadata(orders).parent / path).read_bytes() == body
     assert (metadata(orders) / "version-hint.text").read_text() == "2"
 
@@ -60,7 +61,7 @@ def test_an_older_version_is_written_beside_the_newest(shop: Run, orders: Table)
     (oldest,) = metadata(orders).glob("00000-*.metadata.json")
     assert json.loads(oldest.read_bytes())["current-snapshot-id"] == -1
     assert (metadata(orders) / "version-hint.text").read_text() == "2"
-    assert verify(orders).is_empty
+    assert verify(handle_of(orders)).is_empty
 
 
 def test_every_version_on_the_way_is_written_when_asked_for(shop: Run, orders: Table) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from ledger import FileChange, Table
 from ledger import open as open_ledger
+from ledger.table_handle import handle_of
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -73,7 +74,7 @@ def test_json_has_the_snapshots_of_the_metadata_api(
     assert (second["version"], second["tags"]) == (2, ["early"])
     assert second["snapshot"]["id"] == 2
     assert second["snapshot"]["totalRecordCount"] == 3
-    assert second["snapshot"]["timeMillis"] == orders.log.commit_at(2).time_millis
+    assert second["snapshot"]["timeMillis"] == handle_of(orders).log.commit_at(2).time_millis
     assert "1 more are not shown; to show all, use --limit 5" in ran.err
 
 

@@ -9,6 +9,7 @@ import pytest
 from ledger import FileChange, Table
 from ledger import open as open_ledger
 from ledger.log import now_millis
+from ledger.table_handle import handle_of
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -41,7 +42,9 @@ def orders(shop: Run, tmp_path: Path) -> Table:
 
 
 def kept(tmp_path: Path, table: Table) -> list[Path]:
-    return sorted((tmp_path / "lake" / table.path / "_ledger" / "statistics").rglob("*.parquet"))
+    return sorted(
+        (tmp_path / "lake" / handle_of(table).path / "_ledger" / "statistics").rglob("*.parquet")
+    )
 
 
 def test_partitions_are_those_of_the_dlf_metadata_api(shop: Run, orders: Table) -> None:
@@ -162,7 +165,9 @@ def test_what_is_kept_is_verified_and_restored(shop: Run, orders: Table, tmp_pat
 def test_what_cannot_be_kept_is_computed_all_the_same(
     shop: Run, orders: Table, tmp_path: Path
 ) -> None:
-    (tmp_path / "lake" / orders.path / "_ledger" / "statistics").write_text("a file in the way")
+    (tmp_path / "lake" / handle_of(orders).path / "_ledger" / "statistics").write_text(
+        "a file in the way"
+    )
 
     ran = shop("stats", TABLE, "--output", "json")
 
@@ -189,7 +194,7 @@ def test_a_picture_has_the_days_that_a_corrected_clock_says(
     fast = open_ledger(str(tmp_path / "lake"), clock=lambda: now_millis() + ahead).table(TABLE)
     append(fast, "z", "2013-01-03", 1)
     version = fast.state.version
-    orders.again().correct_clock()
+    Table(handle_of(orders).again()).correct_clock()
     drawn: list[int] = []
 
     def draw(

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ledger import SnapshotPlan, Table
 from ledger import open as open_ledger
+from ledger.table_handle import handle_of
 from tests.lakes import data_file
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def test_a_table_that_cannot_be_opened_does_not_hold_up_the_others(
 ) -> None:
     del orders
     shop("create", "shop.a_torn_one", "--column", "id BIGINT")
-    torn = open_ledger(str(tmp_path / "lake")).table("shop.a_torn_one").log
+    torn = handle_of(open_ledger(str(tmp_path / "lake")).table("shop.a_torn_one")).log
     torn.store.replace(torn.layout.commit(0), b"torn")
 
     ran = shop("stats", "--all", "--output", "json")

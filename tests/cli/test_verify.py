@@ -14,6 +14,7 @@ from ledger.cli.commands.verify import differences
 from ledger.history.verifying import Finding
 from ledger.log import digest
 from ledger.state import FOLD_VERSION
+from ledger.table_handle import handle_of
 from tests.lakes import data_file
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def test_projections_are_compared_and_rebuilt_through_their_entry_points(
     table: Table = open_ledger(str(lake)).table(TABLE)
     from projections.paimon.materialise import project
 
-    project(table)
+    project(handle_of(table))
     assert shop("verify").code == 0
     schema = lake / "shop.db" / "orders" / "schema" / "schema-3"
     body = schema.read_bytes()
@@ -251,7 +252,7 @@ def test_a_byte_flipped_in_a_hint_is_found_and_restored(
 
 
 def verifications(table: Table, name: str) -> list[Finding]:
-    return dict(differences(table))[name]
+    return dict(differences(handle_of(table)))[name]
 
 
 @pytest.mark.usefixtures("installed")

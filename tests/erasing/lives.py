@@ -15,6 +15,7 @@ from ledger.history.verifying import Finding, Subject, Verification
 from ledger.history.verifying.surroundings import Births, lost_values
 from ledger.log import CommitOptions
 from ledger.stores import Store
+from ledger.table_handle import TableHandle, handle_of
 from tests.histories import random_changes
 from tests.lakes import data_file, lake_on
 
@@ -133,11 +134,11 @@ def damages(lake: Ledger, store: Store) -> list[Finding]:
     """Return what a verification of all logs and personal values finds that fails."""
     found: list[Finding] = []
     cold = lake_on(store)
-    subjects: list[Subject[Any, Any]] = [Subject("catalog", cold.log, has_files=False)]
-    births = Births.of(read.commit for read in cold.log.commits(0, lake.state.version))
+    subjects: list[Subject[Any, Any]] = [Subject("catalog", handle_of(cold).log, has_files=False)]
+    births = Births.of(read.commit for read in handle_of(cold).log.commits(0, lake.state.version))
     for birth in births:
-        table = Table(birth.identifier, birth.path, cold._setting)
-        subjects.append(Subject(birth.name, table.log, has_files=True))
+        table = Table(TableHandle(birth.identifier, birth.path, handle_of(cold).setting))
+        subjects.append(Subject(birth.name, handle_of(table).log, has_files=True))
     for subject in subjects:
         verification: Verification[Any, Any] = Verification(subject)
         found += verification.run()
@@ -149,6 +150,6 @@ def findings(lake: Ledger, store: Store) -> list[Finding]:
     """Return what a verification of everything finds that fails."""
     found, cold = damages(lake, store), lake_on(store)
     for name in cold.tables():
-        for _, some in differences(cold.table(name)):
+        for _, some in differences(handle_of(cold.table(name))):
             found += some
     return [each for each in found if each.fails]

@@ -23,7 +23,9 @@ from ledger import (
     UnsupportedError,
 )
 from ledger.cli import exits, main
+from ledger.ledger_handle import LedgerHandle
 from ledger.stores import Durability, LocalStore
+from ledger.table_handle import handle_of
 from tests.erasing.column_lives import holding_deep
 from tests.erasing.lives import findings, holding
 from tests.lakes import lake_on
@@ -64,10 +66,10 @@ def test_a_table_from_delta_says_what_was_done_and_forgets_who_did_it(tmp_path: 
     lake.import_table("a.b", str(source), format_name="delta")
     table = lake.table("a.b")
     table.project("delta")
-    assert operations(tmp_path / "lake" / table.path) == ["WRITE", "DELETE"]
+    assert operations(tmp_path / "lake" / handle_of(table).path) == ["WRITE", "DELETE"]
     assert ANN in [each.transaction.author for each in table.entries()]
 
-    store = lake._setting.store
+    store = handle_of(lake).setting.store
     for text in (ANN, WHY):
         assert all(key.startswith("_ledger/personal/") for key in holding(store, text))
         assert lake.erase(text=text).standing == ()
@@ -76,7 +78,7 @@ def test_a_table_from_delta_says_what_was_done_and_forgets_who_did_it(tmp_path: 
     write(source, 2, info(30, userName=ANN), add("c"))
     lake.import_table("a.b", str(source), format_name="delta")
     table.project("delta")
-    assert operations(tmp_path / "lake" / table.path) == ["WRITE", "DELETE", "WRITE"]
+    assert operations(tmp_path / "lake" / handle_of(table).path) == ["WRITE", "DELETE", "WRITE"]
     assert [each.path.rpartition("/")[2] for each in lake.table("a.b").at().files] == ["b", "c"]
     assert findings(lake, store) == []
 
@@ -100,10 +102,10 @@ def test_a_table_from_paimon_is_projected_and_forgets_who_brought_it(
 
 
 def came_and_is_forgotten(folder: Path, kind: str, source: Callable[[], str]) -> None:
-    lake = Ledger(evolve(erasable(folder / "lake")._setting, author=ANN))
+    lake = Ledger(LedgerHandle(evolve(handle_of(erasable(folder / "lake")).setting, author=ANN)))
     lake.import_table("a.b", source(), format_name=kind)
     lake.table("a.b").project(kind)
-    store = lake._setting.store
+    store = handle_of(lake).setting.store
     assert all(key.startswith("_ledger/personal/") for key in holding(store, ANN))
     assert lake.erase(author=ANN).values > 0
     assert holding(store, ANN) == []
@@ -115,7 +117,7 @@ def follows(folder: Path, kind: str, source: str) -> None:
     lake.import_table("a.b", source, format_name=kind)
     lake.table("a.b").project(kind)
     assert lake.table("a.b").state.keeps_outside
-    assert findings(lake, lake._setting.store) == []
+    assert findings(lake, handle_of(lake).setting.store) == []
 
 
 KEPT = "kind-0123456789abcdef"
@@ -142,7 +144,7 @@ def test_columns_that_a_delta_table_calls_personal_are_kept_outside_of_lines(
     lake.import_table("a.b", str(source), format_name="delta")
     write(source, 2, info(30), remove("b"), *many)
     lake.import_table("a.b", str(source), format_name="delta")
-    table, store = lake.table("a.b"), lake._setting.store
+    table, store = lake.table("a.b"), handle_of(lake).setting.store
     assert {each.partition for each in table.at().files} == {(KEPT,)}
     for text in (KEPT, ANN[:14], WHY[:14]):
         found = holding_deep(store, text)
@@ -169,7 +171,7 @@ def test_columns_that_an_iceberg_table_calls_personal_are_kept_outside_when_it_i
         appended(theirs, number, name=[f"{KEPT[:-1]}{number}"])
     lake = erasable(tmp_path / "lake")
     lake.import_table("a.b", theirs.metadata_location)
-    store = lake._setting.store
+    store = handle_of(lake).setting.store
     lake.promote("a.b")
     table = lake.table("a.b")
     table.project("iceberg")
@@ -240,7 +242,7 @@ def test_a_marked_column_that_a_delta_table_renames_stays_marked(tmp_path: Path)
     write(source, 2, info(30), file("c", WHY))
     write(source, 3, info(40), columns("e_mail"), file("d", WHY))
     lake.import_table("a.b", str(source), format_name="delta")
-    table, store = lake.table("a.b"), lake._setting.store
+    table, store = lake.table("a.b"), handle_of(lake).setting.store
     assert table.schema.names == ("id", "e_mail")
     assert table.schema.options["ledger.personal"] == "e_mail"
     for text in (ANN[:14], WHY[:14]):
@@ -263,12 +265,12 @@ def test_an_iceberg_table_that_marks_a_column_it_has_not_is_not_promoted(tmp_pat
     lake.import_table("a.b", theirs.metadata_location)
     with pytest.raises(UnsupportedError, match="marks name as personal, and has no such column"):
         lake.promote("a.b")
-    assert holding_deep(lake._setting.store, KEPT[:14]) == []
+    assert holding_deep(handle_of(lake).setting.store, KEPT[:14]) == []
     with theirs.transaction() as change:
         change.set_properties({"ledger.personal": "called"})
     lake.import_table("a.b", theirs.metadata_location)
     lake.promote("a.b")
-    found = holding_deep(lake._setting.store, KEPT[:14])
+    found = holding_deep(handle_of(lake).setting.store, KEPT[:14])
     assert found
     assert all("/personal/columns/" in key for key in found)
 

@@ -31,6 +31,7 @@ from ledger.log.personal_data import FOLDER
 from ledger.relocation.exporting import export
 from ledger.relocation.importing import bring
 from ledger.stores import Durability, LocalStore, Store
+from ledger.table_handle import handle_of
 from projections.source.span_reading import End, Scan
 from projections.source.view import file_rows
 from projections.statistics import Kept, refresh
@@ -46,9 +47,9 @@ def read_all(lake: Ledger) -> str:
     """Let readers read a table; return what they say of values."""
     table = lake.table("shop.people")
     said = [repr(table.at().files), table.report(), repr(list(table.history()))]
-    said += [repr(file_rows(Scan(table.log, 0, End(table.state.version))))]
-    said += [repr(list(file_rows(Scan(table.log, 0, End(table.state.version)))))]
-    kept = Kept.of(table.log)
+    said += [repr(file_rows(Scan(handle_of(table).log, 0, End(table.state.version))))]
+    said += [repr(list(file_rows(Scan(handle_of(table).log, 0, End(table.state.version)))))]
+    kept = Kept.of(handle_of(table).log)
     said += [repr(partitions(kept, table.at()))]
     for each in ("mail = 'nobody'", "kind = 'nobody'", "id > 100"):
         plan = table.at().plan(f"{each.replace('mail', mail_of(table))}")
@@ -68,7 +69,7 @@ def a_life_of_columns_is_erased(store: Store, seed: int) -> None:
         for _ in range(rng.randint(2, 9)):
             life.step()
         if rng.random() < 0.3:
-            refresh(life.table.log)
+            refresh(handle_of(life.table).log)
         lake = lake_on(store) if rng.random() < 0.5 else life.lake
         kind = rng.randrange(4)
         if kind == 0:
@@ -114,7 +115,7 @@ ANN, BOB, YEAR = "ann-0123456789abcdef@example.com", "bob-0123456789abcdef", "ki
 
 def exported(store: Store) -> bytes:
     out = io.BytesIO()
-    export(lake_on(store)._setting, out)
+    export(handle_of(lake_on(store)).setting, out)
     return out.getvalue()
 
 
@@ -201,13 +202,13 @@ def test_the_log_alone_confirms_no_guess_and_not_that_two_files_are_of_one_perso
     other = people(memory())
     other.append([file("a", BOB, "third")], commit_id="1")
 
-    logs = [each.log.commit_at(1).transactions[0] for each in (table, other)]
+    logs = [handle_of(each).log.commit_at(1).transactions[0] for each in (table, other)]
     # What was asked is hashed without a salt, so nothing of a person is in it.
     assert logs[0].asked == logs[1].asked
-    refs = [each.sidecar for each in table.live.at(2).values()]
+    refs = [each.sidecar for each in handle_of(table).live.at(2).values()]
     assert all(isinstance(each, dict) and len(each) == 1 for each in refs)
     assert len({value for each in refs if isinstance(each, dict) for value in each.values()}) == 2
-    assert len({each.partition for each in table.live.at(2).values()}) == 2
+    assert len({each.partition for each in handle_of(table).live.at(2).values()}) == 2
 
 
 def test_what_was_removed_is_removed_from_the_statistics_of_its_partition() -> None:
@@ -215,7 +216,7 @@ def test_what_was_removed_is_removed_from_the_statistics_of_its_partition() -> N
     table.append([file("a", ANN), file("b", BOB)])
     table.append([file("c", BOB)])
     table.delete_files("a")
-    (found,) = partitions(Kept.of(table.log), table.at())
+    (found,) = partitions(Kept.of(handle_of(table).log), table.at())
 
     assert (dict(found.spec), found.file_count) == ({"kind": YEAR}, 2)
 
@@ -339,11 +340,11 @@ def test_an_export_carries_values_and_an_import_brings_none_back() -> None:
     people(here).append([file("a", ANN), file("b", BOB)])
     before = exported(here)
     lake_on(here).erase(text=ANN)
-    bring(lake_on(there)._setting, io.BytesIO(exported(here)))
+    bring(handle_of(lake_on(there)).setting, io.BytesIO(exported(here)))
     assert holding_deep(there, ANN[:16]) == []
     assert paths(lake_on(there).table("shop.people"), f"mail = '{BOB}'") == ["a", "b"]
 
-    bring(lake_on(there)._setting, io.BytesIO(before))
+    bring(handle_of(lake_on(there)).setting, io.BytesIO(before))
     assert holding_deep(there, ANN[:16]) == []
     assert findings(lake_on(there), there) == []
 
@@ -390,7 +391,7 @@ def test_numbers_dates_and_transforms_are_found_by_their_values() -> None:
     with pytest.raises(InvalidInputError, match="is no value of column born DATE"):
         lake.plan_erasure(table="shop.people", column="born", value="soon")
     # A bucket's number is that of many, and stays.
-    assert [each.partition[1] for each in table.live.at(1).values()] == [3, 3]
+    assert [each.partition[1] for each in handle_of(table).live.at(1).values()] == [3, 3]
 
 
 def test_branches_hold_no_values_and_lose_them_as_main_does() -> None:
@@ -417,7 +418,7 @@ def test_iceberg_readers_find_files_whose_partition_was_erased_whatever_they_ask
     table.project("iceberg")
 
     def planned(where: str) -> list[str]:
-        newest = max((tmp_path / table.path / "metadata").glob("0*.metadata.json"))
+        newest = max((tmp_path / handle_of(table).path / "metadata").glob("0*.metadata.json"))
         scan = StaticTable.from_metadata(str(newest)).scan(row_filter=where)
         return sorted(each.file.file_path.rpartition("/")[2] for each in scan.plan_files())
 

@@ -30,6 +30,7 @@ from ledger.relocation.exporting import export
 from ledger.relocation.importing import bring
 from ledger.state import CatalogBuilder
 from ledger.stores import Durability, LocalStore, Store
+from ledger.table_handle import handle_of
 from projections.source.span_reading import End, Scan
 from projections.source.view import commit_rows
 from tests.erasing.lives import Life, findings, holding, read_all
@@ -268,7 +269,7 @@ def test_the_log_alone_tells_no_author_and_not_that_two_are_the_same() -> None:
         table.alter([SetOption("k", str(number))], author=ANN)
     said = [
         read.commit.transactions[0].outside.author  # type: ignore[union-attr]
-        for read in table.log.commits(1, 4)
+        for read in handle_of(table).log.commits(1, 4)
     ]
 
     assert len(set(said)) == len(said)
@@ -391,7 +392,7 @@ def test_a_conflict_names_its_winner() -> None:
 
 def test_a_drop_left_half_done_is_finished_in_its_authors_name() -> None:
     store = memory()
-    orders(erasable(store)).seal(author=ANN, message="no use")
+    handle_of(orders(erasable(store))).seal(author=ANN, message="no use")
     lake = lake_on(store)
 
     assert lake.tables() == ["shop.orders"]
@@ -442,12 +443,12 @@ def test_drafts_of_killed_writers_go_with_an_erasure(tmp_path: Path) -> None:
 
 def exported(store: Store) -> bytes:
     out = io.BytesIO()
-    export(lake_on(store)._setting, out)
+    export(handle_of(lake_on(store)).setting, out)
     return out.getvalue()
 
 
 def brought(lines: bytes, store: Store) -> None:
-    bring(lake_on(store)._setting, io.BytesIO(lines))
+    bring(handle_of(lake_on(store)).setting, io.BytesIO(lines))
 
 
 def test_what_was_erased_on_either_side_is_erased_after_an_import() -> None:
@@ -483,12 +484,12 @@ def test_what_no_commit_names_goes_after_seven_days_and_nothing_else() -> None:
     table.alter([SetOption("k", "1")], author=ANN)
     named = set(kept(store))
     request = Request(commit_id="x", author=BOB, asked="00")
-    table.log.personal.keep(request, START_MILLIS, no_time())
-    logs: list[StreamLog[Any, Any]] = [lake.log, table.log]
+    handle_of(table).log.personal.keep(request, START_MILLIS, no_time())
+    logs: list[StreamLog[Any, Any]] = [handle_of(lake).log, handle_of(table).log]
 
     due = START_MILLIS + KEPT_MILLIS
-    assert list(orphaned_values(table.log.personal, logs, due - 1)) == []
-    (orphan,) = orphaned_values(table.log.personal, logs, due + 10**9)
+    assert list(orphaned_values(handle_of(table).log.personal, logs, due - 1)) == []
+    (orphan,) = orphaned_values(handle_of(table).log.personal, logs, due + 10**9)
     assert orphan.sort == "values"
     remove(store, orphan)
     assert set(kept(store)) == named
@@ -524,7 +525,7 @@ def test_rows_for_spark_say_who_and_why_until_that_is_erased() -> None:
     table.alter([SetOption("k", "1")], author=ANN, message="why", properties={"a": "1"})
 
     def said() -> list[tuple[object, ...]]:
-        return [row[5:8] for row in commit_rows(Scan(table.log, 1, End(1)))]
+        return [row[5:8] for row in commit_rows(Scan(handle_of(table).log, 1, End(1)))]
 
     assert said() == [(ANN, "why", [("a", "1")])]
     lake_on(store).erase(author=ANN)

@@ -18,6 +18,7 @@ from ledger import (
     Table,
     UpdateColumnType,
 )
+from ledger.table_handle import handle_of
 from ledger.transforms import bucket, month
 from projections.iceberg import ICEBERG
 from tests.lakes import lake_on, memory
@@ -124,7 +125,7 @@ def test_a_partition_value_is_judged_by_what_its_transform_gives() -> None:
         table, file("f.parquet", 1, "2024-01", spec_id=1)
     )
     table.append([file("g.parquet", 1, 648, spec_id=1), file("h.parquet", None, None, spec_id=1)])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
 
 
 def test_bounds_from_before_a_promotion_are_taken() -> None:
@@ -132,7 +133,7 @@ def test_bounds_from_before_a_promotion_are_taken() -> None:
     table.append([file("f.parquet", lower_bounds={4: "01000000"})])
     table.alter([UpdateColumnType(("n",), "BIGINT")])
     table.append([file("g.parquet", lower_bounds={4: "01000000"}, upper_bounds={4: "ff" * 8})])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
 
 
 def test_format_version_1_has_no_files_of_deletes() -> None:
@@ -141,7 +142,7 @@ def test_format_version_1_has_no_files_of_deletes() -> None:
     assert refused(table, deletes) == "format version 1 has no files of deletes"
     table.alter([SetOption("format-version", "2"), SetOption("ledger.formats", "iceberg")])
     table.append([deletes])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
 
 
 def test_format_version_3_takes_no_new_position_deletes_and_keeps_those_it_has() -> None:
@@ -150,7 +151,7 @@ def test_format_version_3_takes_no_new_position_deletes_and_keeps_those_it_has()
     table.append([file("a")])
     table.append([deletes])
     table.alter([SetOption("format-version", "3")])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
 
     more = file("g", content="position-deletes")
     assert refused(table, more).startswith("format version 3 has deletion vectors in place of")
@@ -163,7 +164,7 @@ def test_format_version_3_takes_no_new_position_deletes_and_keeps_those_it_has()
     table.delete_files(["f"])
     table.rollback(snapshot=2)
     assert {each.path for each in table.at().files} == {"a", "f"}
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
 
 
 @pytest.mark.parametrize(

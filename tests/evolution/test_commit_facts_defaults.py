@@ -14,6 +14,7 @@ from ledger import (
     Table,
     UpdateColumnDefaultValue,
 )
+from ledger.table_handle import handle_of
 from projections.iceberg import ICEBERG
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg.older_logs import record
@@ -46,7 +47,7 @@ def test_a_default_that_is_no_value_of_icebergs_is_refused() -> None:
     with pytest.raises(FormatError, match="column at: its default"):
         table.alter([alone, AddColumn(("at",), "DATE", default_value="2024-02-30")])
     table.alter([UpdateColumnDefaultValue(("day",), "2024-02-29")])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
 
 
 def test_a_table_cannot_begin_with_such_a_default() -> None:
@@ -62,11 +63,11 @@ def test_a_table_cannot_begin_with_such_a_default() -> None:
 def test_versions_without_defaults_take_any_and_refuse_it_once_they_would_write_it() -> None:
     table = table_of("2")
     table.alter([WRONG])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     with pytest.raises(FormatError, match="column day: its default"):
         table.alter([VERSION_3])
     table.alter([UpdateColumnDefaultValue(("day",), "2024-02-29"), VERSION_3])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
 
 
 def test_what_an_older_schema_had_as_its_default_is_no_obstacle_to_version_3() -> None:
@@ -75,7 +76,7 @@ def test_what_an_older_schema_had_as_its_default_is_no_obstacle_to_version_3() -
     table.append([FileChange(path="f.parquet", schema_id=1, record_count=1, file_size_in_bytes=9)])
     table.alter([UpdateColumnDefaultValue(("day",), None)])
     table.alter([VERSION_3])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
 
 
 def test_a_default_that_stood_before_is_not_held_against_another_change() -> None:
@@ -98,4 +99,4 @@ def test_declaring_iceberg_asks_about_defaults_of_schemas_that_can_be_read() -> 
     table.delete_files(["f.parquet"])
     table.expire_snapshots(before=3)
     table.alter([BOTH])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))

@@ -14,6 +14,7 @@ from ledger.files import LiveFiles
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
 from ledger.model import StatisticsFile, Totals
+from ledger.table_handle import handle_of
 from tests.evolution.born import born
 from tests.lakes import lake_on, memory, orders
 
@@ -47,7 +48,10 @@ def test_a_table_that_others_own_takes_no_change_of_what_it_holds_but_its_end_an
     row: StateOperation,
 ) -> None:
     table = orders(lake_on(memory()))
-    past, touched = TablePast(table.log, LiveFiles(table.log)), RecentlyTouched(lambda _: ())
+    past, touched = (
+        TablePast(handle_of(table).log, LiveFiles(handle_of(table).log)),
+        RecentlyTouched(lambda _: ()),
+    )
     theirs = born(0).freeze()
     assert theirs.is_mirrored
     refused = ""
@@ -66,7 +70,10 @@ def test_a_served_table_takes_every_change_but_lists_of_files(row: StateOperatio
     lake = lake_on(memory())
     table = orders(lake, Schema.of({"id": "BIGINT"}, options={"ledger.formats": "iceberg"}))
     table.start_serving()
-    past, touched = TablePast(table.log, LiveFiles(table.log)), RecentlyTouched(lambda _: ())
+    past, touched = (
+        TablePast(handle_of(table).log, LiveFiles(handle_of(table).log)),
+        RecentlyTouched(lambda _: ()),
+    )
     refused = ""
     try:
         TableIntent([sample(row.asked)], table.state, touched, past, INSTALLED)

@@ -34,6 +34,7 @@ from ledger import (
 from ledger.model import parse_type
 from ledger.model.types import DataType, RowType, walk_fields
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from tests.histories import paths, random_change, start_schema
 from tests.lakes import lake_on, memory, orders
 from tests.thorough import examples
@@ -64,7 +65,7 @@ def test_a_column_comes_back_as_it_was_and_where_it_was(path: tuple[str, ...]) -
 
     assert table.state.schema.fields == before.fields
     assert table.state.schema.highest_field_id == before.highest_field_id
-    assert table.again().state == table.state
+    assert handle_of(table).again().state == table.state
 
 
 def test_it_comes_back_by_id_under_another_name_and_place() -> None:

@@ -25,6 +25,7 @@ from ledger.cli import exits, main
 from ledger.model.types import STRING, ArrayType, DataType
 from ledger.state import TableStream
 from ledger.stores import Durability, LocalStore, Store
+from ledger.table_handle import handle_of
 from projections.iceberg import partition_statistics_table
 from projections.statistics import Kept, query
 from tests.history.ledgers import Place
@@ -137,7 +138,7 @@ def test_what_contradicts_itself_or_the_table_is_refused_before_anything_is_writ
     version = table.state.version
     with pytest.raises(InvalidChangeError, match=told):
         table.append([file])
-    assert table.again().state.version == version
+    assert handle_of(table).again().state.version == version
 
 
 def test_a_vector_is_replaced_by_one_that_goes_and_one_that_comes() -> None:
@@ -215,7 +216,7 @@ def test_what_is_live_is_the_same_by_replay_by_checkpoint_by_runs_and_by_plan(se
     fresh = lake_on(store).table("shop.orders")
     live = {each.path: each for each in fresh.at().files}
     counted: dict[str, FileChange] = {}
-    for each in fresh.live.changes(0, fresh.state.version):
+    for each in handle_of(fresh).live.changes(0, fresh.state.version):
         if each.change.kind == "ADD":
             counted[each.change.path] = each.change
         else:
@@ -287,7 +288,7 @@ def test_statistics_count_files_of_every_sort() -> None:
     table = table_on(memory())
     table.append([data("a.parquet"), data("b.parquet"), by_value("e.parquet", 0)])
     table.append([vector("a.parquet", 4), vector("b.parquet", 90)])
-    sums = query.partition_sums(Kept.of(table.log), table.at())
+    sums = query.partition_sums(Kept.of(handle_of(table).log), table.at())
     state = table.state
     found = partition_statistics_table(
         sums, state.schema, state.specs, times={}, format_version=3

@@ -19,6 +19,7 @@ from ledger.files.live import NamedInLog
 from ledger.formats import INSTALLED
 from ledger.log import Commit, Request, Transaction
 from ledger.state import PartitionFilter
+from ledger.table_handle import handle_of
 
 NAMES = ["a", "b", "d/a", "day=1/b"]
 
@@ -39,7 +40,7 @@ VECTOR = replace(
 
 
 def commits(table: Table) -> list[Commit[TableEvent]]:
-    return [read.commit for read in table.log.commits(0, table.state.version)]
+    return [read.commit for read in handle_of(table).log.commits(0, table.state.version)]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Table:
 
 def recently(table: Table) -> RecentlyTouched:
     return RecentlyTouched(
-        lambda event: table.live.files_of(0, event), NamedInLog(table.log, table.live.names)
+        lambda event: handle_of(table).live.files_of(0, event),
+        NamedInLog(handle_of(table).log, handle_of(table).live.names),
     )
 
 
@@ -94,8 +96,10 @@ def test_a_commit_that_is_passed_over_touched_none_of_the_files(
         elif wish.keys is not None and all(each.kind == "ADD" for each in files):
             # Then it names one of them, whatever it does to it.
             names = {name for _, name, _ in asked}
-            there = {each.path for _, some in written.live.listed(commit) for each in some}
-            assert {written.live.names.usual(each) for each in there} & names
+            there = {
+                each.path for _, some in handle_of(written).live.listed(commit) for each in some
+            }
+            assert {handle_of(written).live.names.usual(each) for each in there} & names
 
 
 def test_appends_pass_over_what_names_other_files(written: Table) -> None:
@@ -127,7 +131,7 @@ def test_what_files_of_other_names_may_touch_is_looked_for_in_all(
 
 def test_what_is_on_its_way_is_not_taken_for_what_landed_in_its_place(written: Table) -> None:
     written.state  # noqa: B018 - reads the log
-    named, landed = written.log.lookup.named_by, commits(written)[1]
+    named, landed = handle_of(written).log.lookup.named_by, commits(written)[1]
     other = Transaction[TableEvent](asked="", id="other", events=landed.transactions[0].events)
     grown = replace(landed, transactions=(*landed.transactions, other))
     assert named(landed)
@@ -142,9 +146,9 @@ def test_a_commit_that_nobody_noted_lately_is_looked_at(tmp_path: Path) -> None:
     table = lake.create_table("shop.orders", Schema.of({"id": "BIGINT"}))
     for number in range(101):
         table.append([file(f"{number}.parquet")])
-    first, last = table.log.commit_at(1), table.log.commit_at(101)
-    assert table.log.lookup.named_by(first) is None
-    assert table.log.lookup.named_by(last)
+    first, last = handle_of(table).log.commit_at(1), handle_of(table).log.commit_at(101)
+    assert handle_of(table).log.lookup.named_by(first) is None
+    assert handle_of(table).log.lookup.named_by(last)
 
 
 ODD = "file:///data//a.parquet"
@@ -156,8 +160,10 @@ def written_before(table: Table, *files: FileChange) -> None:
     asked = CommitSnapshot(
         commit_kind="APPEND", commit_user="older", commit_identifier=1, files=files
     )
-    intent = TableIntent((asked,), table.state, recently(table), table.past, INSTALLED)
-    table._appender.append(intent, Request(commit_id=f"older {table.state.version}", asked="00"))
+    intent = TableIntent((asked,), table.state, recently(table), handle_of(table).past, INSTALLED)
+    handle_of(table).appender.append(
+        intent, Request(commit_id=f"older {table.state.version}", asked="00")
+    )
 
 
 def two_handles(tmp_path: Path) -> tuple[Table, Table]:

@@ -27,6 +27,7 @@ from ledger.following import files as followed
 from ledger.following.files import Follower, advance, wait
 from ledger.log import commit_queue as worker
 from ledger.stores import LocalStore, Store
+from ledger.table_handle import TableHandle, handle_of
 from projections.delta import DELTA
 from projections.iceberg import ICEBERG
 from projections.materialising import Difference, Materialisation, files_of, target_state
@@ -61,7 +62,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 
 def as_new(table: Table, name: str) -> dict[str, bytes]:
-    return files_of(KEPT[name].format, table, target_state(table, None))
+    return files_of(KEPT[name].format, handle_of(table), target_state(handle_of(table), None))
 
 
 def stands(table: Table) -> list[tuple[str, int]]:
@@ -125,11 +126,11 @@ def test_a_commit_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     let_go = threading.Event()
 
     class Slow:
-        def step(self, table: Table, *, commits: int) -> int:
+        def step(self, table: TableHandle, *, commits: int) -> int:
             assert let_go.wait(60)
             return PAIMON.step(table, commits=commits)
 
-        def freshness(self, table: Table) -> Any:
+        def freshness(self, table: TableHandle) -> Any:
             return PAIMON.freshness(table)
 
     monkeypatch.setattr(followed, "find_projection", lambda _: Slow())
@@ -153,11 +154,11 @@ def count_steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         def __init__(self, name: str) -> None:
             self.name = name
 
-        def step(self, table: Table, *, commits: int) -> int:
+        def step(self, table: TableHandle, *, commits: int) -> int:
             steps.append(self.name)
             return KEPT[self.name].step(table, commits=commits)
 
-        def freshness(self, table: Table) -> Any:
+        def freshness(self, table: TableHandle) -> Any:
             return KEPT[self.name].freshness(table)
 
     monkeypatch.setattr(followed, "find_projection", Counting)
@@ -272,10 +273,10 @@ def test_a_format_that_fails_is_told_and_fails_no_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Broken:
-        def step(self, _table: Table, **_by: int) -> int:
+        def step(self, _table: TableHandle, **_by: int) -> int:
             raise StoreError("the disk is full")
 
-        def freshness(self, table: Table) -> Any:
+        def freshness(self, table: TableHandle) -> Any:
             return ICEBERG.freshness(table)
 
     monkeypatch.setattr(
@@ -299,7 +300,9 @@ def test_several_followers_at_once_make_what_one_makes(tmp_path: Path) -> None:
     lake, table = table_in(tmp_path, ALL)
     for number in range(8):
         table.append([data_file(f"{number}.parquet")])
-    threads = [threading.Thread(target=lambda: [*advance(table.again())]) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: [*advance(handle_of(table).again())]) for _ in range(4)
+    ]
     for each in threads:
         each.start()
     for number in range(8, 12):
@@ -312,7 +315,7 @@ def test_several_followers_at_once_make_what_one_makes(tmp_path: Path) -> None:
         right = as_new(table, name)
         # On the way metadata was written for versions that are not the newest any more.
         assert {key: there.get(key) for key in right} == right
-        assert kept.verify(table) == Difference()
+        assert kept.verify(handle_of(table)) == Difference()
 
 
 class Unlocked(Wrapped):
@@ -332,7 +335,9 @@ def test_several_followers_that_nothing_locks_out_make_what_one_makes(tmp_path: 
 
     def go_on(one: Table) -> None:
         while not ends.is_set():
-            assert [each for _, each in advance(one) if isinstance(each, StoreError)] == []
+            assert [
+                each for _, each in advance(handle_of(one)) if isinstance(each, StoreError)
+            ] == []
 
     threads = [threading.Thread(target=go_on, args=[each]) for each in tables]
     for each in threads:
@@ -347,7 +352,7 @@ def test_several_followers_that_nothing_locks_out_make_what_one_makes(tmp_path: 
     for name, kept in KEPT.items():
         right = as_new(table, name)
         assert {key: there.get(key) for key in right} == right
-        found = kept.verify(table)
+        found = kept.verify(handle_of(table))
         assert (found.missing, found.changed) == ((), ())
 
 
@@ -370,7 +375,7 @@ def test_files_that_go_on_in_steps_are_those_that_are_made_at_once(
     for name, kept in KEPT.items():
         right = as_new(table, name)
         assert {key: there.get(key) for key in right} == right
-        assert kept.verify(table) == Difference()
+        assert kept.verify(handle_of(table)) == Difference()
 
 
 class Counts(Wrapped):
@@ -400,7 +405,9 @@ def test_several_followers_at_once_do_the_work_of_one(tmp_path: Path) -> None:
     def made_by(place: Path, followers: int) -> Counter[str]:
         stores = [Counts(LocalStore(place)) for _ in range(followers)]
         tables = [lake_on(each).table("shop.orders") for each in stores]
-        threads = [threading.Thread(target=lambda it=it: [*advance(it)]) for it in tables]
+        threads = [
+            threading.Thread(target=lambda it=it: [*advance(handle_of(it))]) for it in tables
+        ]
         for each in threads:
             each.start()
         for each in threads:
@@ -456,7 +463,7 @@ def test_a_kill_at_any_write_of_a_follower_is_healed_by_the_next(tmp_path: Path)
         table.append([data_file(f"{number}.parquet")])
     table.create_tag("kept", snapshot=1)
     table.expire_snapshots(before=3)
-    assert wait(table.ledger_url, 120)
+    assert wait(handle_of(table).ledger_url, 120)
     for kind in (*(each.split("/")[0] for each in files_in(folder_of(table))), *BESIDE):
         shutil.rmtree(folder_of(table) / kind, ignore_errors=True)
     writes = 0
@@ -465,7 +472,7 @@ def test_a_kill_at_any_write_of_a_follower_is_healed_by_the_next(tmp_path: Path)
         shutil.copytree(tmp_path / "lake", place)
         dying = lake_on(Backwards(LocalStore(place), writes)).table("shop.orders")
         try:
-            list(advance(dying))
+            list(advance(handle_of(dying)))
             break
         except Died:
             writes += 1
@@ -473,13 +480,15 @@ def test_a_kill_at_any_write_of_a_follower_is_healed_by_the_next(tmp_path: Path)
         # Readers of what a kill left miss nothing that it names.
         left = set(named_by_what_readers_find(folder_of(healed)))
         assert [each for each in left if not each.exists()] == []
-        assert not [reached for _, reached in advance(healed) if isinstance(reached, Exception)]
+        assert not [
+            reached for _, reached in advance(handle_of(healed)) if isinstance(reached, Exception)
+        ]
         found = files_in(folder_of(healed))
         for name in KEPT:
             made = as_new(healed, name)
             assert {path: found.get(path) for path in made} == made
         for each in KEPT.values():
-            assert each.verify(healed).is_empty
+            assert each.verify(handle_of(healed)).is_empty
     assert writes > 10
 
 
@@ -517,7 +526,9 @@ def test_an_exit_waits_for_a_follower_that_hangs_for_so_long_and_tells_it(
     assert "shop.orders" in ran.stderr
     assert "lakeledger follow" in ran.stderr
     assert dict(stands(table))["paimon"] > 0
-    assert [name for name, reached in advance(table) if isinstance(reached, Exception)] == []
+    assert [
+        name for name, reached in advance(handle_of(table)) if isinstance(reached, Exception)
+    ] == []
     assert stands(table) == [("iceberg", 0), ("paimon", 0)]
 
 
@@ -580,7 +591,7 @@ def test_a_follower_is_idle_once_its_steps_are_done_and_none_failed(
             raise StoreError("the disk is full")
 
     _, table = table_in(tmp_path)
-    follower = Follower(table.again())
+    follower = Follower(handle_of(table).again())
     follower.request()
     assert follower.wait(60)
     assert (follower.is_idle, follower.problems) == (True, {})

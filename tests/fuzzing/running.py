@@ -30,6 +30,7 @@ from ledger import Ledger, LedgerError, Table
 from ledger.opening.ledger_file import ROOT_KEY
 from ledger.relocation.importing import bring
 from ledger.stores import MemoryStore
+from ledger.table_handle import handle_of
 from tests.faults import Inline
 from tests.fuzzing.cases import LOCATION, Case, laid_out
 from tests.lakes import lake_on, no_time, ticking
@@ -239,7 +240,7 @@ def _look(table: Table) -> None:
 def _export(lake: Ledger, folder: Path, bodies: Bodies) -> None:
     lines = (folder / "ledger.jsonl").read_bytes() if (folder / "ledger.jsonl").exists() else b""
     try:
-        bring(lake.setting, io.BytesIO(lines))
+        bring(handle_of(lake).setting, io.BytesIO(lines))
     except (LedgerError, OSError):
         if ROOT_KEY in bodies:
             raise WrittenError("a rejected export can be opened as a ledger") from None

@@ -21,6 +21,7 @@ import ledger
 from ledger import AddColumn, FileChange, RenameColumn, Schema, ViewSchema, schema_from_json
 from ledger.relocation.exporting import export
 from ledger.stores import MemoryStore
+from ledger.table_handle import handle_of
 from tests.fuzzing.cases import LOCATION, SEEDS, source_folder
 from tests.lakes import lake_on
 from tests.projections.iceberg.importing.writing import appended, created
@@ -65,7 +66,7 @@ def projected(folder: Path, format_name: str) -> None:
     table.create_tag("v1")
     table.append([new_file("c")])
     table.project(format_name)
-    there = Path(table.folder.removeprefix("file:"))
+    there = Path(handle_of(table).folder.removeprefix("file:"))
     shutil.rmtree(there / "_ledger")
     rename_table(there, folder)
 
@@ -154,7 +155,7 @@ def exported(folder: Path, *, erasable: bool) -> None:
     columns = Schema.of({"id": "BIGINT"}).fields
     lake.create_view("d.v", ViewSchema(columns, "SELECT id FROM t"))
     lines = io.BytesIO()
-    export(lake.setting, lines)
+    export(handle_of(lake).setting, lines)
     folder.mkdir()
     (folder / "ledger.jsonl").write_bytes(lines.getvalue())
 

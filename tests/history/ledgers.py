@@ -8,10 +8,11 @@ from typing import Any
 
 from attrs import frozen
 
-from ledger import Ledger, SetOption, Table
+from ledger import Ledger, SetOption
 from ledger.history.verifying import Expected, Finding, Subject, Verification, repair
 from ledger.history.verifying.verify import unmet
 from ledger.stores import Durability, LocalStore, Store
+from ledger.table_handle import TableHandle, handle_of
 from tests.lakes import data_file, lake_on, orders, ticking
 
 LONG = 1_001
@@ -64,7 +65,9 @@ class Place:
         lake = self.lake()
         entry = next(iter(lake.state.tables.values()))
         return Subject(
-            "shop.orders", Table(entry.identifier, entry.path, lake._setting).log, has_files=True
+            "shop.orders",
+            TableHandle(entry.identifier, entry.path, handle_of(lake).setting).log,
+            has_files=True,
         )
 
     def look(self, *expected: Expected) -> Looked:
@@ -92,7 +95,7 @@ def built(folder: Path, commits: int) -> Place:
             table.delete_files([f"f{number - 9}.parquet"])
         else:
             table.alter([SetOption("k", str(number))])
-    assert table.log.wait_for_caches()
+    assert handle_of(table).log.wait_for_caches()
     return place
 
 

@@ -10,6 +10,7 @@ from ledger import Identifier, Ledger, Schema, Table
 from ledger.history.verifying import Finding, Subject, Verification
 from ledger.history.verifying.surroundings import Births, NamedBirth, disagreements
 from ledger.stores import Durability, LocalStore
+from ledger.table_handle import TableHandle, handle_of
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, orders
 
@@ -19,8 +20,8 @@ def _lake(folder: Path) -> Ledger:
 
 
 def _told(lake: Ledger, birth: NamedBirth) -> list[Finding]:
-    table = Table(birth.identifier, birth.path, lake._setting)
-    subject: Subject[Any, Any] = Subject(birth.name, table.log, has_files=True)
+    table = Table(TableHandle(birth.identifier, birth.path, handle_of(lake).setting))
+    subject: Subject[Any, Any] = Subject(birth.name, handle_of(table).log, has_files=True)
     verification: Verification[Any, Any] = Verification(subject)
     found = list(verification.run())
     return [*found, *disagreements(birth, subject, verification)]
@@ -42,7 +43,7 @@ def test_every_table_that_ever_was_is_known_by_its_newest_name(tmp_path: Path) -
     assert [each.name for each in births] == ["shop.sales", "shop.orders (dropped)"]
     assert births.named(Identifier("shop", "orders")) is None
     assert [_told(lake, each) for each in births] == [[], []]
-    assert orders_again.path in {each.path for each in births}
+    assert handle_of(orders_again).path in {each.path for each in births}
 
 
 def test_a_table_without_its_stream_is_found(tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_a_stream_of_another_table_is_found(tmp_path: Path) -> None:
 def test_a_drop_left_half_done_is_told_and_is_no_failure(tmp_path: Path) -> None:
     lake = _lake(tmp_path)
     table = orders(lake)
-    store = DiesAfter(lake.log.store, 1)
+    store = DiesAfter(handle_of(lake).log.store, 1)
     with pytest.raises(Died):
         lake_on(store).drop_table("shop.orders")
 
@@ -87,7 +88,7 @@ def test_a_dropped_table_whose_seal_is_gone_is_found(tmp_path: Path) -> None:
     lake = _lake(tmp_path)
     table = orders(lake)
     lake.drop_table("shop.orders")
-    (tmp_path / table.log.layout.commit(1)).unlink()
+    (tmp_path / handle_of(table).log.layout.commit(1)).unlink()
 
     (found,) = _told(lake, *_births(lake))
 

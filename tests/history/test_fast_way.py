@@ -19,6 +19,7 @@ from ledger.history.verifying.subject import CommitColumns, Listed
 from ledger.log import Codec, StreamLog, digest, encode
 from ledger.state import TableStream
 from ledger.stores import MemoryStore
+from ledger.table_handle import handle_of
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.thorough import some
 
@@ -48,7 +49,7 @@ def sound() -> tuple[tuple[str, bytes], ...]:
             table.alter([SetOption("k", str(number))])
         else:
             table.append([data_file(f"f{number}.parquet")], commit_id=f"id-{number}")
-    table.log.keep_next()
+    handle_of(table).log.keep_next()
     return tuple((key, store.read(key) or b"") for key in store.keys(""))
 
 

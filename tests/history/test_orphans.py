@@ -24,6 +24,7 @@ from ledger.history.verifying import Subject
 from ledger.history.verifying.subject import references
 from ledger.history.verifying.surroundings import Births
 from ledger.stores import Durability, LocalStore, Store
+from ledger.table_handle import handle_of
 from tests.faults import Died, DiesAfter, RacesBefore, Wrapped
 from tests.history.ledgers import LONG, contents, files_in
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders
@@ -57,20 +58,24 @@ def _long_list(prefix: str) -> list[FileChange]:
 
 def _left_behind(table: Table, name: str, clock: Clock) -> str:
     """Keep a list that nobody commits; return its key."""
-    kept = store_changes(table.log.store, table.log.layout, [data_file(name)], clock())
-    return f"{table.log.layout.root}/{kept.path}"
+    kept = store_changes(
+        handle_of(table).log.store, handle_of(table).log.layout, [data_file(name)], clock()
+    )
+    return f"{handle_of(table).log.layout.root}/{kept.path}"
 
 
 def _orphans(table: Table, store: Store | None = None) -> list[str]:
-    fresh = lake_on(store or table.log.store).table("shop.orders")
-    return [each.path for each in orphaned_changes(Subject("t", fresh.log, has_files=True))]
+    fresh = lake_on(store or handle_of(table).log.store).table("shop.orders")
+    return [
+        each.path for each in orphaned_changes(Subject("t", handle_of(fresh).log, has_files=True))
+    ]
 
 
 def _maintain(table: Table) -> list[str]:
-    fresh = lake_on(table.log.store).table("shop.orders")
-    found = list(orphaned_changes(Subject("t", fresh.log, has_files=True)))
+    fresh = lake_on(handle_of(table).log.store).table("shop.orders")
+    found = list(orphaned_changes(Subject("t", handle_of(fresh).log, has_files=True)))
     for each in found:
-        remove(table.log.store, each)
+        remove(handle_of(table).log.store, each)
     return [each.path for each in found]
 
 
@@ -82,7 +87,7 @@ def _remove_all(store: Store, keys: list[str]) -> None:
 def _named(table: Table) -> Iterator[str]:
     for commit in table.events():
         for each in references(commit):
-            yield f"{table.log.layout.root}/{each.path}"
+            yield f"{handle_of(table).log.layout.root}/{each.path}"
 
 
 _STEPS = st.lists(
@@ -122,7 +127,7 @@ def test_whatever_the_history_what_a_commit_names_stays_and_old_orphans_go(
             assert set(gone) == due
             left = {key: when for key, when in left.items() if key not in due}
 
-    store = table.log.store
+    store = handle_of(table).log.store
     assert all(store.exists(key) for key in (*_named(table), *left))
 
 
@@ -170,7 +175,7 @@ def test_a_writer_that_stalled_for_a_week_is_refused_and_its_list_is_gone(
     assert len(gone) == 1
     assert refused.value.kind == "STALE_CHANGES" or "clock is" in str(refused.value)
     assert list(_named(table)) == []
-    assert stalled.log.refresh() == table.state
+    assert handle_of(stalled).log.refresh() == table.state
     clock.now = others.now
     stalled.append(_long_list("a"))
     assert len(table.at().files) == LONG
@@ -195,13 +200,13 @@ def test_a_list_older_than_a_day_is_not_committed_even_when_nobody_else_wrote() 
 def test_lists_whose_names_tell_no_time_stay_and_are_read() -> None:
     clock = Clock()
     table = orders(lake_on(memory(), clock))
-    old = table.log.layout.changes("a" * 64 + ".parquet")
-    table.log.store.create(old, b"x")
+    old = handle_of(table).log.layout.changes("a" * 64 + ".parquet")
+    handle_of(table).log.store.create(old, b"x")
     clock.now += 30 * DAY
     table.alter([SetOption("k", "v")])
 
     assert _maintain(table) == []
-    assert table.log.store.exists(old)
+    assert handle_of(table).log.store.exists(old)
 
 
 def test_looking_removes_nothing_and_dying_between_two_removals_leaves_the_rest(
@@ -220,8 +225,8 @@ def test_looking_removes_nothing_and_dying_between_two_removals_leaves_the_rest(
 
     for deletes in (0, 1, 2):
         with pytest.raises(Died):
-            _remove_all(DiesAfter(table.log.store, deletes), _orphans(table))
-        assert all(table.log.store.exists(key) for key in _named(table))
+            _remove_all(DiesAfter(handle_of(table).log.store, deletes), _orphans(table))
+        assert all(handle_of(table).log.store.exists(key) for key in _named(table))
     assert len(_orphans(table)) == 1
     _maintain(table)
     assert set(before) - set(files_in(tmp_path)) == {tmp_path / key for key in left}
@@ -235,11 +240,9 @@ def test_nothing_goes_while_the_log_cannot_be_read(tmp_path: Path) -> None:
     clock.now += KEPT_MILLIS + 10
     for number in range(3):
         table.alter([SetOption("k", str(number))])
-    (tmp_path / table.log.layout.commit(1)).unlink()
+    (tmp_path / handle_of(table).log.layout.commit(1)).unlink()
 
-    subject: Subject[Any, Any] = Subject(
-        "t", Table(table.identifier, table.path, table._setting).log, has_files=True
-    )
+    subject: Subject[Any, Any] = Subject("t", handle_of(table).again().log, has_files=True)
     with pytest.raises(DamagedLogError):
         list(orphaned_changes(subject))
     assert (tmp_path / kept).exists()
@@ -297,16 +300,16 @@ def test_of_a_dropped_table_only_caches_go_and_only_after_seven_days(tmp_path: P
     (birth,) = Births.of(lake.events())
     dropped = birth.dropped_millis
     assert dropped is not None
-    subject: Subject[Any, Any] = Subject(birth.name, table.log, has_files=True)
+    subject: Subject[Any, Any] = Subject(birth.name, handle_of(table).log, has_files=True)
 
     assert list(orphaned_caches(subject, dropped, dropped + KEPT_MILLIS - 1)) == []
     found = [*orphaned_caches(subject, dropped, dropped + KEPT_MILLIS), *orphaned_changes(subject)]
     before = set(files_in(tmp_path))
     for each in found:
-        remove(table.log.store, each)
+        remove(handle_of(table).log.store, each)
 
     gone = {each.relative_to(tmp_path).as_posix() for each in before - set(files_in(tmp_path))}
-    root = table.log.layout.root
+    root = handle_of(table).log.layout.root
     span = f"{0:020d}-{100:020d}"
     assert gone == {
         left,
@@ -326,7 +329,7 @@ def test_whoever_opened_a_table_reads_on_after_all_that_maintenance_takes() -> N
     for number in range(900):
         table.alter([SetOption("k", str(number))])
     table.append([data_file("b.parquet")])
-    table.log.wait_for_caches()
+    handle_of(table).log.wait_for_caches()
     _left_behind(table, "c", clock)
     held, cold = table.at(snapshot=1), table.at(version=table.state.version)
     before = [each.path for each in table.at(snapshot=1).files]
@@ -334,8 +337,8 @@ def test_whoever_opened_a_table_reads_on_after_all_that_maintenance_takes() -> N
     lake.drop_table("shop.orders")
     clock.now += KEPT_MILLIS + DAY
 
-    (birth,) = Births.of(read.commit for read in lake.log.commits(0, lake.state.version))
-    subject = Subject("t", Table(birth.identifier, birth.path, lake.setting).log, has_files=True)
+    (birth,) = Births.of(read.commit for read in handle_of(lake).log.commits(0, lake.state.version))
+    subject = Subject("t", handle_of(lake).log_at(birth), has_files=True)
     gone = [
         *orphaned_changes(subject),
         *orphaned_caches(subject, birth.dropped_millis or 0, clock.now),

@@ -18,6 +18,7 @@ from ledger.history.verifying import Subject
 from ledger.history.verifying.caches import unsealed
 from ledger.log import digest, is_same_segment, read_segment, write_segment
 from ledger.log.replay import START
+from ledger.table_handle import handle_of
 from tests.history.ledgers import Place, contents, files_in, flip
 from tests.history.test_verify import ON_ONE_FOLDER
 from tests.lakes import memory
@@ -30,7 +31,7 @@ def segment(place: Place) -> Path:
 
 
 def subject_on(store: Any) -> Subject[Any, Any]:
-    return Subject("shop.orders", table_on(store).log, has_files=True)
+    return Subject("shop.orders", handle_of(table_on(store)).log, has_files=True)
 
 
 def test_a_writer_leaves_a_segment_that_verifies(long: Place) -> None:
@@ -139,15 +140,18 @@ def test_maintenance_makes_what_is_missing_and_nothing_else() -> None:
     for each in made:
         store.replace(each.path, each.body)
     assert list(unsealed(subject_on(store))) == []
-    reader, plain = table_on(store).log.reader, table_on(Without(store)).log.reader
+    reader, plain = (
+        handle_of(table_on(store)).log.reader,
+        handle_of(table_on(Without(store))).log.reader,
+    )
     assert list(reader.after(START, 2_450)) == list(plain.after(START, 2_450))
 
 
 def test_maintenance_leaves_a_log_with_a_gap_alone() -> None:
     store = memory()
     table = long_table(store, 1_600)
-    table.log.checkpoints.save(table.log.head)  # type: ignore[arg-type]
-    store.delete(table.log.layout.commit(70))
+    handle_of(table).log.checkpoints.save(handle_of(table).log.head)  # type: ignore[arg-type]
+    store.delete(handle_of(table).log.layout.commit(70))
 
     made = list(unsealed(subject_on(store)))
 
@@ -189,7 +193,7 @@ def test_maintenance_beside_writers_and_readers_harms_nobody() -> None:
             store.replace(each.path, each.body)
 
     def look() -> None:
-        reads = table_on(store).log.reader.after(START)
+        reads = handle_of(table_on(store)).log.reader.after(START)
         found = [each.commit.version for each in reads]
         assert found == list(range(len(found)))
 

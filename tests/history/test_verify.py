@@ -22,6 +22,7 @@ from ledger.log import KeyFilter, Layout, digest, now_millis
 from ledger.log.layout import cut_of
 from ledger.state import FOLD_VERSION
 from ledger.stores import Durability, LocalStore
+from ledger.table_handle import handle_of
 from tests.history.ledgers import Place, contents, files_in, flip
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
 from tests.log.long_logs import ROOT, long_table, table_on
@@ -136,7 +137,7 @@ def test_a_merged_index_and_its_cuts_are_compared_and_restored() -> None:
     long_table(store, newest)
 
     def look() -> list[Finding]:
-        subject: Subject[Any, Any] = Subject("t", table_on(store).log, has_files=True)
+        subject: Subject[Any, Any] = Subject("t", handle_of(table_on(store)).log, has_files=True)
         found = list(Verification(subject).run())
         assert all(repair(subject, each) for each in found)
         return found
@@ -146,7 +147,7 @@ def test_a_merged_index_and_its_cuts_are_compared_and_restored() -> None:
 
     assert {each.kind for each in look()} == {"absent"}
     whole = indexes()
-    table_on(store).log.lookup.save(newest)
+    handle_of(table_on(store)).log.lookup.save(newest)
     assert indexes() == whole
 
     merged, part = LAYOUT.index(0, newest), LAYOUT.index(0, 800)
@@ -181,7 +182,7 @@ def test_filters_and_their_cuts_are_compared_as_far_as_they_go_and_restored() ->
     long_table(store, newest)
 
     def look() -> set[tuple[str, str]]:
-        subject: Subject[Any, Any] = Subject("t", table_on(store).log, has_files=True)
+        subject: Subject[Any, Any] = Subject("t", handle_of(table_on(store)).log, has_files=True)
         found = list(Verification(subject).run())
         assert all(repair(subject, each) for each in found)
         return {(each.kind, each.file) for each in found}
@@ -198,7 +199,7 @@ def test_filters_and_their_cuts_are_compared_as_far_as_they_go_and_restored() ->
     store.replace(changed, store.read(cut_of(older, 2)) or b"")
     store.delete(gone)
     # As a writer leaves it that was killed, or an older one that went on.
-    table_on(store).log.lookup.named.save_filter(6_500)
+    handle_of(table_on(store)).log.lookup.named.save_filter(6_500)
     assert look() == {("derived", changed), ("absent", gone), ("absent", recent)}
     assert filters() == whole
 
@@ -211,7 +212,7 @@ def test_filters_and_their_cuts_are_compared_as_far_as_they_go_and_restored() ->
 
 def test_filters_of_which_none_is_there_are_one_finding_a_layer() -> None:
     table = orders(lake_on(memory()))
-    subject: Subject[Any, Any] = Subject("t", table.log, has_files=True)
+    subject: Subject[Any, Any] = Subject("t", handle_of(table).log, has_files=True)
 
     found = list(filter_findings(Caches(subject, mends=False), 6_500, set()))
 
@@ -405,7 +406,7 @@ def _peak_of_verifying(table: Table) -> int:
     gc.collect()
     tracemalloc.start()
     try:
-        subject: Subject[Any, Any] = Subject("t", table.log, has_files=True)
+        subject: Subject[Any, Any] = Subject("t", handle_of(table).log, has_files=True)
         assert list(Verification(subject).run()) == []
         return tracemalloc.get_traced_memory()[1]
     finally:
@@ -448,7 +449,7 @@ def test_verifying_beside_writers_finds_nothing_wrong(tmp_path: Path) -> None:
     failures: list[Finding] = []
     while writer.is_alive():
         # As another process would: a handle of its own.
-        log = Table(table.identifier, table.path, table._setting).log
+        log = handle_of(table).again().log
         found = Verification[Any, Any](Subject("t", log, has_files=True)).run()
         failures += [each for each in found if each.fails]
     writer.join()

@@ -15,6 +15,7 @@ from ledger import SetOption
 from ledger.history.verifying import Expected, Finding, Subject, Verification
 from ledger.history.verifying.spans import Workers
 from ledger.state import FOLD_VERSION
+from ledger.table_handle import handle_of
 from tests.history.ledgers import Place, flip
 from tests.lakes import data_file, orders, ticking
 
@@ -162,6 +163,6 @@ def test_a_store_in_memory_is_verified_in_one_process() -> None:
     from tests.lakes import lake_on, memory
 
     table = orders(lake_on(memory()))
-    subject: Subject[Any, Any] = Subject("t", table.log, has_files=True)
+    subject: Subject[Any, Any] = Subject("t", handle_of(table).log, has_files=True)
     with Workers(no_options) as workers:
         assert not workers.pays(subject, 10**9)

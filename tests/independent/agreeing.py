@@ -14,6 +14,7 @@ from ledger import Ledger
 from ledger.events import CatalogEvent, TableEvent
 from ledger.log import Codec
 from ledger.state import CatalogStream, TableStream
+from ledger.table_handle import handle_of
 from tests.independent.elsewhere import born
 from tests.independent.replayer import LATER, Catalog, Table, commits
 from tests.independent.states import state_bytes, state_hash
@@ -53,7 +54,7 @@ def agrees(root: Path, lake: Ledger) -> int:
         table = lake.table(".".join(name))
         assert state_hash(other) == hashlib.sha256(TABLES.encode_state(table.state)).hexdigest()
         if table.state.lists_files:
-            _files_agree(other, table.live.at_state(table.state))
+            _files_agree(other, handle_of(table).live.at_state(table.state))
     return versions
 
 

@@ -47,6 +47,7 @@ from ledger.state import CatalogStream, DeltaOrigin, IcebergOrigin, PaimonOrigin
 from ledger.state.records import _CatalogRecord as CatalogRecord
 from ledger.state.records import _State as TableRecord
 from ledger.stores import LocalStore
+from ledger.table_handle import handle_of
 from tests.evolution.born import LIVES, PROMOTED_LIFE
 from tests.evolution.folds import NAME, snapshot
 from tests.evolution.test_every_kind import KINDS
@@ -84,7 +85,7 @@ def test_a_checkpoint_has_the_hash_that_the_second_reader_comes_to(tmp_path: Pat
     for number in range(101):
         table.alter([SetOption("k", str(number))])
     lake.close()
-    assert table.log.wait_for_caches()
+    assert handle_of(table).log.wait_for_caches()
     (file,) = tmp_path.glob("db.db/t/_ledger/caches/*/*0.json")
     kept, other = json.loads(file.read_bytes()), Table(Path())
     for line in bodies(tmp_path / "db.db/t")[: kept["version"] + 1]:

@@ -11,6 +11,7 @@ from ledger import Table
 from ledger.log import digest, encode
 from ledger.log.segments import segment_of, stretches
 from ledger.stores import MemoryStore, Store
+from ledger.table_handle import handle_of
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders, ticking
 
@@ -35,11 +36,11 @@ def long_table(store: Store, commits: int, width: int = 3) -> Table:
     """Return a table that stands at version `commits`, as another process finds it; no caches."""
     author = Author(width)
     table = orders(lake_on(store, ticking(BORN_MILLIS)), author.schema())
-    head = table.log.head
+    head = handle_of(table).log.head
     parent = head.digest if head else ""
     for version, transaction in enumerate(itertools.islice(author.transactions(), commits), 1):
         body = encode(commit_of(transaction, version, parent))
-        store.create(table.log.layout.commit(version), body)
+        store.create(handle_of(table).log.layout.commit(version), body)
         parent = digest(body)
     return table_on(store)
 
@@ -52,9 +53,15 @@ def table_on(store: Store) -> Table:
 def sealed(table: Table, commits: int) -> None:
     """Make all segments of a table's log."""
     for first, last in stretches(0, commits):
-        body = table.log.segments.made(first, last) if segment_of(first) == (first, last) else None
+        body = (
+            handle_of(table).log.segments.made(first, last)
+            if segment_of(first) == (first, last)
+            else None
+        )
         if body is not None:
-            table.log.store.replace(table.log.layout.segment(first, last), body)
+            handle_of(table).log.store.replace(
+                handle_of(table).log.layout.segment(first, last), body
+            )
 
 
 @lru_cache(maxsize=8)

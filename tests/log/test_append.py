@@ -23,6 +23,7 @@ from ledger import (
 )
 from ledger.decide import TableIntent
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from tests.faults import DeliversTwice, LosesAnswers, LosesRequests
 from tests.lakes import data_file, lake_on, memory, no_time, orders
 
@@ -70,7 +71,7 @@ def test_dropping_never_falls_on_a_new_column_of_the_same_name() -> None:
     done = mine.alter([DropColumn(("amount",))])
 
     assert done.state.schema.field("amount").id == 3
-    assert mine.log.commit_at(done.version).transactions[0].events == ()
+    assert handle_of(mine).log.commit_at(done.version).transactions[0].events == ()
 
 
 def test_a_move_follows_its_reference() -> None:
@@ -177,7 +178,7 @@ def test_a_commit_id_is_remembered_behind_checkpoints() -> None:
     first = mine.alter([SetOption("a", "1")], commit_id="old")
     for number in range(230):
         mine.alter([SetOption("k", str(number))])
-    fresh = lake_on(mine.log.store).table("shop.orders")
+    fresh = lake_on(handle_of(mine).log.store).table("shop.orders")
 
     assert fresh.alter([SetOption("a", "1")], commit_id="old").version == first.version
     assert theirs.state.version == 231
@@ -222,10 +223,10 @@ def test_an_outcome_that_cannot_be_found_out_is_unknown() -> None:
 
 def test_a_contradiction_is_refused_before_any_write() -> None:
     mine, _ = two_handles()
-    keys = list(mine.log.store.keys(""))
+    keys = list(handle_of(mine).log.store.keys(""))
     with pytest.raises(InvalidInputError):
         mine.alter([AddColumn(("a",), "INT"), DropColumn(("nowhere",))])
-    assert list(mine.log.store.keys("")) == keys
+    assert list(handle_of(mine).log.store.keys("")) == keys
 
 
 def test_a_stale_handle_sees_what_it_is_asked_about() -> None:
@@ -341,7 +342,7 @@ def test_a_change_may_be_its_json_object() -> None:
 
 def test_what_was_decided_on_a_table_is_nothing_without_it() -> None:
     mine, _ = two_handles()
-    intent = mine._intent(mine.state, lambda _: [SetOption("k", "1")])
+    intent = handle_of(mine).intent(mine.state, lambda _: [SetOption("k", "1")])
     assert isinstance(intent, TableIntent)
 
     with pytest.raises(NotFoundError, match="has no version 0"):

@@ -21,6 +21,7 @@ from ledger import (
     UpdateComment,
 )
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from tests.faults import DeliversTwice, LosesAnswers, RacesBefore, Wrapped
 from tests.lakes import data_file, lake_on, memory, no_time, orders
 
@@ -214,7 +215,7 @@ def test_a_twin_that_lands_after_the_look_up_is_not_committed_twice() -> None:
                 theirs.commit_snapshot(plan)
             return super().read_many(keys)
 
-    mine.log.reader._store = RacesSecondLook(store)
+    handle_of(mine).log.reader._store = RacesSecondLook(store)
     mine.commit_snapshot(plan, commit_id="z")
     assert mine.state.last_snapshot_id == 1
 

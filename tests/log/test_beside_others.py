@@ -12,6 +12,7 @@ import pytest
 
 from ledger import CommitConflictError, SetOption, Table
 from ledger.stores import Store, Turn
+from ledger.table_handle import handle_of
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.log.test_group_commit import Crowd, adds, reopened
@@ -27,7 +28,7 @@ class Far(Wrapped):
 
 def head_of(table: Table) -> int:
     """Return the newest version that a handle knows, without looking."""
-    head = table.log.head
+    head = handle_of(table).log.head
     assert head is not None
     return head.state.version
 
@@ -61,7 +62,7 @@ def test_who_has_met_others_looks_before_he_decides_where_that_is_cheap(
 def test_who_cannot_look_finds_out_by_trying(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, other = beside_another()
     other.alter([SetOption("a", "2")])
-    catch_up = ours.log.catch_up
+    catch_up = handle_of(ours).log.catch_up
     looks = iter((OSError("in line"), OSError("stale file handle")))
 
     def unreadable_at_first() -> object:
@@ -69,21 +70,21 @@ def test_who_cannot_look_finds_out_by_trying(monkeypatch: pytest.MonkeyPatch) ->
             raise error
         return catch_up()
 
-    monkeypatch.setattr(ours.log, "catch_up", unreadable_at_first)
+    monkeypatch.setattr(handle_of(ours).log, "catch_up", unreadable_at_first)
 
     assert ours.alter([SetOption("b", "2")]).attempts == 2
 
 
 def test_who_is_next_in_line_reads_while_others_hold_the_lock_and_nobody_behind_him_does() -> None:
     ours, other = beside_another()
-    behind = lake_on(ours.log.store).table("shop.orders")
+    behind = lake_on(handle_of(ours).log.store).table("shop.orders")
     before = behind.state.version
-    behind.log._met_others_s = time.monotonic()
+    handle_of(behind).log._met_others_s = time.monotonic()
     other.alter([SetOption("a", "2")])
     newest = other.state.version
 
     with ThreadPoolExecutor(2) as threads:
-        with other.log.store.lock(other.log.layout.lock):
+        with handle_of(other).log.store.lock(handle_of(other).log.layout.lock):
             first = threads.submit(ours.alter, [SetOption("b", "2")])
             until(lambda: head_of(ours) == newest)
             second = threads.submit(behind.alter, [SetOption("c", "2")])
@@ -124,21 +125,21 @@ def test_each_commit_waits_in_line_anew_so_that_nobody_waits_for_several_of_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ours, _ = beside_another()
-    locks = Locks(ours.log.store)
-    monkeypatch.setattr(ours.log, "store", locks)
+    locks = Locks(handle_of(ours).log.store)
+    monkeypatch.setattr(handle_of(ours).log, "store", locks)
 
     for number in range(3):
         ours.alter([SetOption("b", str(number))])
 
-    assert locks.taken.count(ours.log.layout.line) == 3
-    assert locks.taken.count(ours.log.layout.lock) == 3
+    assert locks.taken.count(handle_of(ours).log.layout.line) == 3
+    assert locks.taken.count(handle_of(ours).log.layout.lock) == 3
 
 
 def test_caches_are_not_saved_while_others_wait_for_the_lock() -> None:
     ours, _ = beside_another()
-    saving = Thread(target=ours.log.keep_next)
+    saving = Thread(target=handle_of(ours).log.keep_next)
 
-    with ours.log.locked():
+    with handle_of(ours).log.locked():
         saving.start()
         saving.join(0.1)
         assert saving.is_alive()
@@ -148,9 +149,9 @@ def test_caches_are_not_saved_while_others_wait_for_the_lock() -> None:
 
 def test_who_writes_alone_need_not_wait_for_his_caches() -> None:
     table = orders(lake_on(memory()))
-    saving = Thread(target=table.log.keep_next)
+    saving = Thread(target=handle_of(table).log.keep_next)
 
-    with table.log.locked():
+    with handle_of(table).log.locked():
         saving.start()
         saving.join(0.5)
         assert not saving.is_alive()
@@ -197,7 +198,7 @@ def test_a_turn_goes_on_while_there_is_more_to_land_in_it() -> None:
     reopened(crowd.table).alter([SetOption("theirs", "1")])
     crowd.table.alter([SetOption("ours", "1")])
     store = Turns(crowd.gate)
-    crowd.table.log.store = store
+    handle_of(crowd.table).log.store = store
 
     asked = crowd.asks(adds("c"), adds("d", expect_version=4), adds("e"), adds("f"))
 

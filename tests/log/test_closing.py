@@ -13,6 +13,7 @@ from ledger import SetOption
 from ledger.log import CHECKPOINT_INTERVAL
 from ledger.log.commit_queue import EXIT_WAITS_S
 from ledger.stores import MemoryStore
+from ledger.table_handle import handle_of
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
 from tests.programs import output_of
@@ -49,7 +50,7 @@ def test_closing_waits_for_caches_of_all_handles_of_the_place() -> None:
     with lake_on(store):
         pass
     assert store.written.is_set()
-    assert table.log.wait_for_caches(0)
+    assert handle_of(table).log.wait_for_caches(0)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_caches_are_waited_for_as_long_as_the_caller_says_and_ten_seconds_at_mos
 
     tables = (orders(lake), lake.table("shop.orders"))
     for table in tables:
-        monkeypatch.setattr(table.log._keeper, "wait", wait)
+        monkeypatch.setattr(handle_of(table).log._keeper, "wait", wait)
 
     assert lake.close(**given)
 
@@ -87,7 +88,7 @@ def test_a_place_that_was_closed_stays_as_it_is(tmp_path: Path) -> None:
             table.alter([SetOption("a", str(number))])
     before = sorted(tmp_path.rglob("*"))
 
-    assert table.log.wait_for_caches(10)
+    assert handle_of(table).log.wait_for_caches(10)
 
     assert sorted(tmp_path.rglob("*")) == before
     assert any("caches" in str(each) for each in before)

@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from ledger import CommitConflictError, InvalidChangeError, InvalidInputError, SetOption, Table
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders
 
 A_YEAR = 365 * 86_400_000
@@ -133,7 +134,7 @@ def test_two_who_correct_to_other_times_conflict() -> None:
     mine.correct_clock()
 
     with pytest.raises(CommitConflictError, match="clock was changed by tester in version 4"):
-        theirs._commit(["late"], {"effective_time": clock.millis}, lambda _: [planned])
+        handle_of(theirs).commit(["late"], {"effective_time": clock.millis}, lambda _: [planned])
 
 
 def test_a_clock_that_is_ahead_again_is_corrected_again() -> None:

@@ -9,6 +9,7 @@ import pytest
 from ledger import DamagedLogError, NotFoundError, SetOption, Table
 from ledger.log import Position
 from ledger.stores import MemoryStore
+from ledger.table_handle import handle_of
 from tests.lakes import lake_on, memory, orders
 
 LOG = "shop.db/orders/_ledger/log"
@@ -79,14 +80,14 @@ def test_a_reader_of_the_middle_names_the_commit_that_is_missing() -> None:
     store.delete(key(2))
 
     with pytest.raises(DamagedLogError, match="0002.json is missing, but version 3") as caught:
-        list(table.log.commits(1, 3))
+        list(handle_of(table).log.commits(1, 3))
 
     assert caught.value.file == key(2)
 
 
 def test_a_reader_gives_exactly_what_was_asked_for() -> None:
     _, table = a_log(200)
-    reader = table.log.reader
+    reader = handle_of(table).log.reader
 
     def versions(first: int, last: int | None) -> list[int]:
         return [each.commit.version for each in reader.after(Position(first - 1, ""), last)]
@@ -102,9 +103,9 @@ def test_a_commit_that_does_not_exist_is_not_found(version: int) -> None:
     _, table = a_log(3)
 
     with pytest.raises(NotFoundError, match=f"version {version} does not exist; the newest is 3"):
-        table.log.commit_at(version)
-    assert table.log.commit_at(3).version == 3
-    assert table.log.commit_at(0).version == 0
+        handle_of(table).log.commit_at(version)
+    assert handle_of(table).log.commit_at(3).version == 3
+    assert handle_of(table).log.commit_at(0).version == 0
 
 
 @pytest.mark.parametrize("ahead", [1, 2, 8, 32, 64])

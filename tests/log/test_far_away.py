@@ -11,6 +11,7 @@ import pytest
 from ledger import DamagedLogError, Ledger, SetOption
 from ledger.state import FOLD_VERSION
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
 
@@ -49,7 +50,7 @@ def kept() -> Store:
     table = orders(lake_on(store))
     for number in range(COMMITS):
         table.alter([SetOption("k", str(number))])
-    table.log.wait_for_caches()
+    handle_of(table).log.wait_for_caches()
     return store
 
 

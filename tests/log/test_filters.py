@@ -14,6 +14,7 @@ from ledger.files import file_key
 from ledger.log import KeyFilter
 from ledger.log.key_index import joined, layers, tiles
 from ledger.stores import MemoryStore
+from ledger.table_handle import handle_of
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.log.long_logs import long_log, store_of, table_on
@@ -74,7 +75,7 @@ class Asked(Wrapped):
 def kept() -> dict[str, bytes]:
     """A long log with its indexes and filters."""
     store = store_of(long_log(NEWEST + 10), "filters")
-    log = table_on(store).log
+    log = handle_of(table_on(store)).log
     log.refresh()
     for version in range(100, NEWEST + 1, 100):
         log.lookup.save(version)
@@ -87,12 +88,14 @@ def store(kept: dict[str, bytes]) -> MemoryStore:
 
 
 def looked_up(table: Table, paths: Sequence[str]) -> dict[str, list[int]]:
-    table.log.refresh()
-    return {each: [*table.log.last_named(file_key(each))] for each in paths}
+    handle_of(table).log.refresh()
+    return {each: [*handle_of(table).log.last_named(file_key(each))] for each in paths}
 
 
 def named(table: Table) -> dict[str, int]:
-    return {each.change.path: each.version for each in table.live.changes(0, NEWEST + 10)}
+    return {
+        each.change.path: each.version for each in handle_of(table).live.changes(0, NEWEST + 10)
+    }
 
 
 def filters_of(store: MemoryStore) -> Iterator[str]:
@@ -144,7 +147,7 @@ def _harm(store: MemoryStore, harm: str) -> None:
             store.delete(key)
     if harm == "behind":
         # As a client leaves it that knows of none, and commits on.
-        table_on(store).log.lookup.named.save_filter(NEWEST - 200)
+        handle_of(table_on(store)).log.lookup.named.save_filter(NEWEST - 200)
 
 
 @pytest.mark.parametrize("harm", ["none", "gone", "torn", "behind", "cuts gone", "whole gone"])
@@ -162,14 +165,14 @@ def test_a_filter_is_the_same_whether_it_grew_or_was_made_at_once(store: MemoryS
     for key in grown:
         store.delete(key)
     for each in layers(NEWEST):
-        table_on(store).log.lookup.named.save_filter(each.last)
+        handle_of(table_on(store)).log.lookup.named.save_filter(each.last)
     at_once = {key: store.read(key) for key in filters_of(store)}
     assert len(at_once) == 2 + 64
     assert {key: grown[key] for key in at_once} == at_once
 
 
 def test_a_filter_of_a_log_that_was_put_back_is_made_anew(store: MemoryStore) -> None:
-    log = table_on(store).log
+    log = handle_of(table_on(store)).log
     layer = next(layers(NEWEST))
     whole = log.lookup.filters.whole(layer)
     assert whole is not None
@@ -193,7 +196,7 @@ def test_the_commit_behind_a_checkpoint_reads_nothing_before_caches_are_saved(
 ) -> None:
     asked = Asked(memory())
     table = orders(lake_on(asked))
-    monkeypatch.setattr(table.log, "keep_caches", lambda: None)
+    monkeypatch.setattr(handle_of(table).log, "keep_caches", lambda: None)
     for number in range(1, 104):
         table.append([data_file(f"f{number}.parquet")])
     assert asked.read_keys == []
@@ -207,10 +210,10 @@ def test_a_log_that_was_put_back_names_what_comes_once_its_caches_are_gone(
     table = orders(lake_on(store))
     for number in range(1, 206):
         table.alter([SetOption("k", str(number))], commit_id=f"id-{number}")
-    assert table.log.wait_for_caches()
-    root = table.log.layout.root
+    assert handle_of(table).log.wait_for_caches()
+    root = handle_of(table).log.layout.root
     for number in range(151, 206):
-        store.delete(table.log.layout.commit(number))
+        store.delete(handle_of(table).log.layout.commit(number))
     for key in [each for part in gone for each in store.walk(f"{root}/{part}/")]:
         store.delete(key)
     if not gone:
@@ -220,7 +223,7 @@ def test_a_log_that_was_put_back_names_what_comes_once_its_caches_are_gone(
     again = lake_on(store).table("shop.orders")
     for number in range(151, 203):
         again.alter([SetOption("k", "new")], commit_id=f"new-{number}")
-    assert again.log.wait_for_caches()
+    assert handle_of(again).log.wait_for_caches()
     late = lake_on(store).table("shop.orders")
     assert late.alter([SetOption("k", "new")], commit_id="new-199").repeated
     assert not late.alter([SetOption("k", "new")], commit_id="id-199").repeated

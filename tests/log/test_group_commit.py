@@ -26,6 +26,7 @@ from ledger import (
 from ledger.decide.schema_rules import validate
 from ledger.state import Rules
 from ledger.stores import MemoryStore, Store
+from ledger.table_handle import handle_of
 from projections.iceberg import materialise as iceberg
 from projections.iceberg import read_metadata
 from projections.paimon import PAIMON, verify
@@ -86,7 +87,7 @@ class Crowd:
 
     def _gathered(self, count: int) -> None:
         """Wait for one more in the queue; who is refused on sight looks again and comes to none."""
-        queue = self.table._appender._queue
+        queue = handle_of(self.table).appender._queue
         for _ in range(300):
             if len(queue) == count:
                 return
@@ -106,7 +107,7 @@ def file(name: str, schema_id: int = 0) -> FileChange:
 
 
 def reopened(table: Table) -> Table:
-    store: Store = MemoryStore(table.log.store.url.removeprefix("memory://"))
+    store: Store = MemoryStore(handle_of(table).log.store.url.removeprefix("memory://"))
     return lake_on(store).table("db.t")
 
 
@@ -259,10 +260,10 @@ def test_paimons_files_list_every_snapshot_of_one_commit() -> None:
     )
     table = reopened(crowd.table)
 
-    PAIMON.project(table)
+    PAIMON.project(handle_of(table))
 
-    assert verify(table).is_empty
-    store = table.log.store
+    assert verify(handle_of(table)).is_empty
+    store = handle_of(table).log.store
     names = {key.rsplit("/", 1)[1] for key in store.keys("db.db/t/snapshot")}
     assert names >= {"snapshot-1", "snapshot-2", "snapshot-3", "snapshot-4"}
     assert {key.rsplit("/", 1)[1] for key in store.keys("db.db/t/schema")} == {
@@ -282,10 +283,10 @@ def test_icebergs_files_list_every_snapshot_of_one_commit_with_its_schema() -> N
     )
     table = reopened(crowd.table)
 
-    iceberg.project(table)
+    iceberg.project(handle_of(table))
 
-    assert iceberg.verify(table).is_empty
-    body = table.log.store.read("db.db/t/metadata/v3.metadata.json")
+    assert iceberg.verify(handle_of(table)).is_empty
+    body = handle_of(table).log.store.read("db.db/t/metadata/v3.metadata.json")
     assert body is not None
     metadata = read_metadata(body)
     assert [each.schema_id for each in metadata.snapshots] == [0, 0, 2, 3]

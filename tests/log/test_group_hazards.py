@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ from ledger.log.commit_queue import twin
 from ledger.log.request import fate
 from ledger.state import TableState
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from tests.faults import Wrapped
 from tests.lakes import lake_on
 from tests.log.test_group_commit import Crowd, Gate, adds, reopened
@@ -83,11 +85,11 @@ def test_the_same_id_in_one_group_lands_once() -> None:
     crowd = Crowd()
 
     def asks_without_looking(table: Table) -> object:
-        head = table.log.head
+        head = handle_of(table).log.head
         assert head is not None
-        intent = table._intent(head.state, lambda _: [SetOption("x", "1")])
+        intent = handle_of(table).intent(head.state, lambda _: [SetOption("x", "1")])
         assert isinstance(intent, TableIntent)
-        return table._appender.append(intent, Request(commit_id="mine", asked="00"))
+        return handle_of(table).appender.append(intent, Request(commit_id="mine", asked="00"))
 
     one, other = crowd.asks(asks_without_looking, asks_without_looking)
 
@@ -126,10 +128,11 @@ def test_one_that_breaks_in_an_unforeseen_way_harms_no_other() -> None:
             raise ZeroDivisionError
 
     crowd = Crowd()
+    broken: Any = Broken()
 
     good, bad, other = crowd.asks(
         adds("x"),
-        lambda table: table._appender.append(Broken(), Request(commit_id="broken", asked="00")),  # type: ignore[arg-type]
+        lambda table: handle_of(table).append(broken, Request(commit_id="broken", asked="00")),
         adds("y"),
     )
 
@@ -143,7 +146,10 @@ def test_nothing_follows_a_drop_in_its_group() -> None:
     crowd = Crowd()
 
     before, dropped, again, after = crowd.asks(
-        adds("x"), lambda table: table.seal(), lambda table: table.seal(), adds("y")
+        adds("x"),
+        lambda table: handle_of(table).seal(),
+        lambda table: handle_of(table).seal(),
+        adds("y"),
     )
 
     assert before.exception() is None
@@ -166,7 +172,9 @@ def test_whose_wait_is_interrupted_hears_of_a_loss_only_where_one_is_known(
 ) -> None:
     table = Crowd().table
     touched = RecentlyTouched(lambda _: ())
-    intent = TableIntent((), table.state, touched, TablePast(table.log, table.live), INSTALLED)
+    intent = TableIntent(
+        (), table.state, touched, TablePast(handle_of(table).log, handle_of(table).live), INSTALLED
+    )
     request = Request(commit_id="x", asked="00")
     pending: PendingCommit[TableState, TableEvent] = PendingCommit(intent, request)
 

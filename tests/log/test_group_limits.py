@@ -13,6 +13,7 @@ from ledger.log import Appended, Request
 from ledger.log.append import MOST_BYTES, OpenCommit
 from ledger.log.clock import Moment
 from ledger.log.codec import encode_transaction
+from ledger.table_handle import handle_of
 from tests.lakes import START_MILLIS, lake_on, memory, ticking
 from tests.log.test_group_commit import Crowd, adds, appends, reopened
 
@@ -40,11 +41,11 @@ def asks_without_looking(
     """Ask as one whose look for what landed already came just too early."""
 
     def asks(table: Table) -> object:
-        head = table.log.head
+        head = handle_of(table).log.head
         assert head is not None
-        intent = table._intent(head.state, lambda _: [change])
+        intent = handle_of(table).intent(head.state, lambda _: [change])
         assert isinstance(intent, TableIntent)
-        return table._appender.append(
+        return handle_of(table).appender.append(
             intent, Request(commit_id=commit_id, asked=asked, message=message)
         )
 
@@ -116,7 +117,7 @@ def test_a_twin_is_told_of_the_commit_that_it_stands_in_not_of_the_next() -> Non
 def test_a_commit_is_full_once_its_transactions_are_more_than_it_may_hold(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    log = lake_on(memory(), ticking()).log
+    log = handle_of(lake_on(memory(), ticking())).log
     commit = OpenCommit(log, log.head, Moment(START_MILLIS * 2), lambda _: None)
     for name in ("a", "b"):
         commit.join(

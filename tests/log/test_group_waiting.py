@@ -10,6 +10,7 @@ import pytest
 from ledger import FileChange, SetOption, Table
 from ledger.log import encode
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from tests.lakes import lake_on
 from tests.log.test_group_commit import Crowd, Gate, adds
 
@@ -55,7 +56,7 @@ def test_nobody_reads_again_what_this_process_has_landed() -> None:
     # All five looked at the state before the first one's commit, and have to know what it did.
     looked_at = [*gate.read_keys]
     assert {each.result().version for each in asked} == {before + 2}  # type: ignore[attr-defined]
-    assert crowd.table.log.layout.commit(before + 1) not in looked_at
+    assert handle_of(crowd.table).log.layout.commit(before + 1) not in looked_at
 
 
 def test_a_commit_of_many_has_the_bytes_that_it_would_have_been_encoded_to() -> None:
@@ -68,7 +69,7 @@ def test_a_commit_of_many_has_the_bytes_that_it_would_have_been_encoded_to() -> 
         adds("x", commit_id="mine"),
     )
     assert [each.exception() for each in asked] == [None] * 3
-    log = crowd.table.log
+    log = handle_of(crowd.table).log
     for version in range(3):
         body = log.store.read(log.layout.commit(version))
         assert body is not None

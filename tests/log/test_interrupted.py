@@ -28,6 +28,7 @@ from ledger import (
     Table,
 )
 from ledger.state import TableBuilder
+from ledger.table_handle import TableHandle, handle_of
 from tests.lakes import lake_on, memory, orders
 from tests.programs import output_of, run
 
@@ -364,14 +365,16 @@ def test_a_process_that_ends_saves_the_caches_that_it_owes(tmp_path: Path) -> No
     )
     output_of("-c", script, tmp_path, timeout_s=60)
 
-    layout = ledger.open(str(tmp_path)).table("shop.orders").log.layout
+    layout = handle_of(ledger.open(str(tmp_path)).table("shop.orders")).log.layout
     assert (tmp_path / layout.checkpoint(100)).exists()
 
 
 def test_what_a_handler_is_refused_while_its_thread_reads_is_no_damage(tmp_path: Path) -> None:
     plain(str(tmp_path)).alter([SetOption("k", "1")])
     lake = ledger.open(str(tmp_path), author="tester", trust="log")
-    table = Table(Identifier("shop", "orders"), "shop.db/orders", lake.setting)
+    table = Table(
+        TableHandle(Identifier("shop", "orders"), "shop.db/orders", handle_of(lake).setting)
+    )
 
     def handler(frame: FrameType, event: str, _: object) -> Any:
         if frame.f_code is TableBuilder.add.__code__ and event == "line":

@@ -15,6 +15,7 @@ from ledger.log.key_index import Lookup, Tail, hashed, tiles
 from ledger.log.layout import cut_of
 from ledger.log.replay import Reader
 from ledger.stores import MemoryStore
+from ledger.table_handle import handle_of
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.log.long_logs import long_log, store_of, table_on
@@ -67,12 +68,14 @@ def indexed(name: str) -> tuple[MemoryStore, dict[str, int]]:
     table = table_on(store)
     assert table.state.version == CUT + 10
     for version in range(100, CUT + 1, 100):
-        table.log.lookup.save(version)
-    return store, {each.change.path: each.version for each in table.live.changes(0, CUT + 10)}
+        handle_of(table).log.lookup.save(version)
+    return store, {
+        each.change.path: each.version for each in handle_of(table).live.changes(0, CUT + 10)
+    }
 
 
 def found(table: Table, paths: list[str]) -> dict[str, list[int]]:
-    return {each: list(table.log.last_named(file_key(each))) for each in paths}
+    return {each: list(handle_of(table).log.last_named(file_key(each))) for each in paths}
 
 
 class Sized(Wrapped):
@@ -90,12 +93,12 @@ class Sized(Wrapped):
 
 def test_one_look_up_in_a_long_log_reads_little_of_its_index() -> None:
     store, named = indexed("key-index-cut")
-    key = table_on(store).log.layout.index(0, CUT)
+    key = handle_of(table_on(store)).log.layout.index(0, CUT)
     whole = len(store.read(key) or b"")
     sized = Sized(store)
     table = table_on(sized)
     paths = list(named)[:40]
-    table.log.refresh()
+    handle_of(table).log.refresh()
     assert found(table, paths[:1]) == {paths[0]: [named[paths[0]]]}
     read = [size for each, size in sized.read_bytes.items() if each.endswith(".idx")]
     assert len(read) == 1
@@ -113,20 +116,20 @@ def test_what_is_missing_of_an_index_is_found_in_what_it_was_made_of() -> None:
     paths = list(named)[::97]
     expected = {each: [named[each]] for each in paths}
     table = table_on(store)
-    table.log.refresh()
+    handle_of(table).log.refresh()
     assert found(table, paths) == expected
 
-    key = table.log.layout.index(0, CUT)
+    key = handle_of(table).log.layout.index(0, CUT)
     for number in range(8):
         # As an older client leaves it.
         store.delete(cut_of(key, number))
     again = table_on(store)
-    again.log.refresh()
+    handle_of(again).log.refresh()
     assert found(again, paths) == expected
 
     store.delete(key)
     last = table_on(store)
-    last.log.refresh()
+    handle_of(last).log.refresh()
     assert found(last, paths) == expected
 
 
@@ -140,14 +143,14 @@ class Gone(Wrapped):
 
 def test_who_follows_others_merges_what_it_knows_and_asks_no_store_for_it() -> None:
     writer = orders(lake_on(memory()))
-    follower = table_on(Gone(writer.log.store))
+    follower = table_on(Gone(handle_of(writer).log.store))
     for number in range(1650):
         writer.append([data_file(f"f{number}.parquet")])
-        follower.log.refresh()
+        handle_of(follower).log.refresh()
         if number % 100 == 50:
             assert found(follower, ["f0.parquet"]) == {"f0.parquet": [1]}
-    assert writer.log.wait_for_caches()
-    lookup = follower.log.lookup
+    assert handle_of(writer).log.wait_for_caches()
+    lookup = handle_of(follower).log.lookup
     assert lookup.merge_next()
     while lookup.merge_next():
         pass
@@ -159,18 +162,18 @@ def test_who_follows_others_merges_what_it_knows_and_asks_no_store_for_it() -> N
 
 def test_who_follows_others_merges_what_they_completed_with_his_next_commit() -> None:
     writer = orders(lake_on(memory()))
-    follower = table_on(writer.log.store)
+    follower = table_on(handle_of(writer).log.store)
     for number in range(CHECKPOINT_INTERVAL + 1):
         writer.append([data_file(f"f{number}.parquet")])
-        follower.log.refresh()
+        handle_of(follower).log.refresh()
         if number == 50:
             assert found(follower, ["f0.parquet"]) == {"f0.parquet": [1]}
-    assert follower.log.lookup.debts == 1
+    assert handle_of(follower).log.lookup.debts == 1
 
     follower.append([data_file("mine.parquet")])
 
-    assert follower.log.wait_for_caches()
-    assert not follower.log.lookup.merge_next(), "it was not merged before"
+    assert handle_of(follower).log.wait_for_caches()
+    assert not handle_of(follower).log.lookup.merge_next(), "it was not merged before"
 
 
 def test_what_is_at_hand_of_an_interval_says_from_where_on_it_has_to_be_read() -> None:
@@ -193,10 +196,10 @@ def test_indexes_that_cannot_be_merged_are_told_and_nothing_else(
         raise OSError("no space left")
 
     table = orders(lake_on(memory()))
-    monkeypatch.setattr(table.log.lookup, "merge_next", full)
+    monkeypatch.setattr(handle_of(table).log.lookup, "merge_next", full)
 
     with capture_logs() as told:
-        assert table.log.keep_next()
+        assert handle_of(table).log.keep_next()
 
     assert [(each["event"], str(each["error"])) for each in told] == [
         ("merging_failed", "no space left")
@@ -204,7 +207,7 @@ def test_indexes_that_cannot_be_merged_are_told_and_nothing_else(
 
 
 def test_what_is_read_over_a_boundary_is_noted_of_the_interval_that_it_is_of() -> None:
-    log = orders(lake_on(memory())).log
+    log = handle_of(orders(lake_on(memory()))).log
     lookup: Lookup[TableEvent] = Lookup(
         log.store, log.layout, Reader(log.store, log.layout, log.codec), lambda _: ["k"]
     )

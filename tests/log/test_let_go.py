@@ -15,6 +15,7 @@ import ledger
 from ledger import AddColumn, FileChange, Ledger, LedgerError, Schema, SetOption, Table
 from ledger.history.verifying import Subject, Verification
 from ledger.log import CHECKPOINT_INTERVAL
+from ledger.table_handle import handle_of
 
 pytestmark = pytest.mark.own_keeper
 
@@ -83,7 +84,7 @@ def test_a_handle_that_nobody_holds_is_gone_at_once(
 ) -> None:
     table = lake.table(NAME)
     use(table)
-    parts: list[Any] = [table, table.log, table.live, table.past]
+    parts: list[Any] = [table, handle_of(table).log, handle_of(table).live, handle_of(table).past]
     left = [ref(each) for each in parts]
     del table, parts
 
@@ -95,7 +96,7 @@ def test_so_is_a_ledger(lake: Ledger) -> None:
     other = ledger.open(lake.url, author="ada")
     other.create_database("more")
     other.create_table("more.t", Schema.of({"id": "INT"})).alter([SetOption("a", "b")])
-    left: list[ref[Any]] = [ref(other), ref(other.log)]
+    left: list[ref[Any]] = [ref(other), ref(handle_of(other).log)]
     del other
 
     until(lambda: [each() for each in left] == [None, None])
@@ -105,15 +106,15 @@ def test_what_it_owes_is_kept_after_it_was_let_go_of(lake: Ledger) -> None:
     table = lake.table(NAME)
     for number in range(CHECKPOINT_INTERVAL - 1):
         table.append([a_file(str(number))])
-    store, layout = table.log.store, table.log.layout
-    left = ref(table.log)
+    store, layout = handle_of(table).log.store, handle_of(table).log.layout
+    left = ref(handle_of(table).log)
     del table
     until(lambda: left() is None)
 
     last = CHECKPOINT_INTERVAL
     for key in (layout.checkpoint(last), layout.index(0, last), layout.file_run(0, last)):
         assert store.exists(key), key
-    subject: Subject[Any, Any] = Subject("t", lake.table(NAME).log, has_files=True)
+    subject: Subject[Any, Any] = Subject("t", handle_of(lake.table(NAME)).log, has_files=True)
     assert list(Verification(subject).run()) == []
 
 

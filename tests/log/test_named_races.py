@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ledger import Schema, Table
 from ledger.stores import MemoryStore
+from ledger.table_handle import handle_of
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory
 from tests.log.test_group_commit import file
@@ -44,31 +45,34 @@ def two_handles() -> tuple[Meanwhile, Table, Table]:
 def test_a_slow_look_does_not_bring_back_what_a_later_one_saw_removed() -> None:
     store, table, other = two_handles()
     table.append([file("w.parquet")])
-    table.live.lookup(["w.parquet"], 1)
+    handle_of(table).live.lookup(["w.parquet"], 1)
     # Too large to be kept in memory, so that it is read again.
     other.append([file("a.parquet")], message="a" * 20_000)
-    table.log.refresh()
+    handle_of(table).log.refresh()
 
     def removed() -> None:
         other.delete_files(["a.parquet"])
-        table.log.refresh()
-        assert not table.live.lookup(["a.parquet"], 3)
+        handle_of(table).log.refresh()
+        assert not handle_of(table).live.lookup(["a.parquet"], 3)
 
-    store.key, store.happens = table.log.layout.commit(2), removed
+    store.key, store.happens = handle_of(table).log.layout.commit(2), removed
 
-    assert set(table.live.lookup(["a.parquet"], 2)) == {"a.parquet"}
+    assert set(handle_of(table).live.lookup(["a.parquet"], 2)) == {"a.parquet"}
     assert store.has_happened
-    assert not table.live.lookup(["a.parquet"], 3)
+    assert not handle_of(table).live.lookup(["a.parquet"], 3)
 
 
 def test_a_version_that_is_asked_for_is_answered_for_while_the_head_moves() -> None:
     store, table, _ = two_handles()
     table.append([file("x.parquet")])
     table.append([file("a.parquet")])
-    table.live.lookup(["x.parquet"], 2)
-    store.key = table.log.layout.commit(1)
+    handle_of(table).live.lookup(["x.parquet"], 2)
+    store.key = handle_of(table).log.layout.commit(1)
     store.happens = lambda: table.delete_files(["a.parquet"])
 
-    assert set(table.live.lookup(["x.parquet", "a.parquet"], 2)) == {"x.parquet", "a.parquet"}
+    assert set(handle_of(table).live.lookup(["x.parquet", "a.parquet"], 2)) == {
+        "x.parquet",
+        "a.parquet",
+    }
     assert store.has_happened
-    assert not table.live.lookup(["a.parquet"], 3)
+    assert not handle_of(table).live.lookup(["a.parquet"], 3)

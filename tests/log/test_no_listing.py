@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ledger import SetOption
+from ledger.table_handle import handle_of
 from tests.faults import Wrapped
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
 
@@ -29,7 +30,7 @@ def test_no_listing_and_no_removal_on_any_way_to_the_head_or_back() -> None:
         table.alter([SetOption("k", str(number))], commit_id=f"id-{number}")
     table.append([data_file("a.parquet")])
     table.create_tag("t")
-    table.log.wait_for_caches()
+    handle_of(table).log.wait_for_caches()
 
     again = lake_on(store, ticking(START_MILLIS + 10**6)).table("shop.orders")
     again.alter([SetOption("k", "x")])

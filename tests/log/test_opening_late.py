@@ -27,6 +27,7 @@ from ledger.model import iceberg_layout as layout
 from ledger.model.iceberg_layout import SomeSpecs, Specs, spec_of_id
 from ledger.state import LayoutTrail, TableStream
 from ledger.stores import local as posix
+from ledger.table_handle import handle_of
 from tests.lakes import data_file, lake_on, memory, orders
 
 LAYOUTS = 300
@@ -128,7 +129,7 @@ def test_a_commit_to_a_table_of_many_layouts_decodes_the_one_that_it_uses() -> N
     store = memory()
     table = orders(lake_on(store))
     state = evolve(table.state, specs=(table.state.spec, *SPECS[1:]))
-    stream, log = TableStream(), table.log
+    stream, log = TableStream(), handle_of(table).log
     record, before = stream.encode_state(state), decoded()
     held = stream.decode_state(record)
     log._read_to = Head(held, log.head.digest if log.head else "")
@@ -145,9 +146,9 @@ def test_a_checkpoint_is_not_copied_before_it_is_decoded() -> None:
     table = orders(lake_on(store))
     tags = {name: Tag(name, 1, 1) for name in (f"tag-{number}" for number in range(20_000))}
     state = evolve(table.state, version=100, tags=tags, sort_orders=(SortOrder(0),))
-    Checkpoints(store, table.log.layout, TableStream()).save(Head(state, "sha256:"))
-    size = len(store.read(table.log.layout.checkpoint(100)) or b"")
-    reading = Checkpoints(store, table.log.layout, TableStream())
+    Checkpoints(store, handle_of(table).log.layout, TableStream()).save(Head(state, "sha256:"))
+    size = len(store.read(handle_of(table).log.layout.checkpoint(100)) or b"")
+    reading = Checkpoints(store, handle_of(table).log.layout, TableStream())
     tracemalloc.start()
     try:
         found = reading.at(100)
@@ -195,7 +196,7 @@ def test_whoever_has_just_opened_a_table_walks_no_tiers_of_the_index(
     writer = orders(lake_on(store))
     for number in range(810):
         writer.append([data_file(f"f{number}.parquet")])
-    writer.log.wait_for_caches()
+    handle_of(writer).log.wait_for_caches()
     fresh = lake_on(store).table("shop.orders")
     walked = []
 

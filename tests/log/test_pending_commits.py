@@ -28,6 +28,7 @@ from ledger.decide import TableIntent
 from ledger.log import PendingCommit, Request
 from ledger.state import TableState
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from tests import programs
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
@@ -73,9 +74,9 @@ def inject(thread: threading.Thread) -> None:
 
 def submit(table: Table, key: str, value: str, commit_id: str) -> PendingCommit[TableState, Any]:
     """Submit an option's value without waiting for it."""
-    intent = table._intent(table.state, lambda _: [SetOption(key, value)])
+    intent = handle_of(table).intent(table.state, lambda _: [SetOption(key, value)])
     assert isinstance(intent, TableIntent)
-    return table._appender.submit(intent, Request(commit_id=commit_id, asked="00"))
+    return handle_of(table).appender.submit(intent, Request(commit_id=commit_id, asked="00"))
 
 
 class Callers:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ledger import SetOption
 from ledger.log import stream_log
+from ledger.table_handle import handle_of
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.log.long_logs import ROOT, long_table, table_on
@@ -29,8 +30,8 @@ def test_the_next_commits_do_not_keep_a_segment_from_being_sealed() -> None:
         table.alter([SetOption("k", value)])
 
     assert table.state.version == LENGTH + 2
-    assert table.log.wait_for_caches()
-    assert store.exists(table.log.layout.segment(0, LENGTH))
+    assert handle_of(table).log.wait_for_caches()
+    assert store.exists(handle_of(table).log.layout.segment(0, LENGTH))
 
 
 def test_no_commit_waits_for_caches() -> None:
@@ -54,11 +55,11 @@ def test_no_commit_waits_for_caches() -> None:
 
     assert store.asked.wait(120)
     assert table.state.version == 440
-    assert not table.log.wait_for_caches(0)
+    assert not handle_of(table).log.wait_for_caches(0)
     store.is_let_go.set()
-    assert table.log.wait_for_caches(30)
+    assert handle_of(table).log.wait_for_caches(30)
     keys = set(store.keys(ROOT))
-    layout = table.log.layout
+    layout = handle_of(table).log.layout
     assert {layout.checkpoint(n) for n in (100, 200, 300, 400)} < keys
     assert {layout.index(n * 100 + 1 if n else 0, n * 100 + 100) for n in range(4)} < keys
 
@@ -72,12 +73,12 @@ def test_caches_are_saved_when_commits_cease_and_where_they_never_do(
     table = orders(lake_on(store))
     for number in range(250):
         table.alter([SetOption("k", str(number))])
-    layout = table.log.layout
+    layout = handle_of(table).log.layout
 
     assert not store.exists(layout.checkpoint(100))
     # They have waited for long.
     monkeypatch.setattr(stream_log, "PATIENT_S", 0.0)
-    assert table.log.wait_for_caches(120)
+    assert handle_of(table).log.wait_for_caches(120)
     assert store.exists(layout.checkpoint(100))
 
     monkeypatch.setattr(stream_log, "PATIENT_S", 3_600.0)
@@ -86,5 +87,5 @@ def test_caches_are_saved_when_commits_cease_and_where_they_never_do(
     assert not store.exists(layout.checkpoint(300))
     # Nothing lands any more.
     monkeypatch.setattr(stream_log, "QUIET_S", 0.0)
-    assert table.log.wait_for_caches(120)
+    assert handle_of(table).log.wait_for_caches(120)
     assert store.exists(layout.checkpoint(300))

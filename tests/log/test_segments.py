@@ -19,6 +19,7 @@ from ledger import DamagedLogError, SetOption
 from ledger.log import CHECKPOINT_INTERVAL, Head, Position, digest, read_segment, write_segment
 from ledger.log.replay import START
 from ledger.stores import LocalStore, MemoryStore, Store
+from ledger.table_handle import handle_of
 from tests.faults import Died, DiesAfter, RacesBefore, Wrapped
 from tests.lakes import lake_on, memory, ticking
 from tests.log.long_logs import ROOT, Without, long_log, long_table, sealed, store_of, table_on
@@ -71,7 +72,7 @@ def commit_key(version: int) -> str:
 
 
 def all_of(store: Store, position: Position, last: int | None) -> list[Read]:
-    reads = table_on(store).log.reader.after(position, last)
+    reads = handle_of(table_on(store)).log.reader.after(position, last)
     return [(each.commit.version, each.digest) for each in reads]
 
 
@@ -141,7 +142,7 @@ def test_a_long_log_is_read_from_few_files(last: int | None) -> None:
     table = table_on(store)
     store.asked.clear()
 
-    assert len(list(table.log.reader.after(START, last))) == COMMITS + 1
+    assert len(list(handle_of(table).log.reader.after(START, last))) == COMMITS + 1
     # A segment and the commit that vouches for it, twice, and the tail.
     most = 4 + 100 if last else 128 + 4 + 103
     assert len(store.asked) <= most
@@ -153,7 +154,7 @@ def test_a_long_log_is_read_from_few_files(last: int | None) -> None:
 def test_few_commits_are_read_without_a_look_for_segments() -> None:
     store = Counting(fresh(long_log(COMMITS)))
     table = table_on(store)
-    log, head = table.log, table.log.head
+    log, head = handle_of(table).log, handle_of(table).log.head
     assert head is not None
     store.asked.clear()
 
@@ -170,7 +171,7 @@ def test_few_commits_are_read_without_a_look_for_segments() -> None:
 @pytest.mark.parametrize("is_near", [True, False])
 def test_an_older_state_is_read_from_what_lies_before_the_next_checkpoint(*, is_near: bool) -> None:
     store = Counting(fresh(long_log(COMMITS)))
-    log = table_on(store.inner).log
+    log = handle_of(table_on(store.inner)).log
     builder = log.stream.builder(None)
     for read in log.commits(0, COMMITS):
         builder.commit(read.commit)
@@ -195,7 +196,7 @@ def test_an_older_state_is_read_from_what_lies_before_the_next_checkpoint(*, is_
 
 def test_segments_that_are_not_there_cost_one_look_each() -> None:
     store = Counting(Without(fresh(long_log(COMMITS))))
-    log = table_on(store).log
+    log = handle_of(table_on(store)).log
     store.asked.clear()
 
     assert len(list(log.commits(0, COMMITS))) == COMMITS + 1
@@ -226,7 +227,7 @@ def test_a_segment_does_not_hide_that_its_last_commit_is_gone() -> None:
     store.delete(commit_key(1_600))
 
     with pytest.raises(DamagedLogError, match="00001600.json is missing"):
-        list(table.log.commits(0, COMMITS))
+        list(handle_of(table).log.commits(0, COMMITS))
 
 
 def test_a_segment_does_not_hide_that_the_commits_after_it_follow_another() -> None:
@@ -257,7 +258,7 @@ def test_where_files_are_requests_a_segment_is_sealed_by_whoever_holds_its_commi
         table = table_on(store)
         if not at_hand:
             state = table.at(version=700).state
-            table.log.checkpoints.save(Head(state, digest(bodies[commit_key(700)])))
+            handle_of(table).log.checkpoints.save(Head(state, digest(bodies[commit_key(700)])))
             table = table_on(store)
         store.asked.clear()
         table.alter([SetOption("k", "v")])
@@ -289,7 +290,7 @@ def test_commits_too_long_for_a_segment_are_left_alone(monkeypatch: pytest.Monke
     table.alter([SetOption("k", "v")])
 
     assert list(store.keys(f"{ROOT}/segments")) == []
-    assert table.log.segments.made(0, 800) is None
+    assert handle_of(table).log.segments.made(0, 800) is None
     assert len(all_of(store, START, 800)) == 801
 
 

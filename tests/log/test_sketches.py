@@ -7,6 +7,7 @@ from ledger.audit.entries import Entry
 from ledger.log import Codec
 from ledger.state import TableStream
 from ledger.stores import MemoryStore
+from ledger.table_handle import handle_of
 from tests.log.long_logs import ROOT, long_log, store_of, table_on
 
 NEWEST = 1_700
@@ -19,7 +20,7 @@ def store() -> MemoryStore:
 
 
 def test_a_sketch_says_what_its_commit_says(store: MemoryStore) -> None:
-    log = table_on(store).log
+    log = handle_of(table_on(store)).log
     log.refresh()
     found = [*log.reader.sketches(0, NEWEST)]
     for (sketch, body), read in zip(found, log.commits(0, NEWEST), strict=True):

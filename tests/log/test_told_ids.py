@@ -30,8 +30,11 @@ from ledger import (
     UpdateColumnComment,
     UpdateComment,
 )
+from ledger.ledger_writes import adopt_table
 from ledger.model import BlobMetadata
 from ledger.stores import Store
+from ledger.table_handle import TableHandle, handle_of
+from ledger.table_writes import take_over
 from tests.evolution.born import CREATED, LIFE
 from tests.faults import Wrapped
 from tests.lakes import START_MILLIS, lake_on, memory, no_time, ticking
@@ -97,7 +100,11 @@ def orders_of(lake: Ledger) -> Table:
 
 def unopened(lake: Ledger) -> Table:
     """Return the table's handle, which ends no drop that was left half done."""
-    return Table(ledger.Identifier.parse("shop.orders"), "shop.db/orders", lake.setting)
+    return Table(
+        TableHandle(
+            ledger.Identifier.parse("shop.orders"), "shop.db/orders", handle_of(lake).setting
+        )
+    )
 
 
 def audit(lake: Ledger) -> TableBranch:
@@ -116,7 +123,7 @@ def shop_in(store: Store) -> Ledger:
     table.create_branch("audit")
     for name in ("x", "y"):
         table.branch("audit").append([file(name)])
-    lake.adopt_table("shop.born", BIRTH)
+    adopt_table(handle_of(lake), "shop.born", BIRTH)
     columns = ledger.Schema.of({"id": "BIGINT"}).fields
     lake.create_view("shop.ids", ledger.ViewSchema(columns, "SELECT id FROM orders"))
     return lake
@@ -176,7 +183,7 @@ def of_lake(name: str, *given: Any, **rest: Any) -> Ask:
 
 def a_day_ahead(lake: Ledger) -> None:
     ahead = ticking(START_MILLIS + DAY_MILLIS)
-    store = lake.setting.store
+    store = handle_of(lake).setting.store
     inner = store.inner if isinstance(store, GoesSilent) else store
     orders_of(lake_on(inner, ahead, no_time())).alter([SetOption("k", "ahead")])
     lake_on(inner, ahead, no_time()).create_database("ahead")
@@ -223,10 +230,12 @@ TABLES = [
     Case("set_statistics", of_table("set_statistics", 1, "a.puffin", 9, 3, [BLOB])),
     Case("set_partition_statistics", of_table("set_partition_statistics", 1, "p.parquet", 9)),
     Case("correct_clock", of_table("correct_clock"), before=a_day_ahead),
-    Case("seal", lambda lake, **options: unopened(lake).seal(**options), nothing),
+    Case("seal", lambda lake, **options: handle_of(unopened(lake)).seal(**options), nothing),
     Case(
         "commit_events",
-        of_table("commit_events", ["owner"], lambda _: (SetOption("owner", "ann"),)),
+        lambda lake, **options: handle_of(orders_of(lake)).commit_events(
+            ["owner"], lambda _: (SetOption("owner", "ann"),), **options
+        ),
     ),
     Case(
         "start_serving",
@@ -237,8 +246,10 @@ TABLES = [
     Case("stop_serving", of_table("stop_serving"), later=somebody_alters, before=served),
     Case(
         "take_over",
-        lambda lake, **options: lake.table("shop.born").take_over(LIFE[0], 0, **options),
-        lambda lake: lake.table("shop.born").take_over(LIFE[1], 1),
+        lambda lake, **options: take_over(
+            handle_of(lake.table("shop.born")), LIFE[0], 0, **options
+        ),
+        lambda lake: take_over(handle_of(lake.table("shop.born")), LIFE[1], 1),
     ),
 ]
 UPDATES = [
@@ -280,7 +291,11 @@ CATALOG = [
     Case("alter_database", of_lake("alter_database", "shop", updates={"k": "v"})),
     Case("drop_database", of_lake("drop_database", "empty")),
     Case("create_table", of_lake("create_table", "shop.new", COLUMNS)),
-    Case("adopt_table", of_lake("adopt_table", "shop.new", BIRTH), event=b"createTable"),
+    Case(
+        "adopt_table",
+        lambda lake, **options: adopt_table(handle_of(lake), "shop.new", BIRTH, **options),
+        event=b"createTable",
+    ),
     Case("rename_table", of_lake("rename_table", "shop.orders", "shop.sales")),
     Case("drop_table", of_lake("drop_table", "shop.orders"), nothing),
     Case("create_view", of_lake("create_view", "shop.v", VIEW)),
@@ -449,7 +464,7 @@ def test_a_statement_is_the_same_under_every_name_of_its_table() -> None:
 
 def test_a_statement_that_an_older_version_ran_is_found_by_its_whole_text() -> None:
     table = orders_of(shop_in(memory()))
-    landed = table._commit(
+    landed = handle_of(table).commit(
         ["sql", STATEMENT], {"commit_id": "monday"}, lambda _: [AddColumn(("n",), "INT")]
     )
 
@@ -470,11 +485,11 @@ def test_what_is_worked_out_from_the_table_is_one_request_by_its_words() -> None
     again = ask(asked=words)
 
     assert (again.version, again.repeated) == (landed.version, True)
-    found = table.landed_before("monday", words)
+    found = handle_of(table).landed_before("monday", words)
     assert found is not None
     assert found.version == landed.version
-    assert table.landed_before("monday", ["the newest file goes"]) is None
-    assert table.landed_before(None, words) is None
+    assert handle_of(table).landed_before("monday", ["the newest file goes"]) is None
+    assert handle_of(table).landed_before(None, words) is None
     for options in ({}, {"asked": ["the newest file goes"]}):
         with pytest.raises(InvalidInputError, match="was used for something else"):
             ask(**options)

@@ -18,6 +18,7 @@ from ledger import (
 from ledger.events import TableEvent
 from ledger.log import Checkpoints, Commit, at_version
 from ledger.state import TableBuilder, TableState, TableStream
+from ledger.table_handle import handle_of
 from tests.evolution.test_table_laws import random_table
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
 
@@ -63,12 +64,12 @@ def test_versions_in_any_order_read_as_they_were() -> None:
     table, states = a_table(330)
     shuffled = random.Random(7).sample(states, len(states))
     for state in [*shuffled, *states, *reversed(states)]:
-        assert at_version(table.log, state.version) == state
+        assert at_version(handle_of(table).log, state.version) == state
 
 
 def test_whoever_follows_folds_each_commit_once(monkeypatch: pytest.MonkeyPatch) -> None:
     table, states = a_table(330)
-    log = table.log
+    log = handle_of(table).log
     behind = [*range(110, 320, 5)]
     folded: list[int] = []
     fold = log.fold
@@ -91,7 +92,7 @@ def test_a_search_reads_one_checkpoint_whole() -> None:
     writer = orders(lake_on(store, ticking()))
     states = [writer.append([data_file(f"f{number}.parquet")]).state for number in range(520)]
     table = lake_on(store).table("shop.orders")
-    log = table.log
+    log = handle_of(table).log
     for moment in ({"snapshot": 131}, {"timestamp": states[130].time_millis}):
         stream = _Counting()
         log.checkpoints = Checkpoints(store, log.layout, stream)
@@ -123,8 +124,8 @@ class _Columnless(TableStream):
 
 def test_one_that_can_be_searched_by_and_not_be_read_is_passed_over() -> None:
     table, states = a_table(330)
-    store, layout = table.log.store, table.log.layout
-    broken = table.log.checkpoints.at(200)
+    store, layout = handle_of(table).log.store, handle_of(table).log.layout
+    broken = handle_of(table).log.checkpoints.at(200)
     assert broken is not None
     Checkpoints(store, layout, _Columnless()).save(broken)
 
@@ -143,19 +144,19 @@ def test_a_state_is_the_fold_of_its_prefix_and_of_checkpoint_and_tail() -> None:
 
 def test_checkpoints_are_saved_and_used() -> None:
     table, _ = a_table(330)
-    store = table.log.store
+    store = handle_of(table).log.store
     saved = [key for key in store.keys("shop.db/orders/_ledger/caches/") if "json" in key]
     assert [int(key[-25:-5]) for key in saved] == [100, 200, 300]
-    found = table.log.checkpoints.newest()
+    found = handle_of(table).log.checkpoints.newest()
     assert found is not None
     assert found.state.version == 300
 
 
 def test_a_hint_is_only_a_floor() -> None:
     table, states = a_table(330)
-    store = table.log.store
+    store = handle_of(table).log.store
     for hint in (b"100\n", b"nonsense", b"99999900\n", b"-5"):
-        store.replace(table.log.layout.hint, hint)
+        store.replace(handle_of(table).log.layout.hint, hint)
         assert lake_on(store).table("shop.orders").state == states[-1]
 
 

@@ -13,8 +13,10 @@ from attrs import evolve
 import ledger
 from ledger import FileChange, Ledger, SetOption, Table, UpdateComment
 from ledger.cli import exits, main
+from ledger.ledger_handle import LedgerHandle
 from ledger.stores import LocalStore, Store
 from ledger.stores.wrappers import LogAlone
+from ledger.table_handle import handle_of
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory
 
@@ -68,7 +70,13 @@ def test_no_cache_is_read_by_who_trusts_the_log() -> None:
     inner = memory()
     lived(inner)
     heard = Heard(inner)
-    read_all(Ledger(evolve(lake_on(memory())._setting, store=LogAlone(heard), trust="log")))
+    read_all(
+        Ledger(
+            LedgerHandle(
+                evolve(handle_of(lake_on(memory())).setting, store=LogAlone(heard), trust="log")
+            )
+        )
+    )
     assert [key for key in heard.keys_read if any(each in key for each in CACHES)] == []
     assert any("/log/" in key for key in heard.keys_read)
 

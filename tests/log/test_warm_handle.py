@@ -12,6 +12,7 @@ from ledger import DamagedLogError, SetOption, Table
 from ledger.log.request import Patience
 from ledger.log.stream_log import SURE_FOR_S
 from ledger.stores import MemoryStore, Store
+from ledger.table_handle import handle_of
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
 
@@ -46,7 +47,7 @@ def warm(store: MemoryStore | CountsReads, watch: Watch) -> Table:
 
 
 def keys(table: Table, versions: Sequence[int]) -> list[str]:
-    return [table.log.layout.commit(each) for each in versions]
+    return [handle_of(table).log.layout.commit(each) for each in versions]
 
 
 @pytest.mark.parametrize("body", [None, b"{}\n"])
@@ -125,8 +126,8 @@ def test_whoever_reads_on_keeps_what_he_has_read_when_an_answer_is_lost() -> Non
     reached: list[int] = []
     while not reached or reached[-1] < others.state.version:
         with suppress(OSError):
-            late.log.catch_up()
-        head = late.log.head
+            handle_of(late).log.catch_up()
+        head = handle_of(late).log.head
         reached.append(head.state.version if head else -1)
     assert len(reached) > 5
     assert reached == sorted(set(reached)), "a look came to nothing"

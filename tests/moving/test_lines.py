@@ -32,6 +32,7 @@ from ledger.opening.context import TableSetting
 from ledger.relocation.exporting import export, read
 from ledger.relocation.importing import Brought, bring
 from ledger.stores import MemoryStore, Store
+from ledger.table_handle import handle_of
 from tests.faults import Died, DiesAfter, Mortal
 from tests.histories import random_change, start_schema
 from tests.lakes import data_file, lake_on, memory, no_time, orders, ticking
@@ -365,7 +366,7 @@ def test_beside_writers_the_cut_is_consistent() -> None:
                     # A drop that was under way: looking finished it.
                     continue
                 looked: Verification[Any, Any] = Verification(
-                    Subject(name, table.log, has_files=True)
+                    Subject(name, handle_of(table).log, has_files=True)
                 )
                 assert not [each for each in looked.run() if each.fails]
     finally:

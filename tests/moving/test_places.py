@@ -28,11 +28,13 @@ from ledger.decide import AliasLedger, CatalogIntent, CopyLedger, MoveLedger
 from ledger.events import LedgerMoved
 from ledger.history.verifying import Subject, Verification
 from ledger.history.verifying.surroundings import Births
+from ledger.ledger_handle import LedgerHandle
 from ledger.log import Commit, Transaction
 from ledger.opening.context import TableSetting
 from ledger.relocation.moving import ties_of
 from ledger.state import EMPTY_CATALOG, CatalogStream, TableState
 from ledger.stores import LocalStore
+from ledger.table_handle import handle_of
 from projections.iceberg import verify
 from projections.source.data_source import Asked, Feed
 from tests.evolution.born import born
@@ -147,7 +149,7 @@ def test_moved_twice_it_is_clean_and_its_rows_are_the_same(tmp_path: Path) -> No
         if with_deletes_here:
             add_rows(table, "data/2.parquet", [{"id": 4}])
         table.project("iceberg")
-        assert verify(table).is_empty
+        assert verify(handle_of(table)).is_empty
         wanted = [1, 3, 4] if with_deletes_here else [1, 3]
         assert ids(table) == by_static_table(table) == wanted
         assert at(tmp_path / str(number)).whereabouts().verdict == "here"
@@ -243,7 +245,7 @@ def test_files_by_whole_urls_of_the_old_place_are_named_by_their_new_one(tmp_pat
         moved = lake.table("shop.t")
         moved.project("iceberg")
         assert ids(moved) == by_static_table(moved) == [1, 3, 4, 14, 15]
-        assert verify(moved).is_empty
+        assert verify(handle_of(moved)).is_empty
         assert lake.whereabouts().verdict == "here"
         assert not [each.path for each in moved.at().files if f"/{number - 1}/" in each.path]
     (kept,) = (each.path for each in moved.at().files if "landing" in each.path)
@@ -265,7 +267,10 @@ def test_a_file_by_a_whole_url_that_did_not_come_along_is_refused_by_name(tmp_pa
 def test_files_whose_equality_deletes_would_not_follow_are_refused_by_name(tmp_path: Path) -> None:
     table = with_deletes(with_whole_urls(tmp_path / "here"))
     # As an older lakeledger took them.
-    newest = folder_of(table) / table.log.layout.commit(table.state.version).partition("/t/")[2]
+    newest = (
+        folder_of(table)
+        / handle_of(table).log.layout.commit(table.state.version).partition("/t/")[2]
+    )
     newest.write_bytes(newest.read_bytes().replace(b'"position-deletes"', b'"equality-deletes"'))
     shutil.move(tmp_path / "here", tmp_path / "there")
     with pytest.raises(InvalidChangeError, match=r"shop\.t: its file .*data/d1\.parquet would not"):
@@ -282,7 +287,7 @@ def test_a_kill_at_any_write_of_a_move_by_whole_urls_is_healed_by_asking_again(
         shutil.copytree(tmp_path / "here", there)
         try:
             mortal = Mortal(LocalStore(there), writes)
-            Ledger(TableSetting(mortal, {}, author="me")).record_move(rewrites=True)
+            Ledger(LedgerHandle(TableSetting(mortal, {}, author="me"))).record_move(rewrites=True)
         except Died:
             lake = at(there)
             lake.record_move(rewrites=True)
@@ -307,13 +312,13 @@ def test_an_alias_is_remembered_and_files_go_on_being_named_by_the_place(tmp_pat
     other.alter([ADD])
     other.project("iceberg")
     assert ids(other) == [1, 2, 3]
-    assert verify(at(real).table("shop.t")).is_empty
+    assert verify(handle_of(at(real).table("shop.t"))).is_empty
 
 
 def test_another_url_of_the_same_storage_is_an_alias_once_it_is_said(tmp_path: Path) -> None:
     table = made(tmp_path / "here")
     with_deletes(table).project("iceberg")
-    lake = Ledger(TableSetting(Mounted(tmp_path / "here"), {}, author="me"))
+    lake = Ledger(LedgerHandle(TableSetting(Mounted(tmp_path / "here"), {}, author="me")))
     mounted = lake.table("shop.t")
     with pytest.raises(InvalidChangeError, match="move --alias"):
         mounted.alter([ADD])
@@ -323,14 +328,14 @@ def test_another_url_of_the_same_storage_is_an_alias_once_it_is_said(tmp_path: P
         lake.record_copy()
     lake.record_alias()
     version = lake.record_alias().version
-    assert not lake.log.commit_at(version).transactions[0].events
+    assert not handle_of(lake).log.commit_at(version).transactions[0].events
     assert lake.state.aliases == ("file:///mnt/elsewhere",)
     mounted.alter([ADD])
     assert mounted.location == table.location
-    again = Ledger(TableSetting(Mounted(tmp_path / "here"), {}, author="me"))
+    again = Ledger(LedgerHandle(TableSetting(Mounted(tmp_path / "here"), {}, author="me")))
     assert again.whereabouts().verdict == "here"
     again.table("shop.t").project("iceberg")
-    assert verify(at(tmp_path / "here").table("shop.t")).is_empty
+    assert verify(handle_of(at(tmp_path / "here").table("shop.t"))).is_empty
     assert ids(at(tmp_path / "here").table("shop.t")) == [1, 3]
 
 
@@ -439,7 +444,7 @@ def test_a_kill_at_any_write_of_a_move_is_healed_by_asking_again(tmp_path: Path)
         shutil.copytree(tmp_path / "here", there)
         mortal = Mortal(LocalStore(there), writes)
         try:
-            Ledger(TableSetting(mortal, {}, author="me")).record_move(rewrites=True)
+            Ledger(LedgerHandle(TableSetting(mortal, {}, author="me"))).record_move(rewrites=True)
             break
         except Died:
             writes += 1
@@ -465,7 +470,7 @@ def test_a_kill_at_any_write_of_a_copy_leaves_one_identity_after_asking_again(
         shutil.copytree(tmp_path / "here", there)
         try:
             mortal = Mortal(LocalStore(there), writes)
-            Ledger(TableSetting(mortal, {}, author="me")).record_copy(commit_id="c")
+            Ledger(LedgerHandle(TableSetting(mortal, {}, author="me"))).record_copy(commit_id="c")
         except Died:
             lake = at(there)
             lake.record_copy(commit_id="c")
@@ -486,9 +491,9 @@ def test_a_kill_at_any_write_of_an_alias_is_healed_by_asking_again(tmp_path: Pat
         at(there).record_move()
         mortal = Mortal(Mounted(there), writes)
         try:
-            Ledger(TableSetting(mortal, {}, author="me")).record_alias()
+            Ledger(LedgerHandle(TableSetting(mortal, {}, author="me"))).record_alias()
         except Died:
-            lake = Ledger(TableSetting(Mounted(there), {}, author="me"))
+            lake = Ledger(LedgerHandle(TableSetting(Mounted(there), {}, author="me")))
             lake.record_alias()
             assert lake.state.aliases == ("file:///mnt/elsewhere",)
             assert lake.whereabouts().verdict == "here"
@@ -580,10 +585,10 @@ def test_a_copy_and_its_original_written_at_once_never_mix(tmp_path: Path) -> No
         table = lake.table("shop.t")
         wanted = [1, 2, 3, *range(first, first + 8)]
         assert ids(table) == by_static_table(table) == wanted
-        assert verify(table).is_empty
-        for log in (lake.log, table.log):
+        assert verify(handle_of(table)).is_empty
+        for log in (handle_of(lake).log, handle_of(table).log):
             looked: Verification[Any, Any] = Verification(
-                Subject("it", log, has_files=log is table.log)
+                Subject("it", log, has_files=log is handle_of(table).log)
             )
             assert not [each for each in looked.run() if each.fails]
     # Neither takes the other's commits.
@@ -612,7 +617,14 @@ class Found:
 def test_manifests_of_engines_tie_a_table_to_the_root_that_they_lie_in(life: str) -> None:
     table = orders(lake_on(memory()))
     state = evolve(born(life=life).freeze(), snapshot=None)
-    found = Found(table.identifier, "shop.db/orders", table.location, table.log, table.live, state)
+    found = Found(
+        table.identifier,
+        "shop.db/orders",
+        table.location,
+        handle_of(table).log,
+        handle_of(table).live,
+        state,
+    )
 
     (tie,) = ties_of(found, ["file:/other", "file:/lake"])
 

@@ -17,6 +17,7 @@ from ledger.locations import is_absolute
 from ledger.log import CHECKPOINT_INTERVAL
 from ledger.relocation import moving as ties
 from ledger.relocation.moving import ties_of
+from ledger.table_handle import handle_of
 from tests.lakes import data_file, lake_on, memory, orders
 
 PLACE = "file:///lake"
@@ -50,7 +51,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str] | None]:
 
 
 def named_by(table: Table) -> list[str]:
-    return [each.what for each in ties_of(table, [PLACE])]
+    return [each.what for each in ties_of(handle_of(table), [PLACE])]
 
 
 def test_a_tie_is_found_by_a_few_columns_in_runs_and_behind_them(
@@ -66,7 +67,9 @@ def test_a_tie_is_found_by_a_few_columns_in_runs_and_behind_them(
     )
     for number in range(CHECKPOINT_INTERVAL):
         table.alter([SetOption("team.option", str(number))])
-    assert table.log.store.read(table.log.layout.file_run(0, CHECKPOINT_INTERVAL))
+    assert handle_of(table).log.store.read(
+        handle_of(table).log.layout.file_run(0, CHECKPOINT_INTERVAL)
+    )
     assert len(named_by(table)) == 2
 
     table.delete_files([f"{PLACE}/gone.parquet"])

@@ -14,6 +14,7 @@ from ledger import (
     SetOption,
     Table,
 )
+from ledger.table_handle import handle_of
 from tests.faults import LosesRequests, Wrapped
 from tests.lakes import lake_on, memory, no_time, orders
 
@@ -31,7 +32,7 @@ def race(store: Any = None) -> Table:
     lake = lake_on(store, patience=no_time())
     table = orders(lake)
     other = lake_on(store).table("shop.orders")
-    stale = table.again()
+    stale = Table(handle_of(table).again())
     assert stale.state.version == 0
     other.alter([SetOption("team", "a")])
     table.state  # noqa: B018 - reads on; the other handle stays behind

@@ -21,6 +21,7 @@ from ledger import AddColumn, InvalidChangeError, SetOption
 from ledger.log import Appended, PendingCommit, Request, append
 from ledger.log.request import Lost
 from ledger.observing.telemetry import METRICS, NOTICES, SPANS
+from ledger.table_handle import handle_of
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.observing.happenings import race, unknown
 from tests.programs import output_of
@@ -99,14 +100,14 @@ def test_a_loss_is_told_with_who_has_to_try_again() -> None:
     table = orders(lake_on(memory()))
     answered = tried(5, landed=True)
     with capture_logs() as told:
-        table._appender._tell_loss(Lost(7), [tried(1), answered, tried(3)])
-        table._appender._tell_loss(Lost(8), [answered])
+        handle_of(table).appender._tell_loss(Lost(7), [tried(1), answered, tried(3)])
+        handle_of(table).appender._tell_loss(Lost(8), [answered])
 
     assert [each for each in told if each["event"] == "commit_retried"] == [
         {
             "event": "commit_retried",
             "log_level": "info",
-            "stream": table.log.name,
+            "stream": handle_of(table).log.name,
             "lost_version": 7,
             "attempt": 3,
             "transactions": 2,
@@ -120,8 +121,8 @@ def test_a_loss_is_told_to_nobody_where_nobody_listens(monkeypatch: pytest.Monke
     table = orders(lake_on(memory()))
     for is_observed in (False, True):
         monkeypatch.setattr(append, "is_observed", lambda is_so=is_observed: is_so)
-        table._appender._tell_loss(Lost(7), [tried(1)])
-    assert told == [(table.log.name, 7, 1, 1)]
+        handle_of(table).appender._tell_loss(Lost(7), [tried(1)])
+    assert told == [(handle_of(table).log.name, 7, 1, 1)]
 
 
 def test_what_readers_get_wrong_of_a_new_table_is_told() -> None:

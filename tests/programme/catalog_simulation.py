@@ -13,6 +13,7 @@ from ledger import Identifier, Ledger, NotFoundError, ViewSchema
 from ledger.history.verifying import Subject, Verification
 from ledger.log import Codec
 from ledger.state import CatalogStream, TableEntry
+from ledger.table_handle import handle_of
 from tests.lakes import lake_on, memory, ticking
 from tests.programme.catalog_workload import (
     DATABASES,
@@ -231,9 +232,11 @@ def check_opening(bodies: Mapping[str, bytes]) -> None:
         else:
             assert table.state.table_id == entry.table_id
             assert table.location.endswith(f"/{entry.path}")
-            subject: Subject[Any, Any] = Subject(str(entry.identifier), table.log, has_files=True)
+            subject: Subject[Any, Any] = Subject(
+                str(entry.identifier), handle_of(table).log, has_files=True
+            )
             assert not [each for each in Verification(subject).run() if each.kind == "damage"]
-    catalog: Subject[Any, Any] = Subject("catalog", lake.log, has_files=False)
+    catalog: Subject[Any, Any] = Subject("catalog", handle_of(lake).log, has_files=False)
     assert not [each for each in Verification(catalog).run() if each.fails]
 
 

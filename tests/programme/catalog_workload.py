@@ -30,6 +30,7 @@ from ledger import (
 )
 from ledger.log import CommitOptions
 from ledger.state import EMPTY_CATALOG, CatalogState, CatalogStream
+from ledger.table_handle import handle_of
 from tests.faults import Died
 from tests.programme.records import Attempt, History, Sighting
 from tests.programme.scheduler import Scheduler, Task
@@ -182,7 +183,7 @@ class CatalogWriter:
         column = AddColumn((name.replace("-", "_"),), "INT")
         change = column if self.rng.random() < 0.5 else SetOption("k", name)
         attempt = Attempt(name, self.scheduler.steps)
-        self.histories.tables[table.log.layout.root].attempts.append(attempt)
+        self.histories.tables[handle_of(table).log.layout.root].attempts.append(attempt)
         self._told(attempt, lambda: table.alter([change], message=name))
 
     def _name(self) -> Identifier:
@@ -190,7 +191,8 @@ class CatalogWriter:
 
     def _known(self, lake: Ledger, kind: Literal["tables", "views"]) -> Identifier:
         """Return a name that was taken when this machine looked last, most of the time."""
-        state = lake.log.head.state if lake.log.head else EMPTY_CATALOG
+        head = handle_of(lake).log.head
+        state = head.state if head else EMPTY_CATALOG
         taken = list(state.tables if kind == "tables" else state.views)
         return self.rng.choice(taken) if taken and self.rng.random() < 0.8 else self._name()
 

@@ -21,6 +21,7 @@ import ledger
 from ledger import AddColumn, DropColumn, FileChange, Ledger, Schema, SetOption, Table
 from ledger.cli import main
 from ledger.relocation.exporting import export
+from ledger.table_handle import handle_of
 from tests.projections.iceberg.importing.writing import appended, created
 from tests.projections.paimon.importing.paimon_source import PaimonSource
 from tests.readers.engines import duckdb_connection
@@ -456,7 +457,7 @@ def with_lines(home: Path) -> None:
     exportable(home)
     lines = home / "lines.jsonl"
     with lines.open("wb") as out:
-        export(opened(home / "lake").setting, out, [])
+        export(handle_of(opened(home / "lake")).setting, out, [])
     (home / "lake").rename(home / "original")
 
 

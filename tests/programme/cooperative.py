@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ledger.table import load_what_commits_need
+from ledger.table_handle import load_what_commits_need
 from tests.faults import Died
 from tests.programme.scheduler import Scheduler, Task
 

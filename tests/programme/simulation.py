@@ -15,6 +15,7 @@ from ledger import Identifier, SetOption, Table
 from ledger.history.verifying import Subject, Verification
 from ledger.log import Codec
 from ledger.state import TableState, TableStream
+from ledger.table_handle import TableHandle, handle_of
 from tests.lakes import lake_on, memory, orders
 from tests.programme.checker import Log, check_log, check_sightings, read_log
 from tests.programme.cooperative import cooperative
@@ -144,10 +145,12 @@ def _check_caches(bodies: Mapping[str, bytes], newest: TableState) -> None:
     """With its caches, without them, and in the eyes of `verify`, it is the same table."""
     warm = _opened(bodies.items())
     cold = _opened((key, body) for key, body in bodies.items() if "/caches/" not in key)
-    assert digest_of(warm.log.refresh() or newest) == digest_of(newest), "checkpoint + tail"
-    assert digest_of(cold.log.refresh() or newest) == digest_of(newest)
+    assert digest_of(handle_of(warm).log.refresh() or newest) == digest_of(newest), (
+        "checkpoint + tail"
+    )
+    assert digest_of(handle_of(cold).log.refresh() or newest) == digest_of(newest)
     assert warm.at().files == cold.at().files, "live files from caches and without"
-    subject: Subject[Any, Any] = Subject("shop.orders", warm.log, has_files=True)
+    subject: Subject[Any, Any] = Subject("shop.orders", handle_of(warm).log, has_files=True)
     damages = [e for e in Verification(subject).run() if e.kind not in ("absent", "derived")]
     assert not damages, damages
 
@@ -158,4 +161,8 @@ def _opened(bodies: Iterable[tuple[str, bytes]]) -> Table:
         if body:
             store.create(key, body)
     # Not through the catalog, which may have forgotten the table.
-    return Table(Identifier("shop", "orders"), "shop.db/orders", lake_on(store)._setting)
+    return Table(
+        TableHandle(
+            Identifier("shop", "orders"), "shop.db/orders", handle_of(lake_on(store)).setting
+        )
+    )

@@ -37,6 +37,7 @@ from ledger.history.garbage import KEPT_MILLIS, orphaned_changes, orphaned_draft
 from ledger.history.verifying import Subject, Verification
 from ledger.history.verifying.caches import unsealed
 from ledger.log import CommitOptions, now_millis
+from ledger.table_handle import handle_of
 from projections.statistics import refresh
 from tests.lakes import data_file
 from tests.programme.clients import Client, hurry, resign
@@ -288,13 +289,16 @@ def tend(table: Table) -> None:
 
     Drafts go at once, as if their writers had stalled for a week.
     """
-    refresh(table.log)
-    subject: Subject[Any, Any] = Subject(TABLE, table.log, has_files=True)
+    refresh(handle_of(table).log)
+    subject: Subject[Any, Any] = Subject(TABLE, handle_of(table).log, has_files=True)
     findings = [each for each in Verification(subject).run() if each.kind == "damage"]
     assert not findings, findings
     for segment in unsealed(subject):
-        table.log.store.replace(segment.path, segment.body)
-    store, folder = table.log.store, table.log.layout.root.removesuffix("/_ledger")
+        handle_of(table).log.store.replace(segment.path, segment.body)
+    store, folder = (
+        handle_of(table).log.store,
+        handle_of(table).log.layout.root.removesuffix("/_ledger"),
+    )
     for orphan in (
         *orphaned_changes(subject),
         *orphaned_drafts(store, folder, now_millis() + KEPT_MILLIS),

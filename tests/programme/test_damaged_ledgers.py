@@ -23,6 +23,7 @@ from ledger.model import read_type
 from ledger.model.types import DataType
 from ledger.state import FOLD_VERSION
 from ledger.stores import MemoryStore
+from ledger.table_handle import TableHandle, handle_of
 from projections.iceberg.materialise import project as project_iceberg
 from projections.paimon.materialise import project as project_paimon
 from projections.source.view import VIEWS
@@ -61,8 +62,8 @@ def ledger_bodies() -> dict[str, bytes]:
     table.rollback(snapshot=3)
     table.expire_snapshots(before=2)
     lake.create_view("shop.v", ViewSchema(fields=[], query="SELECT 1"))
-    project_iceberg(table)
-    refresh(table.log)
+    project_iceberg(handle_of(table))
+    refresh(handle_of(table).log)
     return {key: store.read(key) or b"" for key in store.keys("")}
 
 
@@ -96,10 +97,10 @@ def read_everything(store: MemoryStore) -> Iterator[Callable[[], object]]:
     yield lambda: table().at(snapshot=3)
     yield lambda: table().at(timestamp=0)
     yield lambda: table().at().plan("id > 7 AND day = DATE '2013-01-01'")
-    yield lambda: project_iceberg(table())
-    yield lambda: project_paimon(table())
-    yield lambda: refresh(table().log)
-    yield lambda: list(differences(table()))
+    yield lambda: project_iceberg(handle_of(table()))
+    yield lambda: project_paimon(handle_of(table()))
+    yield lambda: refresh(handle_of(table()).log)
+    yield lambda: list(differences(handle_of(table())))
     yield lambda: table().alter([SetOption("mine", "1")], commit_id="id-4")
     for view in VIEWS:
         yield partial(lambda name: rows_of(table(), name), view)
@@ -109,11 +110,11 @@ def read_everything(store: MemoryStore) -> Iterator[Callable[[], object]]:
 def verify(lake: Ledger) -> None:
     """Verify the catalog and every table, as the command does."""
     births = Births()
-    catalog: Subject[Any, Any] = Subject("catalog", lake.log, has_files=False)
+    catalog: Subject[Any, Any] = Subject("catalog", handle_of(lake).log, has_files=False)
     found = list(Verification(catalog, (), births.learn).run())
     for birth in births:
-        table = Table(birth.identifier, birth.path, lake._setting)
-        subject: Subject[Any, Any] = Subject(birth.name, table.log, has_files=True)
+        table = Table(TableHandle(birth.identifier, birth.path, handle_of(lake).setting))
+        subject: Subject[Any, Any] = Subject(birth.name, handle_of(table).log, has_files=True)
         verification: Verification[Any, Any] = Verification(subject)
         found += verification.run()
         found += disagreements(birth, subject, verification)

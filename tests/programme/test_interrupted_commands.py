@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from ledger import Ledger, Schema
+from ledger.ledger_handle import LedgerHandle
 from ledger.opening.context import TableSetting
 from ledger.stores import LocalStore
 from tests.faults import Died, DiesAfter
@@ -83,7 +84,9 @@ def killed_while_projecting(root: Path, format_name: str, writes: int) -> bool:
     """Kill a projection before one of its writes; return whether it came that far."""
     store = DiesAfter(LocalStore(root), writes)
     try:
-        Ledger(TableSetting(store, {}, author="me")).table("shop.t").project(format_name)
+        Ledger(LedgerHandle(TableSetting(store, {}, author="me"))).table("shop.t").project(
+            format_name
+        )
     except Died:
         return True
     return False

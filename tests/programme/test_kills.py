@@ -20,6 +20,7 @@ import pytest
 from ledger import Identifier, NotFoundError, SetOption, Table
 from ledger.history.verifying import Subject, Verification
 from ledger.stores import Durability, LocalStore
+from ledger.table_handle import TableHandle, handle_of
 from tests.lakes import lake_on, ticking
 from tests.programme.checker import places_of, read_log
 from tests.programme.figures import FIGURES
@@ -49,8 +50,10 @@ def examine(root: Path, acknowledged: list[str], case: str) -> int:
     assert all(len(found) == 1 for name, found in places.items() if name), places
     lake = lake_on(LocalStore(root, durable=Durability.NONE), ticking(LATER))
     if log:
-        shell = Table(Identifier("shop", "orders"), "shop.db/orders", lake._setting)
-        subject: Subject[Any, Any] = Subject("shop.orders", shell.log, has_files=True)
+        shell = Table(
+            TableHandle(Identifier("shop", "orders"), "shop.db/orders", handle_of(lake).setting)
+        )
+        subject: Subject[Any, Any] = Subject("shop.orders", handle_of(shell).log, has_files=True)
         damages = [each for each in Verification(subject).run() if each.kind == "damage"]
         assert not damages, damages
     # Who renames it may have died on the way.

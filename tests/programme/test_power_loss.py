@@ -13,6 +13,7 @@ import pytest
 from ledger import Identifier, Ledger, SetOption, Table
 from ledger.history.verifying import Subject, Verification
 from ledger.stores import Durability, LocalStore, MemoryStore
+from ledger.table_handle import TableHandle, handle_of
 from tests.faults import Died
 from tests.lakes import data_file, lake_on, memory, orders, ticking
 from tests.programme.checker import places_of, read_log
@@ -90,8 +91,10 @@ def examine(stored: Mapping[str, bytes], acknowledged: list[str]) -> None:
     if not places:
         return
     store, lake = opened(stored)
-    table = Table(Identifier("shop", "orders"), "shop.db/orders", lake._setting)
-    subject: Subject[Any, Any] = Subject("shop.orders", table.log, has_files=True)
+    table = Table(
+        TableHandle(Identifier("shop", "orders"), "shop.db/orders", handle_of(lake).setting)
+    )
+    subject: Subject[Any, Any] = Subject("shop.orders", handle_of(table).log, has_files=True)
     damages = [each for each in Verification(subject).run() if each.kind == "damage"]
     assert not damages, damages
     table.alter([SetOption("after", "1")], message="after")

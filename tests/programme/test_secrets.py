@@ -13,9 +13,11 @@ from structlog.testing import capture_logs
 
 import ledger
 from ledger import FileChange, Schema
+from ledger.ledger_handle import LedgerHandle
 from ledger.opening.context import TableSetting
 from ledger.stores import LocalStore, open_store
 from ledger.stores.services import SERVICES, root_of
+from ledger.table_handle import handle_of
 from tests.lakes import orders
 
 SECRET = "s3cr3t-VALUE-0192837465"  # noqa: S105 - of nothing
@@ -87,12 +89,14 @@ class Unreachable(LocalStore):
 def lake(tmp_path: Path) -> ledger.Ledger:
     store = Unreachable(tmp_path)
     options = {"key": "me", "secret": SECRET, "endpoint_url": NOWHERE, "config_kwargs": quick()}
-    return ledger.Ledger(TableSetting(store=store, storage_options=options, author="me"))
+    return ledger.Ledger(
+        LedgerHandle(TableSetting(store=store, storage_options=options, author="me"))
+    )
 
 
 def test_a_secret_is_in_no_handle_and_nothing_stored(lake: ledger.Ledger, tmp_path: Path) -> None:
     table = orders(lake)
-    shown = repr(lake) + str(lake) + repr(table) + repr(table.at()) + repr(table.log)
+    shown = repr(lake) + str(lake) + repr(table) + repr(table.at()) + repr(handle_of(table).log)
 
     assert SECRET not in shown
     for path in tmp_path.rglob("*"):
@@ -100,7 +104,7 @@ def test_a_secret_is_in_no_handle_and_nothing_stored(lake: ledger.Ledger, tmp_pa
 
 
 def test_a_secret_is_not_in_the_repr_of_the_setting(lake: ledger.Ledger) -> None:
-    assert SECRET not in repr(lake._setting)
+    assert SECRET not in repr(handle_of(lake).setting)
 
 
 def test_a_secret_is_in_no_error_of_a_table(lake: ledger.Ledger) -> None:

@@ -16,6 +16,7 @@ import pytest
 import ledger
 from ledger.history.verifying import Subject, Verification
 from ledger.stores import LocalStore
+from ledger.table_handle import handle_of
 from projections.iceberg import materialise as iceberg
 from projections.paimon import materialise as paimon
 from projections.statistics import materialise as statistics
@@ -71,7 +72,7 @@ def test_eight_writers_and_three_keepers_keep_every_promise_while_they_are_kille
 def check_derived(root: Path) -> None:
     """Checkpoint + tail is the replay, and everything derived is what one makes of nothing."""
     table = ledger.open(str(root)).table("shop.orders")
-    subject: Subject[Any, Any] = Subject("shop.orders", table.log, has_files=True)
+    subject: Subject[Any, Any] = Subject("shop.orders", handle_of(table).log, has_files=True)
     verification = Verification(subject)
     failures = [each for each in verification.run() if each.fails]
     assert not failures, failures
@@ -80,9 +81,9 @@ def check_derived(root: Path) -> None:
     files = table.at().files
     for name, verify in {"paimon": paimon.verify, "iceberg": iceberg.verify}.items():
         table.project(name)
-        assert verify(table).is_empty, name
-    statistics.refresh(table.log)
-    assert statistics.verify(table.log).is_empty
+        assert verify(handle_of(table)).is_empty, name
+    statistics.refresh(handle_of(table).log)
+    assert statistics.verify(handle_of(table).log).is_empty
     shutil.rmtree(root / "shop.db" / "orders" / "_ledger" / "caches")
     cold = lake_on(LocalStore(root)).table("shop.orders")
     assert digest_of(cold.state) == digest_of(table.state)

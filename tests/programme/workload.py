@@ -27,10 +27,12 @@ from ledger import (
     UpdateComment,
     UpgradeRequiredError,
 )
+from ledger.ledger_handle import LedgerHandle
 from ledger.log import CommitOptions
 from ledger.log.request import Patience
 from ledger.opening.context import TableSetting
 from ledger.state import TableState, TableStream
+from ledger.table_handle import handle_of
 from tests.faults import Died
 from tests.lakes import START_MILLIS
 from tests.programme.records import Attempt, History, Sighting
@@ -77,17 +79,21 @@ class Machine:
         """Return a handle that knows nothing yet."""
         scheduler = self.sea.scheduler
         return Ledger(
-            TableSetting(
-                store=Port(self.sea, self.process),
-                storage_options={},
-                author=self.process.name,
-                now_millis=lambda: BEGIN_MILLIS + self.skew_millis + round(scheduler.now_s * 1000),
-                patience=Patience(
-                    deadline_s=4.0,
-                    sleep=scheduler.sleep,
-                    monotonic=lambda: scheduler.now_s,
-                    uniform=self.sea.rng.uniform,
-                ),
+            LedgerHandle(
+                TableSetting(
+                    store=Port(self.sea, self.process),
+                    storage_options={},
+                    author=self.process.name,
+                    now_millis=lambda: (
+                        BEGIN_MILLIS + self.skew_millis + round(scheduler.now_s * 1000)
+                    ),
+                    patience=Patience(
+                        deadline_s=4.0,
+                        sleep=scheduler.sleep,
+                        monotonic=lambda: scheduler.now_s,
+                        uniform=self.sea.rng.uniform,
+                    ),
+                )
             )
         )
 
@@ -133,8 +139,9 @@ class Writer:
             options: CommitOptions = {"message": name}
             if self.rng.random() < 0.4:
                 options["commit_id"] = f"id-{name}"
-            if self.rng.random() < 0.1 and table.log.head:
-                options["expect_version"] = table.log.head.state.version
+            head = handle_of(table).log.head
+            if self.rng.random() < 0.1 and head:
+                options["expect_version"] = head.state.version
             call = self._call(table, name)
             if "commit_id" in options:
                 self.asked.append((name, call, options))
@@ -192,7 +199,7 @@ class Writer:
 
     def _call(self, table: Table, name: str) -> Call:
         if self.may_drop and self.rng.random() < 0.03:
-            return Call(lambda table, options: table.seal(**options), "dropTable")
+            return Call(lambda table, options: handle_of(table).seal(**options), "dropTable")
         kinds: list[Callable[..., Call]] = [
             self._schema,
             self._schema,
@@ -204,7 +211,7 @@ class Writer:
         return self.rng.choice(kinds)(table, name)
 
     def _schema(self, table: Table, name: str) -> Call:
-        head = table.log.head
+        head = handle_of(table).log.head
         known = head.state.schema.names if head else ("amount",)
         column, other = self.rng.choice(known), self.rng.choice(known)
         own = name.replace("-", "_")
@@ -260,7 +267,7 @@ class Writer:
         )
 
     def _rollback(self, table: Table, _: str) -> Call:
-        head = table.log.head
+        head = handle_of(table).log.head
         snapshot = self.rng.randrange(1, 2 + (head.state.last_snapshot_id or 1 if head else 1))
         return Call(lambda table, options: table.rollback(snapshot=snapshot, **options))
 

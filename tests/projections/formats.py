@@ -11,6 +11,7 @@ from attrs import frozen
 
 from ledger import Table
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from projections.delta import materialise as of_delta
 from projections.iceberg import materialise as of_iceberg
 from projections.materialising import Difference, Leaving, Materialisation
@@ -49,7 +50,7 @@ class Format:
         return {path: body for path, body in self.made(table).items() if path not in leaving}
 
     def leaving(self, table: Table) -> frozenset[str]:
-        return Leaving(table, self.name).paths()
+        return Leaving(handle_of(table), self.name).paths()
 
     def random_table(self, seed: int, store: Store, steps: int = 40) -> Table:
         table: Table = self.projecting.random_table(seed, store, steps)
@@ -59,25 +60,25 @@ class Format:
         self.projecting.go_on(table, rng, steps)
 
     def project(self, table: Table) -> int:
-        return self.kept.project(table)
+        return self.kept.project(handle_of(table))
 
     def advance(self, table: Table, *, version: int | None) -> int:
-        return self.kept.advance(table, version=version)
+        return self.kept.advance(handle_of(table), version=version)
 
     def expected(self, table: Table, version: int | None = None) -> dict[str, bytes]:
-        return self.kept.expected(table, version=version)
+        return self.kept.expected(handle_of(table), version=version)
 
     def verify(self, table: Table) -> Difference:
-        return self.kept.verify(table)
+        return self.kept.verify(handle_of(table))
 
     def rebuild(self, table: Table) -> Difference:
-        return self.kept.rebuild(table)
+        return self.kept.rebuild(handle_of(table))
 
     def position(self, table: Table) -> Any:
-        return self.kept.position(table)
+        return self.kept.position(handle_of(table))
 
     def stands(self, table: Table) -> int:
-        return self.kept.freshness(table).version
+        return self.kept.freshness(handle_of(table)).version
 
     def all_files(self, table: Table) -> dict[str, bytes]:
         files: dict[str, bytes] = self.projecting.Left.by(table).files
@@ -87,7 +88,7 @@ class Format:
         return bool(self.projecting.is_consistent(self.projecting.Left.by(table)))
 
     def position_key(self, table: Table) -> str:
-        return self.kept.key(table)
+        return self.kept.key(handle_of(table))
 
     def is_position(self, key: str) -> bool:
         return key.endswith(f"/projections/{self.name}.json")

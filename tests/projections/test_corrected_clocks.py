@@ -9,6 +9,7 @@ from attrs import define
 
 from ledger import Schema, StoreError, Table
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders
 from tests.projections.delta import projecting as delta_projecting
 from tests.projections.formats import DELTA, ICEBERG, PAIMON, Format
@@ -135,9 +136,9 @@ def test_somebody_elses_file_in_a_snapshots_place_is_not_overwritten() -> None:
     PAIMON.project(table)
     corrected(table)
     key = "shop.db/orders/snapshot/snapshot-3"
-    table.log.store.replace(key, b"{}")
+    handle_of(table).log.store.replace(key, b"{}")
 
     with pytest.raises(StoreError, match="not the file that the ledger projects"):
         PAIMON.project(table)
 
-    assert table.log.store.read(key) == b"{}"
+    assert handle_of(table).log.store.read(key) == b"{}"

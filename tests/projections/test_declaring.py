@@ -38,6 +38,7 @@ from ledger.model.types import (
     type_places,
 )
 from ledger.state import TableBuilder
+from ledger.table_handle import handle_of
 from tests.evolution.declared import (
     BOTH,
     REUSED,
@@ -110,7 +111,7 @@ def test_what_was_so_before_is_not_held_against_a_change() -> None:
         [AddColumn(("w",), "INT")],
         state,
         RecentlyTouched(lambda _: ()),
-        TablePast(table.log, table.live),
+        TablePast(handle_of(table).log, handle_of(table).live),
         INSTALLED,
     )
     events = intent.decide(state, ())

@@ -44,6 +44,7 @@ from ledger.model.types import (
     VectorType,
 )
 from ledger.state import LayoutTrail, Rules, identity_spec
+from ledger.table_handle import handle_of
 from tests.evolution.declared import (
     BOTH,
     Change,
@@ -188,7 +189,7 @@ def test_a_time_that_both_formats_had_before_the_rule_stays_as_it_is() -> None:
     def found(columns: tuple[DataField, ...]) -> list[str]:
         changed = evolve(stood.schema, fields=columns)
         layout = LayoutTrail(stood.specs, stood.sort_orders)
-        batch = Batch(stood, changed, layout, Rules.of(options), table.past)
+        batch = Batch(stood, changed, layout, Rules.of(options), handle_of(table).past)
         return [each.message for each in problems(batch, INSTALLED)]
 
     first, time, last = stood.schema.fields

@@ -27,6 +27,7 @@ from ledger import (
 from ledger.decide import Batch
 from ledger.model.types import IntType
 from ledger.state import LayoutTrail, Rules
+from ledger.table_handle import handle_of
 from ledger.transforms import day
 from ledger.updates import UpdateSchema
 from tests.lakes import data_file, lake_on, memory
@@ -184,7 +185,7 @@ def test_columns_that_nobody_touched_are_not_compared() -> None:
     layout, rules = LayoutTrail.of(state), Rules.of({})
 
     for schema, changed in ((before, ()), (after, (2,))):
-        batch = Batch(evolve(state, schema=before), schema, layout, rules, table.past)
+        batch = Batch(evolve(state, schema=before), schema, layout, rules, handle_of(table).past)
         assert tuple(each.id for each in batch.changed_columns) == changed
 
 

@@ -34,6 +34,7 @@ from ledger.model import BlobMetadata
 from ledger.model.plugins import Offer
 from ledger.state import TableBuilder, TableStream
 from ledger.stores import LocalStore
+from ledger.table_handle import handle_of
 from projections.statistics import Kept
 from projections.statistics.engine_files import EngineFiles
 from projections.statistics.query import totals
@@ -441,19 +442,21 @@ def test_a_format_that_cannot_be_imported_refuses_with_the_reason(install: Insta
 def test_manifests_of_a_third_formats_engine_are_counted(install: Install) -> None:
     install(toys="tests.toy_format:COUNTED")
     table = table_of()
-    files = EngineFiles.of(table.log)
+    files = EngineFiles.of(handle_of(table).log)
     for number, rows in ((1, 5), (2, 7)):
-        table.log.store.create(files.key(f"{number}.toys"), b'[["toys/%d", 1]]' % number)
-        table.log.store.create(files.key(f"toys/{number}"), b'[["a.parquet", %d]]' % rows)
+        handle_of(table).log.store.create(files.key(f"{number}.toys"), b'[["toys/%d", 1]]' % number)
+        handle_of(table).log.store.create(
+            files.key(f"toys/{number}"), b'[["a.parquet", %d]]' % rows
+        )
         facts = {"base_manifest_list": f"{number}.toys"}
         table.commit_snapshot(SnapshotPlan("APPEND", commit_user="toys", facts=facts))
-    found = totals(Kept.of(table.log), table.at())
+    found = totals(Kept.of(handle_of(table).log), table.at())
     assert [each.record_count for each in found] == [5, 12]
     assert [each.file_count for each in found] == [1, 2]
 
     install(toys="tests.toy_format:TOY")
     with pytest.raises(DamagedLogError, match=r"1\.toys"):
-        totals(Kept.of(table.log), table.at())
+        totals(Kept.of(handle_of(table).log), table.at())
 
 
 def test_a_third_format_publishes_statistics_behind_who_makes_a_snapshot(

@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from ledger import DamagedLogError, SetOption, StoreError
+from ledger.table_handle import handle_of
 from projections.materialising import Difference
 from tests.lakes import memory
 from tests.projections.formats import DELTA, ICEBERG, PAIMON, Format, Saved, Unlocked, through
@@ -99,7 +100,7 @@ def test_a_log_that_does_not_reach_its_files_is_found_and_refused(
     store = memory()
     table = kept.random_table(1, store, 10)
     version = kept.project(table)
-    store.delete(table.log.layout.commit(version))
+    store.delete(handle_of(table).log.layout.commit(version))
     for number in range(is_exchanged * (1 + 2 * goes_on)):
         through(store).alter([SetOption("mine", str(number))])
     cut = through(store)
@@ -107,7 +108,7 @@ def test_a_log_that_does_not_reach_its_files_is_found_and_refused(
     found = kept.verify(cut)
     assert kept.position_key(table) in found.changed
     assert found.damage is not None
-    assert found.damage.file == table.log.layout.commit(version)
+    assert found.damage.file == handle_of(table).log.layout.commit(version)
     with pytest.raises(DamagedLogError, match="commits were (taken away|exchanged)"):
         kept.project(cut)
     kept.rebuild(cut)
@@ -133,7 +134,7 @@ def test_a_foreign_file_in_the_way_is_reported_and_left_alone(of: Format, kind: 
     store = memory()
     table = of.random_table(1, store)
     path = next(path for path in of.expected(table) if kind in path and "hint" not in path)
-    key = f"{table.path}/{path}"
+    key = f"{handle_of(table).path}/{path}"
     store.create(key, b"mine")
 
     with pytest.raises(StoreError, match=path) as raised:
@@ -150,7 +151,7 @@ def test_a_foreign_checkpoint_where_a_delta_log_begins_is_not_taken_for_the_ledg
     store = memory()
     table = DELTA.random_table(1, store)
     path = next(path for path in DELTA.expected(table) if path.endswith(".checkpoint.parquet"))
-    key = f"{table.path}/{path}"
+    key = f"{handle_of(table).path}/{path}"
     store.create(key, b"mine")
 
     def version_by_version() -> None:
@@ -172,7 +173,7 @@ def test_foreign_files_are_listed_and_outlive_everything(kept: Format) -> None:
     table = kept.random_table(1, store)
     kept.project(table)
     for path in kept.foreign:
-        store.create(f"{table.path}/{path}", b"mine")
+        store.create(f"{handle_of(table).path}/{path}", b"mine")
 
     assert kept.verify(table) == Difference(foreign=kept.foreign)
 
@@ -187,10 +188,12 @@ def test_what_is_to_be_taken_away_is_so_after_a_kill_between(kept: Format) -> No
     kept.project(table)
     stands = kept.position(table)
     left_over = f"{kept.kept.format.folders[0]}/left-over"
-    table.log.store.create(f"{table.path}/{left_over}", b"x")
+    handle_of(table).log.store.create(f"{handle_of(table).path}/{left_over}", b"x")
     files = kept.kept.format.positions
     files.save(
-        table.log.store, table.log.layout, stands.with_leaving((left_over,), stands.leaving_since)
+        handle_of(table).log.store,
+        handle_of(table).log.layout,
+        stands.with_leaving((left_over,), stands.leaving_since),
     )
 
     kept.project(table)

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from ledger.table_handle import handle_of
 from projections.materialising import Lag
 from tests.lakes import memory
 from tests.projections.formats import Format
@@ -49,7 +50,7 @@ def test_following_a_growing_table_keeps_it_exact(kept: Format, seed: int) -> No
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_lost_or_damaged_position_costs_only_time(kept: Format, seed: int) -> None:
     table = kept.random_table(seed, memory())
-    store, key = table.log.store, kept.position_key(table)
+    store, key = handle_of(table).log.store, kept.position_key(table)
     rng = random.Random(seed)
     for damage in (None, b"{", b'{"format":1,"check":"0","position":{"version":3}}', b"[]"):
         kept.project(table)
@@ -72,7 +73,7 @@ def test_how_far_each_run_went_is_seen_nowhere_nor_who_went_before(kept: Format,
     kept.assert_exact(table)
 
     kept.go_on(table, random.Random(seed), 8)
-    table.log.store.delete(kept.position_key(table))
+    handle_of(table).log.store.delete(kept.position_key(table))
     for version in range(0, table.state.version, 2):
         kept.advance(table, version=version)
     kept.project(table)
@@ -83,10 +84,10 @@ def test_a_lost_or_damaged_file_is_named_and_restored(kept: Format) -> None:
     table = kept.random_table(1, memory(), 40)
     table.create_tag("kept")
     kept.project(table)
-    store, whole = table.log.store, kept.all_files(table)
+    store, whole = handle_of(table).log.store, kept.all_files(table)
     for kind in kept.kinds:
         path = next(each for each in reversed(whole) if kind in each and "hint" not in each)
-        key = f"{table.path}/{path}"
+        key = f"{handle_of(table).path}/{path}"
 
         store.delete(key)
         assert kept.verify(table).missing == (path,)
@@ -105,8 +106,8 @@ def test_rebuilding_needs_no_position(kept: Format) -> None:
     kept.project(table)
     whole = kept.all_files(table)
     path = next(each for each in reversed(whole) if kept.kinds[0] in each)
-    table.log.store.replace(f"{table.path}/{path}", b"damage")
-    table.log.store.delete(kept.position_key(table))
+    handle_of(table).log.store.replace(f"{handle_of(table).path}/{path}", b"damage")
+    handle_of(table).log.store.delete(kept.position_key(table))
 
     assert path in kept.rebuild(table).changed
 
@@ -117,11 +118,11 @@ def test_rebuilding_needs_no_position(kept: Format) -> None:
 def test_how_far_the_files_are_behind_is_told(kept: Format) -> None:
     table = kept.random_table(1, memory(), 14)
     newest = table.state.version
-    assert kept.kept.freshness(table) == Lag(-1, newest)
+    assert kept.kept.freshness(handle_of(table)) == Lag(-1, newest)
 
     kept.advance(table, version=newest - 2)
 
-    assert kept.kept.freshness(table) == Lag(newest - 2, newest)
-    assert kept.kept.freshness(table).behind == 2
+    assert kept.kept.freshness(handle_of(table)) == Lag(newest - 2, newest)
+    assert kept.kept.freshness(handle_of(table)).behind == 2
     assert kept.advance(table, version=1) == newest - 2
     kept.assert_exact(table, newest - 2)

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ledger import Schema, Table
+from ledger.table_handle import handle_of
 from projections.delta import materialise as delta
 from projections.iceberg import materialise as iceberg
 from projections.paimon import materialise as paimon
@@ -28,7 +29,7 @@ def table() -> Table:
 def test_files_without_a_position_are_told(table: Table, projection: ModuleType) -> None:
     assert projection.verify(table).is_empty
     projection.project(table)
-    store = table.log.store
+    store = handle_of(table).log.store
     (key,) = (key for key in store.keys("db.db/t/_ledger/projections"))
     store.delete(key)
 
@@ -49,7 +50,7 @@ def test_files_without_a_position_are_told(table: Table, projection: ModuleType)
 def test_files_of_somebody_else_are_no_damage(
     table: Table, projection: ModuleType, path: str
 ) -> None:
-    table.log.store.replace(f"db.db/t/{path}", b"somebody else's")
+    handle_of(table).log.store.replace(f"db.db/t/{path}", b"somebody else's")
     found = projection.verify(table)
     assert found.is_empty
     assert found.foreign == (path,)

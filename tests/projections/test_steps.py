@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ledger import Schema, SetOption, Table, UnsupportedError
 from ledger.following.files import advance
 from ledger.stores import MemoryStore, Store
+from ledger.table_handle import handle_of
 from projections import materialising
 from tests.faults import Died, DiesAfter, Wrapped
 from tests.lakes import data_file, lake_on, memory, orders
@@ -75,7 +76,7 @@ def test_progress_is_that_of_all_steps(kept: Format, one_by_one: None) -> None:
     del one_by_one
     table = kept.random_table(1, memory(), 30)
     told: list[tuple[int, int]] = []
-    kept.kept.project(table, on_progress=lambda done, of: told.append((done, of)))
+    kept.kept.project(handle_of(table), on_progress=lambda done, of: told.append((done, of)))
 
     total = table.state.version + 1
     assert told == sorted(told)
@@ -104,7 +105,9 @@ def test_steps_grow_as_long_as_they_are_soon_done(
     monkeypatch.setattr(materialising, "FIRST_COMMITS", 2)
     monkeypatch.setattr(materialising, "STEP_S", 1000.0)
     table = kept.random_table(1, memory(), 30)
-    noting = Reached(table.log.store, kept.position_key(table), lambda: kept.stands(table))
+    noting = Reached(
+        handle_of(table).log.store, kept.position_key(table), lambda: kept.stands(table)
+    )
     kept.project(through(noting))
 
     newest = table.state.version
@@ -119,7 +122,7 @@ def test_files_of_a_format_that_is_declared_late_are_made(kept: Format) -> None:
     table.alter([SetOption("ledger.formats", f"paimon,{kept.name}")])
     commits(table, FAR)
 
-    assert kept.kept.step(table, commits=64) > FAR
+    assert kept.kept.step(handle_of(table), commits=64) > FAR
     kept.project(table)
 
     assert kept.stands(table) == table.state.version
@@ -137,7 +140,7 @@ def test_who_follows_gets_past_a_time_when_nobody_declared_it(name: str) -> None
     table.alter([SetOption("ledger.formats", every), SetOption("ledger.follow", name)])
     commits(table, 3)
 
-    reached = [dict(advance(table))[name] for _ in range(4)]
+    reached = [dict(advance(handle_of(table)))[name] for _ in range(4)]
 
     assert not [each for each in reached if isinstance(each, Exception)]
     assert reached[-1] == table.state.version
@@ -155,7 +158,7 @@ def test_files_get_past_snapshots_without_a_word_for_them_that_are_gone_by_now()
         ICEBERG.project(table)
     table.expire_snapshots(before=2)
 
-    assert ICEBERG.kept.step(table, commits=64) == table.state.version
+    assert ICEBERG.kept.step(handle_of(table), commits=64) == table.state.version
     assert ICEBERG.verify(table).is_empty
 
 
@@ -163,7 +166,7 @@ def test_what_is_not_declared_by_now_is_refused_at_once() -> None:
     table = table_of("paimon")
     commits(table, FAR)
     with pytest.raises(UnsupportedError, match="not declared"):
-        ICEBERG.kept.step(table, commits=64)
+        ICEBERG.kept.step(handle_of(table), commits=64)
     assert ICEBERG.stands(table) == -1
 
 
@@ -215,10 +218,14 @@ def test_progress_counts_what_begins_anew(kept: Format, more: int) -> None:
     kept.project(table)
     files = kept.kept.format.positions
     stood = kept.position(table)
-    files.save(table.log.store, table.log.layout, evolve(stood, renderer=stood.renderer - 1))
+    files.save(
+        handle_of(table).log.store,
+        handle_of(table).log.layout,
+        evolve(stood, renderer=stood.renderer - 1),
+    )
     commits(table, more)
     told: list[tuple[int, int]] = []
-    kept.kept.project(table, on_progress=lambda done, of: told.append((done, of)))
+    kept.kept.project(handle_of(table), on_progress=lambda done, of: told.append((done, of)))
 
     assert told == sorted(told)
     assert all(0 < done <= of for done, of in told)

@@ -15,6 +15,7 @@ from attrs import define, field, frozen
 from pyarrow import parquet
 
 from ledger import SchemaChange, Table
+from ledger.table_handle import handle_of
 from projections.paimon import PAIMON
 
 Rows = list[dict[str, Any]]
@@ -132,7 +133,7 @@ class Book:
 
     def _follow(self) -> None:
         if self.follows:
-            PAIMON.project(self.table)
+            PAIMON.project(handle_of(self.table))
 
     @property
     def last(self) -> int:

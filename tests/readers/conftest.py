@@ -9,6 +9,7 @@ import pytest
 
 import ledger
 from ledger import AddColumn, Ledger, RenameColumn, Schema
+from ledger.table_handle import handle_of
 from projections.paimon import PAIMON
 from tests.readers.book import Book, DataFile
 from tests.readers.evolutions import EVOLUTIONS, Evolution
@@ -64,7 +65,7 @@ def _evolved(lake: Ledger, evolution: Evolution, name: str, *, has_ids: bool) ->
         book.alter(step.changes, step.lens)
         book.add()
     assert {each.field_ids for each in book.table.at().files} == {has_ids}
-    PAIMON.project(book.table)
+    PAIMON.project(handle_of(book.table))
     return book
 
 
@@ -87,7 +88,7 @@ def _partitioned(lake: Ledger, layout: Layout) -> Book:
         book.add(folder, partition)
         # Where Paimon itself would look for it, unless it names the partition otherwise.
         book.add(f"{folder}/bucket-0", partition)
-    PAIMON.project(book.table)
+    PAIMON.project(handle_of(book.table))
     return book
 
 
@@ -123,7 +124,7 @@ def _lived(lake: Ledger, name: str, *, follows: bool) -> Book:
     book.untag("passing")
     book.rollback_to_tag("kept")
     _in_day(book, "2013-01-02")
-    PAIMON.project(book.table)
+    PAIMON.project(handle_of(book.table))
     return book
 
 
@@ -147,5 +148,5 @@ def long(lake: Ledger) -> Book:
             book.rollback(70)
         else:
             book.add()
-    PAIMON.project(book.table)
+    PAIMON.project(handle_of(book.table))
     return book

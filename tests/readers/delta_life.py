@@ -35,6 +35,7 @@ from ledger.files import data_files
 from ledger.history.older import schemas, schemas_by_id
 from ledger.model import PartitionSpec, encode_value
 from ledger.model import types as t
+from ledger.table_handle import handle_of
 
 Row = tuple[Any, ...]
 
@@ -167,7 +168,7 @@ class Life:
             else [self.value(each, number) for number in numbers]
             for each in schema.fields
         }
-        path = self.folder / table.path / f"f {self.files}%.parquet"
+        path = self.folder / handle_of(table).path / f"f {self.files}%.parquet"
         self.files += 1
         path.parent.mkdir(parents=True, exist_ok=True)
         arrow = schema.to_arrow()
@@ -186,7 +187,7 @@ class Life:
         (found,) = data_files(
             [str(self.write(table))],
             state=evolve(table.at().state, specs=(PartitionSpec(0),), default_spec_id=0),
-            history=schemas(table.log),
+            history=schemas(handle_of(table).log),
             location=table.location,
         )
         if self.partition is None:
@@ -265,7 +266,7 @@ def rows_of(table: Table) -> Iterator[Row]:
     """Yield the rows of a table's live files in its newest schema, by plain pyarrow reads."""
     schema = table.at().schema
     for file in table.at().files:
-        written = schemas_by_id(table.log, [file.schema_id])[file.schema_id]
+        written = schemas_by_id(handle_of(table).log, [file.schema_id])[file.schema_id]
         folder = Path(unquote(urlparse(table.location).path))
         data = pq.ParquetFile(folder / file.path).read().to_pylist()
         for row in data:

@@ -27,6 +27,7 @@ from ledger import (
     UpdatePartitionSpec,
 )
 from ledger.model import CommitKind
+from ledger.table_handle import handle_of
 from projections.iceberg.materialise import project
 from tests.readers.book import Book
 from tests.readers.logical_columns import (
@@ -89,7 +90,7 @@ def life(lake: Ledger, case: Case) -> Book:
     book.tag("late", book.last)
     book.expire(before=5)
     book.delete(book.live[0], book.live[-2])
-    project(book.table, every=1)
+    project(handle_of(book.table), every=1)
     return book
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ledger import FileChange, Ledger, Schema, Table
 from ledger.events import RolledBack, SnapshotCommitted, SnapshotsExpired
 from ledger.stores import open_store
+from ledger.table_handle import handle_of
 from projections.dlf import Partition
 from projections.statistics import Kept, query, refresh
 from tests.lakes import lake_on, no_time
@@ -120,9 +121,9 @@ def lived(lake: Ledger, course: Course) -> Lived:
     life = DiskLife(table, course)
     for number in range(3):
         life.goes_on(STEPS)
-        refresh(table.log)
+        refresh(handle_of(table).log)
         life.append_one()
         table.create_tag(f"t{number}")
     life.goes_on(STEPS)
     life.append_one()
-    return Lived(table, Kept.of(table.log))
+    return Lived(table, Kept.of(handle_of(table).log))

@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 import ledger
 from ledger import FileChange, Ledger, Schema, SnapshotPlan, Table
+from ledger.table_handle import handle_of
 from tests.readers.iceberg_runtime import catalog_of
 from tests.readers.lakehouse import add_rows, folder_of, write_rows
 from tests.readers.puffin import puffin
@@ -64,7 +65,7 @@ def ids(rows: Iterable[dict[str, Any]]) -> list[int]:
 
 def by_spark(spark: SparkSession, table: Table, suffix: str = "") -> list[int]:
     table.project("iceberg")
-    name = f"{catalog_of(table.ledger_url)}.`shop.db`.{table.identifier.name}"
+    name = f"{catalog_of(handle_of(table).ledger_url)}.`shop.db`.{table.identifier.name}"
     query = f"SELECT id FROM {name}{suffix}"  # noqa: S608 - written here
     return sorted(each["id"] for each in spark.sql(query).collect())
 
@@ -129,7 +130,7 @@ def test_rows_have_the_ids_that_their_file_says(iceberg: SparkSession, lake: Led
     table.append([file])
     add_rows(table, "3.parquet", [{"id": 30, "name": "z"}])
     table.project("iceberg")
-    name = f"{catalog_of(table.ledger_url)}.`shop.db`.lineage"
+    name = f"{catalog_of(handle_of(table).ledger_url)}.`shop.db`.lineage"
     found = iceberg.sql(f"SELECT id, _row_id FROM {name}").collect()  # noqa: S608 - written here
     given = {each["id"]: each["_row_id"] for each in found}
     assert given == {each: each for each in range(10)} | {20: 500, 21: 501, 30: 502}

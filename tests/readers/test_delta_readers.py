@@ -17,6 +17,7 @@ import pytest
 
 import ledger
 from ledger import RenameColumn, Table, UpdateColumnType
+from ledger.table_handle import handle_of
 from projections.delta import DELTA
 from tests.projections.delta.projecting import Left
 from tests.readers.delta_life import PARTITIONS, Life, Row, plain
@@ -39,9 +40,9 @@ def life(
     for number in range(steps):
         found.step(table)
         if number % 5 == 0:
-            DELTA.project(table)
-    DELTA.project(table)
-    assert DELTA.verify(table).is_empty
+            DELTA.project(handle_of(table))
+    DELTA.project(handle_of(table))
+    assert DELTA.verify(handle_of(table)).is_empty
     return found, table
 
 
@@ -163,12 +164,12 @@ def test_only_delta_rs_scan_misreads_a_partition_below_zero(
 def test_which_readers_open_mapped_and_widened_tables(tmp_path: Path) -> None:
     found, table = life(tmp_path, 7, steps=0)
     table.alter([RenameColumn(("name",), "label")])
-    DELTA.project(table)
+    DELTA.project(handle_of(table))
     for reader in (delta_rs, polars):
         with pytest.raises(deltalake.exceptions.DeltaProtocolError, match="columnMapping"):
             reader(folder_of(table), 4)
     table.alter([UpdateColumnType(("small",), "INT")])
-    DELTA.project(table)
+    DELTA.project(handle_of(table))
     with pytest.raises(deltalake.exceptions.DeltaError, match="TypeWidening"):
         delta_rs_query(folder_of(table), 5)
     names, rows = duckdb(folder_of(table), 5)
@@ -206,7 +207,7 @@ def test_files_that_lie_elsewhere_are_read_by_those_who_take_paths_as_they_are(
     elsewhere.parent.mkdir()
     pq.write_table(pa.table({"id": [1, 2]}), elsewhere)
     table.add_files([f"file://{elsewhere}"])
-    DELTA.project(table)
+    DELTA.project(handle_of(table))
     for reader in (delta_rs_query, duckdb):
         assert reader(folder_of(table), 1) == (["id"], [(1,), (2,)])
     for reader in (delta_rs, polars):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ledger import UpdateColumnType
+from ledger.table_handle import handle_of
 from projections.delta import DELTA, is_checkpoint
 from tests.projections.delta.projecting import Left
 from tests.readers.delta_life import Row, plain
@@ -82,7 +83,7 @@ def test_spark_says_who_and_why_and_goes_back_by_time(
 ) -> None:
     found, table = life(tmp_path, 3, steps=0, partition="p_date")
     table.alter([UpdateColumnType(("small",), "INT")], message="more room", author="grace")
-    DELTA.project(table)
+    DELTA.project(handle_of(table))
 
     history = session.sql(f"DESCRIBE HISTORY delta.`{folder_of(table)}`").collect()
     assert [each.version for each in history] == [4, 3, 2, 1, 0]

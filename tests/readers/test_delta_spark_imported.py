@@ -11,6 +11,7 @@ import pytest
 
 import ledger
 from ledger import RenameColumn, Table, UnsupportedError
+from ledger.table_handle import handle_of
 from projections.delta import DELTA
 from tests.readers.delta_runtime import delta_session
 from tests.readers.test_delta_readers import delta_rs_query, duckdb, folder_of
@@ -64,8 +65,8 @@ def mirrored(tmp_path: Path, source: str) -> Table:
     lake = ledger.open(str(tmp_path / "lake"))
     lake.import_table("a.b", source, format_name="delta")
     table = lake.table("a.b")
-    DELTA.project(table)
-    assert DELTA.verify(table).is_empty
+    DELTA.project(handle_of(table))
+    assert DELTA.verify(handle_of(table)).is_empty
     return table
 
 
@@ -128,7 +129,7 @@ def test_a_table_of_sparks_is_the_ledgers_and_sparks_to_read(
     table.alter([RenameColumn(("other",), "called")])
     table.delete_files(file.path)
     table.rollback(snapshot=table.state.last_snapshot_id - 1)
-    DELTA.project(table)
+    DELTA.project(handle_of(table))
     newest = history[0].version + 4
     names = ["called" if each == "other" else each for each in there[0]]
     for reader in readers:

@@ -12,6 +12,7 @@ import pytest
 
 from ledger import InvalidChangeError, Ledger, RemoveOption, Schema, SetOption, Table
 from ledger.stores import LocalStore
+from ledger.table_handle import handle_of
 from projections.delta import DELTA
 from projections.iceberg import ICEBERG
 from projections.materialising import Leaving, Materialisation
@@ -65,7 +66,7 @@ def schema_of(columns: dict[str, str], options: dict[str, str], grace: str | Non
 
 def project(table: Table) -> None:
     for each in KEPT:
-        each.project(table)
+        each.project(handle_of(table))
 
 
 def pass_minutes(table: Table, clock: Clock, minutes: int) -> None:
@@ -164,9 +165,9 @@ def assert_exact(table: Table) -> None:
         # The metadata of the version before may stay, as the table says.
         told = (f"/{newest - 1:05}-", f"/v{newest - 1}.metadata.json")
         stands = {path for path in standing(table, each) if not any(it in path for it in told)}
-        assert stands == each.expected(table).keys()
-        assert each.verify(table).is_empty
-        assert each.verify(table).foreign == ()
+        assert stands == each.expected(handle_of(table)).keys()
+        assert each.verify(handle_of(table)).is_empty
+        assert each.verify(handle_of(table)).foreign == ()
 
 
 @pytest.mark.parametrize(("grace", "minutes"), [(None, 60), ("10 min", 10)])
@@ -181,8 +182,8 @@ def test_who_opened_before_an_expiry_scans_after_it_until_the_time_of_readers_is
     project(table)
     # Nobody who comes now finds what expired, and nothing is wrong.
     for each in KEPT:
-        assert each.verify(table).is_empty
-        assert each.verify(table).foreign == ()
+        assert each.verify(handle_of(table)).is_empty
+        assert each.verify(handle_of(table)).foreign == ()
     assert rows_of(reads) == right(reads)
 
     # The time begins with the first commit after the files were brought on, however late.
@@ -214,7 +215,7 @@ def test_a_shorter_time_holds_for_what_leaves_already(tmp_path: Path) -> None:
     table.expire_snapshots(before=4)
     project(table)
     pass_minutes(table, clock, 60)
-    assert all(Leaving(table, each.format.name).paths() for each in KEPT)
+    assert all(Leaving(handle_of(table), each.format.name).paths() for each in KEPT)
     table.alter([SetOption(OPTION, "0")])
     project(table)
     assert_exact(table)
@@ -227,17 +228,19 @@ def test_a_rebuild_leaves_what_readers_hold_too(tmp_path: Path) -> None:
     table.expire_snapshots(before=4)
     for _ in range(2):
         for each in KEPT:
-            each.rebuild(table)
-            assert each.verify(table).is_empty
+            each.rebuild(handle_of(table))
+            assert each.verify(handle_of(table)).is_empty
         assert rows_of(reads) == right(reads)
     # A position that was lost takes nothing along.
     for each in KEPT:
-        table.log.store.delete(each.key(table))
+        handle_of(table).log.store.delete(each.key(handle_of(table)))
     project(table)
     assert rows_of(reads) == right(reads)
     for minutes in (1, 60):
         pass_minutes(table, clock, minutes)
-    assert not (Leaving(table, "paimon").paths() | Leaving(table, "delta").paths())
+    assert not (
+        Leaving(handle_of(table), "paimon").paths() | Leaving(handle_of(table), "delta").paths()
+    )
     table.alter([SetOption(OPTION, "0")])
     project(table)
     assert_exact(table)

@@ -18,6 +18,7 @@ from attrs import define
 import ledger
 from ledger import Ledger, SnapshotPlan, Table
 from ledger.stores.file_access import FileAccess
+from ledger.table_handle import handle_of
 from projections.iceberg import ICEBERG, metadata_of, open_source, verify
 from projections.iceberg.imported_metadata import disagreements
 from tests.readers.iceberg_runtime import catalog_of, hadoop_catalog
@@ -181,7 +182,7 @@ def test_a_life_by_java_is_told_and_read_as_java_does(theirs: Theirs, tmp_path: 
         assert disagreements(metadata_of(lake.table("a.b").state), wanted) == []
     ours = lake.table("a.b")
     with hadoop_catalog(theirs.spark, lake.url.removeprefix("file://")):
-        version = ICEBERG.project(ours)
+        version = ICEBERG.project(handle_of(ours))
         folder = Path(ours.location.removeprefix("file://")) / "metadata"
         body = (folder / f"v{version}.metadata.json").read_bytes()
         assert said(theirs.again(body)) == said(theirs.again(theirs.newest.read_bytes()))
@@ -196,7 +197,7 @@ def test_a_life_by_java_is_told_and_read_as_java_does(theirs: Theirs, tmp_path: 
             found = rows(theirs.spark, name, place)
             assert found == rows(theirs.spark, theirs.name, place), place
             assert found
-    assert verify(ours).is_empty
+    assert verify(handle_of(ours)).is_empty
 
 
 @pytest.mark.parametrize("theirs", [3], indirect=True)
@@ -265,10 +266,10 @@ def test_what_sparks_procedures_do_to_snapshots_and_manifests_reads_as_there(
         for promoted in (False, True):
             if promoted:
                 lake.promote("a.b")
-            ICEBERG.project(ours)
+            ICEBERG.project(handle_of(ours))
             for each, expected in wanted.items():
                 assert rows(theirs.spark, name, f" VERSION AS OF {each}") == expected
             assert rows(theirs.spark, name) == wanted[theirs.current()]
         files = ours.at(snapshot=rewritten).files
         assert {e.path for e in files} == {e.path for e in ours.at(snapshot=before).files}
-    assert verify(ours).is_empty
+    assert verify(handle_of(ours)).is_empty

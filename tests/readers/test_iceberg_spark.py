@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException
 
 import ledger
 from ledger import Ledger, Schema
+from ledger.table_handle import handle_of
 from projections.iceberg import Names
 from projections.iceberg.planned import LIMITS
 from tests.readers.book import Book
@@ -38,7 +39,7 @@ def book(lake: Ledger, iceberg: SparkSession, request: pytest.FixtureRequest) ->
 
 def _select(book: Book, suffix: str = "") -> str:
     table = book.table
-    name = f"{catalog_of(table.ledger_url)}.`shop.db`.{table.identifier.name}"
+    name = f"{catalog_of(handle_of(table).ledger_url)}.`shop.db`.{table.identifier.name}"
     return f"SELECT * FROM {name}{suffix}"  # noqa: S608 - written here
 
 

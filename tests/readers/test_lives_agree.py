@@ -26,6 +26,7 @@ from ledger import (
     TableAt,
     UpdateColumnType,
 )
+from ledger.table_handle import handle_of
 from projections.iceberg import Names, verify
 from tests.readers.engines import HAS_CHDB, chdb_rows, duckdb_rows
 from tests.readers.lakehouse import Rows, add_rows, by_id, folder_of
@@ -166,7 +167,7 @@ class Life:
         return by_id(found)
 
     def schema(self, schema_id: int) -> Schema:
-        (found,) = self.table.past.schemas([schema_id])
+        (found,) = handle_of(self.table).past.schemas([schema_id])
         return found
 
 
@@ -226,5 +227,5 @@ def test_each_snapshot_reads_as_its_files_hold(
         pytest.skip(f"{reader} is not installed")
     shares = {"with ids": 1.0, "without ids": 0.0, "mixed": 0.5}
     life = lived(tmp_path / "lake", seed, lambda rng: rng.random() < shares[files])
-    assert verify(life.table).is_empty
+    assert verify(handle_of(life.table)).is_empty
     assert _differences(life, reader) == []

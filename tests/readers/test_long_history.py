@@ -19,6 +19,7 @@ from ledger import DataField, FileChange, SetOption, Table
 from ledger.events import SnapshotCommitted, TableEvent
 from ledger.files import event_files
 from ledger.model.types import ArrayType, DataType, MapType, RowType
+from ledger.table_handle import handle_of
 from tests.readers.iceberg_life import LOSING, LongLife
 from tests.readers.test_long_history_reader import Reader
 
@@ -130,7 +131,7 @@ def _events(table: Table) -> Iterator[TableEvent]:
 
 
 def _files(table: Table) -> Iterator[FileChange]:
-    store, layout = table.log.store, table.log.layout
+    store, layout = handle_of(table).log.store, handle_of(table).log.layout
     for event in _events(table):
         if isinstance(event, SnapshotCommitted):
             yield from event_files(store, layout, event)

@@ -20,6 +20,7 @@ from pyiceberg.types import StructType
 
 from ledger import DataField
 from ledger.state import TableBuilder, TableState
+from ledger.table_handle import handle_of
 from projections.iceberg import Names
 from projections.iceberg.materialise import project
 from tests.readers.iceberg_life import LongLife
@@ -81,7 +82,9 @@ class Reader:
     def catch_up(self) -> None:
         """Compare every version since the last time; all of their snapshots can be read yet."""
         table = self.life.table
-        for read in table.log.commits(self._done + 1, project(table, every=1)):
+        for read in handle_of(table).log.commits(
+            self._done + 1, project(handle_of(table), every=1)
+        ):
             self._fold.commit(read.commit)
             self._done = read.commit.version
             self._check(self._fold.freeze())

@@ -22,6 +22,7 @@ from ledger import (
     Table,
     UnsupportedError,
 )
+from ledger.table_handle import handle_of
 from projections.delta import DELTA
 from projections.iceberg import ICEBERG, expected, position, rebuild, verify
 from projections.materialising import Materialisation
@@ -78,15 +79,15 @@ def test_rows_are_right_wherever_a_ledger_is_found(
     # Reading takes nothing over: an alias of the place may be what the files are for.
     assert Left.by(table).files == before
     with pytest.raises(NotFoundError, match="here.*there.*copied or moved.*lakeledger project"):
-        verify(table)
+        verify(handle_of(table))
 
     with pytest.raises(InvalidChangeError, match="here.*lakeledger move"):
         table.alter([AddColumn(("n",), "INT")])
     ledger.open(str(tmp_path / "there")).record_move()
     table.alter([AddColumn(("n",), "INT")])
-    assert ICEBERG.project(table) == table.state.version
-    assert Left.by(table).newest(table) == expected(table)
-    assert verify(table).is_empty
+    assert ICEBERG.project(handle_of(table)) == table.state.version
+    assert Left.by(table).newest(table) == expected(handle_of(table))
+    assert verify(handle_of(table)).is_empty
     assert by_pyiceberg(table) == ids(table) == [1, 2, 3, 4]
     assert all(b"/here/" not in body for body in Left.by(table).files.values())
 
@@ -95,8 +96,8 @@ def test_rebuilding_makes_the_files_of_the_place_that_the_table_is_at(tmp_path: 
     made(tmp_path / "here", "2")
     shutil.copytree(tmp_path / "here", tmp_path / "there")
     table = table_at(tmp_path / "there")
-    rebuild(table)
-    assert verify(table).is_empty
+    rebuild(handle_of(table))
+    assert verify(handle_of(table)).is_empty
     assert by_pyiceberg(table) == [1, 2, 3, 4]
     assert by_pyiceberg(table_at(tmp_path / "here")) == [1, 2, 3, 4]
 
@@ -107,11 +108,11 @@ def test_a_copy_that_is_killed_while_it_is_rendered_anew_gets_there(tmp_path: Pa
         there = tmp_path / str(kept)
         shutil.copytree(tmp_path / "here", there)
         table = table_at(there)
-        wanted = expected(table)
+        wanted = expected(handle_of(table))
         # Some of the new files stand in the places of old ones, and the position knows of none.
         for path in sorted(wanted)[:kept]:
             (folder_of(table) / path).write_bytes(wanted[path])
-        ICEBERG.project(table)
+        ICEBERG.project(handle_of(table))
         assert Left.by(table).newest(table) == wanted
         assert by_pyiceberg(table) == [1, 2, 3, 4]
 
@@ -127,7 +128,7 @@ def test_a_file_that_somebody_put_into_a_copy_is_not_taken_for_the_ledgers_own(
     ledger.open(str(tmp_path / "there")).record_move()
     table.alter([AddColumn(("n",), "INT")])
     with pytest.raises(ledger.StoreError, match=r"v3\.metadata\.json"):
-        ICEBERG.project(table)
+        ICEBERG.project(handle_of(table))
     assert theirs.read_bytes() == b"{}"
 
 
@@ -150,7 +151,7 @@ def test_position_deletes_of_another_place_are_told_and_not_passed_over(tmp_path
         shutil.copytree(tmp_path / "here", there)
         copy = table_at(there)
         if is_projected:
-            ICEBERG.project(copy)
+            ICEBERG.project(handle_of(copy))
         with pytest.raises(UnsupportedError, match="here/shop.db/t/data/1.parquet.*there"):
             ids(copy)
         assert ids(copy, snapshot=2) == [1, 2, 3, 4]
@@ -158,7 +159,7 @@ def test_position_deletes_of_another_place_are_told_and_not_passed_over(tmp_path
 
 def test_a_place_is_remembered_with_the_position(tmp_path: Path) -> None:
     table = made(tmp_path / "here", "2")
-    stood = position.FILE.load(table.log.store, table.log.layout)
+    stood = position.FILE.load(handle_of(table).log.store, handle_of(table).log.layout)
     assert (stood.location, stood.version) == (table.location, 2)
 
 
@@ -178,9 +179,9 @@ def test_moved_twice_every_format_is_clean_and_read_the_same_by_its_own_readers(
             table = lake.table("shop.t")
         add_rows(table, f"{number}.parquet", [{"id": number}])
         for each in kept:
-            each.project(table)
+            each.project(handle_of(table))
         wanted = list(range(number + 1))
-        assert all(each.verify(table).is_empty for each in kept)
+        assert all(each.verify(handle_of(table)).is_empty for each in kept)
         assert ids(table) == by_pyiceberg(table) == wanted
         assert by_pypaimon(lake) == wanted
         delta = deltalake.DeltaTable(folder_of(table))

@@ -14,6 +14,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # ships
 
 from ledger import Ledger
 from ledger.model import field_to_json
+from ledger.table_handle import handle_of
 from projections.paimon import PAIMON
 from projections.partition_text import PartitionText
 from tests.projections.paimon.importing.paimon_source import grown, impatient
@@ -231,7 +232,7 @@ def test_a_promoted_table_reads_the_same_and_lets_nobody_commit_at_its_source(
     assert _read(java, "promoted") == _read(theirs, "t") == newest
     assert _read(java, "promoted", snapshot_id=4)[1] == newest[1]
     wanted = dict(changed(table))
-    PAIMON.project(table)
+    PAIMON.project(handle_of(table))
     for number, expected in before.items():
         assert _read(java, "promoted", snapshot_id=number) == expected
         assert _read(theirs, "t", snapshot_id=number) == expected

@@ -9,6 +9,7 @@ from pyarrow import parquet
 
 import ledger
 from ledger import Schema
+from ledger.table_handle import handle_of
 from projections.paimon import PAIMON
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.lakehouse import folder_of
@@ -29,7 +30,7 @@ def test_pypaimon_reads_tags_with_blanks_and_odd_characters(tmp_path: Path) -> N
         parquet.write_table(pa.table({"id": pa.array([number], pa.int64())}), file)
         table.add_files([str(file)])
         table.create_tag(name)
-    PAIMON.project(table)
+    PAIMON.project(handle_of(table))
 
     catalog = CatalogFactory.create({"warehouse": lake.url})
 

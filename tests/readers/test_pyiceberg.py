@@ -26,6 +26,7 @@ from ledger import (
     UpdatePartitionSpec,
 )
 from ledger.state import TableState
+from ledger.table_handle import handle_of
 from projections.iceberg import ICEBERG, Names
 from tests.readers.book import Book, Rows
 from tests.readers.iceberg_life import CASES, life
@@ -152,7 +153,7 @@ def test_partition_values_of_every_type_are_found(partitioned: dict[str, Book]) 
         if layout.legacy:
             continue
         book = partitioned[name]
-        ICEBERG.project(book.table)
+        ICEBERG.project(handle_of(book.table))
         newest = _opened(book, book.table.state.version)
         assert _rows(newest.scan()) == book.expected()
         rows = book.expected()
@@ -186,7 +187,7 @@ def test_a_table_whose_layout_evolved_prunes_files_of_every_spec(shop: Ledger) -
     _add(table, 4, moment, "none", None)
     table.alter([ReplaceSortOrder((SortColumn(("name",)),))])
     table.delete_files(["4.parquet"])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
 
     path = f"{table.location}/{Names(table.state.table_id).metadata(table.state.version)}"
     newest = StaticTable.from_metadata(path)

@@ -27,6 +27,7 @@ from ledger import (
 )
 from ledger.relocation.replaying import Step
 from ledger.state import TableStream
+from ledger.table_handle import handle_of
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.engines import duckdb_connection
 from tests.readers.lakehouse import add_rows
@@ -163,12 +164,12 @@ def test_a_second_ledger_holds_the_table_up_to_a_version_and_goes_on(
     second = ledger.open(place)
     copied = second.table("shop.t")
     assert copied.state == table.at(version=3).state
-    assert second.ledger_id != ledger.open(table.ledger_url).ledger_id
+    assert second.ledger_id != ledger.open(handle_of(table).ledger_url).ledger_id
 
     table.replay(until=5).into_ledger(place)
     assert ledger.open(place).table("shop.t").state == table.at(version=5).state
     with pytest.raises(InvalidInputError, match="the ledger itself"):
-        table.replay().into_ledger(table.ledger_url)
+        table.replay().into_ledger(handle_of(table).ledger_url)
     other = ledger.open(str(tmp_path / "other"))
     other.create_database("x")
     with pytest.raises(AlreadyExistsError):
@@ -181,7 +182,7 @@ def test_lines_are_the_commits_byte_for_byte(table: Table) -> None:
     done = table.replay(until=4).into_lines(out)
 
     assert ("shop.t", 4) in done.streams
-    bodies = [read.body for read in table.log.commits(0, 4)]
+    bodies = [read.body for read in handle_of(table).log.commits(0, 4)]
     assert [each for each in out.getvalue().splitlines(keepends=True) if each in bodies] == bodies
     with pytest.raises(InvalidInputError, match="no whole log"):
         table.replay(first=1).into_lines(out)

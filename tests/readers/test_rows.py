@@ -29,6 +29,7 @@ from ledger import (
     UnsupportedError,
     UpdateColumnType,
 )
+from ledger.table_handle import handle_of
 from projections.iceberg import ICEBERG, Names
 from projections.iceberg.rows import scan
 from tests.programs import output_of
@@ -271,7 +272,7 @@ def test_without_pyiceberg_the_message_says_what_to_install(
         monkeypatch.delitem(sys.modules, each)
     monkeypatch.setitem(sys.modules, "pyiceberg.table", None)
     with pytest.raises(MissingDependencyError, match=r'pip install "lakeledger\[iceberg\]"'):
-        scan(mixed, mixed.at())
+        scan(handle_of(mixed), mixed.at())
 
 
 def test_ledger_starts_without_pyiceberg() -> None:
@@ -320,13 +321,13 @@ def test_a_ledger_that_stands_elsewhere_gives_the_same_rows(
 
 def test_iceberg_files_that_named_another_place_are_made_for_this_one(tmp_path: Path) -> None:
     table = with_rows(tmp_path / "one")
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     ledger.open(str(tmp_path / "two")).record_move()
     there = ledger.open(str(tmp_path / "two")).table("shop.orders")
     # What was projected before goes on at another place, beside lists that name the old one.
     there.alter([SetOption("k", "v")])
-    ICEBERG.project(there)
+    ICEBERG.project(handle_of(there))
 
     assert there.at().to_arrow()["id"].to_pylist() == [1, 2, 3]
 

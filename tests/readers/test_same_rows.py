@@ -20,6 +20,7 @@ from ledger import (
     SchemaChange,
     UpdateColumnType,
 )
+from ledger.table_handle import handle_of
 from projections.iceberg import Names
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.lakehouse import Rows, add_rows, by_id
@@ -36,7 +37,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
 
 def _paimon(logical: LogicalTable, **options: str) -> Rows:
     """Return what pypaimon reads, with what it calls `scan.snapshot_id` and `scan.tag_name`."""
-    lake_url = logical.table.ledger_url
+    lake_url = handle_of(logical.table).ledger_url
     catalog = CatalogFactory.create({"warehouse": lake_url})
     dashed = {f"scan.{key.replace('_', '-')}": value for key, value in options.items()}
     table = catalog.get_table(str(logical.table.identifier)).copy(dashed)

@@ -21,6 +21,7 @@ from pyiceberg.table import StaticTable
 from benchmarks import partition_statistics
 from ledger import Ledger, Schema
 from ledger.events import RolledBack
+from ledger.table_handle import handle_of
 from projections.iceberg import Names
 from projections.iceberg import statistics_files as publish_distinct
 from projections.iceberg import statistics_files as publish_iceberg
@@ -57,7 +58,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
 def lives(lake: Ledger) -> dict[Course, Lived]:
     found = {each: lived(lake, each) for each in COURSES}
     for each in found.values():
-        project(each.table)
+        project(handle_of(each.table))
     return found
 
 
@@ -74,7 +75,7 @@ def test_the_lives_hold_everything_that_can_happen(lives: dict[Course, Lived]) -
 
 
 def name_of(life: Lived) -> str:
-    return f"{catalog_of(life.table.ledger_url)}.`shop.db`.{life.table.identifier.name}"
+    return f"{catalog_of(handle_of(life.table).ledger_url)}.`shop.db`.{life.table.identifier.name}"
 
 
 def by_day(rows: list[Row]) -> dict[str, Figures]:
@@ -118,7 +119,7 @@ def opened(life: Lived) -> StaticTable:
 
 
 def test_pyicebergs_partitions_are_those_of_the_statistics(life: Lived) -> None:
-    project(life.table)
+    project(handle_of(life.table))
     for tag, snapshot_id in life.instants().items():
         theirs = opened(life)
         agree(
@@ -210,7 +211,9 @@ def test_icebergs_java_computes_the_partition_statistics_that_are_published(
     own = JavaStatistics(iceberg, life)
     computed = own.rows(own.computed())
 
-    published = publish_iceberg.publish_partition_statistics(life.table, life.kept, life.table.at())
+    published = publish_iceberg.publish_partition_statistics(
+        handle_of(life.table), life.kept, life.table.at()
+    )
 
     reread = JavaStatistics(iceberg, life)
     file = reread.named()[published.snapshot_id]
@@ -240,13 +243,15 @@ def test_icebergs_java_goes_on_from_statistics_that_were_published_earlier(
     ]
     oldest = max([table.state.earliest_snapshot_id, *rolled_back])
     assert oldest < table.state.last_snapshot_id
-    publish_iceberg.publish_partition_statistics(table, life.kept, table.at(snapshot=oldest))
+    publish_iceberg.publish_partition_statistics(
+        handle_of(table), life.kept, table.at(snapshot=oldest)
+    )
     java = JavaStatistics(iceberg, life)
     assert set(java.named()) == {oldest}
 
     incremental = java.rows(java.computed())
 
-    newest = publish_iceberg.publish_partition_statistics(table, life.kept, table.at())
+    newest = publish_iceberg.publish_partition_statistics(handle_of(table), life.kept, table.at())
     java = JavaStatistics(iceberg, life)
     assert incremental == java.rows(java.named()[newest.snapshot_id])
 
@@ -271,11 +276,11 @@ def test_java_reads_the_sketches_that_are_published_and_makes_the_same(
 
     found = analyze(table, spark=iceberg)
     publish_distinct.publish_distinct_counts(
-        table, table.at(), found.snapshot_id, found.sketches, found.distinct
+        handle_of(table), table.at(), found.snapshot_id, found.sketches, found.distinct
     )
 
     assert list(found.distinct.values()) == [200, 7, 7, 3]
-    java = JavaSketches(iceberg, f"{catalog_of(table.ledger_url)}.`shop.db`.sketched")
+    java = JavaSketches(iceberg, f"{catalog_of(handle_of(table).ledger_url)}.`shop.db`.sketched")
     named = java.named()
     assert java.counts(named) == {key: str(each) for key, each in found.distinct.items()}
     # What Java reads the data for gives the very bytes.

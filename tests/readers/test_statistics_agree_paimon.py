@@ -14,6 +14,7 @@ import duckdb
 import pytest
 
 from ledger import Ledger, Schema, Table
+from ledger.table_handle import handle_of
 from projections.paimon import PAIMON
 from projections.paimon import statistics_file as publish_paimon
 from projections.statistics.analyze import analyze
@@ -37,7 +38,7 @@ Figures = tuple[int, int, int]
 def lives(lake: Ledger) -> dict[Course, Lived]:
     found = {each: lived(lake, each) for each in COURSES}
     for each in found.values():
-        PAIMON.project(each.table)
+        PAIMON.project(handle_of(each.table))
     return found
 
 
@@ -151,7 +152,7 @@ def of_two_files(lake: Ledger, name: str) -> Table:
 def analysed(lake: Ledger) -> Table:
     """Return such a table that was analysed."""
     table = of_two_files(lake, "analysed")
-    published = publish_paimon.publish(table)
+    published = publish_paimon.publish(handle_of(table))
     assert (published.snapshot_id, published.version) == (2, table.state.version)
     return table
 
@@ -178,7 +179,7 @@ def test_java_finds_as_many_different_values_as_duckdb(
     names = {each.id: each.name for each in table.schema.fields}
     analysis = analyze(table, spark=spark)
 
-    publish_paimon.publish(table, analysis.distinct)
+    publish_paimon.publish(handle_of(table), analysis.distinct)
 
     files = folder_of(table) / "*" / "*.parquet"
     counted = [names[key] for key in analysis.distinct]

@@ -22,6 +22,7 @@ from attrs import evolve
 import ledger
 from ledger.history.verifying import Subject, Verification
 from ledger.stores import open_store
+from ledger.table_handle import handle_of
 from tests.lakes import orders
 from tests.programme.checker import check_log, check_sightings, read_log
 from tests.programme.clients import Client, azure_options, s3_options
@@ -78,6 +79,6 @@ def test_eight_processes_lose_nothing_on_a_network_that_spoils_a_quarter(
     assert len(writers) == 2 * HALF, f"somebody starves: {writers}"
 
     table = ledger.open(url, server.options).table("shop.orders")
-    subject: Subject[Any, Any] = Subject("shop.orders", table.log, has_files=True)
+    subject: Subject[Any, Any] = Subject("shop.orders", handle_of(table).log, has_files=True)
     failures = [each for each in Verification(subject).run() if each.fails]
     assert not failures, failures

@@ -17,6 +17,7 @@ from ledger.log import millis_ahead, now_millis
 from ledger.log.request import Patience
 from ledger.stores import ObjectStore, open_store
 from ledger.stores.object_store import ObstoreBucket, obstore_options
+from ledger.table_handle import handle_of
 from tests.stores.servers.buckets import S3Server, Server, root
 from tests.stores.test_object_store import ObjectStoreContract
 
@@ -70,8 +71,9 @@ def test_a_ledger_is_the_same_through_either_client(
     lake = ledger.open(url, faster)
     lake.create_database("shop")
     table = lake.create_table("shop.orders", Schema.of({"id": "BIGINT"}))
-    assert isinstance(table.log.store, ObjectStore)
-    assert isinstance(table.log.store._bucket, ObstoreBucket)
+    store = handle_of(table).log.store
+    assert isinstance(store, ObjectStore)
+    assert isinstance(store._bucket, ObstoreBucket)
     table.alter([AddColumn(("a",), "INT")])
 
     slower = ledger.open(url, server.options).table("shop.orders")

@@ -11,8 +11,10 @@ import pytest
 
 import ledger
 from ledger import AddColumn, FileChange, InvalidChangeError, Ledger, Schema, SetOption, Table
+from ledger.ledger_handle import LedgerHandle
 from ledger.opening.context import TableSetting
 from ledger.stores import Store, open_store
+from ledger.table_handle import handle_of
 from projections.iceberg import ICEBERG
 from tests.faults import Wrapped
 from tests.stores.servers.buckets import S3Server, root
@@ -41,10 +43,10 @@ def made(url: str, options: Any) -> Table:
         rows = pa.Table.from_pylist([{"id": number}], schema=table.at().schema.to_arrow())
         pq.write_table(rows, sink)
         body = sink.getvalue().to_pybytes()
-        table.log.store.create(f"{table.path}/data/{number}.parquet", body)
+        handle_of(table).log.store.create(f"{handle_of(table).path}/data/{number}.parquet", body)
         file = FileChange(path=path, record_count=1, file_size_in_bytes=len(body), field_ids=True)
         table.append([file])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     return table
 
 
@@ -81,8 +83,8 @@ def test_a_copied_bucket_is_told_and_goes_its_own_way_once_it_is_said(server: S3
     table = ledger.open(other, server.options, author="me").table("shop.t")
     original.alter([SetOption("at", "home")])
     table.alter([AddColumn(("n",), "INT")])
-    ICEBERG.project(table)
-    assert ICEBERG.verify(table).is_empty
+    ICEBERG.project(handle_of(table))
+    assert ICEBERG.verify(handle_of(table)).is_empty
     assert ids(table) == ids(original) == [1, 2]
     assert [each.path for each in table.at().files] == ["data/1.parquet", "data/2.parquet"]
     assert ledger.open(other, server.options).whereabouts().verdict == "here"
@@ -108,7 +110,7 @@ def test_another_name_of_a_bucket_is_an_alias_once_it_is_said(server: S3Server) 
 
     def reached() -> Ledger:
         store = Alias(open_store(url, server.options), "s3://an-access-point/lake")
-        return Ledger(TableSetting(store, dict(server.options), author="me"))
+        return Ledger(LedgerHandle(TableSetting(store, dict(server.options), author="me")))
 
     lake = reached()
     found = lake.whereabouts()
@@ -122,8 +124,8 @@ def test_another_name_of_a_bucket_is_an_alias_once_it_is_said(server: S3Server) 
     assert other.whereabouts().verdict == "here"
     other.table("shop.t").alter([AddColumn(("n",), "INT")])
     assert other.table("shop.t").location == table.location
-    ICEBERG.project(other.table("shop.t"))
-    assert ICEBERG.verify(ledger.open(url, server.options).table("shop.t")).is_empty
+    ICEBERG.project(handle_of(other.table("shop.t")))
+    assert ICEBERG.verify(handle_of(ledger.open(url, server.options).table("shop.t"))).is_empty
 
 
 @pytest.mark.parametrize("name", ["moto"])

@@ -12,18 +12,18 @@ from cyclopts import Parameter
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Answers, CommitFlags, LedgerFlags, read_time
 from ledger.cli.output import Screen, progress_notices
-from ledger.cli.phrases import again
+from ledger.cli.phrases import again, log_of
 from ledger.events.table import ClockCorrected
 from ledger.history.erasure import Erasure, Remaining
 from ledger.ledger import Ledger
 from ledger.log.clock import is_far
 from ledger.log.request import Appended, CommitOptions
-from ledger.log.stream_log import StreamLog
 from ledger.log.time_travel import at_version
 from ledger.model.errors import InvalidChangeError
 from ledger.model.messages import moment
 from ledger.plan import ClockPlan
 from ledger.table import Table
+from ledger.table_handle import HasHandle
 
 _MOST_SHOWN = 20
 
@@ -194,7 +194,7 @@ def correct_clock(
         if dry_run and is_due():
             found.append(_facts(stream_name, stream.plan_clock_correction(latest)))
         if not dry_run:
-            handle: Answers[Appended[Any]] = stream
+            handle: HasHandle[Answers[Appended[Any]]] = stream
             ask = partial(_correct, stream, latest, is_due)
             done = writing.once(handle, ["correct-clock", true_time], ask)
             found += [] if done is None else _came_to(stream_name, stream, done)
@@ -233,7 +233,7 @@ def _correct(
 
 def _came_to(name: str, stream: _Stream, done: Appended[Any]) -> Iterator[dict[str, Any]]:
     """Yield the corrections of a commit; none if a concurrent commit made them."""
-    log: StreamLog[Any, Any] = stream.log
+    log = log_of(stream)
     for each in log.commit_at(done.version).transactions:
         for event in each.events:
             if isinstance(event, ClockCorrected):

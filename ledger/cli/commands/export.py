@@ -18,6 +18,7 @@ from ledger.model.names import Identifier
 from ledger.model.types import whole_number
 from ledger.relocation.exporting import export as export_ledger
 from ledger.relocation.replaying import Replay, Step
+from ledger.table_handle import handle_of
 
 _REPLAYING: Final = "replaying {}: {:,} of {:,} commits"
 
@@ -50,7 +51,7 @@ def export(
     wanted = [Identifier.parse(each) for each in names]
     out = sys.stdout.buffer
     report = progress_notices(place.screen, "exporting {}: {:,} of {:,} commits")
-    done = export_ledger(lake.setting, out, wanted, version=version, told=report)
+    done = export_ledger(handle_of(lake).setting, out, wanted, version=version, told=report)
     out.flush()
     place.screen.notice(
         f"exported {done.commits:,} commits of {len(done.streams):,} logs, and "

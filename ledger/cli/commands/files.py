@@ -18,6 +18,7 @@ from ledger.state.table import TableState
 from ledger.stores.file_access import open_location
 from ledger.table import Table
 from ledger.table_at import TableAt
+from ledger.table_handle import handle_of
 
 
 def add_files(
@@ -151,7 +152,7 @@ def delete_files(
 
 def _as_added(table: Table, at: TableAt, paths: Sequence[str], place: LedgerFlags) -> list[str]:
     """Resolve paths to the paths that the table stores; keep those that it stores as given."""
-    live = table.live.lookup_at(list(paths), at.state)
+    live = handle_of(table).live.lookup_at(list(paths), at.state)
     options = place.storage_options()
     names: list[str] = []
     for path in paths:
@@ -160,5 +161,5 @@ def _as_added(table: Table, at: TableAt, paths: Sequence[str], place: LedgerFlag
             continue
         there, inside = open_location(path, options)
         files = expand([path], options).infos if set("*?[") & set(inside) else [inside]
-        names += [ledger_names(each, there, table.live.names)[0] for each in files]
+        names += [ledger_names(each, there, handle_of(table).live.names)[0] for each in files]
     return names

@@ -16,6 +16,7 @@ from ledger.following.files import advance
 from ledger.ledger import Ledger
 from ledger.model.errors import LedgerError, StoreError
 from ledger.table import Table
+from ledger.table_handle import handle_of
 
 
 def follow(
@@ -129,7 +130,7 @@ class _Following:
     ) -> bool:
         begun = time.monotonic()
         lacking = False
-        for format_name, reached in advance(table):
+        for format_name, reached in advance(handle_of(table)):
             if isinstance(reached, Exception):
                 self._failed(name, format_name, reached)
                 continue

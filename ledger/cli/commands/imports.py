@@ -17,6 +17,7 @@ from ledger.formats import having, part
 from ledger.ledger import open as open_ledger
 from ledger.model.errors import NotFoundError
 from ledger.relocation.importing import Brought, bring
+from ledger.table_handle import handle_of
 
 
 def import_ledger(
@@ -49,7 +50,7 @@ def import_ledger(
     lake = open_ledger(place.url(), place.storage_options(), trust=place.trust)
     report = progress_notices(place.screen, "importing {}: {:,} of {:,} commits")
     with _opened(file) as lines:
-        done = bring(lake.setting, lines, as_copy=copy, told=report)
+        done = bring(handle_of(lake).setting, lines, as_copy=copy, told=report)
     place.screen.result(_document(lake.url, done), lambda to: _print(to, lake.url, done))
 
 

@@ -17,11 +17,12 @@ from ledger.cli.options import CommitFlags, LedgerFlags
 from ledger.cli.output import Screen
 from ledger.cli.phrases import again
 from ledger.decide.table_options import idle_marks
-from ledger.following.files import Freshness
+from ledger.following.files import Freshness, freshness
 from ledger.formats import part
 from ledger.history.verifying.subject import Finding, Subject
 from ledger.history.verifying.surroundings import ahead as ahead_of
 from ledger.ledger import Ledger
+from ledger.ledger_handle import LedgerHandle
 from ledger.log.clock import check_clock, is_far, millis_ahead
 from ledger.log.layout import STREAM_FOLDER
 from ledger.log.request import Patience, fresh_id, now_millis
@@ -29,12 +30,12 @@ from ledger.log.stream_log import StreamLog
 from ledger.model.errors import LedgerError, StoreError
 from ledger.opening.context import TableSetting
 from ledger.opening.ledger_file import ROOT_KEY, copied_from, id_of
-from ledger.relocation.moving import NEXT, SAID, Findings, copied_version
+from ledger.relocation.moving import NEXT, SAID, Findings, copied_version, found
 from ledger.state.catalog import TableEntry
 from ledger.stores import Store, open_store
 from ledger.stores.factory import examine
 from ledger.stores.wrappers import trusting
-from ledger.table import Table
+from ledger.table_handle import TableHandle, handle_of
 
 _Flag = Parameter(negative="", show_default=False)
 
@@ -108,7 +109,7 @@ def _tell(
     if alias:
         done = lake.record_alias(**options)
     elif copy:
-        version = copied_version(lake)
+        version = copied_version(handle_of(lake))
         if version is not None:
             return {"version": version, "repeated": True}
         done = lake.record_copy(rewrites=rewrite, **options)
@@ -128,7 +129,7 @@ def _projected(lake: Ledger) -> tuple[list[str], dict[str, str]]:
     for each in lake.whereabouts().ties:
         name = f"{each.table}, {each.format}"
         try:
-            part(each.format, "kept").settle(lake.table(each.table))
+            part(each.format, "kept").settle(handle_of(lake).table(each.table))
             made.append(name)
         except (LedgerError, OSError) as error:
             problems[name] = str(getattr(error, "message", error))
@@ -335,7 +336,7 @@ def _ahead(
     Streams that cannot be read are added to `unread`; `verify` reports their damage.
     """
     setting = _setting(store, place)
-    lake = Ledger(setting)
+    lake = LedgerHandle(setting)
     streams: list[TableEntry | None] = [None]
     with suppress(LedgerError, OSError):
         streams += lake.state.tables.values()
@@ -343,7 +344,9 @@ def _ahead(
         name = "catalog" if entry is None else str(entry.identifier)
         try:
             log: StreamLog[Any, Any] = (
-                lake.log if entry is None else Table(entry.identifier, entry.path, setting).log
+                lake.log
+                if entry is None
+                else TableHandle(entry.identifier, entry.path, setting).log
             )
             state = log.refresh()
             subject = Subject(name, log, has_files=entry is not None)
@@ -367,7 +370,7 @@ def _of_ledger(store: Store, place: LedgerFlags) -> dict[str, str]:
         return {}
     # Damage is reported by verify.
     with suppress(LedgerError, OSError):
-        state = Ledger(_setting(store, place)).state
+        state = LedgerHandle(_setting(store, place)).state
         if state.ledger_id:
             found = {"ledgerId": state.ledger_id, "copiedFrom": state.copied_from}
     return found
@@ -376,7 +379,7 @@ def _of_ledger(store: Store, place: LedgerFlags) -> dict[str, str]:
 def _whereabouts(store: Store, place: LedgerFlags) -> Findings | None:
     """Return the findings about the ledger's location; None if it cannot be read."""
     try:
-        return Ledger(_setting(store, place)).whereabouts()
+        return found(LedgerHandle(_setting(store, place)))
     except (LedgerError, OSError):
         return None
 
@@ -392,10 +395,10 @@ def _stale(store: Store, place: LedgerFlags) -> list[tuple[str, Freshness]]:
     found: list[tuple[str, Freshness]] = []
     with suppress(LedgerError):
         setting = _setting(store, place)
-        for entry in Ledger(setting).state.tables.values():
+        for entry in LedgerHandle(setting).state.tables.values():
             with suppress(LedgerError, OSError):
-                table = Table(entry.identifier, entry.path, setting)
-                found += [(str(entry.identifier), each) for each in table.freshness()]
+                table = TableHandle(entry.identifier, entry.path, setting)
+                found += [(str(entry.identifier), each) for each in freshness(table)]
     return found
 
 
@@ -403,9 +406,9 @@ def _idle_marks(store: Store, place: LedgerFlags) -> Iterator[tuple[str, str]]:
     """Yield problems of the option ledger.personal by table; it may come from a source."""
     with suppress(LedgerError):
         setting = _setting(store, place)
-        for entry in Ledger(setting).state.tables.values():
+        for entry in LedgerHandle(setting).state.tables.values():
             with suppress(LedgerError, OSError):
-                state = Table(entry.identifier, entry.path, setting).state
+                state = TableHandle(entry.identifier, entry.path, setting).state
                 said = idle_marks(state.schema, is_erasable=state.keeps_outside)
                 if said:
                     yield str(entry.identifier), said

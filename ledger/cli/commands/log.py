@@ -18,7 +18,7 @@ from ledger.cli.changes import whole_path
 from ledger.cli.exits import UsageError
 from ledger.cli.options import LedgerFlags, OnBranch, one_or_more, read_time, tables_of
 from ledger.cli.output import Cell, Document, Screen
-from ledger.cli.phrases import phrases, plain, when
+from ledger.cli.phrases import log_of, phrases, plain, when
 from ledger.events.commit import Commit
 from ledger.ledger import Ledger
 from ledger.log.request import ASKING_AGAIN
@@ -26,6 +26,7 @@ from ledger.model.errors import LedgerError, NotFoundError, StoreError
 from ledger.model.instant import millis
 from ledger.model.messages import moment, size
 from ledger.table import Table
+from ledger.table_handle import handle_of
 
 if TYPE_CHECKING:
     from ledger.audit.listings import Sightings
@@ -191,7 +192,7 @@ def _sources(lake: Ledger, name: str | None, *, is_all: bool) -> Sequence[Ledger
 
 
 def _of_one(source: Ledger | Table, wanted: WantedEntries) -> Iterator[Entry]:
-    return entries(source.log, _named(source), wanted)
+    return entries(log_of(source), _named(source), wanted)
 
 
 def _named(source: Ledger | Table) -> str:
@@ -200,7 +201,7 @@ def _named(source: Ledger | Table) -> str:
 
 def _place(source: Ledger | Table) -> str:
     """Return the path of a stream, which does not change when its table is renamed."""
-    return source.path if isinstance(source, Table) else ""
+    return handle_of(source).path if isinstance(source, Table) else ""
 
 
 def _follow(

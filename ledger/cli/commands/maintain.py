@@ -30,7 +30,7 @@ from ledger.model.errors import LedgerError
 from ledger.model.messages import moment
 from ledger.opening.context import TableSetting
 from ledger.stores import Store
-from ledger.table import Table
+from ledger.table_handle import TableHandle, handle_of
 
 _WORDS = {
     "changes": "a list of file changes that no commit references",
@@ -80,11 +80,13 @@ def maintain(
         lakeledger maintain --dry-run
     """
     lake = place.with_caches().open()
-    setting = TableSetting(lake.log.store, place.storage_options(), author="")
+    setting = TableSetting(handle_of(lake).log.store, place.storage_options(), author="")
     removed: list[_Removable] = []
     sealed: list[_Sealed] = []
     with place.screen.progress("maintaining") as progress:
-        births = list(Births.of(read.commit for read in lake.log.commits(0, lake.state.version)))
+        births = list(
+            Births.of(read.commit for read in handle_of(lake).log.commits(0, lake.state.version))
+        )
         for done, (subject, orphans) in enumerate(_streams(lake, births, setting), 1):
             for each in orphans:
                 if not dry_run:
@@ -108,10 +110,10 @@ def _streams(
 ) -> Iterator[tuple[Subject[Any, Any], Iterator[Orphan]]]:
     """Yield every stream with its orphaned files."""
     now = now_millis()
-    catalog = Subject("catalog", lake.log, has_files=False)
+    catalog = Subject("catalog", handle_of(lake).log, has_files=False)
     yield catalog, _of_catalog(lake, births, setting, now)
     for birth in births:
-        table = Table(birth.identifier, birth.path, setting)
+        table = TableHandle(birth.identifier, birth.path, setting)
         subject = Subject(birth.name, table.log, has_files=True)
         yield subject, _orphans(birth, subject, now)
 
@@ -119,12 +121,13 @@ def _streams(
 def _of_catalog(
     lake: Ledger, births: list[NamedBirth], setting: TableSetting, now: int
 ) -> Iterator[Orphan]:
-    yield from orphaned_drafts(lake.log.store, lake.log.layout.root, now)
+    catalog = handle_of(lake).log
+    yield from orphaned_drafts(catalog.store, catalog.layout.root, now)
     if lake.is_erasable:
-        tables = (Table(each.identifier, each.path, setting).log for each in births)
+        tables = (TableHandle(each.identifier, each.path, setting).log for each in births)
         with suppress(LedgerError, OSError):
             # A log that cannot be read may reference any of them.
-            yield from list(orphaned_values(lake.log.personal, [lake.log, *tables], now))
+            yield from list(orphaned_values(catalog.personal, [catalog, *tables], now))
 
 
 def _orphans(birth: NamedBirth, subject: Subject[Any, Any], now: int) -> Iterator[Orphan]:

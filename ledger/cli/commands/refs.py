@@ -37,6 +37,7 @@ from ledger.model.messages import moment
 from ledger.model.types import whole_number
 from ledger.state.table import TableState
 from ledger.table import Table
+from ledger.table_handle import handle_of
 
 
 def tag(  # noqa: PLR0913 - each is an option of the command
@@ -155,7 +156,7 @@ class Effect:
     def of_commit(cls, table: Table, version: int) -> Effect:
         """Return the effect of a committed expiry."""
         state = table.at(version=version - 1).state
-        for transaction in table.log.commit_at(version).transactions:
+        for transaction in handle_of(table).log.commit_at(version).transactions:
             for event in transaction.events:
                 if isinstance(event, SnapshotsExpired):
                     return cls.of(state, event.earliest_snapshot_id, event)
@@ -405,7 +406,7 @@ def snapshots(
     table = place.table(name)
     state = table.state if branch is None else table.at(branch=branch).state
     ids = list(state.snapshot_ids)
-    found = listed(table.log, state, ids[:limit], table.state.corrections)
+    found = listed(handle_of(table).log, state, ids[:limit], table.state.corrections)
     screen = place.screen
     document = {
         "table": str(table.identifier),

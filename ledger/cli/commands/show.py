@@ -35,6 +35,7 @@ from ledger.model.types.text import format_type
 from ledger.state.owner import LEDGER
 from ledger.table import Table
 from ledger.table_at import TableAt
+from ledger.table_handle import handle_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -134,7 +135,7 @@ def show(
 
 def _document(lake: Ledger, table: Table, at: TableAt, tags: Mapping[str, Tag]) -> dict[str, Any]:
     render = view("json")
-    state = evolve(table.log.personal.named(at.state), schema=at.schema)
+    state = evolve(handle_of(table).log.personal.named(at.state), schema=at.schema)
     document: dict[str, Any] = {
         "identifier": render(table.identifier),
         "version": at.version,
@@ -154,7 +155,7 @@ def _document(lake: Ledger, table: Table, at: TableAt, tags: Mapping[str, Tag]) 
 
 
 def _print(screen: Screen, title: str, table: Table, at: TableAt, tags: Mapping[str, Tag]) -> None:
-    changed_by = table.log.personal.name(at.state.updated_by)
+    changed_by = handle_of(table).log.personal.name(at.state.updated_by)
     screen.line(title, style="bold")
     screen.facts(
         {

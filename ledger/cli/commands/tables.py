@@ -24,6 +24,7 @@ from ledger.model.schema import Schema, highest_field_id
 from ledger.model.types import DataField, assign_field_ids
 from ledger.state.catalog import CatalogState
 from ledger.table import Table
+from ledger.table_handle import handle_of
 
 _MANY = Parameter(negative="", show_default=False)
 
@@ -179,10 +180,10 @@ def create(
     lake = place.open()
     repeated = writing.landed(lake)
     table = _create_table(lake, name, columns, writing, place)
-    created = table.log.commit_at(0)
+    created = handle_of(table).log.commit_at(0)
     from ledger.plan import birth_warnings
 
-    warnings = birth_warnings(at_version(table.log, 0))
+    warnings = birth_warnings(at_version(handle_of(table).log, 0))
     document = {
         "table": str(table.identifier),
         "id": table.state.table_id,
@@ -210,7 +211,7 @@ def _create_table(
         return found
     born = next(
         event
-        for each in lake.log.commit_at(found.version).transactions
+        for each in handle_of(lake).log.commit_at(found.version).transactions
         for event in each.events
         if each.id == writing.commit_id and isinstance(event, TableCreated)
     )

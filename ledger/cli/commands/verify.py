@@ -22,6 +22,7 @@ from cyclopts import Parameter
 
 from ledger.cli.options import LedgerFlags, tables_of
 from ledger.cli.output import Screen, progress_notices
+from ledger.following.files import freshness
 from ledger.formats import having, part
 from ledger.history.older import state_at_snapshot
 from ledger.history.verifying.spans import Workers
@@ -44,7 +45,7 @@ from ledger.model.plugins import load, names
 from ledger.opening.context import TableSetting
 from ledger.relocation.moving import Tie, unfinished
 from ledger.state.table import TableState
-from ledger.table import Table
+from ledger.table_handle import TableHandle, handle_of
 
 _Flag = Parameter(negative="", show_default=False)
 _QUIET: Final = frozenset({"absent"})
@@ -139,7 +140,7 @@ class _Run:
 
     def _catalog(self) -> Births:
         births = Births()
-        subject = Subject("catalog", self.lake.log, has_files=False)
+        subject = Subject("catalog", handle_of(self.lake).log, has_files=False)
         verification = Verification(subject, self.expected, births.learn, mends=self.repairs)
         self._stream(subject, verification)
         if verification.state is not None:
@@ -147,7 +148,7 @@ class _Run:
         return births
 
     def _table(self, birth: NamedBirth) -> None:
-        table = Table(birth.identifier, birth.path, self.setting)
+        table = TableHandle(birth.identifier, birth.path, self.setting)
         subject = Subject(birth.name, table.log, has_files=True)
         verification: Verification[Any, Any] = Verification(
             subject, self.expected, mends=self.repairs, workers=self.workers
@@ -162,7 +163,7 @@ class _Run:
         if self.looks_at_data and verification.state is not None:
             self._data(table, subject, verification.state)
 
-    def _data(self, table: Table, subject: Subject[Any, Any], state: TableState) -> None:
+    def _data(self, table: TableHandle, subject: Subject[Any, Any], state: TableState) -> None:
         with self.screen.progress(f"checking the data files of {subject.name}") as progress:
             table.log.refresh()
             looking = DataFiles(
@@ -199,7 +200,7 @@ class _Run:
         repaired = self.repairs and repair(subject, finding)
         self.found.append(_Found(subject.name, evolve(finding, remedy=()), repaired))
 
-    def _projections(self, table: Table, name: str) -> None:
+    def _projections(self, table: TableHandle, name: str) -> None:
         moved = {each.format: self._unfinished(table, each) for each in unfinished(table)}
         for format_name, differing in differences(table):
             findings = [moved[format_name]] if format_name in moved else differing
@@ -211,7 +212,7 @@ class _Run:
                 _Found(name, each, done and each.kind == "derived") for each in findings
             )
 
-    def _unfinished(self, table: Table, tie: Tie) -> Finding:
+    def _unfinished(self, table: TableHandle, tie: Tie) -> Finding:
         """Return the finding that files were projected for another location than the table's.
 
         It is a failure if the ledger is recorded here, since readers of the files are misled.
@@ -224,9 +225,9 @@ class _Run:
         advice = "record the change with: lakeledger move, move --alias or move --copy"
         return Finding("unfinished", tie.what, table.location, None, advice)
 
-    def _freshness(self, table: Table, name: str) -> None:
+    def _freshness(self, table: TableHandle, name: str) -> None:
         """Add findings for projections that are behind; they are not failures."""
-        for each in table.freshness():
+        for each in freshness(table):
             if each.behind:
                 said = f"the {each.format} files are at {each}"
                 advice = f"update them with: lakeledger follow {name} --once"
@@ -284,11 +285,11 @@ def verify(
     heads = [Expected.parse(each) for each in expect]
     lake = place.with_caches().open()
     setting = TableSetting(
-        lake.log.store,
+        handle_of(lake).log.store,
         place.storage_options(),
         author="",
-        allowed=lake.setting.allowed,
-        whereabouts=lake.setting.whereabouts,
+        allowed=handle_of(lake).setting.allowed,
+        whereabouts=handle_of(lake).setting.whereabouts,
     )
     with Workers(setting.options_for) as workers:
         run = _Run(lake, setting, repair, data, place.screen, workers, heads)
@@ -381,10 +382,10 @@ class FormatFindings(Protocol):
 class FormatVerifier(Protocol):
     """Interface of a projection for verification."""
 
-    def verify(self, table: Table) -> FormatFindings:
+    def verify(self, table: TableHandle) -> FormatFindings:
         """Compare the files on the store with the projection of the log."""
 
-    def rebuild(self, table: Table) -> object:
+    def rebuild(self, table: TableHandle) -> object:
         """Restore missing and changed files."""
 
 
@@ -393,7 +394,7 @@ def _format(name: str) -> FormatVerifier:
     return cast(FormatVerifier, offered)
 
 
-def differences(table: Table) -> Iterator[tuple[str, list[Finding]]]:
+def differences(table: TableHandle) -> Iterator[tuple[str, list[Finding]]]:
     """Yield the findings about a table's files by installed format."""
     for name in sorted({*having("kept"), *names(GROUP)}):
         try:
@@ -412,7 +413,7 @@ def differences(table: Table) -> Iterator[tuple[str, list[Finding]]]:
         yield name, list(_findings(name, found))
 
 
-def rebuild(table: Table, name: str) -> None:
+def rebuild(table: TableHandle, name: str) -> None:
     """Restore a table's files of a format."""
     _format(name).rebuild(table)
 

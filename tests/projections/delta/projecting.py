@@ -10,6 +10,7 @@ from attrs import frozen
 
 from ledger import AlreadyExistsError, InvalidInputError, NotFoundError, Schema, Table
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from projections.delta import Reconciled, checkpoint_path, commit_path, from_parquet, is_checkpoint
 from projections.delta.actions import FOLDER, HINT, version_of
 from projections.materialising import outputs_of
@@ -47,7 +48,7 @@ class Left:
 
     @classmethod
     def by(cls, table: Table) -> Left:
-        outputs = outputs_of(table)
+        outputs = outputs_of(handle_of(table))
         paths = list(outputs.paths(FOLDER))
         return cls({path: outputs.read(path) or b"" for path in paths})
 

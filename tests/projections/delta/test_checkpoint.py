@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import FileChange, Schema
+from ledger.table_handle import handle_of
 from projections.delta import DELTA, Reconciled, checkpoint, checkpoint_path, from_parquet
 from projections.delta.actions import HINT, Add, Remove, Txn
 from projections.delta.checkpoint import to_parquet
@@ -112,16 +113,18 @@ def test_no_format_needs_pandas() -> None:
         "from projections.delta.materialise import DELTA\n"
         "from projections.iceberg.materialise import ICEBERG\n"
         "from projections.paimon.materialise import PAIMON\n"
+        "from ledger.table_handle import handle_of\n"
         "from tests.lakes import data_file, lake_on, memory, orders\n"
         "table = orders(lake_on(memory()))\n"
+        "handle = handle_of(table)\n"
         "table.alter([SetOption('ledger.formats', 'iceberg,paimon,delta')])\n"
         "for number in range(25):\n"
         "    table.append([data_file(f'f{number}.parquet')])\n"
-        "    if number == 12: DELTA.advance(table)\n"
+        "    if number == 12: DELTA.advance(handle)\n"
         "for each in (DELTA, ICEBERG, PAIMON):\n"
-        "    each.advance(table)\n"
+        "    each.advance(handle)\n"
         "assert 'pyarrow' in sys.modules\n"
-        "assert table.log.store.exists(table.log.layout.root.removesuffix('_ledger') + "
+        "assert handle.log.store.exists(handle.log.layout.root.removesuffix('_ledger') + "
         "'_delta_log/00000000000000000020.checkpoint.parquet')\n"
         "sys.exit('pandas' in sys.modules)\n"
     )
@@ -134,14 +137,14 @@ def test_the_hint_stays_at_the_newest_checkpoint_whatever_the_log_begins_with(be
     table = orders(lake_on(memory()), Schema.of({"id": "BIGINT"}, options=options))
     for number in range(22):
         table.append([FileChange(path=f"{number}.parquet", record_count=1, file_size_in_bytes=9)])
-    DELTA.project(table)
-    outputs = outputs_of(table)
+    DELTA.project(handle_of(table))
+    outputs = outputs_of(handle_of(table))
     hint = outputs.read(HINT)
     assert hint is not None
     assert json.loads(hint)["version"] == 20
 
     table.expire_snapshots(before=before)
-    DELTA.project(table)
+    DELTA.project(handle_of(table))
 
     assert outputs.read(HINT) == hint
     assert outputs.read(checkpoint_path(before)) is not None
@@ -162,9 +165,9 @@ def test_an_expiry_reads_no_more_commits_than_lie_between_two_checkpoints() -> N
         file = FileChange(path=f"{number}.parquet", record_count=1, file_size_in_bytes=1)
         table.append([file])
         if number % 50 == 49:
-            DELTA.project(table)
+            DELTA.project(handle_of(table))
     for oldest in (105, 155):
         table.expire_snapshots(before=oldest)
         store.read_commits = 0
-        DELTA.project(table)
+        DELTA.project(handle_of(table))
         assert store.read_commits <= 12

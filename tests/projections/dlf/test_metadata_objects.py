@@ -20,6 +20,7 @@ from ledger import (
 )
 from ledger.model import Snapshot, SnapshotInstant, TagInstant, Totals, VersionInstant
 from ledger.state import Audit, TableState, ViewEntry, identity_spec
+from ledger.table_handle import handle_of
 from projections.dlf import (
     GetTableResponse,
     GetViewResponse,
@@ -146,8 +147,8 @@ def test_the_lists_have_the_names_that_paimons_files_have() -> None:
     table.append([FileChange(path="a.parquet", record_count=1, file_size_in_bytes=9)])
     view = table_snapshot(table.state)
     assert view is not None
-    PAIMON.project(table)
-    body = table.log.store.read(f"{table.path}/snapshot/snapshot-1")
+    PAIMON.project(handle_of(table))
+    body = handle_of(table).log.store.read(f"{handle_of(table).path}/snapshot/snapshot-1")
     written = json.loads(body or b"")
     assert view.snapshot.base_manifest_list == written["baseManifestList"]
     assert view.snapshot.delta_manifest_list == written["deltaManifestList"]

@@ -13,6 +13,7 @@ from ledger.decide.format_rules import FormatRules
 from ledger.formats import INSTALLED
 from ledger.log import Request
 from ledger.state import TableState
+from ledger.table_handle import handle_of
 from tests.toy_format import Indifferent
 
 
@@ -42,8 +43,10 @@ class _Indifferent:
 def _record(table: Table, formats: str, changes: Sequence[TableChange]) -> None:
     head = table.state
     state = _declaring(head, formats)
-    intent = TableIntent(changes, state, table._touched, table.past, _Indifferent())
-    table._appender.append(intent, Request(commit_id=f"older {head.version}", asked="00"))
+    intent = TableIntent(
+        changes, state, handle_of(table)._touched, handle_of(table).past, _Indifferent()
+    )
+    handle_of(table).appender.append(intent, Request(commit_id=f"older {head.version}", asked="00"))
 
 
 def _declaring(state: TableState, formats: str) -> TableState:

@@ -13,6 +13,7 @@ from attrs import frozen
 
 from ledger import AlreadyExistsError, InvalidInputError, NotFoundError, Schema, SetOption, Table
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from projections.iceberg import Names, expected, position
 from projections.iceberg.position import FOLDER, HINT
 from projections.materialising import Leaving, outputs_of
@@ -57,21 +58,21 @@ class Left:
 
     @classmethod
     def by(cls, table: Table) -> Left:
-        outputs = outputs_of(table)
+        outputs = outputs_of(handle_of(table))
         paths = list(outputs.paths(FOLDER))
         return cls({path: outputs.read(path) or b"" for path in paths}, table.location)
 
     @classmethod
     def wanted(cls, table: Table, version: int | None = None) -> Left:
-        return cls(expected(table, version=version), table.location)
+        return cls(expected(handle_of(table), version=version), table.location)
 
     def newest(self, table: Table) -> dict[str, bytes]:
         """Return the files without the metadata of versions before the position's.
 
         What only stays a while for older readers is left out, too.
         """
-        leaving = Leaving(table, "iceberg").paths()
-        store, layout = table.log.store, table.log.layout
+        leaving = Leaving(handle_of(table), "iceberg").paths()
+        store, layout = handle_of(table).log.store, handle_of(table).log.layout
         stands = position.FILE.load(store, layout).version
         return {
             path: body

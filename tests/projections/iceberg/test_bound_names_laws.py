@@ -18,6 +18,7 @@ from ledger.history.past import kept_names
 from ledger.history.verifying import Finding, Subject, Verification, repair
 from ledger.log import digest
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from tests.evolution.declared import table_of, unnamed
 from tests.faults import Wrapped
 from tests.lakes import lake_on, ticking
@@ -83,7 +84,7 @@ class World:
             self.untag,
             self.roll_back,
             self.reopen,
-            self.table.past.save,
+            handle_of(self.table).past.save,
         ]
         self.rng.choice(steps)()
 
@@ -168,7 +169,7 @@ class World:
         known.snapshots.append(known.snapshots[target - 1])
 
     def reopen(self) -> None:
-        self.table = lake_on(self.table.log.store, self.clock).table("shop.t")
+        self.table = lake_on(handle_of(self.table).log.store, self.clock).table("shop.t")
 
 
 @pytest.mark.parametrize("seed", some(range(25), 8))
@@ -215,12 +216,12 @@ def test_a_new_handle_reads_names_from_one_file_however_many_schemas_there_were(
     for changes in (5, 60):
         table = table_of({"id": "INT", "a": "INT"})
         aged(table, changes)
-        table.past.save()
-        store = Counts(table.log.store)
+        handle_of(table).past.save()
+        store = Counts(handle_of(table).log.store)
         other = lake_on(store, ticking(LATER)).table("shop.t")
         state = other.state
         before = store.reads
-        other.past.names(state, ())
+        handle_of(other).past.names(state, ())
         reads.append(store.reads - before)
     assert reads == [2, 2]
 
@@ -229,11 +230,12 @@ def test_a_new_handle_reads_names_from_one_file_however_many_schemas_there_were(
 def test_names_that_cannot_be_believed_are_found_in_the_log(harm: str) -> None:
     table = table_of({"id": "INT", "a": "INT"})
     aged(table, 3)
-    table.past.save()
-    store, key = table.log.store, table.log.layout.names
+    handle_of(table).past.save()
+    store, key = handle_of(table).log.store, handle_of(table).log.layout.names
     body = store.read(key) or b""
     version = f'"version":{table.state.version}'.encode()
-    head = (table.log.head.digest if table.log.head else "").encode()
+    newest = handle_of(table).log.head
+    head = (newest.digest if newest else "").encode()
     match harm:
         case "torn":
             store.replace(key, body[:-9])
@@ -244,8 +246,8 @@ def test_names_that_cannot_be_believed_are_found_in_the_log(harm: str) -> None:
         case _:
             store.delete(key)
     other = lake_on(store, ticking(LATER)).table("shop.t")
-    found = other.past.names(other.state, ())
-    known = table.past.names(table.state, ())
+    found = handle_of(other).past.names(other.state, ())
+    known = handle_of(table).past.names(table.state, ())
     assert sorted(found.meant(), key=str) == sorted(known.meant(), key=str)
 
 
@@ -278,8 +280,8 @@ def resealed(body: bytes, **facts: object) -> bytes:
 def test_verify_compares_what_names_meant_with_the_log_and_restores_it(harm: str) -> None:
     table = table_of({"id": "INT", "a": "INT"})
     aged(table, 3)
-    table.past.save()
-    store, key = table.log.store, table.log.layout.names
+    handle_of(table).past.save()
+    store, key = handle_of(table).log.store, handle_of(table).log.layout.names
     body = store.read(key) or b""
     # An older one that still holds is no finding.
     table.alter([AddColumn(("later",), "INT")])
@@ -298,24 +300,24 @@ def test_verify_compares_what_names_meant_with_the_log_and_restores_it(harm: str
         assert look() == []
         told = kept_names(store.read(key) or b"")
         assert told is not None
-        known = dict(table.past.names(table.state, ()).meant())
+        known = dict(handle_of(table).past.names(table.state, ()).meant())
         assert {each: known[each] for each, _ in told.meant} == dict(told.meant)
 
 
 def other_log(store: Store) -> Any:
-    return lake_on(store, ticking(LATER)).table("shop.t").log
+    return handle_of(lake_on(store, ticking(LATER)).table("shop.t")).log
 
 
 def test_many_schemas_are_found_in_one_pass_over_the_log() -> None:
     table = table_of({"id": "INT", "a": "INT"})
     aged(table, 30)
-    table.log.wait_for_caches()
+    handle_of(table).log.wait_for_caches()
     version = table.state.version
-    store = Counts(table.log.store)
+    store = Counts(handle_of(table).log.store)
     other = lake_on(store, ticking(LATER)).table("shop.t")
-    other.log.refresh()
+    handle_of(other).log.refresh()
     before = store.reads
-    found = other.past.schemas(range(1, 25))
+    found = handle_of(other).past.schemas(range(1, 25))
     assert [each.id for each in found] == list(range(1, 25))
     assert store.reads - before <= version + 1
 
@@ -323,13 +325,13 @@ def test_many_schemas_are_found_in_one_pass_over_the_log() -> None:
 def test_what_names_meant_is_believed_of_this_very_log_alone() -> None:
     table = table_of({"id": "INT", "a": "INT"})
     aged(table, 3)
-    table.past.save()
-    store, key = table.log.store, table.log.layout.names
+    handle_of(table).past.save()
+    store, key = handle_of(table).log.store, handle_of(table).log.layout.names
     forged = other_meaning(store.read(key) or b"")
 
     def meant() -> list[list[int]]:
         cold = lake_on(store, ticking(LATER)).table("shop.t")
-        return [sorted(each) for _, each in cold.past.names(cold.state, ()).meant()]
+        return [sorted(each) for _, each in handle_of(cold).past.names(cold.state, ()).meant()]
 
     store.replace(key, forged)
     assert [77] in meant()

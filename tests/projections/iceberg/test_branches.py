@@ -15,6 +15,7 @@ from pyiceberg.table import StaticTable
 import ledger
 from ledger import SetOption, Table
 from ledger.events import BranchHead, SnapshotCommitted
+from ledger.table_handle import handle_of
 from projections.iceberg import ICEBERG, expected, verify
 from projections.iceberg import manifest_writing as layout
 from projections.iceberg.snapshots import Lines
@@ -39,8 +40,8 @@ def projected(seed: int) -> Table:
     for _ in range(40):
         life.step()
         if rng.random() < 0.2:
-            ICEBERG.project(life.table)
-    ICEBERG.project(life.table)
+            ICEBERG.project(handle_of(life.table))
+    ICEBERG.project(handle_of(life.table))
     return life.table
 
 
@@ -76,20 +77,20 @@ def test_every_snapshot_that_a_ref_reaches_lists_the_live_files(seed: int) -> No
 @pytest.mark.parametrize("seed", some(range(6), 2))
 def test_what_a_projector_went_on_with_is_what_it_makes_at_once(seed: int) -> None:
     table = projected(seed)
-    assert verify(table) == NOTHING
+    assert verify(handle_of(table)) == NOTHING
     left = Left.by(table).newest(table)
     assert left == Left.wanted(table).newest(table)
-    assert set(left) <= set(expected(table))
+    assert set(left) <= set(expected(handle_of(table)))
 
 
 def test_a_branch_that_begins_before_the_run_goes_on_from_what_that_snapshot_listed() -> None:
     table = table_with(*(f"{number}.parquet" for number in range(9)))
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     table.branch("old").create(snapshot=5, min_snapshots_to_keep=7, max_snapshot_age_millis=8)
     table.branch("old").delete_files("2.parquet")
     table.expire_snapshots(before=9)
-    ICEBERG.project(table)
-    assert verify(table) == NOTHING
+    ICEBERG.project(handle_of(table))
+    assert verify(handle_of(table)) == NOTHING
     metadata = Left.by(table).metadata(table.state.version, table)
     assert metadata["refs"]["old"] == {
         "snapshot-id": 1_000_000_000_001,
@@ -98,8 +99,8 @@ def test_a_branch_that_begins_before_the_run_goes_on_from_what_that_snapshot_lis
         "max-snapshot-age-ms": 8,
     }
     table.branch("old").delete()
-    ICEBERG.project(table)
-    assert verify(table) == NOTHING
+    ICEBERG.project(handle_of(table))
+    assert verify(handle_of(table)) == NOTHING
     snapshots = Left.by(table).metadata(table.state.version, table)["snapshots"]
     assert [each["snapshot-id"] for each in snapshots] == [9]
 
@@ -107,18 +108,18 @@ def test_a_branch_that_begins_before_the_run_goes_on_from_what_that_snapshot_lis
 def test_a_branch_without_an_age_never_goes_by_that_of_the_tables_tags() -> None:
     table = table_with("a.parquet")
     table.create_branch("kept")
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     refs = Left.by(table).metadata(table.state.version, table)["refs"]
     assert "max-ref-age-ms" not in refs["kept"]
     table.alter([SetOption("history.expire.max-ref-age-ms", "5")])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     refs = Left.by(table).metadata(table.state.version, table)["refs"]
     assert refs["kept"]["max-ref-age-ms"] == 2**63 - 1
 
 
 def test_main_is_listed_as_if_there_were_no_branch() -> None:
     def keys(of: Table) -> list[Any]:
-        ICEBERG.project(of)
+        ICEBERG.project(handle_of(of))
         metadata = Left.by(of).metadata(of.state.version, of)
         main = [each for each in metadata["snapshots"] if each["snapshot-id"] < 100]
         return [(e["snapshot-id"], e.get("parent-snapshot-id"), e["summary"]) for e in main]
@@ -153,7 +154,7 @@ def test_pyiceberg_reads_the_rows_of_every_ref(tmp_path: Path, version: int) -> 
     table.add_files(rows_of(tmp_path, "b.parquet", 3))
     table.create_tag("v1", snapshot=1)
 
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     name = metadata_names(table, table.state.version)[0]
     read = StaticTable.from_metadata(f"{table.location}/{name}")
     found = {}
@@ -167,7 +168,7 @@ def test_pyiceberg_reads_the_rows_of_every_ref(tmp_path: Path, version: int) -> 
 
 def test_a_branch_that_goes_with_its_own_fast_forward_has_no_line() -> None:
     table = orders(lake_on(memory()))
-    lines = Lines(table, cast("Any", None), None, cast("Any", None))
+    lines = Lines(handle_of(table), cast("Any", None), None, cast("Any", None))
     event = SnapshotCommitted(
         snapshot_id=2,
         schema_id=0,

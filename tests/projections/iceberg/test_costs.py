@@ -10,6 +10,7 @@ import pytest
 
 from ledger import AddColumn, FileChange, Schema, Table
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from projections.iceberg import ICEBERG, Names
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
@@ -74,7 +75,7 @@ def file(path: str) -> FileChange:
 
 def _removed_and_back(table: Table, last: int) -> None:
     table.delete_files([f"{last - 2}-0"])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     table.rollback(snapshot=last)
 
 
@@ -103,7 +104,7 @@ def _aged(snapshots: int, version: str) -> tuple[Store, Saved]:
     table = orders(lake, Schema.of({"id": "INT"}, options=options))
     for number in range(snapshots):
         table.append([file(f"{number}-0"), file(f"{number}-1")])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     return store, Saved(store)
 
 
@@ -117,7 +118,7 @@ def _costs(kind: str, snapshots: int, version: str) -> Counted:
     behind = lake_on(counted).table("shop.orders")
     assert behind.state.version == table.state.version
     counted.requests = counted.written = counted.read_bytes = 0
-    ICEBERG.project(behind)
+    ICEBERG.project(handle_of(behind))
     return counted
 
 
@@ -140,7 +141,7 @@ def test_metadata_is_as_long_as_what_did_not_expire_however_long_the_history() -
         for number in range(table.state.last_snapshot_id, last):
             table.append([file(f"{number}")])
             table.expire_snapshots(before=max(1, number - 8))
-            ICEBERG.project(table)
+            ICEBERG.project(handle_of(table))
         return len(store.read(Names(table.state.table_id).metadata(table.state.version)) or b"")
 
     lengths = [grown_to(last) for last in (30, 80)]

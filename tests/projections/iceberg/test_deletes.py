@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ledger import FileChange, SnapshotPlan, Table
+from ledger.table_handle import handle_of
 from projections.iceberg import ICEBERG, verify
 from tests.files.test_later_facts import by_value, data, lived, table_on, vector
 from tests.lakes import lake_on, memory
@@ -145,7 +146,7 @@ def test_at_every_point_of_a_life_manifests_hold_exactly_the_live_files(seed: in
     for _ in range(4):
         lived(table, rng, 12)
         table.rollback(snapshot=rng.randrange(1, table.state.last_snapshot_id + 1))
-        ICEBERG.project(table)
+        ICEBERG.project(handle_of(table))
         _, live, metadata = newest(table)
         said = sorted(map(facts, live), key=key)
         assert said == sorted((wanted(table, each) for each in table.at().files), key=key)
@@ -156,4 +157,4 @@ def test_at_every_point_of_a_life_manifests_hold_exactly_the_live_files(seed: in
         )
         assert all(before[1] <= after[0] for before, after in itertools.pairwise(rows))
         assert not rows or rows[-1][1] <= metadata["next-row-id"]
-        assert verify(lake_on(store).table("shop.orders")).is_empty
+        assert verify(handle_of(lake_on(store).table("shop.orders"))).is_empty

@@ -16,6 +16,7 @@ from ledger import (
     Schema,
     Table,
 )
+from ledger.table_handle import handle_of
 from projections.iceberg import ICEBERG, IcebergFiles, advance, expected, read_metadata, verify
 from projections.iceberg import manifest_writing as layout
 from projections.materialising import Materialisation
@@ -38,8 +39,8 @@ def _small_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def assert_found_alike(table: Table) -> None:
     """Assert that what stands on the store is what a run from nothing makes."""
-    assert Left.by(table).newest(table) == expected(table)
-    assert verify(table).is_empty
+    assert Left.by(table).newest(table) == expected(handle_of(table))
+    assert verify(handle_of(table)).is_empty
 
 
 @pytest.mark.usefixtures("_small_manifests")
@@ -50,11 +51,11 @@ def test_a_hard_life_in_steps_ends_where_one_run_ends_and_java_reads_every_versi
     table = hard_life(seed)
     rng = random.Random(seed)
     for version in sorted(rng.sample(range(table.state.version), 4)):
-        advance(table, version=version)
-    ICEBERG.project(table)
+        advance(handle_of(table), version=version)
+    ICEBERG.project(handle_of(table))
     assert_found_alike(table)
 
-    every = Materialisation(IcebergFiles(lambda _: True)).expected(table)
+    every = Materialisation(IcebergFiles(lambda _: True)).expected(handle_of(table))
     for version in range(table.state.version + 1):
         metadata = read_metadata(every[metadata_names(table, version)[0]])
         then = table.at(version=version).state
@@ -68,7 +69,7 @@ def test_a_hard_life_in_steps_ends_where_one_run_ends_and_java_reads_every_versi
 @pytest.mark.parametrize("seed", SEEDS)
 def test_totals_and_manifests_are_those_of_the_live_files_whatever_their_spec(seed: int) -> None:
     table = hard_life(seed + 10)
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     left = Left.by(table)
 
     for snapshot in left.metadata(table.state.version, table)["snapshots"]:
@@ -98,7 +99,7 @@ def test_pyiceberg_finds_the_live_files_of_every_snapshot_in_a_folder_of_a_stran
     rng = random.Random(seed)
     for _ in range(30):
         try_step(table, rng)
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     name = metadata_names(table, table.state.version)[0]
     read = StaticTable.from_metadata(f"{table.location}/{name}")
 

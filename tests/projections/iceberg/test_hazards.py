@@ -26,6 +26,7 @@ from ledger import (
     UpdatePartitionSpec,
 )
 from ledger.model.types import IntType, MultisetType
+from ledger.table_handle import handle_of
 from projections.iceberg import TableMetadata, expected, read_metadata, verify
 from projections.iceberg.materialise import project
 from projections.materialising import Difference, Leaving
@@ -64,14 +65,14 @@ def file(path: str, *partition: Any, schema_id: int = 0, spec_id: int = 0) -> Fi
 
 
 def newest(table: Table) -> TableMetadata:
-    files = expected(table)
+    files = expected(handle_of(table))
     return read_metadata(files[metadata_names(table, table.state.version)[0]])
 
 
 def assert_found_alike(table: Table) -> None:
     """Assert that what stands on the store is what a run from nothing makes."""
-    assert Left.by(table).newest(table) == expected(table)
-    assert verify(table).is_empty
+    assert Left.by(table).newest(table) == expected(handle_of(table))
+    assert verify(handle_of(table)).is_empty
 
 
 # Schemas that Iceberg cannot say, or could not at the time
@@ -85,13 +86,13 @@ def test_a_schema_that_nothing_can_be_read_with_does_not_bar_a_table_from_iceber
     table.delete_files(["1.parquet"])
     table.expire_snapshots(before=3)
     table.alter([ICEBERG])
-    project(table)
+    project(handle_of(table))
 
     metadata = newest(table)
     assert [each.name for each in metadata.schema.fields] == ["id"]
     assert [each.schema_id for each in metadata.schemas] == [1]
     table.append([file("3.parquet", schema_id=2)])
-    project(table)
+    project(handle_of(table))
     assert_found_alike(table)
 
 
@@ -103,7 +104,7 @@ def test_a_snapshot_gets_the_schema_that_only_a_later_format_version_can_say() -
     table.alter([DropColumn(("at",))])
     table.append([file("2.parquet", schema_id=2)])
     table.alter([SetOption("format-version", "3"), ICEBERG])
-    project(table)
+    project(handle_of(table))
 
     metadata = newest(table)
     named = {each.schema_id: [c.name for c in each.fields] for each in metadata.schemas}
@@ -114,7 +115,7 @@ def test_a_snapshot_gets_the_schema_that_only_a_later_format_version_can_say() -
     ]
     assert metadata.current_schema_id == metadata.snapshots[2].schema_id
     table.append([file("3.parquet", schema_id=3)])
-    project(table)
+    project(handle_of(table))
     assert_found_alike(table)
 
 
@@ -122,18 +123,18 @@ def test_a_default_that_iceberg_cannot_say_bars_the_projection_only_while_it_sta
     table = table_of({"id": "INT"}, format_version="3")
     table.alter([AddColumn(("day",), "DATE")])
     table.append([file("1.parquet", schema_id=1)])
-    project(table)
+    project(handle_of(table))
     record(table, UpdateColumnDefaultValue(("day",), "2024-02-30"))
     table.append([file("2.parquet", schema_id=2)])
     with pytest.raises(UnsupportedError, match="'2024-02-30' of day"):
-        project(table)
+        project(handle_of(table))
 
     table.alter([UpdateColumnDefaultValue(("day",), "2024-02-29")])
     with pytest.raises(UnsupportedError, match="snapshot 2 .* '2024-02-30' of day"):
-        project(table)
+        project(handle_of(table))
     table.append([file("3.parquet", schema_id=3)])
     table.expire_snapshots(before=3)
-    project(table)
+    project(handle_of(table))
     assert [each.snapshot_id for each in newest(table).snapshots] == [3]
     assert_found_alike(table)
 
@@ -144,11 +145,11 @@ def test_versions_that_iceberg_cannot_say_are_left_out_of_those_on_the_way() -> 
     record(table, UpdateColumnDefaultValue(("day",), "2024-02-30"))
     table.alter([UpdateColumnDefaultValue(("day",), "2024-02-29")])
     table.alter([SetOption("k", "v")])
-    project(table, every=1)
+    project(handle_of(table), every=1)
 
     versions = [each for each in range(5) if metadata_names(table, each)[0] in Left.by(table).files]
     assert versions == [0, 1, 3, 4]
-    assert verify(table).is_empty
+    assert verify(handle_of(table)).is_empty
 
 
 def test_a_shape_that_comes_back_has_the_schema_id_that_it_had() -> None:
@@ -208,20 +209,20 @@ def test_a_file_gone_wrong_is_named_and_no_longer_bars_once_nobody_can_read_it(k
     schema = Schema.of({"id": "INT", "k": "INT"}, partition_keys=["k"], options=options)
     table = orders(lake_on(memory()), schema)
     table.append([file("good.parquet", 1)])
-    project(table)
+    project(handle_of(table))
     record_file(table, replace(whole, **wrong))
     with pytest.raises(UnsupportedError, match=f"^f.parquet .*{message}"):
-        project(table)
+        project(handle_of(table))
 
     table.delete_files(["f.parquet"])
     table.append([file("better.parquet", 2)])
     with pytest.raises(UnsupportedError, match=message):
-        project(table)
+        project(handle_of(table))
     table.expire_snapshots(before=3)
-    project(table)
+    project(handle_of(table))
     assert_found_alike(table)
     table.delete_files(["better.parquet"])
-    project(table)
+    project(handle_of(table))
     assert_found_alike(table)
 
 
@@ -235,7 +236,7 @@ def test_partition_fields_whose_names_avro_takes_for_one_keep_their_own_values()
     table.alter([UpdatePartitionSpec(updates=added)])
     table.append([file("1.parquet", 1, 2, spec_id=1), file("2.parquet", 3, 4, spec_id=1)])
     table.delete_files(["2.parquet"])
-    project(table)
+    project(handle_of(table))
 
     bodies = [body for path, body in Left.by(table).files.items() if "-m" in path]
     rows = {
@@ -353,10 +354,10 @@ def test_a_log_that_may_be_longer_again_names_no_file_that_went() -> None:
     for number, most in enumerate(("9", "1", "9", "9"), 1):
         table.alter([SetOption("write.metadata.previous-versions-max", most), SetOption("n", most)])
         table.append([file(f"{number}.parquet", schema_id=table.state.schema.id)])
-        project(table)
+        project(handle_of(table))
         assert_found_alike(table)
     there = {path for path in Left.by(table).files if is_metadata(path)}
-    there -= Leaving(table, "iceberg").paths()
+    there -= Leaving(handle_of(table), "iceberg").paths()
     logged = {
         each.metadata_file.removeprefix(f"{table.location}/") for each in newest(table).metadata_log
     }
@@ -367,15 +368,15 @@ def test_a_log_that_may_be_longer_again_names_no_file_that_went() -> None:
 def test_a_later_version_on_request_and_what_it_names_are_not_foreign() -> None:
     table = table_of({"id": "INT"})
     table.append([file("a.parquet")])
-    project(table)
+    project(handle_of(table))
     table.append([file("b.parquet")])
     table.append([file("c.parquet")])
-    project(table, version=2)
-    assert verify(table) == Difference()
+    project(handle_of(table), version=2)
+    assert verify(handle_of(table)) == Difference()
 
-    project(table)
+    project(handle_of(table))
     assert_found_alike(table)
-    assert verify(table) == Difference()
+    assert verify(handle_of(table)) == Difference()
 
 
 # Tags

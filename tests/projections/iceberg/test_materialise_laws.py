@@ -10,6 +10,7 @@ import pytest
 from ledger import SetOption, Table
 from ledger.events import RolledBack, SnapshotCommitted
 from ledger.files import event_files
+from ledger.table_handle import handle_of
 from projections.iceberg import IcebergFiles, advance, read_metadata, verify
 from projections.iceberg import manifest_avro as avro
 from projections.iceberg import manifest_writing as layout
@@ -42,7 +43,7 @@ def _most_entries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_live_file_stands_in_one_manifest_of_every_snapshot(seed: int) -> None:
     table = random_table(seed, memory(), 80)
-    project(table)
+    project(handle_of(table))
     left, state = Left.by(table), table.state
 
     metadata = left.metadata(state.version, table)
@@ -63,7 +64,7 @@ def test_each_live_file_stands_in_one_manifest_of_every_snapshot(seed: int) -> N
 @pytest.mark.parametrize("seed", SEEDS)
 def test_entries_say_what_the_log_says_of_the_snapshot_that_they_are_of(seed: int) -> None:
     table = random_table(seed, memory(), 80)
-    project(table)
+    project(handle_of(table))
     left = Left.by(table)
     adders = Adders.of(table)
 
@@ -84,7 +85,7 @@ def test_entries_say_what_the_log_says_of_the_snapshot_that_they_are_of(seed: in
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_two_rows_ever_have_one_row_id_and_none_changes_its_own(seed: int) -> None:
     table = random_table(seed, memory(), 80)
-    project(table)
+    project(handle_of(table))
     left = Left.by(table)
     seen: dict[str, int] = {}
     metadata = left.metadata(table.state.version, table)
@@ -102,7 +103,7 @@ def test_no_two_rows_ever_have_one_row_id_and_none_changes_its_own(seed: int) ->
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_versions_metadata_is_sound(seed: int) -> None:
     table = random_table(seed, memory())
-    project(table, every=1)
+    project(handle_of(table), every=1)
     left, last = Left.by(table), table.state.version
     assert is_consistent(left)
 
@@ -127,34 +128,34 @@ def test_each_versions_metadata_is_sound(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS[:3])
 def test_a_version_on_request_is_the_file_that_following_wrote(seed: int) -> None:
     table, follows = random_table(seed, memory(), 20), random_table(seed, memory(), 20)
-    project(follows, every=1)
-    project(table)
+    project(handle_of(follows), every=1)
+    project(handle_of(table))
     before = Left.by(table).files
-    every = Materialisation(IcebergFiles(lambda _: True)).expected(table)
+    every = Materialisation(IcebergFiles(lambda _: True)).expected(handle_of(table))
 
     for version in range(table.state.version):
-        assert table.log.store is not follows.log.store
+        assert handle_of(table).log.store is not handle_of(follows).log.store
         name = metadata_names(table, version)[0]
         assert name not in before
-        assert project(table, version=version) == version
+        assert project(handle_of(table), version=version) == version
         assert Left.by(table).files.keys() == before.keys() | {name}
         assert Left.by(table).files[name] == every[name]
-        assert verify(table) == Difference()
-        table.log.store.delete(f"{table.path}/{name}")
+        assert verify(handle_of(table)) == Difference()
+        handle_of(table).log.store.delete(f"{handle_of(table).path}/{name}")
 
 
 @pytest.mark.parametrize("seed", SEEDS[:3])
 def test_a_lost_file_is_written_again_by_the_next_run_that_needs_it(seed: int) -> None:
     table = random_table(seed, memory())
-    project(table)
+    project(handle_of(table))
     rng = random.Random(seed)
     newest = metadata_names(table, table.state.version)[0]
     manifests = [each.path for each in ICEBERG.position(table).manifests]
     for path in (newest, *manifests):
-        table.log.store.delete(f"{table.path}/{path}")
+        handle_of(table).log.store.delete(f"{handle_of(table).path}/{path}")
     go_on(table, rng, 10)
 
-    project(table)
+    project(handle_of(table))
     ICEBERG.assert_exact(table)
 
 
@@ -162,7 +163,7 @@ def test_old_metadata_files_go_when_the_log_no_longer_names_them() -> None:
     table = random_table(3, memory(), 60)
     table.alter([SetOption("ledger.reader-grace", "0")])
     for version in range(table.state.version + 1):
-        advance(table, version=version)
+        advance(handle_of(table), version=version)
     left = Left.by(table).files
 
     logged = Left.by(table).metadata(table.state.version, table)["metadata-log"]
@@ -185,7 +186,9 @@ class Adders:
             for transaction in commit.transactions:
                 for event in transaction.events:
                     if isinstance(event, SnapshotCommitted | RolledBack):
-                        files = event_files(table.log.store, table.log.layout, event)
+                        files = event_files(
+                            handle_of(table).log.store, handle_of(table).log.layout, event
+                        )
                         found.added[event.snapshot_id] = {e.path for e in files if e.kind == "ADD"}
                         found.deleted[event.snapshot_id] = {
                             each.path for each in files if each.kind == "DELETE"

@@ -11,6 +11,7 @@ import fastavro
 import pytest
 
 from ledger import FileChange, Schema, SetOption, Table
+from ledger.table_handle import handle_of
 from projections.iceberg import ICEBERG, expected
 from projections.iceberg import manifest_avro as avro
 from projections.iceberg import manifest_writing as layout
@@ -39,7 +40,7 @@ def filled(version: str, files: int = 60, **more: str) -> Table:
     for number in range(12):
         table.append([file(f"early-{number}")])
     table.append([file(f"file-{number}") for number in range(files)])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     return table
 
 
@@ -81,16 +82,16 @@ def test_what_stays_keeps_its_age_and_its_row_ids(version: str) -> None:
         gone = rng.sample(sorted(there), rng.choice([1, 1, 2, 5]))
         if number == 9:
             table.append([file("late")])
-            ICEBERG.project(table)
+            ICEBERG.project(handle_of(table))
             there["late"] = newest(table)["late"]
         table.delete_files(gone)
-        ICEBERG.project(table)
+        ICEBERG.project(handle_of(table))
         for each in gone:
             del there[each]
         assert newest(table) == there
 
     assert all(len(each) == 1 for each in statuses(table))
-    assert Left.by(table).newest(table) == expected(table)
+    assert Left.by(table).newest(table) == expected(handle_of(table))
 
 
 def test_the_oldest_files_go_first() -> None:
@@ -98,7 +99,7 @@ def test_the_oldest_files_go_first() -> None:
     there = newest(table)
     for path in [f"early-{number}" for number in range(12)]:
         table.delete_files([path])
-        ICEBERG.project(table)
+        ICEBERG.project(handle_of(table))
         del there[path]
         assert newest(table) == there
 
@@ -109,7 +110,7 @@ def test_a_name_that_begins_like_another_is_not_taken_for_it(name: str) -> None:
     there = newest(table)
     for each in (name, "file-12"):
         table.delete_files([each])
-        ICEBERG.project(table)
+        ICEBERG.project(handle_of(table))
         del there[each]
     assert newest(table) == there
 
@@ -118,14 +119,14 @@ def test_a_name_that_begins_like_another_is_not_taken_for_it(name: str) -> None:
 def test_a_new_format_version_between_two_removals_changes_nothing_that_stays(last: str) -> None:
     table = filled("1" if last == "2" else "2")
     table.delete_files(["file-3"])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     before = newest(table)
 
     table.alter([SetOption("format-version", last)])
     table.delete_files(["file-4"])
     table.append([file("late")])
     table.delete_files(["file-5", "early-2"])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
 
     after = newest(table)
     assert before.keys() - after.keys() == {"file-4", "file-5", "early-2"}
@@ -134,13 +135,13 @@ def test_a_new_format_version_between_two_removals_changes_nothing_that_stays(la
     }
     rows = [row_id for _, row_id in after.values()]
     assert rows == [None] * len(rows) if last == "2" else len({*rows} - {None}) == len(rows)
-    assert Left.by(table).newest(table) == expected(table)
+    assert Left.by(table).newest(table) == expected(handle_of(table))
 
 
 def test_a_removal_reads_the_blocks_that_hold_what_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     table = filled("2", files=400)
     table.delete_files(["file-200"])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     read: list[int] = []
     every = WrittenBlock.records
 
@@ -150,7 +151,7 @@ def test_a_removal_reads_the_blocks_that_hold_what_goes(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(WrittenBlock, "records", noted)
     table.delete_files(["file-7"])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
 
     assert 0 < sum(read) < 8
 

@@ -9,6 +9,7 @@ import pytest
 
 import ledger
 from ledger import DamagedLogError, FileChange, NotFoundError, Table
+from ledger.table_handle import handle_of
 from projections.iceberg import Names, advance, expected, position, rebuild, verify
 from projections.iceberg.materialise import project, projected
 from projections.iceberg.position import RENDERER
@@ -41,14 +42,14 @@ def table(older: tuple[int, str], tmp_path: Path) -> Table:
 
 
 def test_files_of_an_older_renderer_are_told(older: tuple[int, str], table: Table) -> None:
-    stood = position.FILE.load(table.log.store, table.log.layout)
+    stood = position.FILE.load(handle_of(table).log.store, handle_of(table).log.layout)
     assert (stood.renderer, stood.version) == (older[0], table.state.version)
     with pytest.raises(NotFoundError, match="older renderer; make them anew: lakeledger project"):
-        verify(table)
+        verify(handle_of(table))
 
 
 def test_they_are_all_known_for_the_ledgers_own(older: tuple[int, str], table: Table) -> None:
-    own = projected(outputs_of(table), Names(table.state.table_id, older[0]))
+    own = projected(outputs_of(handle_of(table)), Names(table.state.table_id, older[0]))
     assert own == Left.by(table).files.keys() - {"metadata/version-hint.text"}
 
 
@@ -65,20 +66,23 @@ def test_they_are_made_anew(
     make(table)
     if make is rebuild:
         # It restores the version that the files stood at.
-        project(table)
+        project(handle_of(table))
 
     left = Left.by(table)
-    assert left.newest(table) == expected(table)
-    assert verify(table).is_empty
-    assert verify(table).foreign == ()
-    stood = position.FILE.load(table.log.store, table.log.layout)
+    assert left.newest(table) == expected(handle_of(table))
+    assert verify(handle_of(table)).is_empty
+    assert verify(handle_of(table)).foreign == ()
+    stood = position.FILE.load(handle_of(table).log.store, handle_of(table).log.layout)
     assert (stood.renderer, stood.garbage) == (RENDERER, ())
     names = Names(table.state.table_id)
     assert versions - {None} <= {names.version_of(path) for path in left.files}
 
 
 def test_readers_see_whole_tables_whenever_the_renewal_is_killed(table: Table) -> None:
-    bodies = {key: table.log.store.read(key) or b"" for key in table.log.store.keys("")}
+    bodies = {
+        key: handle_of(table).log.store.read(key) or b""
+        for key in handle_of(table).log.store.keys("")
+    }
     name = str(table.identifier)
     newest = table.state.version
     for writes in range(200):
@@ -86,16 +90,16 @@ def test_readers_see_whole_tables_whenever_the_renewal_is_killed(table: Table) -
         for key, body in bodies.items():
             store.create(key, body)
         try:
-            project(lake_on(DiesAfter(store, writes)).table(name))
+            project(handle_of(lake_on(DiesAfter(store, writes)).table(name)))
         except Died:
             _assert_whole(lake_on(store).table(name), newest)
         else:
             assert writes > 10
             return
         again = lake_on(store).table(name)
-        project(again)
-        assert Left.by(again).newest(again) == expected(again)
-        assert verify(again).foreign == ()
+        project(handle_of(again))
+        assert Left.by(again).newest(again) == expected(handle_of(again))
+        assert verify(handle_of(again)).foreign == ()
     pytest.fail("it never came to an end")
 
 
@@ -108,16 +112,16 @@ def _assert_whole(table: Table, version: int) -> None:
 
 
 def test_a_log_that_was_cut_below_the_files_is_refused(table: Table) -> None:
-    project(table)
-    store, key = table.log.store, table.log.layout.commit(table.state.version)
+    project(handle_of(table))
+    store, key = handle_of(table).log.store, handle_of(table).log.layout.commit(table.state.version)
     assert store.read(key) is not None
     store.delete(key)
-    cut = ledger.open(table.ledger_url).table(str(table.identifier))
-    found = verify(cut)
-    assert position.FILE.key(table.log.layout) in found.changed
+    cut = ledger.open(handle_of(table).ledger_url).table(str(table.identifier))
+    found = verify(handle_of(cut))
+    assert position.FILE.key(handle_of(table).log.layout) in found.changed
     with pytest.raises(DamagedLogError, match="stand at version 8, and its log ends at version 7"):
-        project(cut)
+        project(handle_of(cut))
 
-    rebuild(cut)
-    assert verify(cut).is_empty
-    assert Left.by(cut).newest(cut) == expected(cut)
+    rebuild(handle_of(cut))
+    assert verify(handle_of(cut)).is_empty
+    assert Left.by(cut).newest(cut) == expected(handle_of(cut))

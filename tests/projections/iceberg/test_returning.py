@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ledger import FileChange, Schema, SetOption, Table
+from ledger.table_handle import handle_of
 from projections.iceberg import ICEBERG, expected
 from tests.lakes import lake_on, memory, orders
 from tests.projections.iceberg.projecting import DELETED, EXISTING, Left, metadata_names
@@ -81,14 +82,14 @@ def test_a_returning_file_that_goes_again_is_found_in_its_manifest() -> None:
     table = table_of("2")
     table.append([file("a"), file("b")])
     table.delete_files(["a"])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     table.rollback(snapshot=1)
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     table.delete_files(["a"])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
 
     assert entries(table)["a"]["status"] == DELETED
-    assert Left.by(table).newest(table) == expected(table)
+    assert Left.by(table).newest(table) == expected(handle_of(table))
 
 
 @pytest.mark.parametrize("seed", some(range(12), 4))
@@ -101,12 +102,12 @@ def test_steps_and_one_run_agree_on_what_comes_back(seed: int) -> None:
     for number in range(50):
         _step(table, rng, number)
         if rng.random() < 0.4:
-            ICEBERG.project(table)
-            assert Left.by(table).newest(table) == expected(table)
+            ICEBERG.project(handle_of(table))
+            assert Left.by(table).newest(table) == expected(handle_of(table))
         if rng.random() < 0.2:
             _assert_origins_are_kept(table, ids, added)
-    ICEBERG.project(table)
-    assert Left.by(table).newest(table) == expected(table)
+    ICEBERG.project(handle_of(table))
+    assert Left.by(table).newest(table) == expected(handle_of(table))
 
 
 def _step(table: Table, rng: random.Random, number: int) -> None:
@@ -157,13 +158,13 @@ def test_row_ids_outlive_expiry_where_a_tag_holds_the_snapshot() -> None:
     table.delete_files(["a"])
     table.append([file("c")])
     table.expire_snapshots(before=3)
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     table.rollback(tag="kept")
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
 
     found = entries(table)
     assert [found[each]["row_id"] for each in "ab"] == [first[each]["row_id"] for each in "ab"]
-    assert Left.by(table).newest(table) == expected(table)
+    assert Left.by(table).newest(table) == expected(handle_of(table))
     newest = Left.by(table).metadata(table.state.version, table)
     assert newest["snapshots"][-1]["added-rows"] == 0
     assert metadata_names(table, table.state.version)[0] in Left.by(table).files
@@ -177,13 +178,13 @@ def test_a_row_keeps_its_id_where_its_file_went_in_a_manifest_that_is_still_list
     first = entries(table)
     assert first["a"]["row_id"] is not None
     table.delete_files(["a"])
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     # Rows had no ids in that snapshot, and its files have those that they were given since.
     table.rollback(snapshot=1)
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
 
     assert entries(table)["a"]["row_id"] == first["a"]["row_id"]
-    assert Left.by(table).newest(table) == expected(table)
+    assert Left.by(table).newest(table) == expected(handle_of(table))
 
 
 def of_a_file_that_went_twice(*, is_often: bool) -> Table:
@@ -196,7 +197,7 @@ def of_a_file_that_went_twice(*, is_often: bool) -> Table:
     # In a manifest that stays as it is from here on.
     table.delete_files(["a"])
     if is_often:
-        ICEBERG.project(table)
+        ICEBERG.project(handle_of(table))
     table.append([file("d")])
     table.expire_snapshots(before=5)
     # Nobody can read what it went in, so that its rows are new ones.
@@ -204,15 +205,15 @@ def of_a_file_that_went_twice(*, is_often: bool) -> Table:
     table.append([file("e")])
     table.delete_files(["a"])
     if is_often:
-        ICEBERG.project(table)
+        ICEBERG.project(handle_of(table))
     table.rollback(tag="kept")
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     return table
 
 
 def test_a_row_has_the_newest_of_the_ids_that_it_went_with() -> None:
     often, once = (of_a_file_that_went_twice(is_often=each) for each in (True, False))
-    assert Left.by(often).newest(often) == expected(often)
+    assert Left.by(often).newest(often) == expected(handle_of(often))
     ids: list[int] = []
     for table in (often, once):
         left = Left.by(table)

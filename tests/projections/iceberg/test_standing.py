@@ -6,6 +6,7 @@ from attrs import evolve
 
 from ledger import Table
 from ledger.opening.context import TableSetting
+from ledger.table_handle import TableHandle, handle_of
 from projections.iceberg import Names
 from projections.iceberg import position as positions
 from projections.iceberg.rows import _stands
@@ -21,19 +22,22 @@ def appended() -> Table:
 
 def test_files_that_stand_are_brought_on_and_read() -> None:
     table = appended()
-    assert _stands(table, table.at())
-    assert positions.FILE.load(table.log.store, table.log.layout).version == table.state.version
+    assert _stands(handle_of(table), table.at())
+    assert (
+        positions.FILE.load(handle_of(table).log.store, handle_of(table).log.layout).version
+        == table.state.version
+    )
 
 
 def test_files_that_lead_elsewhere_are_left_as_they_are() -> None:
     table = appended()
     table.project("iceberg")
-    store, layout = table.log.store, table.log.layout
+    store, layout = handle_of(table).log.store, handle_of(table).log.layout
     there = evolve(positions.FILE.load(store, layout), location="file:///elsewhere")
     positions.FILE.save(store, layout, there)
     table.append([data_file("b.parquet")])
 
-    assert not _stands(table, table.at())
+    assert not _stands(handle_of(table), table.at())
 
     assert positions.FILE.load(store, layout) == there
 
@@ -41,13 +45,13 @@ def test_files_that_lead_elsewhere_are_left_as_they_are() -> None:
 def test_who_trusts_the_log_alone_reads_no_files_that_stand() -> None:
     table = appended()
     table.project("iceberg")
-    setting: TableSetting = evolve(table.setting, trust="log")
-    assert not _stands(Table(table.identifier, table.path, setting), table.at())
+    setting: TableSetting = evolve(handle_of(table).setting, trust="log")
+    assert not _stands(TableHandle(table.identifier, handle_of(table).path, setting), table.at())
 
 
 def test_a_manifest_list_that_is_gone_does_not_stand() -> None:
     table = appended()
     table.project("iceberg")
     lost = Names(table.state.table_id).manifest_list(1)
-    outputs_of(table).remove(lost)
-    assert not _stands(table, table.at())
+    outputs_of(handle_of(table)).remove(lost)
+    assert not _stands(handle_of(table), table.at())

@@ -27,6 +27,7 @@ from ledger import (
     UpdateColumnType,
 )
 from ledger.model import TypeJson, read_type, type_to_wire
+from ledger.table_handle import handle_of
 from projections.delta import DELTA
 from tests.projections.delta.importing.test_following import ID, add, info, metadata, write
 from tests.projections.delta.importing.writing import READERS
@@ -368,7 +369,7 @@ def test_a_promoted_delta_table_is_read_as_iceberg_by_its_own_nested_ids(tmp_pat
     table.add_files(own_file(table, "three.parquet", rows[2:]))
     assert_all_read(table, rows)
     assert ids_in(table.at().schema.to_arrow()).items() >= DELTA_IDS.items()
-    DELTA.project(table)
+    DELTA.project(handle_of(table))
     said, *others = (reader(folder_of(table), 4) for reader in READERS)
     assert all(each == said for each in others)
 
@@ -376,7 +377,7 @@ def test_a_promoted_delta_table_is_read_as_iceberg_by_its_own_nested_ids(tmp_pat
 def test_a_promoted_delta_tables_log_goes_on_giving_its_nested_ids(tmp_path: Path) -> None:
     table = promoted_delta(tmp_path, delta_source(tmp_path / "t"))
     table.alter([AddColumn(("note",), "STRING")])
-    DELTA.project(table)
+    DELTA.project(handle_of(table))
     text = max((Path(folder_of(table)) / "_delta_log").glob("*.json")).read_text()
     (said,) = (json.loads(each)["metaData"] for each in text.splitlines() if "metaData" in each)
     fields = {each["name"]: each for each in json.loads(said["schemaString"])["fields"]}

@@ -12,25 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger import (
-    AddColumn,
+from ledger import AddColumn, FileChange, Ledger, Schema, SetOption, SnapshotPlan, Table
+from ledger.events import ServingProtocol, TableEvent
+from ledger.log import Codec
+from ledger.model.errors import (
     AlreadyExistsError,
     CommitConflictError,
-    FileChange,
     InvalidChangeError,
     InvalidInputError,
-    Ledger,
     LedgerError,
-    Schema,
-    SetOption,
-    Table,
     UnsupportedError,
     UpgradeRequiredError,
 )
-from ledger.events import ServingProtocol, TableEvent
-from ledger.log import Codec
 from ledger.state import Owner, TableBuilder, TableStream
 from ledger.stores import LocalStore
+from ledger.table_handle import handle_of
 from tests.lakes import lake_on, memory
 from tests.projections.delta.importing.test_following import written
 from tests.projections.iceberg.importing.writing import appended, created
@@ -213,7 +209,7 @@ def test_a_table_that_was_promoted_for_engines_lists_its_files_once_it_is_taken_
     table.rollback(snapshot=state.last_snapshot_id)
     table.project(name)
     assert {each.path for each in table.at().files} == files
-    (told,) = table.log.commit_at(back.version).transactions
+    (told,) = handle_of(table).log.commit_at(back.version).transactions
     assert told.message == "home again"
 
 
@@ -308,7 +304,7 @@ def test_no_table_of_the_ledgers_follows_a_source_again(
         lambda table: table.append([NEW]),
         lambda table: table.overwrite([NEW]),
         lambda table: table.delete_files("a.parquet"),
-        lambda table: table.commit_snapshot(table.snapshot_plan("COMPACT", (NEW,))),
+        lambda table: table.commit_snapshot(SnapshotPlan("COMPACT", (NEW,))),
         lambda table: table.rollback(snapshot=1),
         lambda table: table.branch("audit").append([NEW]),
         lambda table: table.branch("audit").fast_forward(),
@@ -343,7 +339,7 @@ def test_an_append_that_lost_to_serving_is_a_conflict_that_names_it() -> None:
     store = memory()
     table = native(lake_on(store))
     other = lake_on(store).table("a.b")
-    stale = table.snapshot_plan("APPEND", (NEW,))
+    stale = SnapshotPlan("APPEND", (NEW,))
     other.start_serving(author="eve")
     with pytest.raises(CommitConflictError) as lost:
         table.commit_snapshot(stale)
@@ -383,7 +379,7 @@ def test_a_commit_based_on_an_earlier_time_of_serving_is_older_than_the_owner(
 def test_clients_that_do_not_know_the_event_ask_for_an_upgrade(tmp_path: Path) -> None:
     table = native(lake_in(tmp_path))
     table.start_serving()
-    (read,) = table.log.commits(2, 2)
+    (read,) = handle_of(table).log.commits(2, 2)
     body = ledger_line(tmp_path, 2)
     codec: Codec[TableEvent] = Codec(TableEvent)
     assert codec.decode(body, "file") == read.commit

@@ -11,7 +11,10 @@ import ledger
 from ledger import InvalidInputError, SetOption
 from ledger.events import DeltaFollowed, SchemaRecord, SnapshotsExpired
 from ledger.events.imported import DeltaBirth
+from ledger.ledger_writes import adopt_table
 from ledger.model import FieldObject
+from ledger.table_handle import handle_of
+from ledger.table_writes import take_over
 from projections.importing.trial import Trial
 from tests.lakes import lake_on, memory, orders
 
@@ -42,11 +45,11 @@ def test_the_doors_themselves_take_nothing_that_no_log_may_hold(tmp_path: Path) 
     )
     facts = {"field_id_policy": "paimon", "origin": birth}
     with pytest.raises(InvalidInputError, match="the birth of d.t: id is -1"):
-        lake.adopt_table("d.t", {"schema": columns, **facts})
+        adopt_table(handle_of(lake), "d.t", {"schema": columns, **facts})
     assert not [*tmp_path.rglob("*.json")]
     sound = replace(columns, fields=(FieldObject(id=0, name="id", type="INT"),))
-    table = lake.adopt_table("d.t", {"schema": sound, **facts})
+    table = adopt_table(handle_of(lake), "d.t", {"schema": sound, **facts})
     news = DeltaFollowed(delta_version=-1, timestamp_millis=1)
     with pytest.raises(InvalidInputError, match="/theirs: deltaVersion is -1"):
-        table.take_over((news,), table.state.version)
+        take_over(table, (news,), table.state.version)
     assert table.again().state.version == table.state.version

@@ -13,6 +13,7 @@ from ledger import AlreadyExistsError, FileChange, InvalidInputError, NotFoundEr
 from ledger.model import Snapshot
 from ledger.state import TableState
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from projections.materialising import outputs_of
 from projections.paimon import (
     ManifestEntry,
@@ -99,7 +100,7 @@ class Left:
     @classmethod
     def by(cls, table: Table, store: Store | None = None) -> Left:
         """Read them all, also through another store than the table's own."""
-        outputs = evolve(outputs_of(table), store=store or table.log.store)
+        outputs = evolve(outputs_of(handle_of(table)), store=store or handle_of(table).log.store)
         paths = [path for folder in FOLDERS for path in outputs.paths(folder)]
         return cls({path: outputs.read(path) or b"" for path in paths})
 

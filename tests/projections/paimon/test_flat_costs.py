@@ -23,6 +23,7 @@ from ledger import (
 )
 from ledger.log import CHECKPOINT_INTERVAL
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from projections.paimon import PAIMON
 from tests.faults import Wrapped
 from tests.lakes import START_MILLIS, lake_on, memory, ticking
@@ -155,7 +156,7 @@ def grown(snapshots: int) -> dict[str, bytes]:
             table.create_tag("a", snapshot=20)
             table.rollback(snapshot=45)
         table.append([a_file(number)])
-    PAIMON.project(table)
+    PAIMON.project(handle_of(table))
     return {key: store.read(key) or b"" for key in store.keys("")}
 
 
@@ -166,7 +167,7 @@ def cost(kind: str, snapshots: int) -> Cost:
     KINDS[kind](lake_on(store, ticking(START_MILLIS * 2)).table("shop.t"))
     table = lake_on(store).table("shop.t")
     assert table.state.version > snapshots
-    return cost_of(store, lambda: PAIMON.project(table))
+    return cost_of(store, lambda: PAIMON.project(handle_of(table)))
 
 
 @pytest.mark.parametrize("kind", KINDS)

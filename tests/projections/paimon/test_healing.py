@@ -12,6 +12,7 @@ import pytest
 from ledger import DamagedLogError, InvalidInputError, StoreError, Table
 from ledger.cli.commands.verify import differences
 from ledger.stores import MemoryStore, Store
+from ledger.table_handle import handle_of
 from projections.paimon import expected, rebuild, verify
 from projections.paimon.materialise import follow, project
 from projections.paimon.paths import set_aside_path
@@ -55,21 +56,21 @@ def test_files_of_an_older_version_are_made_anew(name: str, how: object) -> None
     stood = PAIMON.stands(table)
     assert stood == table.state.version - 1
     with pytest.raises(InvalidInputError, match="only go forward"):
-        project(table, version=stood - 1)
+        project(handle_of(table), version=stood - 1)
 
     assert callable(how)
     how(table)
 
     PAIMON.assert_exact(table)
     assert is_consistent(Left.by(table))
-    assert verify(table).foreign == ()
+    assert verify(handle_of(table)).foreign == ()
 
 
 def test_files_of_an_older_version_are_told_where_they_are_others_now() -> None:
-    assert verify(older("plain")).is_empty
+    assert verify(handle_of(older("plain"))).is_empty
     table = older("rolled")
 
-    found = verify(table)
+    found = verify(handle_of(table))
 
     assert found.changed == (PAIMON.position_key(table),)
     assert "made by an older version" in found.told
@@ -79,12 +80,12 @@ def test_files_of_an_older_version_are_told_where_they_are_others_now() -> None:
 def test_making_older_files_anew_can_be_killed_anywhere(writes: int) -> None:
     table = older("rolled")
     with suppress(Died):
-        project(on(DiesAfter(table.log.store, writes), "rolled"))
+        project(handle_of(on(DiesAfter(handle_of(table).log.store, writes), "rolled")))
 
-    project(table)
+    project(handle_of(table))
 
     PAIMON.assert_exact(table)
-    assert verify(table).foreign == ()
+    assert verify(handle_of(table)).foreign == ()
 
 
 @pytest.mark.parametrize("seed", some(range(4), 2))
@@ -98,7 +99,7 @@ def test_what_a_killed_run_left_is_neither_foreign_nor_damage(seed: int, moved_o
         table = on(store)
         PAIMON.go_on(table, random.Random(seed), moved_on)
 
-        found = verify(table)
+        found = verify(handle_of(table))
 
         # A tag that came and went meanwhile is nowhere in the newest state.
         assert [each for each in found.foreign if not each.startswith("tag/")] == []
@@ -113,16 +114,16 @@ def test_what_a_killed_run_left_is_neither_foreign_nor_damage(seed: int, moved_o
 def test_projecting_where_nothing_is_new_heals(kind: str, damage: bytes | None) -> None:
     table = random_table(1, memory(), 40)
     table.create_tag("kept")
-    project(table)
+    project(handle_of(table))
     whole = Left.by(table).files
     path = next(each for each in reversed(whole) if kind in each)
-    key = f"{table.path}/{path}"
+    key = f"{handle_of(table).path}/{path}"
     if damage is None:
-        table.log.store.delete(key)
+        handle_of(table).log.store.delete(key)
     else:
-        table.log.store.replace(key, damage)
+        handle_of(table).log.store.replace(key, damage)
 
-    project(table)
+    project(handle_of(table))
 
     assert Left.by(table).files == whole
 
@@ -135,17 +136,17 @@ def test_a_snapshot_whose_manifests_are_lost_is_tagged_and_rolled_back_to(
     table = random_table(3, memory(), 0)
     for number in range(20):
         table.append([data_file(f"f{number}.parquet")])
-    project(table)
+    project(handle_of(table))
     for path in Left.by(table).files:
         if path.startswith(kind):
-            table.log.store.replace(f"{table.path}/{path}", b"damage")
+            handle_of(table).log.store.replace(f"{handle_of(table).path}/{path}", b"damage")
     if change == "tag":
         table.create_tag("t", snapshot=5)
     else:
         table.rollback(snapshot=5)
 
-    project(table)
-    project(table)
+    project(handle_of(table))
+    project(handle_of(table))
 
     PAIMON.assert_exact(table)
 
@@ -154,85 +155,85 @@ def test_a_list_of_another_snapshot_is_not_believed() -> None:
     table = random_table(3, memory(), 0)
     for number in range(12):
         table.append([data_file(f"f{number}.parquet")])
-    project(table)
-    wanted = expected(table)
+    project(handle_of(table))
+    wanted = expected(handle_of(table))
     empty = next(path for path, body in wanted.items() if b"_NUM_ADDED" in body)
     for path in wanted:
         if "manifest-list" in path:
-            table.log.store.replace(f"{table.path}/{path}", wanted[empty])
+            handle_of(table).log.store.replace(f"{handle_of(table).path}/{path}", wanted[empty])
     table.rollback(snapshot=5)
 
-    project(table)
-    project(table)
+    project(handle_of(table))
+    project(handle_of(table))
 
     PAIMON.assert_exact(table)
 
 
 def test_a_foreign_file_in_the_next_place_is_found_and_set_aside() -> None:
     table = random_table(1, memory(), 20)
-    project(table)
+    project(handle_of(table))
     path = f"snapshot/snapshot-{table.state.last_snapshot_id + 1}"
-    store, key = table.log.store, f"{table.path}/{path}"
+    store, key = handle_of(table).log.store, f"{handle_of(table).path}/{path}"
     store.create(key, b"mine")
 
-    assert verify(table).changed == (path,)
-    (findings,) = [each for name, each in differences(table) if name == "paimon"]
+    assert verify(handle_of(table)).changed == (path,)
+    (findings,) = [each for name, each in differences(handle_of(table)) if name == "paimon"]
     assert [(each.file, each.fails) for each in findings] == [(path, True)]
-    project(table)
+    project(handle_of(table))
     assert store.read(key) == b"mine"
 
     table.append([data_file("next.parquet")])
     with pytest.raises(StoreError, match=path):
-        project(table)
-    assert verify(table).changed == (path,)
+        project(handle_of(table))
+    assert verify(handle_of(table)).changed == (path,)
 
-    assert rebuild(table).changed == (path,)
+    assert rebuild(handle_of(table)).changed == (path,)
     aside = set_aside_path(path, b"mine")
-    assert Left.by(table).files == expected(table) | {aside: b"mine"}
-    assert verify(table).is_empty
-    assert verify(table).foreign == (aside,)
+    assert Left.by(table).files == expected(handle_of(table)) | {aside: b"mine"}
+    assert verify(handle_of(table)).is_empty
+    assert verify(handle_of(table)).foreign == (aside,)
 
 
 def test_a_log_that_ends_before_its_files_is_damage() -> None:
     store = memory()
     table = random_table(1, store, 20)
-    project(table)
+    project(handle_of(table))
     stood = table.state.version
-    store.delete(table.log.layout.commit(stood))
+    store.delete(handle_of(table).log.layout.commit(stood))
     table = on(store)
 
     said = f"at version {stood}, and its log ends at"
     for attempt in (project, lambda table: next(follow(table))):
         with pytest.raises(DamagedLogError, match=said):
-            attempt(table)
-    found = verify(table)
+            attempt(handle_of(table))
+    found = verify(handle_of(table))
     assert PAIMON.position_key(table) in found.changed
     assert found.damage is not None
     assert said in found.damage.message
 
-    rebuild(table)
-    assert verify(table).is_empty
+    rebuild(handle_of(table))
+    assert verify(handle_of(table)).is_empty
 
 
 def test_following_only_goes_forward() -> None:
     table = random_table(1, memory(), 20)
-    project(table)
+    project(handle_of(table))
     path = next(each for each in Left.by(table).files if "snapshot-" in each)
-    table.log.store.delete(f"{table.path}/{path}")
+    handle_of(table).log.store.delete(f"{handle_of(table).path}/{path}")
 
-    assert next(follow(table)) == table.state.version
+    assert next(follow(handle_of(table))) == table.state.version
 
-    assert verify(table).missing == (path,)
+    assert verify(handle_of(table)).missing == (path,)
 
 
 def test_a_healing_run_can_be_killed_anywhere() -> None:
     table = random_table(2, memory(), 20)
-    project(table)
+    project(handle_of(table))
     for path in list(Left.by(table).files)[::3]:
-        table.log.store.delete(f"{table.path}/{path}")
+        handle_of(table).log.store.delete(f"{handle_of(table).path}/{path}")
     for writes in range(1000):
         try:
-            project(on(DiesAfter(table.log.store, writes)))
+            project(handle_of(on(DiesAfter(handle_of(table).log.store, writes))))
         except Died:
             continue
         break

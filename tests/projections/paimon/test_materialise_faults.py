@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from ledger.table_handle import handle_of
 from projections.paimon.materialise import project
 from tests.lakes import memory
 from tests.projections.formats import PAIMON
@@ -18,10 +19,10 @@ def test_expiry_keeps_what_tags_name() -> None:
         go_on(table, rng, 1)
     first = table.state.earliest_snapshot_id
     table.create_tag("kept", snapshot=first)
-    project(table)
+    project(handle_of(table))
     before = Left.by(table)
     table.expire_snapshots(before=table.state.last_snapshot_id)
-    project(table)
+    project(handle_of(table))
     after = Left.by(table)
 
     assert f"snapshot/snapshot-{first}" not in after.files
@@ -31,6 +32,6 @@ def test_expiry_keeps_what_tags_name() -> None:
 
     for name in table.state.tags:
         table.delete_tag(name)
-    project(table)
+    project(handle_of(table))
     PAIMON.assert_exact(table)
     assert len(Left.by(table).snapshots()) == 1

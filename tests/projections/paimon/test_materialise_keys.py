@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ledger import Schema, SnapshotPlan, Table, UnsupportedError
+from ledger.table_handle import handle_of
 from projections.paimon import PAIMON, expected, snapshot_from_json, verify
 from tests.lakes import lake_on, memory, orders
 
@@ -26,18 +27,20 @@ def test_an_engines_snapshot_is_carried_unchanged() -> None:
     table = keyed()
     table.commit_snapshot(SnapshotPlan("COMPACT", commit_user="flink", facts=LISTS))
     table.create_tag("t")
-    PAIMON.project(table)
+    PAIMON.project(handle_of(table))
 
-    written = snapshot_from_json(expected(table)["snapshot/snapshot-1"])
+    written = snapshot_from_json(expected(handle_of(table))["snapshot/snapshot-1"])
     assert written == table.at().snapshot
     assert written.base_manifest_list == "manifest-list-1"
-    assert {"schema/schema-0", "snapshot/snapshot-1", "tag/tag-t"} <= set(expected(table))
-    assert not any("manifest/" in path for path in expected(table))
-    assert verify(table).is_empty
+    assert {"schema/schema-0", "snapshot/snapshot-1", "tag/tag-t"} <= set(
+        expected(handle_of(table))
+    )
+    assert not any("manifest/" in path for path in expected(handle_of(table)))
+    assert verify(handle_of(table)).is_empty
 
 
 def test_a_snapshot_that_names_no_lists_of_its_engine_is_refused() -> None:
     table = keyed()
     table.commit_snapshot(SnapshotPlan("ANALYZE"))
     with pytest.raises(UnsupportedError, match="primary key"):
-        PAIMON.project(table)
+        PAIMON.project(handle_of(table))

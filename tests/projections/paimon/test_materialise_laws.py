@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ledger.table_handle import handle_of
 from projections.paimon.materialise import project
 from tests.lakes import memory
 from tests.projections.formats import PAIMON
@@ -16,7 +17,7 @@ SEEDS = some(range(12), 4)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_manifests_fold_to_the_live_files_at_every_snapshot_and_tag(seed: int) -> None:
     table = random_table(seed, memory(), 120)
-    project(table)
+    project(handle_of(table))
     left = Left.by(table)
 
     assert is_consistent(left)

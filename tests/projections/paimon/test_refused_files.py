@@ -13,6 +13,7 @@ from pyarrow import parquet
 import ledger
 from ledger import FileChange, FormatError, InvalidInputError, Schema, SetOption, SnapshotPlan
 from ledger.log import head_state
+from ledger.table_handle import handle_of
 from projections.paimon import PAIMON, verify
 from projections.paimon.rules import FileRules
 from tests.lakes import lake_on, memory
@@ -51,8 +52,8 @@ def test_a_partition_that_is_committed_is_projected(data_type: str, legacy: str)
             refused.add(error.format)
     assert table.state.last_snapshot_id > 1
     assert refused <= {"paimon"}
-    PAIMON.project(table)
-    assert verify(table).is_empty
+    PAIMON.project(handle_of(table))
+    assert verify(handle_of(table)).is_empty
 
 
 def a_file(path: str, **facts: Any) -> FileChange:
@@ -96,7 +97,7 @@ def test_pypaimon_reads_all_files_that_are_committed(
     for number in range(40):
         name = rng.choice(NAMES).format(number).replace("ABSOLUTE", str(tmp_path / "else where"))
         facts = {what: rng.choice(FACTS[what]) for what in FACTS if rng.random() < 0.15}
-        target = tmp_path / "lake" / table.path / name.removeprefix("file://")
+        target = tmp_path / "lake" / handle_of(table).path / name.removeprefix("file://")
         if target.exists():
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -109,7 +110,7 @@ def test_pypaimon_reads_all_files_that_are_committed(
             wanted.append(number)
     assert min(refused, len(wanted)) > 3
 
-    PAIMON.project(table)
+    PAIMON.project(handle_of(table))
 
     builder = CatalogFactory.create({"warehouse": lake.url}).get_table("shop.t").new_read_builder()
     rows = builder.new_read().to_arrow(builder.new_scan().plan().splits()).to_pylist()
@@ -170,7 +171,7 @@ def test_a_spec_without_the_partition_keys_takes_no_more_files() -> None:
         table.append([a_file("a.parquet", spec_id=bare)])
     keyed = table.state.spec.spec_id
     table.append([a_file("a.parquet", spec_id=keyed, partition=("2013-01-01",))])
-    PAIMON.project(table)
+    PAIMON.project(handle_of(table))
 
 
 def test_files_of_a_primary_key_come_with_their_engines_lists() -> None:
@@ -184,15 +185,15 @@ def test_files_of_a_primary_key_come_with_their_engines_lists() -> None:
     lists = {"base_manifest_list": "manifest-list-1", "delta_manifest_list": "manifest-list-2"}
     plan = SnapshotPlan("APPEND", (a_file("a.parquet"),), commit_user="flink", facts=lists)
     table.commit_snapshot(plan)
-    PAIMON.project(table)
-    assert verify(table).is_empty
+    PAIMON.project(handle_of(table))
+    assert verify(handle_of(table)).is_empty
 
 
 def test_what_goes_is_no_problem() -> None:
     lake = lake_on(memory())
     lake.create_database("shop")
     table = lake.create_table("shop.t", Schema.of({"id": "INT"}))
-    state = head_state(table.log)
+    state = head_state(handle_of(table).log)
     gone = a_file("a", kind="DELETE")
     assert list(FileRules(state.schema, state.specs).problems([gone])) == []
 

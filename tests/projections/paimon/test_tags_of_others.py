@@ -8,6 +8,7 @@ import pytest
 
 from ledger import StoreError, Table
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from projections.paimon import expected, rebuild, snapshot_from_json, tag_file, tag_path, verify
 from projections.paimon.materialise import project
 from projections.paimon.paths import set_aside_path
@@ -22,15 +23,15 @@ def _tagged(store: Store) -> Table:
     table = orders(lake_on(store))
     for number in range(4):
         table.append([data_file(f"{number}.parquet")])
-    project(table)
+    project(handle_of(table))
     return table
 
 
 def _foreign(table: Table) -> bytes:
     """Put a tag file there that an engine made: of a snapshot of the table, for an hour."""
-    snapshot = snapshot_from_json(expected(table)["snapshot/snapshot-2"])
+    snapshot = snapshot_from_json(expected(handle_of(table))["snapshot/snapshot-2"])
     body = tag_file(snapshot, create_time_millis=1_700_000_000_000, time_retained_millis=3_600_000)
-    table.log.store.create(TAG.format(table.path), body)
+    handle_of(table).log.store.create(TAG.format(handle_of(table).path), body)
     return body
 
 
@@ -57,20 +58,20 @@ def test_somebody_elses_tag_is_neither_replaced_nor_taken_away(life: str) -> Non
     store = memory()
     table = _tagged(store)
     theirs = _foreign(table)
-    assert verify(table).foreign == (tag_path("v"),)
+    assert verify(handle_of(table)).foreign == (tag_path("v"),)
     _LIVES[life](table)
     if "v" in table.state.tags:
         with pytest.raises(StoreError, match="tag-v") as raised:
-            project(table)
+            project(handle_of(table))
         assert raised.value.kind == "FOREIGN_FILE"
-        assert store.read(TAG.format(table.path)) == theirs
-        assert tag_path("v") in rebuild(table).changed
+        assert store.read(TAG.format(handle_of(table).path)) == theirs
+        assert tag_path("v") in rebuild(handle_of(table)).changed
         aside = set_aside_path(tag_path("v"), theirs)
-        assert Left.by(table).files == expected(table) | {aside: theirs}
+        assert Left.by(table).files == expected(handle_of(table)) | {aside: theirs}
     else:
-        project(table)
-        assert store.read(TAG.format(table.path)) == theirs
-    project(table)
+        project(handle_of(table))
+        assert store.read(TAG.format(handle_of(table).path)) == theirs
+    project(handle_of(table))
 
 
 @pytest.mark.parametrize("stands", range(3))
@@ -91,18 +92,22 @@ def test_a_tag_that_comes_goes_and_comes_again_is_the_ledgers_own_after_any_kill
     position = None
     for number, step in enumerate(steps):
         if number == stands:
-            project(table)
+            project(handle_of(table))
             position = PAIMON.position(table)
         step(table)
         if number == killed_at:
-            project(table)
+            project(handle_of(table))
             # As if it had been killed before it kept where it stood.
             files = PAIMON.kept.format.positions
-            files.save(table.log.store, table.log.layout, position or PAIMON.position(table))
+            files.save(
+                handle_of(table).log.store,
+                handle_of(table).log.layout,
+                position or PAIMON.position(table),
+            )
     for version in range(table.state.version - then, table.state.version + 1):
         stood = PAIMON.position(table).version
         reached = PAIMON.advance(table, version=version)
         if reached > stood:
             assert PAIMON.left(table).items() >= PAIMON.expected(table, reached).items()
-    project(table)
+    project(handle_of(table))
     PAIMON.assert_exact(table)

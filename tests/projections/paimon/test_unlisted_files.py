@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ledger import FileChange, SnapshotPlan, Table, UnsupportedError
 from ledger.cli.commands.verify import differences
 from ledger.events import snapshot_events
+from ledger.table_handle import handle_of
 from projections.delta.delta_log import Versions
 from projections.manifest_files.lists import UnlistedFiles
 from projections.materialising import outputs_of
@@ -46,12 +47,16 @@ def written(tmp_path: Path) -> PaimonWriter:
 def test_a_table_that_pypaimon_wrote_lacks_nothing_of_the_ledgers(written: PaimonWriter) -> None:
     # The hint is the same number whoever wrote it.
     hint = "snapshot/LATEST"
-    assert expected(written.table)[hint] == outputs_of(written.table).read(hint)
+    assert expected(handle_of(written.table))[hint] == outputs_of(handle_of(written.table)).read(
+        hint
+    )
 
-    found = verify(written.table)
+    found = verify(handle_of(written.table))
     assert found.is_empty
     assert "snapshot/snapshot-2" in found.foreign
-    assert {each.kind for _, all_ in differences(written.table) for each in all_} == {"foreign"}
+    assert {each.kind for _, all_ in differences(handle_of(written.table)) for each in all_} == {
+        "foreign"
+    }
 
 
 @pytest.mark.parametrize("how", ["rollback", "append"])
@@ -64,10 +69,10 @@ def test_what_pypaimon_reads_keeps_its_files_when_the_ledger_adds_a_snapshot(
     else:
         table.append([replace(data_file("z.parquet"), partition=("2024-01-01", "a"))])
 
-    assert verify(table).is_empty
+    assert verify(handle_of(table)).is_empty
     for attempt in (rebuild, expected):
         with pytest.raises(UnsupportedError, match=rf"snapshot 3 of shop.orders.*{UNLISTED}"):
-            attempt(table)
+            attempt(handle_of(table))
     assert sum(each[0] for each in seen.values()) == 27
     assert written.partitions() == seen
 
@@ -75,14 +80,14 @@ def test_what_pypaimon_reads_keeps_its_files_when_the_ledger_adds_a_snapshot(
 def test_a_run_that_goes_on_knows_what_the_one_before_projected() -> None:
     table = a_table()
     table.append([a_file("a")])
-    PAIMON.project(table)
+    PAIMON.project(handle_of(table))
     engine_commits(table)
-    PAIMON.project(table)
+    PAIMON.project(handle_of(table))
     table.append([a_file("b")])
     with pytest.raises(UnsupportedError, match=rf"snapshot 3 of .*{UNLISTED}"):
-        PAIMON.project(table)
+        PAIMON.project(handle_of(table))
     with pytest.raises(UnsupportedError, match=UNLISTED):
-        publish_paimon.publish(table)
+        publish_paimon.publish(handle_of(table))
     assert table.state.last_snapshot_id == 3
 
 
@@ -92,12 +97,14 @@ def test_a_rollback_to_what_the_ledger_lists_can_be_made_and_gone_on_from(steps:
     table.append([a_file("a")])
     engine_commits(table)
     if steps == "many runs":
-        PAIMON.project(table)
+        PAIMON.project(handle_of(table))
     table.rollback(snapshot=1)
     table.append([a_file("b")])
-    PAIMON.project(table)
-    assert verify(table).is_empty
-    unlisted = UnlistedFiles(positions.FILE.load(table.log.store, table.log.layout).unlisted)
+    PAIMON.project(handle_of(table))
+    assert verify(handle_of(table)).is_empty
+    unlisted = UnlistedFiles(
+        positions.FILE.load(handle_of(table).log.store, handle_of(table).log.layout).unlisted
+    )
     assert [unlisted.held_by(each) for each in (1, 2, 3, 4)] == [False, True, False, False]
 
 
@@ -105,10 +112,10 @@ def test_a_rollback_to_what_only_the_engine_lists_is_refused_from_anywhere() -> 
     table = a_table()
     engine_commits(table)
     engine_commits(table)
-    PAIMON.project(table)
+    PAIMON.project(handle_of(table))
     table.rollback(snapshot=1)
     with pytest.raises(UnsupportedError, match=rf"snapshot 3 of .*{UNLISTED}"):
-        PAIMON.project(table)
+        PAIMON.project(handle_of(table))
 
 
 def test_a_snapshot_that_expired_need_not_be_made() -> None:
@@ -117,26 +124,26 @@ def test_a_snapshot_that_expired_need_not_be_made() -> None:
     table.append([a_file("b")])
     engine_commits(table)
     table.expire_snapshots(before=3)
-    PAIMON.project(table)
-    assert "snapshot/snapshot-3" in expected(table)
+    PAIMON.project(handle_of(table))
+    assert "snapshot/snapshot-3" in expected(handle_of(table))
     table.append([a_file("c")])
     with pytest.raises(UnsupportedError, match=rf"snapshot 4 of .*{UNLISTED}"):
-        PAIMON.project(table)
+        PAIMON.project(handle_of(table))
 
 
 def test_an_engine_that_lists_its_files_here_too_leaves_nothing_out() -> None:
     table = a_table()
     engine_commits(table, a_file("a"))
-    PAIMON.project(table)
+    PAIMON.project(handle_of(table))
     table.append([a_file("b")])
-    PAIMON.project(table)
-    assert verify(table).is_empty
+    PAIMON.project(handle_of(table))
+    assert verify(handle_of(table)).is_empty
     engine_commits(table)
     engine_commits(table, a_file("c"))
-    PAIMON.project(table)
+    PAIMON.project(handle_of(table))
     table.append([a_file("d")])
     with pytest.raises(UnsupportedError, match=rf"snapshot 5 of .*{UNLISTED}"):
-        PAIMON.project(table)
+        PAIMON.project(handle_of(table))
 
 
 def test_delta_knows_which_of_its_versions_are_of_snapshots_that_list_files_elsewhere() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ledger import Table
+from ledger.table_handle import handle_of
 from projections.source.data_source import scanned
 from projections.source.span_reading import End, Scan, ranges
 from projections.source.view import view_of
@@ -28,7 +29,7 @@ def rows_of(
     rows: Rows = []
     for low, high in parts:
         last = until if high == until.version else End(high)
-        scan = Scan(table.log, low, last)
+        scan = Scan(handle_of(table).log, low, last)
         for batch in scanned(found, scan, constants):
             rows += [_plain(row, maps) for row in batch.to_pylist()]
     return rows

@@ -16,6 +16,7 @@ from ledger import DataField, InvalidInputError, Schema, Table
 from ledger.model import PartitionSpec, parse_type
 from ledger.model.types import ArrayType, MapType, RowType
 from ledger.stores.file_access import FileAccess
+from ledger.table_handle import handle_of
 from ledger.transforms import bucket, hour, identity, month, truncate, year
 from projections.source.sink import (
     BatchFiles,
@@ -76,7 +77,7 @@ def written(table: Table, batches: Sequence[pa.RecordBatch], number: int = 0) ->
         schema=state.schema,
         spec=state.spec,
         columns=tuple(batches[0].schema.names),
-        access=table.file_access,
+        access=handle_of(table).file_access,
     )
     # As it comes to an executor.
     files = pickle.loads(pickle.dumps(files))  # noqa: S301 - made one line above

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import InvalidInputError, Table, UpgradeRequiredError
+from ledger.table_handle import handle_of
 from projections.source.data_source import Asked, columns_of, scanned
 from projections.source.span_reading import End, Scan
 from projections.source.view import VIEWS, view_of
@@ -33,17 +34,17 @@ def named(table: Table, view: str, names: list[str]) -> list[dict[str, Any]]:
     whose = (str(table.identifier), table.state.table_id)
     found, end = view_of(view), End(table.state.version)
     first = 0 if found.is_history or found.from_start else end.version
-    batches = scanned(found, Scan(table.log, first, end), whose, None, names)
+    batches = scanned(found, Scan(handle_of(table).log, first, end), whose, None, names)
     return [row for batch in batches for row in batch.to_pylist()]
 
 
 def changed(table: Table, was: bytes, shall_be: bytes) -> None:
     """Let another client have written version 1."""
-    key = table.log.layout.commit(1)
-    body = table.log.store.read(key)
+    key = handle_of(table).log.layout.commit(1)
+    body = handle_of(table).log.store.read(key)
     assert body is not None
     assert was in body
-    table.log.store.replace(key, body.replace(was, shall_be))
+    handle_of(table).log.store.replace(key, body.replace(was, shall_be))
 
 
 @settings(max_examples=5, deadline=None)

@@ -22,6 +22,7 @@ from ledger import (
 )
 from ledger.events import SnapshotCommitted, TableEvent
 from ledger.model import format_type, paths_of
+from ledger.table_handle import handle_of
 from projections.source.span_reading import End, Scan, TransactionStep
 from projections.source.view import VIEWS, schema_rows, view_of, walk
 from tests.histories import random_changes, start_schema
@@ -90,7 +91,7 @@ def test_an_event_that_stands_on_several_lines_is_one_row() -> None:
     store = memory()
     table = orders(lake_on(store))
     table.append([data_file("a.parquet")])
-    log = table.log
+    log = handle_of(table).log
     body = store.read(log.layout.commit(1))
     assert body is not None
     store.replace(log.layout.commit(1), body.replace(b'"files":[', b'"files":[\n'))
@@ -254,7 +255,7 @@ def test_a_range_that_begins_after_a_checkpoint_folds_from_there() -> None:
 
     # Had it read them, it would have met these.
     for version in range(150):
-        table.log.store.delete(table.log.layout.commit(version))
+        handle_of(table).log.store.delete(handle_of(table).log.layout.commit(version))
     assert len({row["version"] for row in rows_of(table, "columns", first=205)}) == 26
 
 
@@ -323,7 +324,7 @@ def test_files_in_an_engines_own_manifests_are_refused_and_not_left_out() -> Non
         delta_record_count=3,
         delta_manifest_list="manifest-list-1",
     )
-    scan = Scan(table.log, 0, End(0))
+    scan = Scan(handle_of(table).log, 0, End(0))
     with pytest.raises(UnsupportedError, match="manifest-list-1"):
         scan.files(next(scan.steps()), event)
 
@@ -333,7 +334,7 @@ def test_a_renamed_column_keeps_its_id_in_the_rows() -> None:
     table.alter([RenameColumn(("amount",), "cents")])
     of_two = [row for row in rows_of(table, "columns") if row["field_id"] == 2]
     assert [(row["schema_id"], row["name"]) for row in of_two] == [(0, "amount"), (1, "cents")]
-    scan = Scan(table.log, 0, End(1))
+    scan = Scan(handle_of(table).log, 0, End(1))
     assert scan.before() is None
     assert scan.final() == table.state
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from ledger import FileChange, LedgerError, RenameColumn, Schema, SnapshotPlan, Table
 from ledger.model import PartitionField, PartitionValue
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from ledger.transforms import bucket
 from tests.lakes import lake_on, memory, no_time
 
@@ -141,7 +142,7 @@ class Life:
 
 def together(table: Table, work: list[Callable[[], object]]) -> None:
     """Let threads commit at once: whoever waits while others commit rides in one commit."""
-    log = table.log
+    log = handle_of(table).log
     with ThreadPoolExecutor(len(work)) as pool:
         with log.store.lock(log.layout.lock):
             asked = [pool.submit(each) for each in work]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import ledger
 from ledger import Schema, SnapshotPlan, Table
 from ledger.files.partition_values import DEFAULT_NAME
+from ledger.table_handle import handle_of
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.pypaimon_or_skip import Schema as PaimonSchema
 
@@ -44,7 +45,7 @@ class PaimonWriter:
 
     def __init__(self, table: Table, root: Path, *, exists: bool = False) -> None:
         self.table = table
-        self.place = root / table.path
+        self.place = root / handle_of(table).path
         self._name = str(table.identifier)
         self._catalog = CatalogFactory.create({"warehouse": str(root)})
         if not exists:

@@ -14,6 +14,7 @@ from ledger import (
     Table,
 )
 from ledger.stores import Store
+from ledger.table_handle import handle_of
 from projections.iceberg import statistics_files as publish_iceberg
 from projections.materialising import outputs_of
 from projections.statistics import Kept
@@ -39,19 +40,23 @@ def a_file(path: str, day: str | None = "2024-01-01", **more: object) -> FileCha
 
 
 def published(table: Table, **at: int) -> Published:
-    return publish_iceberg.publish_partition_statistics(table, Kept.of(table.log), table.at(**at))  # type: ignore[arg-type]
+    return publish_iceberg.publish_partition_statistics(
+        handle_of(table),
+        Kept.of(handle_of(table).log),
+        table.at(**at),  # type: ignore[arg-type]
+    )
 
 
 def metadata(table: Table) -> dict[str, object]:
-    version = int(outputs_of(table).read("metadata/version-hint.text") or b"-1")
-    body = outputs_of(table).read(f"metadata/v{version}.metadata.json")
+    version = int(outputs_of(handle_of(table)).read("metadata/version-hint.text") or b"-1")
+    body = outputs_of(handle_of(table)).read(f"metadata/v{version}.metadata.json")
     assert body is not None
     found: dict[str, object] = json.loads(body)
     return found
 
 
 def rows(table: Table, path: str) -> list[dict[str, object]]:
-    body = outputs_of(table).read(path)
+    body = outputs_of(handle_of(table)).read(path)
     assert body is not None
     found: list[dict[str, object]] = parquet.read_table(io.BytesIO(body)).to_pylist()
     return found

@@ -16,6 +16,7 @@ from ledger import AddColumn, RenameColumn, Schema, UnsupportedError, UpdateColu
 from ledger.model import Value
 from ledger.model import types as t
 from ledger.planning import value_to_bytes
+from ledger.table_handle import handle_of
 from projections.paimon import statistics_file as publish_paimon
 from projections.statistics.analyze import analyze, encoded, require_sketches
 
@@ -93,8 +94,8 @@ def test_distinct_values_are_united_per_snapshot_and_files_are_read_once(
     later = analyze(table, spark=spark)
     assert (dict(later.distinct), later.read_count) == ({0: 4, 1: 2, 2: 2, 3: 0}, 2)
 
-    published = publish_paimon.publish(table, later.distinct)
+    published = publish_paimon.publish(handle_of(table), later.distinct)
     assert published.is_new
-    assert not publish_paimon.publish(table, later.distinct).is_new
+    assert not publish_paimon.publish(handle_of(table), later.distinct).is_new
     text = (Path(table.location.removeprefix("file://")) / published.path).read_text()
     assert '"distinctCount" : 4' in text

@@ -18,6 +18,7 @@ from pyiceberg.transforms import IdentityTransform
 import ledger
 from ledger import FileChange, Ledger, Table, TableAt, UnsupportedError
 from ledger.state import IcebergOrigin
+from ledger.table_handle import handle_of
 from projections.dlf import table_snapshot
 from projections.iceberg import Names, verify
 from projections.iceberg import statistics_files as publish_distinct
@@ -45,7 +46,7 @@ BY_NAME = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "name"), sp
 
 
 def counted(table: Table, at: TableAt) -> Counted:
-    return brought_up_to_date(table, at, Local(table.log), pytest.fail)
+    return brought_up_to_date(table, at, Local(handle_of(table).log), pytest.fail)
 
 
 def rows_by_partition(table: Table, at: TableAt, key: str) -> dict[str, int]:
@@ -205,7 +206,7 @@ def test_a_promoted_tables_statistics_go_on_as_any_tables(tmp_path: Path) -> Non
 def test_nothing_is_kept_of_what_an_engine_lists(tmp_path: Path) -> None:
     table = mirrored(iceberg_life(tmp_path / "t"), tmp_path).table("a.b")
     with pytest.raises(UnsupportedError, match="counted when they are asked for"):
-        refresh(table.log)
+        refresh(handle_of(table).log)
 
 
 def test_views_and_objects_of_an_iceberg_table_say_what_its_metadata_says(tmp_path: Path) -> None:
@@ -244,14 +245,14 @@ def test_a_promoted_tables_statistics_are_published_where_its_readers_look(tmp_p
     lake = mirrored(theirs, tmp_path)
     lake.promote("a.b")
     table = lake.table("a.b")
-    refresh(table.log)
+    refresh(handle_of(table).log)
 
     of_partitions = publish_iceberg.publish_partition_statistics(
-        table, Kept.of(table.log), table.at()
+        handle_of(table), Kept.of(handle_of(table).log), table.at()
     )
     newest = table.state.last_snapshot_id
     of_columns = publish_distinct.publish_distinct_counts(
-        table, table.at(), newest, {1: ONE}, {1: 1}
+        handle_of(table), table.at(), newest, {1: ONE}, {1: 1}
     )
 
     root = Path(table.location.removeprefix("file://"))
@@ -268,14 +269,14 @@ def test_a_promoted_tables_statistics_are_published_where_its_readers_look(tmp_p
     (parts,) = named.partition_statistics
     assert parts.statistics_path == f"{table.location}/{of_partitions.path}"
     assert (root / of_partitions.path).exists()
-    assert verify(table).is_empty
+    assert verify(handle_of(table)).is_empty
 
 
 def ask(table: Table, question: Question, **bounds: Any) -> list[dict[str, Any]]:
     at = table.at()
     given = Thresholds(**{"now_millis": at.state.time_millis, **bounds})
     found: list[dict[str, Any]] = answer(
-        question, counted(table, at), table.log, at, given
+        question, counted(table, at), handle_of(table).log, at, given
     ).to_pylist()
     return found
 
@@ -408,7 +409,7 @@ def freed_by(table: Table, **bounds: Any) -> dict[str, int]:
     at = table.at()
     given = Thresholds(**{"now_millis": at.state.time_millis, "retained_days": 0, **bounds})
     kept = asked_of("retention", table, at, counted(table, at))
-    rows = answer("retention", kept, table.log, at, given).to_pylist()
+    rows = answer("retention", kept, handle_of(table).log, at, given).to_pylist()
     return {row["partition"]: row["freed_file_count"] for row in rows}
 
 

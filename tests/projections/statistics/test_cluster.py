@@ -32,6 +32,7 @@ spark = (SparkSession.builder.master("local-cluster[2,1,1024]")
 from ledger.stores import LocalStore
 from projections.statistics import refresh, verify
 from projections.statistics.spark_executors import OnSpark
+from ledger.table_handle import handle_of
 from projections.statistics.spark_source import LogSource
 from tests.lakes import lake_on
 from tests.projections.statistics.lives import NAME, Life, a_table
@@ -41,7 +42,7 @@ life = Life(a_table(LocalStore(root)), 3)
 for _ in range(1200):
     life.append()
 table = lake_on(LocalStore(root)).table(NAME)
-tiles = root / table.path / "_ledger/statistics"
+tiles = root / handle_of(table).path / "_ledger/statistics"
 
 def executors():
     found = []
@@ -64,9 +65,10 @@ def kill():
 
 killer = threading.Thread(target=kill, daemon=True)
 killer.start()
-position = refresh(table.log, OnSpark(spark, LogSource.of(table)))
+log = handle_of(table).log
+position = refresh(log, OnSpark(spark, LogSource.of(table)))
 killer.join(30)
-difference = verify(table.log)
+difference = verify(log)
 found = {
     "killed": len(killed),
     "kept": position.version == table.state.version,

@@ -23,6 +23,7 @@ from projections.source import ledger_sink, register
 from projections.statistics import compute, refresh, spark_session, verify
 from projections.statistics.spark_executors import OnSpark
 from projections.statistics.spark_many import refresh_all
+from ledger.table_handle import handle_of
 from projections.statistics.spark_source import LogSource
 from tests.lakes import lake_on
 from tests.projections.statistics.lives import NAME, Life, a_table
@@ -31,7 +32,7 @@ root = Path(sys.argv[1])
 Life(a_table(LocalStore(root)), 3).goes_on(80)
 table = lake_on(LocalStore(root)).table(NAME)
 assert spark_session() is spark
-position = refresh(table.log, OnSpark(spark, LogSource.of(table)))
+position = refresh(handle_of(table).log, OnSpark(spark, LogSource.of(table)))
 (many,) = refresh_all([table], spark=spark)
 register(spark)
 source = spark.read.format("ledger").option("table", NAME).option("view", "commits")
@@ -39,7 +40,7 @@ rows = source.load(str(root)).where("version > 3")
 found = {
     "session": type(spark).__module__,
     "kept": position.version == many.version == table.state.version,
-    "verified": verify(table.log).is_empty,
+    "verified": verify(handle_of(table).log).is_empty,
     "snapshots": compute(table, spark=spark).snapshots.count() == table.state.last_snapshot_id,
     "read": rows.select("version").distinct().count() == table.state.version - 3,
 }

@@ -22,6 +22,7 @@ from ledger import (
 )
 from ledger.state import identity_spec
 from ledger.stores import LocalStore
+from ledger.table_handle import handle_of
 from projections.materialising import Difference
 from projections.statistics import (
     Kept,
@@ -119,7 +120,7 @@ def test_both_engines_give_the_same_rows(spark: SparkSession, tmp_path: Path, se
 
     for first in (0, last):
         found = reader.deltas(spark, source, first, last).toArrow()
-        assert fold.ordered(found).equals(Kept.of(table.log).scan(first, last))
+        assert fold.ordered(found).equals(Kept.of(handle_of(table).log).scan(first, last))
 
 
 def test_what_spark_keeps_the_local_engine_verifies(spark: SparkSession, tmp_path: Path) -> None:
@@ -127,20 +128,23 @@ def test_what_spark_keeps_the_local_engine_verifies(spark: SparkSession, tmp_pat
     life.goes_on(70)
     table = lake_on(LocalStore(tmp_path)).table(NAME)
     by_spark = OnSpark(spark, LogSource.of(table))
-    refresh(table.log, by_spark)
-    assert verify(table.log) == Difference()
+    refresh(handle_of(table).log, by_spark)
+    assert verify(handle_of(table).log) == Difference()
 
     # Small tiles that are kept become a part of their block's, and eight blocks are summed up.
     for _ in range(600):
         life.append()
-    refresh(table.log, by_spark)
+    refresh(handle_of(table).log, by_spark)
 
-    assert verify(table.log) == Difference()
-    position = Kept.of(table.log).position
+    assert verify(handle_of(table).log) == Difference()
+    position = Kept.of(handle_of(table).log).position
     assert position.version == table.state.version
     assert any(each.is_sums for each in position.tiles)
-    tiles = [str(tmp_path / f"{table.path}/_ledger/statistics" / each) for each in position.files]
-    kept = Kept.of(table.log)
+    tiles = [
+        str(tmp_path / f"{handle_of(table).path}/_ledger/statistics" / each)
+        for each in position.files
+    ]
+    kept = Kept.of(handle_of(table).log)
     assert spark.read.parquet(*tiles).count() == sum(map(len, map(kept.tile, position.tiles)))
 
 
@@ -148,9 +152,9 @@ def test_what_executors_find_damaged_is_told_as_what_it_is(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = a_life(tmp_path, 8, 30)
-    key = table.log.layout.commit(7)
-    table.log.store.replace(key, b"torn")
-    reopened = table.log
+    key = handle_of(table).log.layout.commit(7)
+    handle_of(table).log.store.replace(key, b"torn")
+    reopened = handle_of(table).log
 
     with pytest.raises(DamagedLogError) as told:
         OnSpark(spark, LogSource.of(table)).keep(Kept.of(reopened), 30)
@@ -170,9 +174,9 @@ def test_a_share_of_another_chain_of_commits_moves_no_position(tmp_path: Path) -
             yield evolve(share, first=11, parent="sha256:one")
 
     with pytest.raises(DamagedLogError, match="the log was changed meanwhile"):
-        refresh(table.log, Strange(table.log))
+        refresh(handle_of(table).log, Strange(handle_of(table).log))
 
-    assert Kept.of(table.log).position.version == -1
+    assert Kept.of(handle_of(table).log).position.version == -1
 
 
 def test_a_share_that_nobody_did_moves_no_position(tmp_path: Path) -> None:
@@ -185,16 +189,16 @@ def test_a_share_that_nobody_did_moves_no_position(tmp_path: Path) -> None:
             return super().keep(kept, last - 3)
 
     with pytest.raises(DamagedLogError, match="was not counted"):
-        refresh(table.log, Idle(table.log))
+        refresh(handle_of(table).log, Idle(handle_of(table).log))
 
-    assert Kept.of(table.log).position.version == -1
+    assert Kept.of(handle_of(table).log).position.version == -1
 
 
 def test_dataframes_of_a_log_are_what_the_kept_statistics_say(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = a_life(tmp_path, 21, 40)
-    kept = Kept.of(table.log)
+    kept = Kept.of(handle_of(table).log)
     for at in (table.at(), table.at(snapshot=table.state.earliest_snapshot_id)):
         found = compute(table, at=at, spark=spark)
 
@@ -280,12 +284,12 @@ def test_what_is_much_goes_by_the_new_entries(
     table = a_table(LocalStore(tmp_path))
     table.append(many(1200))
     table.overwrite([], where={})
-    assert new_entries(table.log) == 2400
+    assert new_entries(handle_of(table).log) == 2400
 
     monkeypatch.setattr(engines, "_LOOKED_AT", 2)
-    assert new_entries(table.log) == 1800
-    refresh(table.log)
-    assert new_entries(table.log) == 0
+    assert new_entries(handle_of(table).log) == 1800
+    refresh(handle_of(table).log)
+    assert new_entries(handle_of(table).log) == 0
 
 
 @pytest.mark.usefixtures("spark")

@@ -11,6 +11,7 @@ import pytest
 
 from ledger import DamagedLogError, FileChange, Schema, SnapshotPlan, Table
 from ledger.stores import LocalStore, MemoryStore, Store
+from ledger.table_handle import handle_of
 from projections.statistics import Kept, query, rebuild, refresh, verification, verify
 from projections.statistics.materialise import BLOCKS_A_STEP
 from projections.statistics.tile_rows import BLOCK, START, Tile, body_of, cover, folder, rows_of
@@ -40,7 +41,7 @@ def a_copy(store: Store) -> MemoryStore:
 
 
 def refreshed(store: Store) -> dict[str, bytes | None]:
-    refresh(lake_on(store).table(NAME).log)
+    refresh(handle_of(lake_on(store).table(NAME)).log)
     return kept_files(store)
 
 
@@ -50,23 +51,26 @@ def test_killed_at_any_write_and_run_again_it_keeps_the_same(before: int, after:
     life = Life(table, before)
     for _ in range(before):
         life.append()
-    refresh(table.log)
+    refresh(handle_of(table).log)
     for _ in range(after - before):
         life.append()
-    store = table.log.store
+    store = handle_of(table).log.store
     wanted = refreshed(a_copy(store))
-    figures = query.partitions(Kept.of(table.log), table.at())
+    figures = query.partitions(Kept.of(handle_of(table).log), table.at())
 
     kills = 0
     while True:
         copy = a_copy(store)
         try:
-            refresh(lake_on(DiesAfter(copy, kills)).table(NAME).log, blocks_a_step=1)
+            refresh(handle_of(lake_on(DiesAfter(copy, kills)).table(NAME)).log, blocks_a_step=1)
         except Died:
             survivor = lake_on(copy).table(NAME)
-            assert query.partitions(Kept.of(survivor.log), survivor.at()) == figures
+            assert query.partitions(Kept.of(handle_of(survivor).log), survivor.at()) == figures
             assert refreshed(copy) == wanted or only_small_tiles_more(kept_files(copy), wanted)
-            assert not verify(survivor.log).missing + verify(survivor.log).changed
+            assert (
+                not verify(handle_of(survivor).log).missing
+                + verify(handle_of(survivor).log).changed
+            )
             kills += 1
             continue
         assert kept_files(copy) == wanted
@@ -83,15 +87,15 @@ def only_small_tiles_more(found: dict[str, bytes | None], wanted: dict[str, byte
 def test_what_a_kill_left_behind_is_foreign_and_goes_when_it_is_rebuilt() -> None:
     table = a_table()
     Life(table, 1).goes_on(5)
-    refresh(table.log)
-    wanted = kept_files(table.log.store)
-    left = f"{folder(table.log.layout)}/{Tile(2, 3).name}"
-    table.log.store.replace(left, b"left behind")
+    refresh(handle_of(table).log)
+    wanted = kept_files(handle_of(table).log.store)
+    left = f"{folder(handle_of(table).log.layout)}/{Tile(2, 3).name}"
+    handle_of(table).log.store.replace(left, b"left behind")
 
-    assert verify(table.log).foreign in ((Tile(2, 3).name,), ())
-    rebuild(table.log)
+    assert verify(handle_of(table).log).foreign in ((Tile(2, 3).name,), ())
+    rebuild(handle_of(table).log)
 
-    assert kept_files(table.log.store) == wanted
+    assert kept_files(handle_of(table).log.store) == wanted
 
 
 @pytest.fixture
@@ -100,7 +104,7 @@ def long_table() -> Table:
     life = Life(table, 3)
     for _ in range(530):
         life.append()
-    refresh(table.log)
+    refresh(handle_of(table).log)
     return table
 
 
@@ -108,27 +112,30 @@ def long_table() -> Table:
 def test_a_tile_that_is_lost_or_damaged_is_told_and_made_again(
     long_table: Table, name: str
 ) -> None:
-    store, key = long_table.log.store, f"{folder(long_table.log.layout)}/{name}"
+    store, key = (
+        handle_of(long_table).log.store,
+        f"{folder(handle_of(long_table).log.layout)}/{name}",
+    )
     wanted = kept_files(store)
-    figures = query.partitions(Kept.of(long_table.log), long_table.at())
+    figures = query.partitions(Kept.of(handle_of(long_table).log), long_table.at())
     body = store.read(key)
     assert body is not None
 
     store.delete(key)
-    assert verify(long_table.log).missing == (name,)
-    assert query.partitions(Kept.of(long_table.log), long_table.at()) == figures
+    assert verify(handle_of(long_table).log).missing == (name,)
+    assert query.partitions(Kept.of(handle_of(long_table).log), long_table.at()) == figures
 
     store.replace(key, body[: len(body) // 2])
-    assert verify(long_table.log).changed == (name,)
-    assert query.partitions(Kept.of(long_table.log), long_table.at()) == figures
+    assert verify(handle_of(long_table).log).changed == (name,)
+    assert query.partitions(Kept.of(handle_of(long_table).log), long_table.at()) == figures
 
-    assert verification.verify(long_table).changed == (f"_ledger/statistics/{name}",)
-    assert verification.rebuild(long_table).changed == (f"_ledger/statistics/{name}",)
+    assert verification.verify(handle_of(long_table)).changed == (f"_ledger/statistics/{name}",)
+    assert verification.rebuild(handle_of(long_table)).changed == (f"_ledger/statistics/{name}",)
     assert kept_files(store) == wanted
 
 
 def test_a_flipped_byte_in_a_page_does_not_go_unnoticed(long_table: Table) -> None:
-    rows = Kept.of(long_table.log).tile(Tile(0, 64))
+    rows = Kept.of(handle_of(long_table).log).tile(Tile(0, 64))
     body = body_of(rows)
 
     flipped = [
@@ -141,49 +148,49 @@ def test_a_flipped_byte_in_a_page_does_not_go_unnoticed(long_table: Table) -> No
 
 def test_a_tile_with_other_figures_is_told(long_table: Table) -> None:
     tile = Tile(0, 64)
-    kept = Kept.of(long_table.log)
+    kept = Kept.of(handle_of(long_table).log)
     kept.files.save(tile, kept.tile(tile).slice(1))
 
-    assert verify(long_table.log).changed == (tile.name,)
+    assert verify(handle_of(long_table).log).changed == (tile.name,)
 
 
 def test_another_history_under_the_same_name_is_counted_anew() -> None:
     table, other = a_table(), a_table()
     Life(table, 1).goes_on(20)
     Life(other, 2).goes_on(30)
-    refresh(table.log)
-    store = a_copy(other.log.store)
-    for key, body in kept_files(table.log.store).items():
+    refresh(handle_of(table).log)
+    store = a_copy(handle_of(other).log.store)
+    for key, body in kept_files(handle_of(table).log.store).items():
         assert body is not None
         store.replace(key, body)
     restored = lake_on(store).table(NAME)
 
-    assert Kept.of(restored.log).position == START
-    assert query.totals(Kept.of(restored.log), restored.at()) == query.totals(
-        Kept.of(other.log), other.at()
+    assert Kept.of(handle_of(restored).log).position == START
+    assert query.totals(Kept.of(handle_of(restored).log), restored.at()) == query.totals(
+        Kept.of(handle_of(other).log), other.at()
     )
-    refresh(restored.log)
-    assert verify(restored.log).is_empty
+    refresh(handle_of(restored).log)
+    assert verify(handle_of(restored).log).is_empty
 
 
 def test_a_log_that_was_cut_back_is_counted_anew() -> None:
     table = a_table()
     Life(table, 1).goes_on(9)
-    store = a_copy(table.log.store)
+    store = a_copy(handle_of(table).log.store)
     shorter = lake_on(a_copy(store)).table(NAME)
     Life(table, 2).append()
-    refresh(table.log)
-    for key, body in kept_files(table.log.store).items():
+    refresh(handle_of(table).log)
+    for key, body in kept_files(handle_of(table).log.store).items():
         assert body is not None
         store.replace(key, body)
 
     cut = lake_on(store).table(NAME)
-    refresh(cut.log)
+    refresh(handle_of(cut).log)
 
-    assert query.totals(Kept.of(cut.log), cut.at()) == query.totals(
-        Kept.of(shorter.log), shorter.at()
+    assert query.totals(Kept.of(handle_of(cut).log), cut.at()) == query.totals(
+        Kept.of(handle_of(shorter).log), shorter.at()
     )
-    assert verify(cut.log).is_empty
+    assert verify(handle_of(cut).log).is_empty
 
 
 def test_jobs_at_once_beside_a_writer_keep_what_one_would(tmp_path: Path) -> None:
@@ -192,7 +199,7 @@ def test_jobs_at_once_beside_a_writer_keep_what_one_would(tmp_path: Path) -> Non
     life.append()
 
     def job(_number: int) -> None:
-        log = lake_on(LocalStore(tmp_path)).table(NAME).log
+        log = handle_of(lake_on(LocalStore(tmp_path)).table(NAME)).log
         for _ in range(15):
             refresh(log)
 
@@ -202,24 +209,24 @@ def test_jobs_at_once_beside_a_writer_keep_what_one_would(tmp_path: Path) -> Non
             life.append()
         for each in jobs:
             each.result(60)
-    refresh(table.log)
+    refresh(handle_of(table).log)
 
-    assert verify(table.log).is_empty
+    assert verify(handle_of(table).log).is_empty
     clean = MemoryStore("statistics-jobs-at-once")
-    for key in table.log.store.keys(""):
-        body = table.log.store.read(key)
+    for key in handle_of(table).log.store.keys(""):
+        body = handle_of(table).log.store.read(key)
         if "/statistics/" not in key and body is not None:
             clean.create(key, body)
     wanted = refreshed(clean)
-    found = kept_files(table.log.store)
+    found = kept_files(handle_of(table).log.store)
     assert {key: found[key] for key in wanted} == wanted
 
 
 def test_nothing_new_writes_nothing() -> None:
     table = a_table()
     Life(table, 4).goes_on(12)
-    refresh(table.log)
-    log = lake_on(DiesAfter(a_copy(table.log.store), 0)).table(NAME).log
+    refresh(handle_of(table).log)
+    log = handle_of(lake_on(DiesAfter(a_copy(handle_of(table).log.store), 0)).table(NAME)).log
 
     refresh(log)
 
@@ -228,12 +235,12 @@ def test_nothing_new_writes_nothing() -> None:
 
 def test_one_commit_more_is_two_files_more_to_write() -> None:
     table = a_table()
-    refresh(table.log)
+    refresh(handle_of(table).log)
     table.append(a_file_in([(None,)]))
 
-    refresh(lake_on(DiesAfter(table.log.store, 2)).table(NAME).log)
+    refresh(handle_of(lake_on(DiesAfter(handle_of(table).log.store, 2)).table(NAME)).log)
 
-    assert Kept.of(table.log).position.version == table.state.version
+    assert Kept.of(handle_of(table).log).position.version == table.state.version
 
 
 @pytest.mark.parametrize("partitions", [[], [(None,)], [("2024-01-01",), ("é \\ \n",), (None,)]])
@@ -247,11 +254,11 @@ def test_a_commit_that_is_spelled_otherwise_counts_the_same(
         schema = Schema.of({"name": "STRING"}, partition_keys=["name"], options=options)
         table = lake.create_table(NAME, schema)
         table.append(a_file_in(partitions))
-        key = table.log.layout.commit(table.state.version)
-        body = table.log.store.read(key)
+        key = handle_of(table).log.layout.commit(table.state.version)
+        body = handle_of(table).log.store.read(key)
         assert body is not None
-        table.log.store.replace(key, f"{spell(json.loads(body))}\n".encode())
-        log = lake_on(table.log.store).table(NAME).log
+        handle_of(table).log.store.replace(key, f"{spell(json.loads(body))}\n".encode())
+        log = handle_of(lake_on(handle_of(table).log.store).table(NAME)).log
         refresh(log)
         return [row for rows in Kept.of(log).deltas(1) for row in rows.to_pylist()]
 
@@ -263,15 +270,15 @@ def test_a_commit_that_is_spelled_otherwise_counts_the_same(
 def test_a_damaged_list_of_files_stops_the_job() -> None:
     table = a_table()
     Life(table, 4).append_many()
-    store = table.log.store
+    store = handle_of(table).log.store
     (key,) = (each for each in store.keys("") if "/changes/" in each)
     store.replace(key, b"torn")
 
     with pytest.raises(DamagedLogError, match="other than the commit that names it says"):
-        refresh(table.log)
+        refresh(handle_of(table).log)
     store.delete(key)
     with pytest.raises(DamagedLogError, match="missing"):
-        refresh(table.log)
+        refresh(handle_of(table).log)
     assert kept_files(store) == {}
 
 
@@ -286,16 +293,16 @@ def test_a_snapshot_without_files_counts_as_one() -> None:
     )
     table.commit_snapshot(SnapshotPlan("ANALYZE"))
 
-    totals = query.totals(Kept.of(table.log), table.at())
+    totals = query.totals(Kept.of(handle_of(table).log), table.at())
 
     assert [(each.snapshot_id, each.record_count) for each in totals] == [(1, 1), (2, 1)]
 
 
 def test_the_position_states_the_format_that_readers_know() -> None:
     table = a_table()
-    refresh(table.log)
+    refresh(handle_of(table).log)
 
-    body = table.log.store.read(f"{folder(table.log.layout)}/position.json")
+    body = handle_of(table).log.store.read(f"{folder(handle_of(table).log.layout)}/position.json")
 
     assert body is not None
     said = json.loads(body)

@@ -17,6 +17,7 @@ from ledger import Schema, Table
 from ledger.history.older import state_at_snapshot
 from ledger.state import TableState
 from ledger.stores import MemoryStore
+from ledger.table_handle import handle_of
 from projections.statistics import Kept, query, refresh, verify
 from projections.statistics.materialise import Local
 from projections.statistics.spark_executors import lessening, runs
@@ -49,7 +50,7 @@ class At:
 
 def instants(table: Table) -> Iterator[At]:
     for snapshot_id in range(1, table.state.last_snapshot_id + 1):
-        state = state_at_snapshot(table.log, snapshot_id)
+        state = state_at_snapshot(handle_of(table).log, snapshot_id)
         yield At(state, state.schema)
 
 
@@ -64,7 +65,7 @@ def entries(table: Table) -> pa.Table:
             "size": each.change.file_size_in_bytes,
             "created": each.change.creation_time,
         }
-        for each in table.live.changes(0, table.state.version)
+        for each in handle_of(table).live.changes(0, table.state.version)
     ]
     names = ("s", "sign", "records", "size", "created")
     schema = pa.schema([*((name, pa.int64()) for name in names), ("day", pa.string())])
@@ -138,14 +139,17 @@ def test_every_figure_at_every_snapshot_is_what_duckdb_counts(
     table = a_table()
     life = Life(table, seed)
     life.goes_on(min(steps, refresh_at))
-    refresh(table.log)
+    refresh(handle_of(table).log)
     life.goes_on(steps - min(steps, refresh_at))
     last = table.state.last_snapshot_id
     partitions = oracle_partitions(entries(table), last)
     totals = oracle_totals(entries(table), last)
 
     # One reads tiles and the log's tail, the other the log alone.
-    for kept in (Kept.of(table.log), Kept.of(reopened(table, empty(table)).log)):
+    for kept in (
+        Kept.of(handle_of(table).log),
+        Kept.of(handle_of(reopened(table, empty(table))).log),
+    ):
         for at in instants(table):
             assert shown(kept, at) == partitions[at.state.last_snapshot_id]
         found = query.totals(kept, table.at())
@@ -154,7 +158,7 @@ def test_every_figure_at_every_snapshot_is_what_duckdb_counts(
 
 def empty(table: Table) -> MemoryStore:
     """Return a copy of a table's store that keeps no statistics."""
-    copy, store = memory(), table.log.store
+    copy, store = memory(), handle_of(table).log.store
     for key in store.keys(""):
         body = store.read(key)
         if "/statistics/" not in key and body is not None:
@@ -163,7 +167,7 @@ def empty(table: Table) -> MemoryStore:
 
 
 def kept_files(table: Table) -> dict[str, bytes | None]:
-    store = table.log.store
+    store = handle_of(table).log.store
     return {key: store.read(key) for key in store.keys("") if "/statistics/" in key}
 
 
@@ -174,15 +178,15 @@ def test_incremental_is_full(seed: int, bouts: list[int]) -> None:
     life = Life(table, seed)
     for bout in bouts:
         life.goes_on(bout)
-        refresh(table.log)
-    refresh(table.log)
+        refresh(handle_of(table).log)
+    refresh(handle_of(table).log)
     full = reopened(table, empty(table))
 
-    refresh(full.log)
+    refresh(handle_of(full).log)
 
     assert kept_files(table) == kept_files(full)
-    assert verify(table.log).is_empty
-    assert verify(table.log).foreign == ()
+    assert verify(handle_of(table).log).is_empty
+    assert verify(handle_of(table).log).foreign == ()
 
 
 @LAWS
@@ -190,7 +194,7 @@ def test_incremental_is_full(seed: int, bouts: list[int]) -> None:
 def test_the_growth_of_a_partition_ends_where_the_listing_is(seed: int, steps: int) -> None:
     table = a_table()
     Life(table, seed).goes_on(steps)
-    kept, at = Kept.of(table.log), table.at()
+    kept, at = Kept.of(handle_of(table).log), table.at()
 
     for each in query.partitions(kept, at):
         grown = query.growth(kept, at, each.spec)
@@ -210,7 +214,7 @@ def test_a_random_life_has_commits_of_many_writers_long_lists_and_many_specs() -
     life.append_many()
     for _ in range(20):
         life.crowd()
-        totals = query.totals(Kept.of(table.log), table.at())
+        totals = query.totals(Kept.of(handle_of(table).log), table.at())
         if totals[-1].version == totals[-2].version:
             break
 
@@ -218,9 +222,9 @@ def test_a_random_life_has_commits_of_many_writers_long_lists_and_many_specs() -
     assert len(table.state.specs) == 3
     assert table.state.earliest_snapshot_id > 1
     last = table.state.last_snapshot_id
-    state = state_at_snapshot(table.log, last - 1)
+    state = state_at_snapshot(handle_of(table).log, last - 1)
     wanted = oracle_partitions(entries(table), last)[last - 1]
-    assert shown(Kept.of(table.log), At(state, state.schema)) == wanted
+    assert shown(Kept.of(handle_of(table).log), At(state, state.schema)) == wanted
 
 
 @pytest.fixture(scope="module")
@@ -231,27 +235,29 @@ def long_table() -> Table:
     for number in range(1100):
         life.append()
         if number % 97 == 0:
-            refresh(table.log)
-    refresh(table.log)
+            refresh(handle_of(table).log)
+    refresh(handle_of(table).log)
     return table
 
 
 def test_long_histories_merge_their_sums_and_stay_what_duckdb_counts(long_table: Table) -> None:
     wanted = oracle_partitions(entries(long_table), 1100)
-    kept = Kept.of(long_table.log)
+    kept = Kept.of(handle_of(long_table).log)
 
     assert [each.end - each.start for each in kept.position.tiles][-2:] == [512, 512]
     for snapshot_id in (1, 63, 64, 511, 512, 513, 1000, 1100):
-        state = state_at_snapshot(long_table.log, snapshot_id)
+        state = state_at_snapshot(handle_of(long_table).log, snapshot_id)
         assert shown(kept, At(state, state.schema)) == wanted[snapshot_id]
-    assert verify(long_table.log).is_empty
+    assert verify(handle_of(long_table).log).is_empty
 
 
 def test_a_refresh_in_small_steps_keeps_the_same(long_table: Table) -> None:
     full = reopened(long_table, empty(long_table))
     told: list[tuple[int, int]] = []
 
-    refresh(full.log, blocks_a_step=1, on_progress=lambda done, of: told.append((done, of)))
+    refresh(
+        handle_of(full).log, blocks_a_step=1, on_progress=lambda done, of: told.append((done, of))
+    )
 
     assert kept_files(full) == kept_files(long_table)
     assert told[0] == (64, 1101)
@@ -277,7 +283,7 @@ def test_whoever_keeps_all_of_a_tile_of_sums_merges_it_too(
     full = reopened(long_table, empty(long_table))
     monkeypatch.setattr(Asked, "merged", [])
 
-    refresh(full.log, Asked(full.log), blocks_a_step=blocks_a_step)
+    refresh(handle_of(full).log, Asked(handle_of(full).log), blocks_a_step=blocks_a_step)
 
     assert Asked.merged == asked
     assert kept_files(full) == kept_files(long_table)
@@ -315,7 +321,7 @@ def test_a_task_keeps_no_more_at_once_than_a_tile_of_sums_is_made_of(
 
 
 def test_the_deltas_of_any_commits_are_those_of_the_log(long_table: Table) -> None:
-    rows = list(Kept.of(long_table.log).deltas(700))
-    scanned = local_scan(long_table.log)(0, 700)
+    rows = list(Kept.of(handle_of(long_table).log).deltas(700))
+    scanned = local_scan(handle_of(long_table).log)(0, 700)
 
     assert pa.concat_tables(rows).combine_chunks().equals(scanned)

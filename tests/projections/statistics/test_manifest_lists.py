@@ -14,6 +14,7 @@ from attrs import evolve
 
 from ledger import DamagedLogError, FileChange, Table, UnsupportedError
 from ledger.locations import is_absolute
+from ledger.table_handle import handle_of
 from projections.paimon import PAIMON
 from projections.statistics import Kept, fold, query, rebuild, refresh, verify
 from projections.statistics import spark_frames as reader
@@ -42,12 +43,14 @@ def counted(table: Table, version: int | None = None, kept: Kept | None = None) 
     at = table.at(version=version)
     return {
         tuple(each.spec.values()): (each.record_count, each.file_size_in_bytes, each.file_count)
-        for each in query.partitions(kept or Kept.of(table.log), at, query.paimon_rendering_of(at))
+        for each in query.partitions(
+            kept or Kept.of(handle_of(table).log), at, query.paimon_rendering_of(at)
+        )
     }
 
 
 def version_of(table: Table, snapshot_id: int) -> int:
-    found = query.totals(Kept.of(table.log), table.at())
+    found = query.totals(Kept.of(handle_of(table).log), table.at())
     return next(each.version for each in found if each.snapshot_id == snapshot_id)
 
 
@@ -77,11 +80,11 @@ def test_every_snapshot_counts_what_pypaimon_counts(tmp_path: Path) -> None:
     assert len({str(each) for each in seen.values()}) == len(seen) == 6
     for snapshot_id, wanted in seen.items():
         assert counted(table, version_of(table, snapshot_id)) == wanted
-    last = query.totals(Kept.of(table.log), table.at())[-1]
+    last = query.totals(Kept.of(handle_of(table).log), table.at())[-1]
     assert last.record_count == writer.snapshot(6)["totalRecordCount"]
 
-    refresh(table.log)
-    assert verify(table.log).is_empty
+    refresh(handle_of(table).log)
+    assert verify(handle_of(table).log).is_empty
     assert counted(table) == seen[6]
 
 
@@ -90,9 +93,9 @@ def test_incremental_is_full(tmp_path: Path) -> None:
     writer = PaimonWriter(table, tmp_path)
     for step in range(5):
         writer.write(rows(4 + step, start=step))
-        refresh(table.log)
+        refresh(handle_of(table).log)
         assert counted(table) == writer.partitions()
-    assert verify(table.log).is_empty
+    assert verify(handle_of(table).log).is_empty
 
 
 def listed(name: str, records: int, day: str | None = "2024-01-01") -> FileChange:
@@ -121,7 +124,7 @@ def mixed_life(root: Path) -> tuple[Table, Seen]:
     table.append([listed("first", 3), listed("second", 4)])
     seen: Seen = {1: {ONE_DAY: (7, 700, 2)}}
     # pypaimon goes on from the files that the ledger projects.
-    PAIMON.project(table)
+    PAIMON.project(handle_of(table))
     writer = PaimonWriter(table, root, exists=True)
     for snapshot_id in (2, 3):
         writer.write(rows(12))
@@ -155,7 +158,7 @@ def test_a_rollback_names_only_the_partitions_that_it_changed(tmp_path: Path) ->
     writer.write([(1, dt.date(2024, 1, 2), "b")])
     table.rollback(snapshot=1)
 
-    found = query.partition_deltas(Kept.of(table.log), table.at())
+    found = query.partition_deltas(Kept.of(handle_of(table).log), table.at())
 
     assert [(dict(each.spec)["kind"], each.file_count) for each in found] == [("b", -1)]
     assert found[0].record_count == -1
@@ -169,7 +172,7 @@ def test_both_engines_give_the_same_rows(spark: SparkSession, tmp_path: Path) ->
     def by_spark(source: LogSource) -> pa.Table:
         return fold.ordered(reader.deltas(spark, source, 0, last).toArrow())
 
-    local = Kept.of(table.log).scan
+    local = Kept.of(handle_of(table).log).scan
     opening = Opening(version_of(table, 5), 5)
     opened = local(0, last, opening)
     assert opened["snapshot_id"].to_pylist()[0] == 5
@@ -179,9 +182,9 @@ def test_both_engines_give_the_same_rows(spark: SparkSession, tmp_path: Path) ->
     assert by_spark(evolve(source, opening=opening)).equals(opened)
     # Manifests that nobody expected are read where they are found.
     assert by_spark(evolve(source, names_lists=False)).equals(local(0, last))
-    refresh(table.log, OnSpark(spark, source))
-    assert verify(table.log).is_empty
-    assert Kept.of(table.log).position.version == last
+    refresh(handle_of(table).log, OnSpark(spark, source))
+    assert verify(handle_of(table).log).is_empty
+    assert Kept.of(handle_of(table).log).position.version == last
 
 
 def expired(root: Path, *, before: int) -> tuple[PaimonWriter, Seen]:
@@ -196,42 +199,42 @@ def test_statistics_begin_where_manifest_lists_can_be_read(tmp_path: Path) -> No
     table = writer.table
 
     assert counted(table) == seen[6]
-    totals = query.totals(Kept.of(table.log), table.at())
+    totals = query.totals(Kept.of(handle_of(table).log), table.at())
     assert [each.snapshot_id for each in totals] == [4, 5, 6]
     for snapshot_id in (4, 5, 6):
         assert counted(table, version_of(table, snapshot_id)) == seen[snapshot_id]
 
-    position = refresh(table.log)
+    position = refresh(handle_of(table).log)
 
     assert position.opening is not None
     assert position.opening.snapshot_id == 4
     assert counted(table) == seen[6]
-    assert verify(table.log).is_empty
+    assert verify(handle_of(table).log).is_empty
 
 
 def test_what_was_counted_before_its_lists_expired_is_kept_and_is_no_damage(tmp_path: Path) -> None:
     writer, seen = a_life(tmp_path)
     table = writer.table
-    refresh(table.log)
-    whole = query.totals(Kept.of(table.log), table.at())
+    refresh(handle_of(table).log)
+    whole = query.totals(Kept.of(handle_of(table).log), table.at())
     writer.forget_before(4)
     table.expire_snapshots(before=4)
-    refresh(table.log)
+    refresh(handle_of(table).log)
 
-    assert query.totals(Kept.of(table.log), table.at()) == whole
+    assert query.totals(Kept.of(handle_of(table).log), table.at()) == whole
     assert counted(table) == seen[6]
-    assert verify(table.log).is_empty
+    assert verify(handle_of(table).log).is_empty
     writer.write(rows(3))
-    assert refresh(table.log).opening is None
+    assert refresh(handle_of(table).log).opening is None
     assert counted(table) == writer.partitions()
-    assert verify(table.log).is_empty
+    assert verify(handle_of(table).log).is_empty
 
 
 def test_snapshots_that_expired_uncounted_are_told_as_one(tmp_path: Path) -> None:
     table = a_ledger_table(tmp_path)
     writer = PaimonWriter(table, tmp_path)
     writer.write(rows(20))
-    refresh(table.log)
+    refresh(handle_of(table).log)
     for step in range(4):
         writer.write(rows(4, start=step))
     writer.write([(1, dt.date(2024, 1, 1), "a")], {"day": dt.date(2024, 1, 1), "kind": "a"})
@@ -240,45 +243,45 @@ def test_snapshots_that_expired_uncounted_are_told_as_one(tmp_path: Path) -> Non
 
     # Without a refresh, and with one.
     assert counted(table) == writer.partitions()
-    position = refresh(table.log)
+    position = refresh(handle_of(table).log)
 
     assert position.opening is not None
     assert position.opening.snapshot_id == 4
     assert counted(table) == writer.partitions()
-    totals = query.totals(Kept.of(table.log), table.at())
+    totals = query.totals(Kept.of(handle_of(table).log), table.at())
     assert [(each.snapshot_id, each.record_count) for each in totals][:2] == [(1, 20), (4, 32)]
-    assert verify(table.log).is_empty
+    assert verify(handle_of(table).log).is_empty
 
 
 def test_kept_statistics_that_nobody_can_compute_again_begin_anew(tmp_path: Path) -> None:
     writer, seen = a_life(tmp_path)
     table = writer.table
-    refresh(table.log)
+    refresh(handle_of(table).log)
     writer.forget_before(4)
     table.expire_snapshots(before=4)
-    position = refresh(table.log)
-    oldest = f"{table.path}/_ledger/statistics/{position.files[-1]}"
-    table.log.store.replace(oldest, b"torn")
+    position = refresh(handle_of(table).log)
+    oldest = f"{handle_of(table).path}/_ledger/statistics/{position.files[-1]}"
+    handle_of(table).log.store.replace(oldest, b"torn")
 
     with pytest.raises(DamagedLogError, match="lakeledger stats TABLE --rebuild"):
         counted(table)
-    assert position.files[-1] in verify(table.log).changed
-    rebuild(table.log)
+    assert position.files[-1] in verify(handle_of(table).log).changed
+    rebuild(handle_of(table).log)
 
     assert counted(table) == seen[6]
-    assert verify(table.log).is_empty
-    totals = query.totals(Kept.of(table.log), table.at())
+    assert verify(handle_of(table).log).is_empty
+    totals = query.totals(Kept.of(handle_of(table).log), table.at())
     assert [each.snapshot_id for each in totals] == [4, 5, 6]
 
 
 def test_kept_statistics_that_do_not_add_up_to_what_the_lists_say_are_wrong(tmp_path: Path) -> None:
     writer, seen = a_life(tmp_path)
     table = writer.table
-    refresh(table.log)
+    refresh(handle_of(table).log)
     writer.forget_before(4)
     table.expire_snapshots(before=4)
-    position = refresh(table.log)
-    kept = Kept.of(table.log)
+    position = refresh(handle_of(table).log)
+    kept = Kept.of(handle_of(table).log)
     tile = kept.position.tiles[-1]
     rows_kept = kept.tile(tile)
     # What can be computed again is right: only the sum at the opening tells.
@@ -291,11 +294,11 @@ def test_kept_statistics_that_do_not_add_up_to_what_the_lists_say_are_wrong(tmp_
     assert not falsified.equals(rows_kept)
     kept.files.save(tile, falsified)
 
-    assert verify(table.log).changed[0] == position.files[-1]
-    rebuild(table.log)
+    assert verify(handle_of(table).log).changed[0] == position.files[-1]
+    rebuild(handle_of(table).log)
 
     assert counted(table) == seen[6]
-    assert verify(table.log).is_empty
+    assert verify(handle_of(table).log).is_empty
 
 
 @pytest.mark.parametrize("what", ["list", "manifest"])
@@ -321,7 +324,7 @@ def test_damaged_manifests_are_told_by_file(tmp_path: Path, what: str, harm: str
             path.write_bytes(body[:-30] + bytes(each ^ 0xFF for each in body[-30:]))
 
     with pytest.raises(DamagedLogError, match=path.name) as told:
-        refresh(table.log)
+        refresh(handle_of(table).log)
     assert told.value.file.endswith(path.name)
     assert "snapshot 2" in str(told.value)
 
@@ -331,14 +334,14 @@ def test_an_engines_table_that_is_not_expired_needs_all_of_its_lists(tmp_path: P
     writer.forget_before(4)
 
     with pytest.raises(DamagedLogError, match="expire it in the ledger, too"):
-        refresh(writer.table.log)
+        refresh(handle_of(writer.table).log)
 
 
 def test_what_is_much_goes_by_what_manifest_lists_say(tmp_path: Path) -> None:
     table = a_ledger_table(tmp_path)
     PaimonWriter(table, tmp_path).write(rows(12))
 
-    assert new_entries(table.log) == LISTS_AS_ENTRIES + 6
+    assert new_entries(handle_of(table).log) == LISTS_AS_ENTRIES + 6
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -363,16 +366,16 @@ def test_whenever_lists_expire_and_statistics_are_kept_the_figures_are_right(
                 writer.forget_before(before)
                 table.expire_snapshots(before=before)
             case "refresh":
-                refresh(table.log)
+                refresh(handle_of(table).log)
             case "rebuild":
-                rebuild(table.log)
+                rebuild(handle_of(table).log)
         assert counted(table) == writer.partitions(), (step, happening)
-        assert verify(table.log).is_empty, (step, happening)
-    refresh(table.log)
-    totals = query.totals(Kept.of(table.log), table.at())
+        assert verify(handle_of(table).log).is_empty, (step, happening)
+    refresh(handle_of(table).log)
+    totals = query.totals(Kept.of(handle_of(table).log), table.at())
     said = writer.snapshot(table.state.last_snapshot_id)["totalRecordCount"]
     assert totals[-1].record_count == said
-    assert verify(table.log).is_empty
+    assert verify(handle_of(table).log).is_empty
 
 
 def test_a_file_that_is_shorter_than_was_recorded_is_damaged_whatever_it_reads_as() -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from ledger import DamagedLogError, SnapshotPlan, UnsupportedError
+from ledger.table_handle import handle_of
 from projections.statistics import Kept, fold, query, rebuild, refresh, verify
 from projections.statistics import spark_frames as reader
 from projections.statistics.spark_executors import OnSpark
@@ -46,9 +47,9 @@ def test_every_snapshot_counts_what_pyiceberg_counts(tmp_path: Path, format_vers
         wanted = writer.partitions(snapshot_id)
         assert counted(table, version_of(table, snapshot_id)) == wanted, snapshot_id
 
-    refresh(table.log)
+    refresh(handle_of(table).log)
     assert counted(table) == writer.partitions(last)
-    assert verify(table.log).is_empty
+    assert verify(handle_of(table).log).is_empty
 
 
 def test_the_first_snapshot_holds_what_was_there_before(tmp_path: Path) -> None:
@@ -68,7 +69,7 @@ def test_a_files_time_is_that_of_the_snapshot_that_added_it(tmp_path: Path) -> N
     moment = writer.table.state.effective_millis
     writer.append([(1, None, None)])
 
-    found = query.partitions(Kept.of(writer.table.log), writer.table.at())
+    found = query.partitions(Kept.of(handle_of(writer.table).log), writer.table.at())
 
     times = {each.spec["day"]: each.last_file_creation_time for each in found}
     assert times.pop("__DEFAULT_PARTITION__") == writer.table.state.effective_millis
@@ -88,9 +89,9 @@ def test_a_rollback_is_the_difference_of_two_lists(spark: SparkSession, tmp_path
     last = table.state.version
     source = LogSource.of(table)
     found = fold.ordered(reader.deltas(spark, source, 0, last).toArrow())
-    assert found.equals(Kept.of(table.log).scan(0, last))
-    refresh(table.log, OnSpark(spark, source))
-    assert verify(table.log).is_empty
+    assert found.equals(Kept.of(handle_of(table).log).scan(0, last))
+    refresh(handle_of(table).log, OnSpark(spark, source))
+    assert verify(handle_of(table).log).is_empty
 
 
 def test_statistics_begin_with_the_first_list_that_is_there(tmp_path: Path) -> None:
@@ -101,14 +102,14 @@ def test_statistics_begin_with_the_first_list_that_is_there(tmp_path: Path) -> N
         Path(each.manifest_list.removeprefix("file://")).unlink()
     table.expire_snapshots(before=4)
 
-    totals = query.totals(Kept.of(table.log), table.at())
+    totals = query.totals(Kept.of(handle_of(table).log), table.at())
 
     assert [each.snapshot_id for each in totals] == list(range(4, last + 1))
     for snapshot_id in range(4, last + 1):
         assert counted(table, version_of(table, snapshot_id)) == writer.partitions(snapshot_id)
-    refresh(table.log)
-    assert verify(table.log).is_empty
-    rebuild(table.log)
+    refresh(handle_of(table).log)
+    assert verify(handle_of(table).log).is_empty
+    rebuild(handle_of(table).log)
     assert counted(table) == writer.partitions(last)
 
 
@@ -127,7 +128,7 @@ def test_a_damaged_list_is_told_by_file_and_snapshot(tmp_path: Path, harm: str) 
             path.unlink()
 
     with pytest.raises(DamagedLogError, match=path.name) as told:
-        refresh(writer.table.log)
+        refresh(handle_of(writer.table).log)
     assert "snapshot 1" in str(told.value)
 
 
@@ -145,7 +146,7 @@ def test_a_manifest_of_a_spec_that_the_table_has_not_is_told_by_file(tmp_path: P
         fastavro.writer(file, schema, [listed | {"partition_spec_id": 99}], metadata=kept)
 
     with pytest.raises(DamagedLogError, match=rf"{named}.*partition spec 99 does not exist"):
-        refresh(writer.table.log)
+        refresh(handle_of(writer.table).log)
 
 
 def test_a_list_outside_of_the_tables_store_is_refused(tmp_path: Path) -> None:
@@ -154,4 +155,4 @@ def test_a_list_outside_of_the_tables_store_is_refused(tmp_path: Path) -> None:
     writer.table.commit_snapshot(SnapshotPlan("APPEND", commit_user="x", facts=facts))
 
     with pytest.raises(UnsupportedError, match="s3://elsewhere/metadata/snap-1.avro lies outside"):
-        refresh(writer.table.log)
+        refresh(handle_of(writer.table).log)

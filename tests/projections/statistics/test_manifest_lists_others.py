@@ -18,6 +18,7 @@ from attrs import evolve
 import ledger
 from ledger import FileChange, LedgerError, Schema, SnapshotPlan, Table
 from ledger.model import PartitionValue
+from ledger.table_handle import handle_of
 from ledger.transforms import bucket, hour, month, truncate
 from projections.iceberg import ICEBERG
 from projections.iceberg import engine_files as of_iceberg
@@ -70,7 +71,7 @@ def recorded(place: Path, root: Path, said: list[dict[str, Any]]) -> Table:
     theirs = schema_from_json((place / "schema/schema-0").read_bytes())
     options = {**theirs.options, "ledger.formats": "paimon"}
     table = lake.create_table("shop.t", evolve(theirs, options=options))
-    shutil.copytree(place / "manifest", root / table.path / "manifest")
+    shutil.copytree(place / "manifest", root / handle_of(table).path / "manifest")
     for each in said:
         facts = {ours: each[key] for key, ours in FACTS.items() if each.get(key) is not None}
         user = f"{each['commitUser']}-{each['id']}"
@@ -85,7 +86,7 @@ def test_every_snapshot_holds_what_its_lists_fold_to(
 ) -> None:
     said = snapshots(place)[first:]
     table = recorded(place, tmp_path, said)
-    kept = Kept.of(table.log)
+    kept = Kept.of(handle_of(table).log)
     assert said
 
     for each, totals in zip(said, query.totals(kept, table.at()), strict=True):
@@ -93,8 +94,8 @@ def test_every_snapshot_holds_what_its_lists_fold_to(
         counts = sorted((p.record_count, p.file_size_in_bytes, p.file_count) for p in found)
         assert counts == live_counts(place, each), each["id"]
         assert totals.record_count == each["totalRecordCount"]
-    refresh(table.log)
-    assert verify(table.log).is_empty
+    refresh(handle_of(table).log)
+    assert verify(handle_of(table).log).is_empty
 
 
 COLUMNS = {
@@ -173,7 +174,9 @@ def test_partitions_of_every_transform_and_type_are_those_of_the_log(tmp_path: P
 
     columns = ["spec_id", "partition", "content", "record_count", "file_size_in_bytes"]
     found, wanted = (
-        query.partition_sums(Kept.of(each.log), each.at()).select([*columns, "file_count"])
+        query.partition_sums(Kept.of(handle_of(each).log), each.at()).select(
+            [*columns, "file_count"]
+        )
         for each in (mirror, listing)
     )
     assert len(wanted) == 12
@@ -182,7 +185,7 @@ def test_partitions_of_every_transform_and_type_are_those_of_the_log(tmp_path: P
 
 def _mirrored(listing: Table, mirror: Table) -> None:
     """Let a table name the list that another's Iceberg projection writes."""
-    ICEBERG.project(listing)
+    ICEBERG.project(handle_of(listing))
     folder = Path(listing.location.removeprefix("file://")) / "metadata"
     snapshot_id = listing.state.last_snapshot_id
     (name,) = folder.glob(f"snap-{snapshot_id}-*.avro")
@@ -204,7 +207,7 @@ def test_spoiled_manifests_give_entries_or_typed_errors_and_nothing_else(tmp_pat
     lake.create_database("shop")
     *_, table = many_specs(lake, "shop.listing")
     table.append(some_files(table))
-    ICEBERG.project(table)
+    ICEBERG.project(handle_of(table))
     folder = Path(table.location.removeprefix("file://")) / "metadata"
     iceberg = of_iceberg.ICEBERG.reader(table.state, lambda: iter(()))
     place = DATA / "java_wh/j.db/append_p"

@@ -10,6 +10,7 @@ from attrs import frozen
 
 import ledger
 from ledger import FileChange, InvalidInputError, Schema
+from ledger.table_handle import handle_of
 from projections.statistics import Kept, query, verify
 from projections.statistics import spark_many as many
 from projections.statistics.spark_many import Refreshed, refresh_all
@@ -42,8 +43,8 @@ def test_every_table_is_kept_and_one_that_is_damaged_is_told(
     tables = [lake.create_table(f"shop.t{each}", schema) for each in range(4)]
     for number, table in enumerate(tables):
         table.append(files(number, (5, 1100, 5, 1001)[number]))
-    store = tables[3].log.store
-    (key,) = (each for each in store.keys(tables[3].path) if "/changes/" in each)
+    store = handle_of(tables[3]).log.store
+    (key,) = (each for each in store.keys(handle_of(tables[3]).path) if "/changes/" in each)
     store.replace(key, b"torn")
     monkeypatch.setattr(many, "ALONE", 1050)
     told: list[tuple[int, int]] = []
@@ -55,10 +56,10 @@ def test_every_table_is_kept_and_one_that_is_damaged_is_told(
     assert key in damaged.problem
     assert told == [(3, 4), (4, 4)]
     for table, rows in zip(tables[:3], (0, 1100, 10), strict=True):
-        kept = Kept.of(table.log)
+        kept = Kept.of(handle_of(table).log)
         assert kept.position.version == 1
         assert query.totals(kept, table.at())[-1].record_count == rows
-        assert verify(table.log).is_empty
+        assert verify(handle_of(table).log).is_empty
 
 
 def test_no_tables_need_no_spark() -> None:

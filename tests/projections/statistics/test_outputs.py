@@ -13,6 +13,7 @@ from pyarrow import parquet
 
 from ledger import FileChange, MissingDependencyError, NotFoundError, Schema, SetOption, Table
 from ledger.model import PartitionField, PartitionSpec
+from ledger.table_handle import handle_of
 from ledger.transforms import bucket
 from projections.dlf import Style, render
 from projections.iceberg import partition_statistics_table
@@ -46,7 +47,7 @@ def test_files_of_two_specs_in_one_day_are_one_partition() -> None:
     table = evolved()
 
     at = table.at()
-    (found,) = query.partitions(Kept.of(table.log), at, query.paimon_rendering_of(at))
+    (found,) = query.partitions(Kept.of(handle_of(table).log), at, query.paimon_rendering_of(at))
 
     assert render(found, Style.DLF) == {
         "spec": {"day": str(DAY)},
@@ -61,7 +62,7 @@ def test_a_commits_partition_statistics_are_its_deltas_and_may_be_negative() -> 
     table = evolved()
     table.overwrite([a_file("c", (None, 1), spec_id=1)], where={"day": "2024-01-01"})
 
-    found = query.partition_deltas(Kept.of(table.log), table.at(), total_buckets=4)
+    found = query.partition_deltas(Kept.of(handle_of(table).log), table.at(), total_buckets=4)
 
     assert [render(each, Style.PAIMON_REST) for each in found] == [
         {
@@ -81,13 +82,13 @@ def test_a_commits_partition_statistics_are_its_deltas_and_may_be_negative() -> 
             "totalBuckets": 4,
         },
     ]
-    assert query.partition_deltas(Kept.of(a_table().log), a_table().at()) == ()
+    assert query.partition_deltas(Kept.of(handle_of(a_table()).log), a_table().at()) == ()
 
 
 def test_deltas_of_all_snapshots_add_up_to_the_listing() -> None:
     table = a_table()
     Life(table, 17).goes_on(25)
-    kept = Kept.of(table.log)
+    kept = Kept.of(handle_of(table).log)
     before = table.state.earliest_snapshot_id - 1
     version = next(
         each.version for each in query.totals(kept, table.at()) if each.snapshot_id == before
@@ -115,7 +116,7 @@ def test_icebergs_file_has_a_row_for_each_partition_of_each_spec() -> None:
     vector = a_file("v.puffin#4", (None, 0), spec_id=1, **sort)
     record_file(table, vector)
     state = table.at().state
-    sums = query.partition_sums(Kept.of(table.log), table.at())
+    sums = query.partition_sums(Kept.of(handle_of(table).log), table.at())
 
     found = partition_statistics_table(
         sums, state.schema, state.specs, times={1: 1000}, format_version=3
@@ -149,7 +150,7 @@ def _date() -> object:
 def test_icebergs_file_carries_the_field_ids_of_the_specification(tmp_path: Path) -> None:
     table = evolved()
     state = table.at().state
-    sums = query.partition_sums(Kept.of(table.log), table.at())
+    sums = query.partition_sums(Kept.of(handle_of(table).log), table.at())
     path = tmp_path / "partition-stats.parquet"
     for version, count in ((2, 12), (3, 13)):
         content = partition_statistics_table(
@@ -245,7 +246,7 @@ def test_column_statistics_are_those_of_the_live_files() -> None:
         ]
     )
     one = {"day": str(DAY)}
-    assert column_sums(table.log, table.at()) == (
+    assert column_sums(handle_of(table).log, table.at()) == (
         ColumnSums(
             spec=one, field_id=0, file_count=2, value_count=10, null_count=2, lower=-5, upper=900
         ),
@@ -262,19 +263,19 @@ def test_column_statistics_are_those_of_the_live_files() -> None:
 
     table.delete_files(["a.parquet", "c.parquet"])
 
-    assert column_sums(table.log, table.at()) == (
+    assert column_sums(handle_of(table).log, table.at()) == (
         ColumnSums(
             spec=one, field_id=0, file_count=1, value_count=5, null_count=2, lower=256, upper=300
         ),
     )
-    assert len(column_sums(table.log, table.at(snapshot=1))) == 2
+    assert len(column_sums(handle_of(table).log, table.at(snapshot=1))) == 2
 
 
 def test_a_file_that_does_not_say_leaves_nothing_known() -> None:
     table = a_table()
     table.append([counted("a", None, 1, 2), a_file("b", (None,)), counted("c", None, 1, 2)])
 
-    (found,) = column_sums(table.log, table.at())
+    (found,) = column_sums(handle_of(table).log, table.at())
 
     assert (found.file_count, found.value_count, found.null_count) == (3, None, None)
     assert (found.lower, found.upper) == (None, None)
@@ -285,7 +286,7 @@ def test_a_file_of_nulls_alone_takes_no_bounds_away() -> None:
     nulls = a_file("b", (None,), value_counts={0: 5}, null_value_counts={0: 5})
     table.append([nulls, counted("a", None, 1, 2)])
 
-    (found,) = column_sums(table.log, table.at())
+    (found,) = column_sums(handle_of(table).log, table.at())
 
     assert (found.value_count, found.null_count, found.lower, found.upper) == (10, 5, 1, 2)
 
@@ -294,21 +295,23 @@ def test_the_growth_of_a_partition_that_never_was_is_an_error() -> None:
     table = evolved()
 
     with pytest.raises(NotFoundError, match="no file was ever in partition"):
-        query.growth(Kept.of(table.log), table.at(), {"day": "0"})
+        query.growth(Kept.of(handle_of(table).log), table.at(), {"day": "0"})
 
 
 def test_a_picture_is_a_png_of_growth_and_skew(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     table = a_table()
     Life(table, 2).goes_on(20)
-    kept, at = Kept.of(table.log), table.at()
+    kept, at = Kept.of(handle_of(table).log), table.at()
     path = tmp_path / "growth.png"
 
     draw(path, report_of(table, kept, at, "local"), query.totals(kept, at), lambda _: 0)
 
     assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     empty = a_table()
-    draw(path, report_of(empty, Kept.of(empty.log), empty.at(), "local"), (), lambda _: 0)
+    draw(
+        path, report_of(empty, Kept.of(handle_of(empty).log), empty.at(), "local"), (), lambda _: 0
+    )
 
 
 def test_a_picture_says_rows_and_size_apart_in_peoples_units(
@@ -337,7 +340,7 @@ def test_a_picture_says_rows_and_size_apart_in_peoples_units(
         )
         for each in (1, 2)
     ]
-    report = report_of(table, Kept.of(table.log), table.at(), "local")
+    report = report_of(table, Kept.of(handle_of(table).log), table.at(), "local")
     draw(tmp_path / "growth.png", report, history, lambda version: version * 86_400_000)
 
     rows, skew, size = drawn[0].axes
@@ -353,7 +356,7 @@ def test_without_matplotlib_a_picture_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     table = evolved()
-    report = report_of(table, Kept.of(table.log), table.at(), "local")
+    report = report_of(table, Kept.of(handle_of(table).log), table.at(), "local")
 
     with pytest.raises(MissingDependencyError, match=r"pip install 'lakeledger\[plot\]'"):
         draw(tmp_path / "x.png", report, (), lambda _: 0)

@@ -14,6 +14,7 @@ from ledger import (
     NotFoundError,
     UnsupportedError,
 )
+from ledger.table_handle import handle_of
 from ledger.transforms import bucket
 from projections.iceberg import Names
 from projections.iceberg import materialise as iceberg
@@ -30,7 +31,7 @@ def test_the_metadata_names_a_snapshots_file_and_its_size() -> None:
 
     found = published(table)
 
-    body = outputs_of(table).read(found.path)
+    body = outputs_of(handle_of(table)).read(found.path)
     assert body is not None
     assert metadata(table)["partition-statistics"] == [
         {
@@ -85,7 +86,7 @@ def test_a_file_that_was_lost_is_written_again() -> None:
     table.append([a_file("a")])
     found = published(table)
     before = rows(table, found.path)
-    outputs_of(table).remove(found.path)
+    outputs_of(handle_of(table)).remove(found.path)
 
     assert not published(table).is_new
     assert rows(table, found.path) == before
@@ -95,7 +96,7 @@ def test_a_publisher_that_died_before_its_event_leaves_a_file_that_the_next_one_
     table = a_table()
     table.append([a_file("a")])
     path = Names(table.state.table_id).partition_statistics(1)
-    outputs_of(table).put(path, b"what another version of Parquet's library wrote")
+    outputs_of(handle_of(table)).put(path, b"what another version of Parquet's library wrote")
 
     assert published(table).is_new
     assert table.state.partition_statistics[1].file_size_in_bytes == 47
@@ -128,13 +129,13 @@ def test_the_same_log_gives_the_same_metadata_wherever_it_is_projected() -> None
     published(table)
     table.append([a_file("b")])
     published(table)
-    iceberg.project(table)
+    iceberg.project(handle_of(table))
 
-    wanted = iceberg.expected(table)
+    wanted = iceberg.expected(handle_of(table))
 
-    outputs = outputs_of(table)
+    outputs = outputs_of(handle_of(table))
     assert {path: outputs.read(path) for path in wanted} == wanted
-    found = iceberg.verify(table)
+    found = iceberg.verify(handle_of(table))
     assert found.is_empty
     assert found.foreign == ()
 
@@ -147,28 +148,28 @@ def test_statistics_go_with_their_snapshot() -> None:
     second = published(table)
 
     table.expire_snapshots(before=2)
-    iceberg.project(table)
+    iceberg.project(handle_of(table))
 
-    assert outputs_of(table).read(first.path) is None
-    assert outputs_of(table).read(second.path) is not None
+    assert outputs_of(handle_of(table)).read(first.path) is None
+    assert outputs_of(handle_of(table)).read(second.path) is not None
     named = metadata(table)["partition-statistics"]
     assert isinstance(named, list)
     assert [each["snapshot-id"] for each in named] == [2]
-    assert iceberg.verify(table).foreign == ()
+    assert iceberg.verify(handle_of(table)).foreign == ()
 
 
 def test_statistics_that_came_and_went_unprojected_are_taken_away_too() -> None:
     table = a_table()
     table.append([a_file("a")])
     path = Names(table.state.table_id).partition_statistics(1)
-    outputs_of(table).put(path, b"x")
+    outputs_of(handle_of(table)).put(path, b"x")
     table.set_partition_statistics(1, path, 1)
     table.append([a_file("b")])
     table.expire_snapshots(before=2)
 
-    iceberg.project(table)
+    iceberg.project(handle_of(table))
 
-    assert outputs_of(table).read(path) is None
+    assert outputs_of(handle_of(table)).read(path) is None
 
 
 @pytest.mark.parametrize("seed", some(range(6), 2))
@@ -188,17 +189,17 @@ def test_what_stands_on_the_store_is_what_the_log_names_however_publications_cam
             table.create_tag(f"t{state.version}", snapshot=rng.choice(readable))
         if state.tags and rng.random() < 0.3:
             table.delete_tag(rng.choice(sorted(state.tags)))
-    iceberg.project(table)
+    iceberg.project(handle_of(table))
 
-    outputs, wanted = outputs_of(table), iceberg.expected(table)
+    outputs, wanted = outputs_of(handle_of(table)), iceberg.expected(handle_of(table))
     named = {each.statistics_path for each in table.state.partition_statistics.values()}
     assert named
     assert set(outputs.paths("metadata")) >= wanted.keys() | named
     stands = {each for each in outputs.paths("metadata") if each.endswith("parquet")}
     # What leaves stays for older readers.
-    assert stands - Leaving(table, "iceberg").paths() == named
+    assert stands - Leaving(handle_of(table), "iceberg").paths() == named
     assert {path: outputs.read(path) for path in wanted} == wanted
-    assert iceberg.verify(table).foreign == ()
+    assert iceberg.verify(handle_of(table)).foreign == ()
     for snapshot_id, file in table.state.partition_statistics.items():
         assert table.state.reachable(snapshot_id)
         assert len(outputs.read(file.statistics_path) or b"") == file.file_size_in_bytes

@@ -11,6 +11,7 @@ import pytest
 
 from ledger import InvalidInputError, SnapshotPlan, Table
 from ledger.events import StatisticsSet
+from ledger.table_handle import handle_of
 from projections.iceberg import statistics_files as publish_distinct
 from projections.iceberg import verify
 from projections.materialising import outputs_of
@@ -33,12 +34,14 @@ def published(
     counts = {key: 2 if each == TWO else 1 for key, each in sketches.items()}
     then = table.at(**at)
     number = then.state.last_snapshot_id if analysed is None else analysed
-    return publish_distinct.publish_distinct_counts(table, then, number, sketches, counts)
+    return publish_distinct.publish_distinct_counts(
+        handle_of(table), then, number, sketches, counts
+    )
 
 
 def blobs(table: Table, path: str) -> list[tuple[dict[str, Any], bytes]]:
     """Return what a Puffin file says of its blobs, and each, as the specification reads them."""
-    body = outputs_of(table).read(path)
+    body = outputs_of(handle_of(table)).read(path)
     assert body is not None
     assert body[:4] == body[-4:] == b"PFA1"
     size, flags = struct.unpack("<ii", body[-12:-4])
@@ -58,7 +61,7 @@ def test_the_metadata_names_a_file_with_a_sketch_a_column() -> None:
 
     found = published(table, {3: ONE, 0: TWO})
 
-    body = outputs_of(table).read(found.path)
+    body = outputs_of(handle_of(table)).read(found.path)
     assert body is not None
     said = {"snapshot-id": 2, "sequence-number": 2, "type": "apache-datasketches-theta-v1"}
     assert metadata(table)["statistics"] == [
@@ -76,20 +79,20 @@ def test_the_metadata_names_a_file_with_a_sketch_a_column() -> None:
     assert [each for _, each in blobs(table, found.path)] == [plain(TWO), ONE]
     assert [told["properties"]["ndv"] for told, _ in blobs(table, found.path)] == ["2", "1"]
     assert (found.is_new, found.version) == (True, table.state.version)
-    assert verify(table).is_empty
+    assert verify(handle_of(table)).is_empty
 
 
 def test_the_same_again_is_no_event_and_a_lost_file_is_written_again() -> None:
     table = a_table()
     table.append([a_file("a")])
     first = published(table, {0: TWO})
-    body = outputs_of(table).read(first.path)
-    outputs_of(table).remove(first.path)
+    body = outputs_of(handle_of(table)).read(first.path)
+    outputs_of(handle_of(table)).remove(first.path)
 
     second = published(table, {0: TWO})
 
     assert (second.is_new, second.path, second.version) == (False, first.path, first.version)
-    assert outputs_of(table).read(first.path) == body
+    assert outputs_of(handle_of(table)).read(first.path) == body
 
 
 def test_what_a_later_analysis_finds_takes_the_place_of_an_earlier_one() -> None:
@@ -103,8 +106,8 @@ def test_what_a_later_analysis_finds_takes_the_place_of_an_earlier_one() -> None
     assert [each["statistics-path"] for each in metadata(table)["statistics"]] == [  # type: ignore[attr-defined]
         f"{table.location}/{second.path}"
     ]
-    assert outputs_of(table).read(first.path) is None
-    assert outputs_of(table).read(second.path) is not None
+    assert outputs_of(handle_of(table)).read(first.path) is None
+    assert outputs_of(handle_of(table)).read(second.path) is not None
 
 
 def test_files_go_with_their_snapshots_and_those_of_tags_stay() -> None:
@@ -118,20 +121,20 @@ def test_files_go_with_their_snapshots_and_those_of_tags_stay() -> None:
     table.expire_snapshots(before=3)
     paths[3] = published(table, {0: TWO}).path
 
-    there = {number for number, path in paths.items() if outputs_of(table).read(path)}
+    there = {number for number, path in paths.items() if outputs_of(handle_of(table)).read(path)}
     assert there == set(table.state.statistics) == {1, 3}
-    assert verify(table).is_empty
+    assert verify(handle_of(table)).is_empty
 
 
 def test_an_engines_file_of_another_name_is_left_where_it_is() -> None:
     table = a_table()
     table.append([a_file("a")])
-    outputs_of(table).put("metadata/1-theirs.stats", b"theirs")
+    outputs_of(handle_of(table)).put("metadata/1-theirs.stats", b"theirs")
     table.set_statistics(1, "metadata/1-theirs.stats", 6, 3, [])
 
     assert published(table, {0: ONE}).is_new
 
-    assert outputs_of(table).read("metadata/1-theirs.stats") == b"theirs"
+    assert outputs_of(handle_of(table)).read("metadata/1-theirs.stats") == b"theirs"
 
 
 def test_an_analysis_holds_for_the_snapshot_that_says_it_and_for_no_other() -> None:

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from ledger import Schema, SnapshotPlan, Table, UnsupportedError
+from ledger.table_handle import handle_of
 from projections.iceberg import position
 from projections.iceberg import statistics_files as publish_iceberg
 from projections.materialising import outputs_of
@@ -24,12 +25,14 @@ def table() -> Table:
 
 
 def for_iceberg(table: Table) -> Published:
-    return publish_iceberg.publish_partition_statistics(table, Kept.of(table.log), table.at())
+    return publish_iceberg.publish_partition_statistics(
+        handle_of(table), Kept.of(handle_of(table).log), table.at()
+    )
 
 
 def cut(table: Table, path: str) -> bytes:
     """Let a file lose its end; return what it was."""
-    outputs = outputs_of(table)
+    outputs = outputs_of(handle_of(table))
     body = outputs.read(path)
     assert body is not None
     outputs.store.replace(outputs.key(path), body[:-1])
@@ -42,20 +45,20 @@ def test_a_cut_file_is_written_again_for_iceberg_and_never_named_as_it_is(table:
     body = cut(table, path)
 
     assert not for_iceberg(table).is_new
-    assert outputs_of(table).read(path) == body
+    assert outputs_of(handle_of(table)).read(path) == body
     assert table.state.partition_statistics == named
 
 
 @pytest.mark.parametrize("mishap", ["lost", "cut"])
 def test_a_file_is_written_again_for_paimon(table: Table, mishap: str) -> None:
-    path = publish_paimon.publish(table).path
+    path = publish_paimon.publish(handle_of(table)).path
     body = cut(table, path)
     if mishap == "lost":
-        outputs_of(table).remove(path)
+        outputs_of(handle_of(table)).remove(path)
     version = table.state.version
 
-    assert not publish_paimon.publish(table).is_new
-    assert outputs_of(table).read(path) == body
+    assert not publish_paimon.publish(handle_of(table)).is_new
+    assert outputs_of(handle_of(table)).read(path) == body
     assert table.state.version == version
 
 
@@ -66,11 +69,11 @@ def test_statistics_that_nobody_can_make_again_are_followed_by_others(
     plan = SnapshotPlan("ANALYZE", commit_user=user, facts={"statistics": "stat-lost-0"})
     table.commit_snapshot(plan)
 
-    found = publish_paimon.publish(table)
+    found = publish_paimon.publish(handle_of(table))
 
     assert (found.snapshot_id, found.is_new) == (2, True)
-    assert outputs_of(table).read(found.path) is not None
-    assert paimon.verify(table).is_empty
+    assert outputs_of(handle_of(table)).read(found.path) is not None
+    assert paimon.verify(handle_of(table)).is_empty
 
 
 def test_an_unpartitioned_table_has_no_statistics_by_partition() -> None:
@@ -89,7 +92,7 @@ def test_what_a_format_refuses_is_not_published(table: Table) -> None:
 
     with pytest.raises(UnsupportedError, match="was written by an engine"):
         publish_iceberg.publish_partition_statistics(
-            table, Kept.of(table.log), table.at(snapshot=1)
+            handle_of(table), Kept.of(handle_of(table).log), table.at(snapshot=1)
         )
     assert table.state.version == version
-    assert position.FILE.load(table.log.store, table.log.layout).version == -1
+    assert position.FILE.load(handle_of(table).log.store, handle_of(table).log.layout).version == -1

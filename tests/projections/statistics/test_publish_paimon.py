@@ -16,6 +16,7 @@ from ledger import (
     Schema,
     UnsupportedError,
 )
+from ledger.table_handle import handle_of
 from projections.materialising import outputs_of
 from projections.paimon import materialise as paimon
 from projections.paimon import statistics_file as publish_paimon
@@ -50,13 +51,13 @@ def test_an_analyze_snapshot_names_what_was_found_out_about_the_one_before() -> 
     table = a_table()
     table.append([counted("a", "2024-01-01", 3, 9, nulls=2), counted("b", None, -7, 4)])
 
-    found = publish_paimon.publish(table)
+    found = publish_paimon.publish(handle_of(table))
 
     snapshot = table.state.snapshot
     assert snapshot is not None
     assert (snapshot.id, snapshot.commit_kind, snapshot.delta_record_count) == (2, "ANALYZE", 0)
     assert found.path == f"statistics/{snapshot.statistics}"
-    body = outputs_of(table).read(found.path)
+    body = outputs_of(handle_of(table)).read(found.path)
     assert body is not None
     assert json.loads(body) == {
         "snapshotId": 1,
@@ -69,28 +70,28 @@ def test_an_analyze_snapshot_names_what_was_found_out_about_the_one_before() -> 
             "name": {"colId": 3, "nullCount": 2},
         },
     }
-    projected = json.loads(outputs_of(table).read("snapshot/snapshot-2") or b"")
+    projected = json.loads(outputs_of(handle_of(table)).read("snapshot/snapshot-2") or b"")
     assert (projected["commitKind"], projected["statistics"]) == ("ANALYZE", snapshot.statistics)
-    assert paimon.verify(table).is_empty
+    assert paimon.verify(handle_of(table)).is_empty
 
 
 def test_what_was_analysed_is_not_analysed_again_until_something_changes() -> None:
     table = a_table()
     table.append([counted("a", "2024-01-01", 3, 9)])
-    first = publish_paimon.publish(table)
+    first = publish_paimon.publish(handle_of(table))
     version = table.state.version
 
-    again = publish_paimon.publish(table)
+    again = publish_paimon.publish(handle_of(table))
     assert (again.path, again.snapshot_id, again.is_new) == (first.path, 1, False)
     assert table.state.version == version
 
     table.append([counted("b", None, 3, 9)])
-    second = publish_paimon.publish(table)
+    second = publish_paimon.publish(handle_of(table))
     assert (second.snapshot_id, second.is_new) == (3, True)
     table.alter([AddColumn(("extra",), "INT")])
-    third = publish_paimon.publish(table)
+    third = publish_paimon.publish(handle_of(table))
     assert (third.snapshot_id, third.is_new) == (4, True)
-    body = outputs_of(table).read(third.path)
+    body = outputs_of(handle_of(table)).read(third.path)
     assert body is not None
     assert statistics_from_json(body).schema_id == 1
 
@@ -102,8 +103,8 @@ def test_two_who_analyse_at_once_commit_one_snapshot() -> None:
     other = lake_on(store).table("shop.orders")
     assert other.state == table.state
 
-    publish_paimon.publish(table)
-    plan_of_the_other = publish_paimon.publish(other)
+    publish_paimon.publish(handle_of(table))
+    plan_of_the_other = publish_paimon.publish(handle_of(other))
 
     assert table.state.last_snapshot_id == 2
     assert not plan_of_the_other.is_new
@@ -113,7 +114,7 @@ def test_a_partition_that_says_nothing_leaves_a_column_unknown() -> None:
     table = a_table()
     table.append([counted("a", "2024-01-01", 3, 9), a_file("b", None)])
 
-    statistics = publish_paimon.table_statistics(table, table.at(), 1)
+    statistics = publish_paimon.table_statistics(handle_of(table), table.at(), 1)
 
     assert statistics.columns == {}
     assert statistics.merged_record_count == 10
@@ -124,7 +125,7 @@ def test_a_partition_of_nulls_alone_takes_no_bounds_away() -> None:
     nulls = a_file("b", None, value_counts={0: 5}, null_value_counts={0: 5})
     table.append([counted("a", "2024-01-01", 3, 9), nulls])
 
-    found = publish_paimon.table_statistics(table, table.at(), 1).columns
+    found = publish_paimon.table_statistics(handle_of(table), table.at(), 1).columns
 
     assert list(found) == ["id"]
     assert (found["id"].min, found["id"].max, found["id"].null_count) == ("3", "9", 5)
@@ -134,13 +135,13 @@ def test_what_only_an_engine_knows_is_not_analysed() -> None:
     table = a_table(options={"ledger.formats": "iceberg"})
     table.append([a_file("a")])
     with pytest.raises(UnsupportedError, match="not declared to be a Paimon table"):
-        publish_paimon.publish(table)
+        publish_paimon.publish(handle_of(table))
     with pytest.raises(InvalidInputError, match="no snapshot yet"):
-        publish_paimon.publish(a_table())
+        publish_paimon.publish(handle_of(a_table()))
     table = a_table()
     record_file(table, a_file("d", content="position-deletes"))
     with pytest.raises(UnsupportedError, match="compact it first"):
-        publish_paimon.publish(table)
+        publish_paimon.publish(handle_of(table))
 
 
 def test_every_snapshot_says_what_it_adds_in_the_spelling_of_paimons_commits() -> None:
@@ -148,7 +149,7 @@ def test_every_snapshot_says_what_it_adds_in_the_spelling_of_paimons_commits() -
     table.append([a_file("a"), a_file("b", None)])
     table.overwrite([a_file("c")], where={"day": "2024-01-01"})
     table.delete_files(["b.parquet"])
-    kept = Kept.of(table.log)
+    kept = Kept.of(handle_of(table).log)
 
     found = dict(every_snapshot(table, kept))
 
@@ -176,7 +177,7 @@ def test_partitions_are_listed_as_the_dlf_api_lists_them_at_any_instant(tmp_path
     table = lake.create_table("shop.orders", schema)
     table.append([a_file(str(number), f"2024-01-{number:02d}") for number in range(1, 30)])
     table.delete_files(["3.parquet"])
-    kept = Kept.of(table.log)
+    kept = Kept.of(handle_of(table).log)
 
     now = document("list-partitions", kept, table.at())["partitions"]
     then = document("list-partitions", kept, table.at(snapshot=1))["partitions"]
@@ -196,14 +197,17 @@ def test_counts_of_another_snapshot_are_left_out(monkeypatch: pytest.MonkeyPatch
     table.append([counted("a", "2024-01-01", 3, 9)])
     published: list[Mapping[int, int] | None] = []
     monkeypatch.setattr(publish_paimon, "publish", lambda _, distinct: published.append(distinct))
-    at, kept = table.at(), Kept.of(table.log)
+    at, kept = table.at(), Kept.of(handle_of(table).log)
     for snapshot_id in (at.state.last_snapshot_id, at.state.last_snapshot_id + 1):
         [
             *PAIMON.publish(
-                table, kept, at, Analysis(snapshot_id, {0: 7}, is_exact=True, read_count=1)
+                handle_of(table),
+                kept,
+                at,
+                Analysis(snapshot_id, {0: 7}, is_exact=True, read_count=1),
             )
         ]
-    [*PAIMON.publish(table, kept, at, None)]
+    [*PAIMON.publish(handle_of(table), kept, at, None)]
 
     assert published == [{0: 7}, None, None]
 
@@ -213,4 +217,4 @@ def test_what_only_an_engine_could_count_is_refused_before_anything_is_counted()
     lake.create_database("d")
     keyed = lake.create_table("d.t", Schema.of({"id": "INT NOT NULL"}, primary_keys=["id"]))
     with pytest.raises(InvalidInputError, match="no snapshot yet"):
-        PAIMON.check(keyed, keyed.at(), None)
+        PAIMON.check(handle_of(keyed), keyed.at(), None)

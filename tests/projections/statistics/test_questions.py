@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ledger import FileChange, InvalidInputError, Schema, SetOption, SnapshotPlan, Table
 from ledger.stores import LocalStore
+from ledger.table_handle import handle_of
 from ledger.transforms import day, hour, month, year
 from projections.statistics import Kept
 from projections.statistics.questions import Question, Thresholds, answer
@@ -56,7 +57,7 @@ def a_table(store: Any = None) -> Table:
 
 def asked(table: Table, question: Question, **bounds: Any) -> list[dict[str, Any]]:
     given = Thresholds(now_millis=(FIRST_DAY + 10) * DAY, **bounds)
-    rows = answer(question, Kept.of(table.log), table.log, table.at(), given)
+    rows = answer(question, Kept.of(handle_of(table).log), handle_of(table).log, table.at(), given)
     found: list[dict[str, Any]] = rows.to_pylist()
     return found
 
@@ -257,7 +258,7 @@ def test_every_question_has_a_picture(question: Question, tmp_path: Path) -> Non
 
     table = a_table()
     given = Thresholds(now_millis=(FIRST_DAY + 10) * DAY, untouched_days=0, retained_days=0)
-    found = answer(question, Kept.of(table.log), table.log, table.at(), given)
+    found = answer(question, Kept.of(handle_of(table).log), handle_of(table).log, table.at(), given)
 
     draw_answer(tmp_path / "a.png", question, "shop.orders", found)
 

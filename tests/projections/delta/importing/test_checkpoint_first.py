@@ -16,6 +16,7 @@ from msgspec import UnsetType
 
 import ledger
 from ledger import AddColumn, Ledger, SetOption, Table
+from ledger.table_handle import handle_of
 from projections.delta import DELTA
 from projections.delta.actions import HINT
 from tests.lakes import lake_on, memory
@@ -100,7 +101,7 @@ CASES = st.builds(
 def newest(table: Table) -> Read:
     """Return what every reader finds in the newest projected version, which is sound."""
     table.project("delta")
-    found = DELTA.verify(table)
+    found = DELTA.verify(handle_of(table))
     assert found.is_empty
     assert not found.foreign
     return read_by_all(folder_of(table))
@@ -239,7 +240,7 @@ def test_the_commit_file_of_the_first_version_gives_its_time_author_and_message(
     assert history(lake) == [("bob", "nightly", millis), ("", f"imported from {place}", 40)]
     table = lake.table("a.b")
     assert snapshot_keys(table)[0] == ("job", 7)
-    DELTA.project(table)
+    DELTA.project(handle_of(table))
     assert Left.by(table).infos()[2]["inCommitTimestamp"] == millis
 
 

@@ -20,6 +20,7 @@ from ledger import (
 )
 from ledger.events import ColumnUndropped
 from ledger.model import inline_files
+from ledger.table_handle import handle_of
 from tests.lakes import lake_on, memory
 from tests.projections.importing.what_came import now, told
 
@@ -231,7 +232,17 @@ def test_a_long_list_of_files_stands_beside_the_log(tmp_path: Path) -> None:
     imported(lake, str(tmp_path))
     table = lake.table("a.b")
     assert len(table.at().files) == 1500
-    assert len((table.log.store.read(f"{table.log.layout.root}/log/{1:020d}.json")) or b"") < 5000
+    assert (
+        len(
+            (
+                handle_of(table).log.store.read(
+                    f"{handle_of(table).log.layout.root}/log/{1:020d}.json"
+                )
+            )
+            or b""
+        )
+        < 5000
+    )
 
 
 def test_files_that_go_are_listed_in_the_order_of_the_source(tmp_path: Path) -> None:

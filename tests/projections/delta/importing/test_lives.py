@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ledger.table_handle import handle_of
+
 pytest.importorskip("deltalake")
 
 import pyarrow as pa
@@ -23,8 +25,8 @@ from tests.readers.test_delta_readers import folder_of
 def mirrored(lake: Ledger, life: Life) -> Table:
     lake.import_table("a.b", life.folder, format_name="delta")
     table = lake.table("a.b")
-    DELTA.project(table)
-    assert DELTA.verify(table).is_empty
+    DELTA.project(handle_of(table))
+    assert DELTA.verify(handle_of(table)).is_empty
     return table
 
 

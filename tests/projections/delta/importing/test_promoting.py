@@ -29,6 +29,7 @@ from ledger import (
 from ledger.events import TablePromoted
 from ledger.stores import LocalStore, MemoryStore
 from ledger.stores.file_access import FileAccess
+from ledger.table_handle import handle_of
 from projections.delta import DELTA, commit_path
 from projections.delta.actions import FOLDER
 from projections.importing.promoting import conditional_store
@@ -77,13 +78,13 @@ def own_file(table: Table, file: str, ids: list[int], /, **columns: list[Any]) -
 
 def read(table: Table, version: int | None = None) -> Read:
     """What all readers make of a version of the projected log, the newest if None."""
-    DELTA.project(table)
+    DELTA.project(handle_of(table))
     return read_by_all(folder_of(table), version)
 
 
 def is_sound(table: Table) -> bool:
-    DELTA.project(table)
-    found = DELTA.verify(table)
+    DELTA.project(handle_of(table))
+    found = DELTA.verify(handle_of(table))
     return found.is_empty and not found.foreign
 
 
@@ -119,7 +120,7 @@ def test_rows_are_equal_before_and_after_for_every_reader_at_every_version(tmp_p
         assert [reader(place, version) for reader in READERS] == expected
         assert read(table, version) == expected[0]
     assert read(table, 3) == READERS[0](place, 3) == before[2][0]
-    DELTA.rebuild(table)
+    DELTA.rebuild(handle_of(table))
     assert read(table) == (names, rows)
     table.alter([SetOption("ledger.formats", "delta,iceberg")])
     assert sorted(map(str, table.at().to_arrow().to_pylist())) == sorted(
@@ -185,7 +186,7 @@ def test_a_log_begins_where_the_oldest_snapshot_does(
     lake.import_table("a.b", place, format_name="delta")
     table = lake.table("a.b")
     if often:
-        DELTA.project(table)
+        DELTA.project(handle_of(table))
     lake.promote("a.b")
     table.add_files(own_file(table, "one.parquet", [7], name=["z"]))
     table.alter([SetOption("ledger.reader-grace", "0")])
@@ -302,7 +303,7 @@ def test_types_that_were_wider_and_readers_features_stay(tmp_path: Path) -> None
     said = {"protocol": {**protocol, "writerFeatures": [*features, "changeDataFeed"]}}
     write(tmp_path / "t", 0, info(1), said, metadata(wide), add("x"))
     table = owned(tmp_path, str(tmp_path / "t"))
-    DELTA.project(table)
+    DELTA.project(handle_of(table))
     text = (Path(folder_of(table)) / f"_delta_log/{2:020d}.json").read_text()
     lines = [json.loads(each) for each in text.splitlines()]
     (asked,) = (each["protocol"] for each in lines if "protocol" in each)
@@ -357,11 +358,11 @@ def test_a_source_keeps_its_owner_where_another_files_name_is_needed(
     lake.import_table("a.b", place, format_name="delta")
     table = lake.table("a.b")
     if is_projected:
-        DELTA.project(table)
+        DELTA.project(handle_of(table))
     other = write(Path(folder_of(table)), version, info(1), add("of-another-program"))
     refused_untouched(lake, place, StoreError, "is not a file of the ledger's")
     other.unlink()
-    DELTA.rebuild(table)
+    DELTA.rebuild(handle_of(table))
     lake.promote("a.b")
     assert is_sound(lake.table("a.b"))
 
@@ -371,10 +372,10 @@ def test_a_source_keeps_its_owner_where_the_projected_log_lacks_a_file(tmp_path:
     lake = ledger.open(str(tmp_path / "lake"))
     lake.import_table("a.b", place, format_name="delta")
     table = lake.table("a.b")
-    DELTA.project(table)
+    DELTA.project(handle_of(table))
     (Path(folder_of(table)) / commit_path(1)).unlink()
     refused_untouched(lake, place, DamagedLogError, "00001.json is missing")
-    DELTA.rebuild(table)
+    DELTA.rebuild(handle_of(table))
     lake.promote("a.b")
     assert is_sound(lake.table("a.b"))
 

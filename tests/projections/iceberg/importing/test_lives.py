@@ -16,6 +16,7 @@ from pyiceberg.types import IntegerType, StringType
 import ledger
 from ledger import Ledger
 from ledger.stores.file_access import FileAccess
+from ledger.table_handle import handle_of
 from projections.iceberg import metadata_of, open_source, rebuild, verify
 from projections.iceberg.imported_metadata import disagreements
 from projections.iceberg.materialise import project
@@ -129,7 +130,7 @@ def assert_same(lake: Ledger, theirs: Table, folder: Path) -> None:
     ours = lake.table("a.b")
     wanted = open_source(theirs.metadata_location, FileAccess(("file", ""), {})).newest.metadata
     assert disagreements(metadata_of(ours.state), wanted) == []
-    version = project(ours)
+    version = project(handle_of(ours))
     read = StaticTable.from_metadata(str(folder / f"a.db/b/metadata/v{version}.metadata.json"))
     assert {name: each.snapshot_id for name, each in read.metadata.refs.items()} == {
         name: each.snapshot_id for name, each in theirs.metadata.refs.items()
@@ -140,7 +141,7 @@ def assert_same(lake: Ledger, theirs: Table, folder: Path) -> None:
     for tag in ours.state.tags.values():
         found = ours.at(tag=tag.name).to_arrow().to_pylist()
         assert sorted(found, key=str) == rows(theirs, tag.snapshot_id)
-    assert verify(ours).is_empty
+    assert verify(handle_of(ours)).is_empty
 
 
 @pytest.mark.parametrize("seed", some(range(4), 2))
@@ -181,7 +182,7 @@ def test_duckdb_reads_the_projected_table_as_it_reads_the_source(tmp_path: Path)
     appended(theirs, 3, name=["c"])
     lake = ledger.open(str(tmp_path / "lake"))
     lake.import_table("a.b", theirs.metadata_location)
-    project(lake.table("a.b"))
+    project(handle_of(lake.table("a.b")))
     ours = tmp_path / "lake/a.db/b"
     for snapshot in (None, first):
         found = sorted(duckdb_rows(ours, snapshot), key=str)
@@ -194,13 +195,13 @@ def test_its_files_are_made_again_byte_for_byte(tmp_path: Path) -> None:
     lake = ledger.open(str(tmp_path / "lake"))
     lake.import_table("a.b", theirs.metadata_location)
     table = lake.table("a.b")
-    project(table, every=1)
+    project(handle_of(table), every=1)
     metadata = tmp_path / "lake/a.db/b/metadata"
     before = {each.name: each.read_bytes() for each in metadata.iterdir()}
     for each in metadata.glob("v*.metadata.json"):
         each.write_bytes(b"{}")
-    assert not verify(table).is_empty
-    rebuild(table)
+    assert not verify(handle_of(table)).is_empty
+    rebuild(handle_of(table))
     assert {each.name: each.read_bytes() for each in metadata.iterdir()} == before
 
 
@@ -210,7 +211,7 @@ def test_the_source_stays_as_it_is(tmp_path: Path) -> None:
     before = {each: each.read_bytes() for each in (tmp_path / "t").rglob("*") if each.is_file()}
     lake = ledger.open(str(tmp_path / "lake"))
     lake.import_table("a.b", theirs.metadata_location)
-    project(lake.table("a.b"))
+    project(handle_of(lake.table("a.b")))
     after = {each: each.read_bytes() for each in (tmp_path / "t").rglob("*") if each.is_file()}
     assert before == after
 

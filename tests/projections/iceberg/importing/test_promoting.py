@@ -29,6 +29,7 @@ from ledger.cli import main
 from ledger.events import TablePromoted
 from ledger.log import fresh_id
 from ledger.state.iceberg_summary import RESERVED
+from ledger.table_handle import handle_of
 from projections.iceberg import Names, position, rebuild, verify
 from tests.projections.iceberg.importing.writing import (
     COLUMNS,
@@ -83,7 +84,7 @@ def by_pyiceberg(table: Table, snapshot_id: int | None = None) -> Rows:
 
 
 def is_sound(table: Table) -> bool:
-    found = verify(table)
+    found = verify(handle_of(table))
     return not (found.missing or found.changed or found.foreign)
 
 
@@ -138,7 +139,7 @@ def test_rows_are_equal_before_and_after_for_every_reader_at_every_snapshot(
             assert by_pyiceberg(table, each) == expected
     assert by_ledger(table) == then[newest]
     assert is_sound(table)
-    rebuild(table)
+    rebuild(handle_of(table))
     assert by_pyiceberg(table) == by_ledger(table)
 
 
@@ -346,8 +347,10 @@ def test_a_pointer_to_an_older_renderers_files_is_led_on(
     older = here.load_table("s.t").metadata_location
     table = lake.table("a.b")
     version, table_id = table.state.version, table.state.table_id
-    stood = position.FILE.load(table.log.store, table.log.layout)
-    position.FILE.save(table.log.store, table.log.layout, evolve(stood, renderer=1))
+    stood = position.FILE.load(handle_of(table).log.store, handle_of(table).log.layout)
+    position.FILE.save(
+        handle_of(table).log.store, handle_of(table).log.layout, evolve(stood, renderer=1)
+    )
     assert older == f"{table.location}/{Names(table_id, 1).metadata(version)}"
 
     lake.promote("a.b")

@@ -23,6 +23,7 @@ from ledger import (
 )
 from ledger.events import SchemaNamed, TableFactsSet, UpdateKeys
 from ledger.state import TableStream
+from ledger.table_handle import handle_of
 from projections.materialising import Leaving
 from projections.paimon import schema_from_json, verify
 from projections.paimon.importing import schema_events
@@ -56,7 +57,7 @@ def said(path: Path) -> Any:
 
 def assert_files_say_the_same(mine: Path, theirs: Path, table: Table | None = None) -> None:
     """Every metadata file is here, and else only what a table's older readers may hold."""
-    leaving = Leaving(table, "paimon").paths() if table else frozenset()
+    leaving = Leaving(handle_of(table), "paimon").paths() if table else frozenset()
     for pattern in ("schema/*", "snapshot/snapshot-*", "tag/*", "branch/*/*/*-*"):
         found = {each.relative_to(theirs): said(each) for each in theirs.glob(pattern)}
         here = {each.relative_to(mine): said(each) for each in mine.glob(pattern)}
@@ -75,8 +76,8 @@ def test_a_known_table_comes_in_whole(source: Path, tmp_path: Path) -> None:
     kept = TableStream().decode_state(TableStream().encode_state(table.state))
     assert kept == table.state
     table.project("paimon")
-    assert_files_say_the_same(tmp_path / "lake" / table.path, source)
-    assert verify(table).is_empty
+    assert_files_say_the_same(tmp_path / "lake" / handle_of(table).path, source)
+    assert verify(handle_of(table)).is_empty
     for each in done.snapshots:
         at = table.at(snapshot=each)
         assert at.snapshot is not None
@@ -86,7 +87,7 @@ def test_a_known_table_comes_in_whole(source: Path, tmp_path: Path) -> None:
 def assert_reads_the_same(lake: Ledger, root: Path, source: PaimonSource) -> None:
     table = lake.table("a.b")
     table.project("paimon")
-    assert_files_say_the_same(root / table.path, source.folder, table)
+    assert_files_say_the_same(root / handle_of(table).path, source.folder, table)
     mine, theirs = CatalogFactory.create({"warehouse": str(root)}).get_table("a.b"), source.table
     for each in source.snapshots:
         at = {"scan_snapshot_id": str(each)}
@@ -107,7 +108,7 @@ def test_a_life_is_followed_and_reads_the_same_at_every_snapshot_and_tag(
         if step % 4 == 0:
             assert_reads_the_same(lake, root, source)
     assert_reads_the_same(lake, root, source)
-    assert verify(lake.table("a.b")).is_empty
+    assert verify(handle_of(lake.table("a.b"))).is_empty
     late = ledger.open(str(tmp_path / "late"))
     taken(late, source.folder)
     assert_reads_the_same(late, tmp_path / "late", source)
@@ -125,7 +126,7 @@ def test_a_life_of_three_hundred_steps_reads_the_same_at_every_snapshot(
             taken(lake, source.folder)
     taken(lake, source.folder)
     assert_reads_the_same(lake, root, source)
-    assert verify(lake.table("a.b")).is_empty
+    assert verify(handle_of(lake.table("a.b"))).is_empty
 
 
 def test_a_tag_that_says_when_it_was_set_comes_with_that_time(tmp_path: Path) -> None:
@@ -163,7 +164,7 @@ def test_a_branch_comes_with_its_snapshots_and_goes_with_it(tmp_path: Path) -> N
     source.table.branch_manager().drop_branch("dev")
     taken(lake, source.folder)
     table.project("paimon")
-    assert not list((root / table.path).glob("branch/*/*/*"))
+    assert not list((root / handle_of(table).path).glob("branch/*/*/*"))
 
 
 def test_a_rollback_at_the_source_is_history_here(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from ledger import (
     Table,
     UnsupportedError,
 )
+from ledger.table_handle import handle_of
 from projections.paimon import PAIMON
 from projections.paimon import importing as promoting
 from tests.projections.paimon.importing.paimon_source import PaimonSource, grown, impatient, rows
@@ -51,7 +52,7 @@ def own_file(table: Table, file: str, ids: list[int], kind: str, **columns: list
 
 def read(table: Table, **options: str) -> list[str]:
     """What pypaimon makes of the projected files."""
-    PAIMON.project(table)
+    PAIMON.project(handle_of(table))
     place = Path(table.location.removeprefix("file://"))
     found = CatalogFactory.create({"warehouse": str(place.parents[1])}).get_table("a.b")
     return rows(found, **options)
@@ -62,8 +63,8 @@ def at(snapshot: int) -> dict[str, str]:
 
 
 def is_sound(table: Table) -> bool:
-    PAIMON.project(table)
-    found = PAIMON.verify(table)
+    PAIMON.project(handle_of(table))
+    found = PAIMON.verify(handle_of(table))
     return found.is_empty and not found.foreign
 
 
@@ -118,14 +119,14 @@ def test_rows_are_equal_before_and_after_at_every_snapshot_and_tag(tmp_path: Pat
         assert there.state.totals.record_count == len(found)
     assert read(table, scan_tag_name="t1") == before[1]
     assert ids(read(table, scan_tag_name="mine")) == seen[6]
-    PAIMON.rebuild(table)
+    PAIMON.rebuild(handle_of(table))
     assert ids(read(table)) == seen[23]
 
 
 def test_files_are_the_same_whether_projected_step_by_step_or_at_once(tmp_path: Path) -> None:
     table = owned(tmp_path, grown(tmp_path / "wh"))
     for _ in changed(table):
-        PAIMON.project(table)
+        PAIMON.project(handle_of(table))
     table.alter([SetOption("ledger.reader-grace", "0")])
     table.expire_snapshots(before=10)
     assert is_sound(table)

@@ -1,0 +1,454 @@
+"""Writes of a ledger: tables, views, moves, erasures, corrections of the catalog's clock.
+
+Each means a request to the catalog that `LedgerHandle` commits. Imported by the calls that write,
+since reading starts without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Unpack
+
+from attrs import evolve
+from msgspec.structs import replace
+
+from ledger.decide.catalog import (
+    AliasLedger,
+    CatalogRequest,
+    CopyLedger,
+    CreateDatabase,
+    CreateTable,
+    CreateView,
+    DropTable,
+    EraseValues,
+    MoveLedger,
+)
+from ledger.decide.commit_policies import refuse_in_catalog
+from ledger.decide.recorded_values import check_said, parts_of_birth
+from ledger.events.catalog import ViewCreated
+from ledger.events.table import TableCreated, TableDropped, TableName
+from ledger.files.snapshot_plan import SnapshotPlan
+from ledger.ledger_handle import LedgerHandle
+from ledger.log.request import Appended, CommitOptions, Request, fresh_id, noting, unknown
+from ledger.log.stream_log import StreamLog
+from ledger.log.time_travel import at_version
+from ledger.model.errors import (
+    CommitUnknownError,
+    DamagedLogError,
+    InvalidInputError,
+    LedgerError,
+    NotFoundError,
+    StoreError,
+    TableDroppedError,
+)
+from ledger.model.file_change import PartitionValue
+from ledger.model.instant import millis
+from ledger.model.names import Identifier
+from ledger.model.schema import ViewSchema
+from ledger.observing.telemetry import is_heard, tell
+from ledger.opening.creation import Born, drop_asked, finish_drop, may_be_renamed
+from ledger.opening.ledger_file import refuse_location
+from ledger.relocation.moving import prepare, refuse_other_storage, refuse_same_storage
+from ledger.state.catalog import CatalogState, TableEntry, ViewEntry
+from ledger.state.catalog_builder import identifier_of
+from ledger.table_handle import TableHandle
+from ledger.table_writes import commit_snapshot
+
+if TYPE_CHECKING:
+    from ledger.history.erasure import Erasure, Sought
+    from ledger.history.erasure import Progress as ErasureProgress
+    from ledger.plan import ClockPlan
+
+
+def _tell_readers(table: TableHandle) -> None:
+    """Tell what some readers will get wrong of a new table, where anybody listens."""
+    if is_heard():
+        from ledger.plan import birth_warnings
+
+        for said in birth_warnings(at_version(table.log, 0)):
+            name = str(table.identifier)
+            tell("ledger.ledger", "readers_get_it_wrong", table=name, says=said)
+
+
+def _tell_nobody(_what: str, _done: int, _of: int) -> None:
+    """Say nothing."""
+
+
+def _commit_files(table: TableHandle, plan: SnapshotPlan) -> None:
+    commit_snapshot(table, plan, {})
+
+
+def create_table(
+    handle: LedgerHandle,
+    name: Identifier,
+    wanted: Born,
+    location: str | None,
+    commit: CommitOptions,
+) -> TableHandle:
+    """Create a table; see `Ledger.create_table`."""
+
+    def make() -> CatalogRequest:
+        if location is not None:
+            refuse_location(location, handle.state, handle.setting)
+        if name in handle.state.tables:
+            # Opening finishes a drop that was left half done; the name is free then.
+            with suppress(NotFoundError):
+                handle.table(name)
+        return CreateTable(name, fresh_id(), wanted.schema, location, **wanted.rest())
+
+    asked = ["CreateTable", str(name), wanted.schema, location, *wanted.rest().items()]
+    request = handle.request(asked, commit)
+    with noting(request):
+        table = _create(handle, make, request, name)
+        _tell_readers(table)
+        return table
+
+
+def adopt_table(
+    handle: LedgerHandle,
+    identifier: str | Identifier,
+    birth: Mapping[str, Any],
+    **commit: Unpack[CommitOptions],
+) -> TableHandle:
+    """Create a table that was born elsewhere; for those who then bring its history.
+
+    Args:
+        handle: The ledger.
+        identifier: `database.table`.
+        birth: `schema`, `field_id_policy`, `origin`, `partition_spec` and
+            `sort_order`, as `TableCreated` has them.
+        commit: See CommitOptions.
+
+    Raises:
+        AlreadyExistsError: There is a table or view of that name.
+        InvalidInputError: The birth says what no log may hold.
+    """
+    name = Identifier.parse(identifier)
+    check_said(parts_of_birth(birth), f"the birth of {name}")
+
+    def make() -> CatalogRequest:
+        return CreateTable(name, fresh_id(), **birth)
+
+    request = handle.request(["AdoptTable", str(name), birth], commit)
+    handle.init()
+    if name.database not in handle.state.databases:
+        database = CreateDatabase(name.database, if_not_exists=True)
+        try:
+            handle.ask(database, {"commit_id": f"{request.commit_id}-database"})
+        except CommitUnknownError as error:
+            # The whole is asked for again, by an id that finds it.
+            key = handle.log.layout.commit(error.version)
+            raise unknown(key, error.version, request.commit_id, error) from error
+    with noting(request):
+        return _create(handle, make, request, name)
+
+
+def _create(
+    handle: LedgerHandle, make: Callable[[], CatalogRequest], request: Request, name: Identifier
+) -> TableHandle:
+    """Create a table and open it."""
+    version = handle.commit(make, request).version
+    return handle.after(request, version, lambda: _created_in(handle, version, name))
+
+
+def _created_in(handle: LedgerHandle, version: int, name: Identifier) -> TableHandle:
+    """Open the table of that name which a catalog commit created."""
+    table_id = next(
+        event.table_id
+        for event in handle.events_of(version)
+        if isinstance(event, TableCreated) and identifier_of(event.identifier) == name
+    )
+    entry = handle.state.table_by_id(table_id)
+    with suppress(TableDroppedError):
+        if entry is not None:
+            return handle.open_table(entry, begin=handle.begin_anywhere)
+    raise TableDroppedError(f"table {name} was created and dropped since; create it anew")
+
+
+def drop_table(
+    handle: LedgerHandle, identifier: str | Identifier, commit: CommitOptions
+) -> Appended[CatalogState]:
+    """Seal a table's stream, then let the catalog forget it; see `Ledger.drop_table`."""
+    name = Identifier.parse(identifier)
+    options: CommitOptions = {**commit}
+    # Whoever meets the sealed stream ends it in the words that a drop always has.
+    options.pop("asked", None)
+    options.setdefault("commit_id", fresh_id())
+    asked = drop_asked(name)
+    request = handle.request(asked, options)
+    landed = handle.appender.landings.before(request)
+    if landed is None and "commit_id" in commit:
+        _finish_drop_of_renamed(handle, name, options["commit_id"])
+        landed = handle.appender.landings.before(request)
+    if landed is not None:
+        return landed
+    try:
+        table = handle.table(name)
+    except NotFoundError:
+        # Looking may have finished this very drop, sealed by an earlier attempt.
+        landed = handle.appender.landings.before(request)
+        if landed is None:
+            raise
+        return landed
+    except (DamagedLogError, StoreError, PermissionError):
+        gone = handle.state.table(name)
+        return handle.commit(lambda: DropTable(name, gone.table_id), request)
+    entry = handle.state.table_by_id(table.state.table_id)
+    _refuse_drop(handle, entry, request)
+    # The table's version is expected of the table's stream; the catalog has its own.
+    request = replace(request, expect_version=None)
+    request.fate.is_sent = True
+    with noting(request):
+        sealed = table.seal(**options)
+        done = handle.after(request, sealed.version, lambda: _forget(handle, table, entry, request))
+        # The catalog's commit bears the seal's id, so that it alone looks as if it had been
+        # there.
+        return evolve(done, repeated=sealed.repeated)
+
+
+def _finish_drop_of_renamed(handle: LedgerHandle, name: Identifier, commit_id: str) -> None:
+    """Finish the drop that an id sealed already, of a table that has another name by now.
+
+    Another table may have the name since, and is not what was to be dropped.
+    """
+    for entry in [*handle.state.tables.values()]:
+        if entry.identifier == name or not may_be_renamed(entry):
+            continue
+        log = TableHandle(entry.identifier, entry.path, handle.setting).log
+        with suppress(LedgerError, OSError):
+            state = log.refresh()
+            if state is not None and state.dropped and [*log.with_id(commit_id)]:
+                finish_drop(handle.appender, log, entry)
+
+
+def _refuse_drop(handle: LedgerHandle, entry: TableEntry | None, request: Request) -> None:
+    """Refuse by the database's rules before the table is sealed.
+
+    Raises:
+        FormatError: A rule does not allow it.
+    """
+    if entry is not None:
+        named = entry.identifier
+        name = TableName(database_name=named.database, table_name=named.name)
+        fact = TableDropped(identifier=name, table_id=entry.table_id)
+        options = {name: each.options for name, each in handle.state.databases.items()}
+        refuse_in_catalog(options, [fact], handle.asker(request))
+
+
+def _forget(
+    handle: LedgerHandle, table: TableHandle, entry: TableEntry | None, request: Request
+) -> Appended[CatalogState]:
+    """Let the catalog forget a table that was sealed, and record that this was asked."""
+    if entry is not None:
+        # In the name of whoever sealed it, who may have died since.
+        finish_drop(handle.appender, table.log, entry)
+    return handle.commit(lambda: None, request)
+
+
+def create_view(
+    handle: LedgerHandle, identifier: str | Identifier, schema: ViewSchema, commit: CommitOptions
+) -> ViewEntry:
+    """Create a view; see `Ledger.create_view`."""
+    name = Identifier.parse(identifier)
+    asked = ["CreateView", str(name), repr(schema)]
+    request = handle.request(asked, commit)
+    with noting(request):
+        done = handle.commit(lambda: CreateView(name, fresh_id(), schema), request)
+        view = handle.after(request, done.version, lambda: _view_of(handle, done.version, name))
+    if view is None:
+        raise NotFoundError(f"view {name} was created and dropped since; create it anew")
+    return view
+
+
+def _view_of(handle: LedgerHandle, version: int, name: Identifier) -> ViewEntry | None:
+    """Return the view of that name which a catalog commit created; None once dropped."""
+    created = (
+        event.view_id
+        for event in handle.events_of(version)
+        if isinstance(event, ViewCreated) and identifier_of(event.identifier) == name
+    )
+    return handle.state.view_by_id(next(created))
+
+
+def record_move(
+    handle: LedgerHandle, commit: CommitOptions, *, rewrites: bool
+) -> Appended[CatalogState]:
+    """Record that the ledger moved to where it was opened; see `Ledger.record_move`."""
+    was = handle.state.place
+    request = handle.request(["MoveLedger", handle.url], commit)
+    prepare(handle, handle.settled(), _commit_files, rewrites=rewrites)
+    return handle.commit(lambda: MoveLedger(handle.url, was), request)
+
+
+def record_alias(handle: LedgerHandle, commit: CommitOptions) -> Appended[CatalogState]:
+    """Record another way to the ledger's storage; see `Ledger.record_alias`."""
+    was = handle.state.place
+    request = handle.request(["AliasLedger", handle.url], commit)
+    place = refuse_other_storage(handle)
+    return handle.commit(lambda: AliasLedger(handle.url, place, was), request)
+
+
+def record_copy(
+    handle: LedgerHandle, commit: CommitOptions, *, rewrites: bool
+) -> Appended[CatalogState]:
+    """Record that this is a copy of its own; see `Ledger.record_copy`."""
+    request = handle.request(["CopyLedger", handle.url], commit)
+    landed = handle.appender.landings.before(request)
+    if landed is not None:
+        return landed
+    was = handle.state.place
+    refuse_same_storage(handle)
+    prepare(handle, handle.settled(), _commit_files, rewrites=rewrites)
+    wanted = CopyLedger(handle.url, fresh_id(), handle.ledger_id or "", was)
+    return handle.commit(lambda: wanted, request)
+
+
+def plan_erasure(  # noqa: PLR0913 - whom or what it is about
+    handle: LedgerHandle,
+    *,
+    author: str | None = None,
+    text: str | None = None,
+    table: str | None = None,
+    column: str | None = None,
+    value: PartitionValue = None,
+    on_progress: ErasureProgress | None = None,
+) -> Erasure:
+    """Return what `erase` would take away; see `Ledger.plan_erasure`."""
+    from ledger.history.erasure import Erasure, found, standing
+
+    told = on_progress or _tell_nobody
+    sought, streams = _sought(handle, author, text, table, column, value)
+    values, transactions = found(handle.log.personal, sought, told)
+    return Erasure(values, transactions, tuple(standing(streams, sought, told)))
+
+
+def erase(  # noqa: PLR0913 - whom or what it is about, and what a commit takes
+    handle: LedgerHandle,
+    *,
+    author: str | None = None,
+    text: str | None = None,
+    table: str | None = None,
+    column: str | None = None,
+    value: PartitionValue = None,
+    by: str | None = None,
+    message: str = "",
+    commit_id: str | None = None,
+    on_progress: ErasureProgress | None = None,
+) -> Erasure:
+    """Take away what is kept of a person, or of a column; see `Ledger.erase`."""
+    told = on_progress or _tell_nobody
+    _refuse_unerasable(handle)
+    sought, streams = _sought(handle, author, text, table, column, value)
+    options: CommitOptions = {
+        "author": sought.eraser(handle.setting.author if by is None else by),
+        "message": sought.harmless(message),
+    }
+    if commit_id is not None:
+        options["commit_id"] = commit_id
+    return _erased(handle, sought, streams, options, told)
+
+
+def _erased(
+    handle: LedgerHandle,
+    sought: Sought,
+    streams: Iterable[tuple[str, StreamLog[Any, Any]]],
+    options: CommitOptions,
+    told: ErasureProgress,
+) -> Erasure:
+    """Record that values go, then take them away."""
+    from ledger.history.erasure import Erasure, erase, found, standing
+
+    personal = handle.log.personal
+    # Without the text: a digest of it would let anybody try names.
+    words = ["EraseValues", *sought.column_of]
+    request = handle.request(words, options)
+    recorded = landed = handle.appender.landings.before(request)
+    values, transactions = found(personal, sought, told)
+    if values:
+        if landed is not None:
+            # What its id recorded may have been of somebody else, and what goes is recorded.
+            options.pop("commit_id", None)
+            request, landed = handle.request(words, options), None
+        wanted = EraseValues(values, transactions, *sought.column_of)
+        recorded = handle.commit(lambda: wanted, request)
+    # Also where there is nothing: a writer that was killed may have left a draft.
+    erase(personal, sought, told)
+    unrendered = tuple(_rendered_anew(handle, sought.folder))
+    left = tuple(standing(streams, sought, told))
+    version = None if recorded is None else recorded.version
+    return Erasure(values, transactions, left, version, unrendered, landed is not None)
+
+
+def _sought(
+    handle: LedgerHandle,
+    author: str | None,
+    text: str | None,
+    table: str | None,
+    column: str | None,
+    value: PartitionValue,
+) -> tuple[Sought, Iterable[tuple[str, StreamLog[Any, Any]]]]:
+    """Return what an erasure is about, and the streams whose lines may hold it."""
+    from ledger.history.erasure import SoughtPerson, sought_column
+    from ledger.history.older import schemas_ever
+
+    if table is None and column is None and value is None:
+        return SoughtPerson(author, text), handle.streams()
+    if table is None or column is None or author is not None or text is not None:
+        raise InvalidInputError(
+            "an erasure is of one author, of one text, or of a table's column, which table= "
+            "and column= name"
+        )
+    holder = handle.table(table)
+    field_id = holder.column_id(column)
+    sought = sought_column(holder.state, schemas_ever(holder.log), field_id, value)
+    return sought, [(str(holder.identifier), holder.log)]
+
+
+def _rendered_anew(handle: LedgerHandle, folder: str) -> Iterator[str]:
+    """Make files of engines anew that may hold what was erased; yield which cannot be."""
+    from ledger.formats import having, part
+    from ledger.log.personal_data import folder_of
+
+    for each in handle.births():
+        own = folder_of(each.table_id)
+        if not own.startswith(folder) or next(handle.setting.store.walk(own), None) is None:
+            continue
+        table = TableHandle(each.identifier, each.path, handle.setting)
+        for name in having("kept"):
+            try:
+                kept = part(name, "kept")
+                if kept.has_files(table):
+                    kept.render_anew(table)
+            except (LedgerError, OSError) as error:
+                yield f"{each.name}, its files of {name}: {error}"
+
+
+def _refuse_unerasable(handle: LedgerHandle) -> None:
+    if not handle.is_erasable:
+        raise InvalidInputError(
+            "this ledger keeps authors and messages inside of its lines, which never change, "
+            "so they cannot be erased; nothing was written. Only a ledger that was created for "
+            "it can erase: lakeledger init --erasable"
+        )
+
+
+def plan_clock_correction(handle: LedgerHandle, true_time: datetime | int | None) -> ClockPlan:
+    """Return what `correct_clock` would say; nothing is written."""
+    from ledger.plan import plan_correction
+
+    return plan_correction(handle.log, handle.setting.now_millis(), true_time)
+
+
+def correct_clock(
+    handle: LedgerHandle, true_time: datetime | int | None, commit: CommitOptions
+) -> Appended[CatalogState]:
+    """Say when the catalog's commits took effect; see `Ledger.correct_clock`."""
+    from ledger.plan import plan_correction
+
+    now = handle.setting.now_millis()
+    latest = None if true_time is None else millis(true_time)
+    when: CommitOptions = {**commit, "effective_time": now}
+    request = handle.request(["CorrectClock", latest], when)
+    return handle.commit(lambda: plan_correction(handle.log, now, latest).change, request)

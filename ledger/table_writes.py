@@ -1,0 +1,555 @@
+"""Writes of a table: what each call means, as a plan on a state that `TableHandle` commits.
+
+Snapshots with their lists of files, rollbacks, branches, undo, ownership, corrections of the clock,
+and what the source of an imported table says. Imported by the calls that write, since reading
+starts without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack
+
+import msgspec
+from attrs import evolve
+from msgspec import UNSET
+
+from ledger.audit.undo import Undoing, reverted, undone
+from ledger.decide import changes as table_changes
+from ledger.decide.changes import TableChange
+from ledger.decide.recorded_values import check_said
+from ledger.decide.table_options import Marked
+from ledger.events import TableEvent
+from ledger.events.snapshots import NO_FILES, ChangesReference, ListingEvent, SnapshotCommitted
+from ledger.events.table import OwnerSet, ServingProtocol
+from ledger.files.change_lists import INLINE_LIMIT, commit_files, event_files, store_changes
+from ledger.files.snapshot_plan import SnapshotPlan
+from ledger.history.older import around, on_branch, schemas, state_at_snapshot
+from ledger.log.personal_data import Keeping, Writing
+from ledger.log.request import Appended, CommitOptions, fresh_id, noting
+from ledger.model.errors import CommitConflictError, InvalidChangeError, InvalidInputError
+from ledger.model.file_change import FileChange
+from ledger.model.instant import Instant, instant_of, millis
+from ledger.model.messages import excerpt
+from ledger.model.snapshot import Branch, branch_number
+from ledger.opening.context import Plan, Progress
+from ledger.state.stream import Landed
+from ledger.state.table import TableState
+from ledger.table_handle import TableHandle
+
+if TYPE_CHECKING:
+    from ledger.plan import ClockPlan
+    from ledger.state.owner import Owner
+
+BranchRetention = tuple[int | None, int | None, int | None]
+"""What engines keep of a branch: how many snapshots, for how long, and the branch for how long."""
+
+
+def commit_snapshot(
+    handle: TableHandle, plan: SnapshotPlan, options: CommitOptions, *, branch: str | None = None
+) -> Appended[TableState]:
+    """Commit a snapshot of any kind, to main or to a branch."""
+    plan = evolve(plan, files=its_files(plan.files))
+    keeping = Keeping(handle.log.personal.columns)
+
+    def seal(head: TableState, files: Sequence[FileChange]) -> Sequence[FileChange]:
+        return _sealed(handle, head, files, keeping)
+
+    def planned(head: TableState) -> list[TableChange] | Landed:
+        seen = head if branch is None else on_branch(handle.log, head, branch)
+        known = _known_snapshot(handle, plan, seen)
+        opened = handle.log.personal.columns.opened
+        return known or [plan.on(seen, handle.live, partial(outsourced, handle), seal, opened)]
+
+    head = handle.log.head.state if handle.log.head is not None else handle.state
+    on = [] if branch is None else ["branch", branch]
+    asked = ["snapshot", plan.without_values(head, head.schema), *on]
+    otherwise = (["snapshot", each, *on] for each in _asked_before(handle, plan))
+    request = handle.request(asked, options)
+    with noting(request):
+        try:
+            landed = handle.commit_request(request, planned, otherwise=otherwise)
+        except (InvalidInputError, CommitConflictError):
+            keeping.forget()
+            raise
+        if landed.repeated and keeping.keys:
+            there = handle.log.commit_at(landed.version)
+            keeping.forget(commit_files(handle.log.store, handle.log.layout, there))
+        return landed
+
+
+def _sealed(
+    handle: TableHandle, head: TableState, files: Sequence[FileChange], keeping: Keeping
+) -> Sequence[FileChange]:
+    """Keep what is personal of files that come; return them as the log may hold them."""
+    marked = Marked.of(head.schema) if head.keeps_outside else None
+    if marked is None:
+        return files
+    # Planned once more, on a newer state: what was kept for the older one is nobody's.
+    keeping.forget()
+    return keeping.keep(files, marked, head.spec_by_id, _writing(handle, head))
+
+
+def _writing(handle: TableHandle, head: TableState) -> Writing:
+    return Writing(head.table_id, handle.setting.now_millis(), handle.setting.patience)
+
+
+def _asked_before(handle: TableHandle, plan: SnapshotPlan) -> Iterator[SnapshotPlan]:
+    """Yield what the digest of a request was of while other columns were personal, or none."""
+    if handle.state.keeps_outside:
+        yield plan
+        for schema in handle.schemas():
+            yield plan.without_values(handle.state, schema)
+
+
+def outsourced(handle: TableHandle, files: Sequence[FileChange]) -> ChangesReference | None:
+    """Return where a list of file changes stands that is too long for a commit; else None."""
+    if len(files) <= INLINE_LIMIT:
+        return None
+    # By the time that its commit will have, should that be ahead of this machine's clock.
+    head = handle.log.head
+    newest = head.state.time_millis if head else 0
+    now = max(handle.setting.now_millis(), newest)
+    return store_changes(handle.log.store, handle.log.layout, files, now)
+
+
+def _known_snapshot(handle: TableHandle, plan: SnapshotPlan, seen: TableState) -> Landed | None:
+    branch = seen.seen_branch
+    key = plan.key_on(0 if branch is None else branch.number)
+    if key is None:
+        return None
+    handle.log.refresh()
+    for version in handle.log.last_named(key):
+        if key in handle.live.keys_of(handle.log.commit_at(version)):
+            return Landed(version)
+    return None
+
+
+def rollback(
+    handle: TableHandle, snapshot: int | None, tag: str | None, options: CommitOptions
+) -> Appended[TableState]:
+    """Put the contents of a snapshot of main back; see `Table.rollback`."""
+    if (snapshot is None) == (tag is None):
+        raise InvalidInputError("rollback takes one of snapshot= and tag=")
+
+    def plan(head: TableState) -> list[TableChange]:
+        then = handle.state_at(head, instant_of(snapshot=snapshot, tag=tag))
+        files = _way_to(handle, head, then)
+        return [
+            table_changes.Rollback(
+                target_snapshot_id=then.last_snapshot_id,
+                target_tag_name=tag,
+                commit_user=fresh_id(),
+                **_written(handle, files),
+            )
+        ]
+
+    return handle.commit(["rollback", snapshot, tag], options, plan)
+
+
+def _way_to(handle: TableHandle, head: TableState, then: TableState) -> tuple[FileChange, ...]:
+    """Return what turns the live files into those of an instant, an engine's, too."""
+    if then.lists_files:
+        return handle.live.difference(head, then)
+    return handle.live.difference_to(head, handle.engine_files_at(then))
+
+
+def _written(handle: TableHandle, files: tuple[FileChange, ...]) -> dict[str, Any]:
+    """Return what a change says of its files: as engines read them, as written, and where."""
+    return {
+        "files": tuple(handle.log.personal.columns.rendered(files)),
+        "written": files,
+        "reference": outsourced(handle, files),
+    }
+
+
+def begin_branch(
+    handle: TableHandle,
+    name: str,
+    instant: Instant | None,
+    kept: BranchRetention | None,
+    asked: Any,
+    options: CommitOptions,
+) -> Appended[TableState]:
+    """Create a branch with a snapshot of main, or reset it to one.
+
+    Args:
+        handle: The table.
+        name: The branch.
+        instant: The snapshot or tag to begin with; None for the newest snapshot.
+        kept: What engines keep of a new branch; None: the branch exists, and is reset.
+        asked: What tells one request from another under the same commit id.
+        options: See CommitOptions.
+    """
+
+    def plan(head: TableState) -> list[TableChange]:
+        then = handle.state_at(head, instant)
+        if then.snapshot is None:
+            raise InvalidChangeError(
+                f"branch {name!r} has nothing to begin with: no snapshot yet; commit one "
+                "to main first"
+            )
+        made = state_at_snapshot(handle.log, then.snapshot.id)
+        least, age, ref_age = kept or _kept_of(head.branch(name))
+        return [
+            table_changes.SetBranch(
+                name=name,
+                snapshot_id=then.snapshot.id,
+                base_version=made.version,
+                totals=made.totals,
+                resets=kept is None,
+                min_snapshots_to_keep=least,
+                max_snapshot_age_millis=age,
+                max_ref_age_millis=ref_age,
+            )
+        ]
+
+    return handle.commit(asked, options, plan)
+
+
+def rollback_branch(
+    handle: TableHandle, name: str, snapshot: int, options: CommitOptions
+) -> Appended[TableState]:
+    """Put the contents of a branch's snapshot back; see `TableBranch.rollback`."""
+
+    def plan(head: TableState) -> list[TableChange]:
+        branch = head.branch(name)
+        holds = snapshot in (*branch.snapshot_ids, branch.base_snapshot_id)
+        files: tuple[FileChange, ...] = ()
+        if holds:
+            then = state_at_snapshot(handle.log, snapshot)
+            files = handle.live.difference(on_branch(handle.log, head, name), then)
+        return [
+            table_changes.Rollback(
+                target_snapshot_id=snapshot,
+                commit_user=fresh_id(),
+                branch=table_changes.MetBranch(branch.name, branch.number),
+                **_written(handle, files),
+            )
+        ]
+
+    return handle.commit(["rollbackBranch", name, snapshot], options, plan)
+
+
+def fast_forward(handle: TableHandle, name: str, options: CommitOptions) -> Appended[TableState]:
+    """Commit what a branch shows as one more snapshot of main; see `TableBranch`."""
+
+    def plan(head: TableState) -> list[TableChange]:
+        branch = head.branch(name)
+        files: tuple[FileChange, ...] = ()
+        if branch.base_snapshot_id == head.last_snapshot_id:
+            files = handle.live.difference(head, on_branch(handle.log, head, name))
+        return [
+            table_changes.FastForward(
+                branch=table_changes.MetBranch(branch.name, branch.number),
+                snapshot_id=branch.head_id,
+                commit_user=fresh_id(),
+                **_written(handle, files),
+            )
+        ]
+
+    return handle.commit(["fastForward", name], options, plan)
+
+
+def set_partition_statistics(
+    handle: TableHandle, change: table_changes.SetPartitionStatistics, options: CommitOptions
+) -> Appended[TableState]:
+    """Commit a snapshot's statistics by partition; see `Table.set_partition_statistics`."""
+    asked = [change.snapshot_id, change.path, change.file_size_in_bytes]
+    return handle.commit(["setPartitionStatistics", *asked], options, lambda _: [change])
+
+
+def set_statistics(
+    handle: TableHandle, change: table_changes.SetStatistics, options: CommitOptions
+) -> Appended[TableState]:
+    """Commit a snapshot's Puffin file of statistics; see `Table.set_statistics`."""
+    asked = ["setStatistics", msgspec.to_builtins(change.statistics)]
+    return handle.commit(asked, options, lambda _: [change])
+
+
+def expire_branch_snapshots(
+    handle: TableHandle, name: str, before: int, options: CommitOptions
+) -> Appended[TableState]:
+    """Expire a branch's own snapshots; see `TableBranch.expire_snapshots`."""
+
+    def plan(head: TableState) -> list[TableChange]:
+        branch = head.branch(name)
+        if branch_number(before) != branch.number:
+            raise InvalidChangeError(
+                f"snapshot {before} is none of branch {name!r}'s own, which are "
+                f"{[*branch.snapshot_ids]}; main's expire by the table's expire_snapshots"
+            )
+        return [table_changes.ExpireSnapshots(before)]
+
+    return handle.commit(["expireSnapshots", before], options, plan)
+
+
+def plan_undo(handle: TableHandle, version: int, transaction: str | None) -> Undoing:
+    """Return what `undo` would do, or why it cannot; nothing is written."""
+    head = handle.state
+    before, after, _ = around(handle.log, version, transaction)
+    return undone(before, after, head, handle.past_columns(head))
+
+
+def undo(
+    handle: TableHandle, version: int, transaction: str | None, options: CommitOptions
+) -> Appended[TableState]:
+    """Commit the changes that take one change back; see `Table.undo`."""
+    handle.log.refresh()
+    before, after, undone_one = around(handle.log, version, transaction)
+    said = f": {undone_one.message}" if undone_one.message else ""
+    given: CommitOptions = {"message": f"undo version {version}{said}", **options}
+
+    def plan(head: TableState) -> Sequence[TableChange]:
+        found = undone(before, after, head, handle.past_columns(head))
+        return found.wanted(f"version {version} cannot be undone")
+
+    return handle.commit(["undo", version, undone_one.id], given, plan)
+
+
+def plan_revert(handle: TableHandle, then: TableState) -> Undoing:
+    """Return what `revert` would do, or why it cannot; nothing is written."""
+    head = handle.state
+    return reverted(then, head, handle.past_columns(head))
+
+
+def revert(handle: TableHandle, then: TableState, options: CommitOptions) -> Appended[TableState]:
+    """Commit the changes that lead back to an earlier state; see `Table.revert`."""
+    given: CommitOptions = {"message": f"revert to version {then.version}", **options}
+
+    def plan(head: TableState) -> Sequence[TableChange]:
+        found = reverted(then, head, handle.past_columns(head))
+        return found.wanted(f"the table cannot go back to {then.version}")
+
+    return handle.commit(["revert", then.version, then.schema.id], given, plan)
+
+
+def plan_clock_correction(handle: TableHandle, true_time: datetime | int | None) -> ClockPlan:
+    """Return what `correct_clock` would say; nothing is written."""
+    from ledger.plan import plan_correction
+
+    return plan_correction(handle.log, handle.setting.now_millis(), true_time)
+
+
+def correct_clock(
+    handle: TableHandle, true_time: datetime | int | None, options: CommitOptions
+) -> Appended[TableState]:
+    """Say when the commits so far took effect; see `Table.correct_clock`."""
+    from ledger.plan import plan_correction
+
+    now = handle.setting.now_millis()
+    latest = None if true_time is None else millis(true_time)
+    when: CommitOptions = {**options, "effective_time": now}
+    return handle.commit(
+        ["correctClock", latest],
+        when,
+        lambda _: [plan_correction(handle.log, now, latest).change],
+    )
+
+
+def data_files(
+    handle: TableHandle, paths: list[str], on_progress: Progress
+) -> tuple[FileChange, ...]:
+    """Return what `Table.add_files` would register; footers are read, not rows."""
+    from ledger.files import register
+
+    return register.data_files(
+        paths,
+        state=handle.state,
+        history=schemas(handle.log),
+        location=handle.folder,
+        storage_options=dict(handle.storage_options),
+        on_progress=on_progress,
+    )
+
+
+def add_files(
+    handle: TableHandle,
+    paths: list[str],
+    on_progress: Progress,
+    options: CommitOptions,
+    branch: str | None = None,
+) -> Appended[TableState]:
+    """Register Parquet files as one snapshot of main, or of a branch; see `Table.add_files`."""
+    on = [] if branch is None else ["branch", branch]
+    # What their footers come to hangs on the table as it is, and they may be elsewhere by then.
+    asked = options.setdefault("asked", ["addFiles", paths, *on])
+    landed = handle.landed_before(options.get("commit_id"), asked)
+    if landed is not None:
+        return landed
+    plan = SnapshotPlan("APPEND", data_files(handle, paths, on_progress))
+    return commit_snapshot(handle, plan, options, branch=branch)
+
+
+def start_serving(
+    handle: TableHandle, protocol: ServingProtocol | None, options: CommitOptions
+) -> Appended[TableState]:
+    """Let engines commit data through a protocol; see `Table.start_serving`."""
+    asked = ["startServing", protocol]
+    return handle.commit(asked, options, partial(_served, protocol), handle.state)
+
+
+def plan_serving(handle: TableHandle, protocol: ServingProtocol | None) -> Owner:
+    """Return the owner that `start_serving` would give, or raise what it would."""
+    return _planned_owner(handle, handle.state, partial(_served, protocol))
+
+
+def _planned_owner(handle: TableHandle, state: TableState, plan: Plan) -> Owner:
+    found = handle.intent(state, plan)
+    decided = found if isinstance(found, Landed) else found.decide(state, ())
+    events = () if isinstance(decided, Landed) else decided
+    set_owner = (each for each in events if isinstance(each, OwnerSet))
+    return next((state.owner.after(each, state.version + 1) for each in set_owner), state.owner)
+
+
+def stop_serving(handle: TableHandle, options: CommitOptions) -> Appended[TableState]:
+    """Take the table back from engines; see `Table.stop_serving`."""
+    asked, state = ["stopServing"], handle.state
+    if not _needs_adoption(state):
+        return handle.commit(asked, options, _taken_back, state)
+    options.setdefault("asked", asked)
+    landed = handle.landed_before(options.get("commit_id"), options["asked"])
+    if landed is not None:
+        return landed
+    events = (OwnerSet(owner="ledger"), *_adoption(handle, state))
+    return take_over(handle, events, options.get("expect_version", state.version), **options)
+
+
+def plan_stop_serving(handle: TableHandle) -> Owner:
+    """Return the owner that `stop_serving` would give, or raise what it would."""
+    state = handle.state
+    if not _needs_adoption(state):
+        return _planned_owner(handle, state, _taken_back)
+    _adoption(handle, state)
+    return state.owner.after(OwnerSet(owner="ledger"), state.version + 1)
+
+
+def _adoption(handle: TableHandle, state: TableState) -> tuple[TableEvent, ...]:
+    """Return the events that let the ledger list the files that engines' manifests list."""
+    from ledger.formats import part
+
+    events: tuple[TableEvent, ...] = part(state.origin.format_name, "promoter").adoption(handle)
+    return events
+
+
+def take_over(
+    handle: TableHandle, events: tuple[TableEvent, ...], base: int, **commit: Unpack[CommitOptions]
+) -> Appended[TableState]:
+    """Commit what the source of a table says that was born elsewhere; for its importers.
+
+    Args:
+        handle: The table.
+        events: What happened, folded on the version `base`.
+        base: The version that they follow.
+        commit: See CommitOptions.
+
+    Raises:
+        CommitConflictError: Somebody else has taken over meanwhile.
+        InvalidChangeError: The events contradict the table, or it was born here.
+        InvalidInputError: They say what no log may hold.
+    """
+    from ledger.state.iceberg_builder import TakenOver
+
+    state = handle.state
+    check_said(events, state.origin.source if state.is_mirrored else str(handle.identifier))
+    asked = ["TakeOver", base]
+    said = tuple(_with_list_beside(handle, each) for each in _without_values(handle, events))
+    options: CommitOptions = {**commit, "expect_version": base}
+    request = handle.request(asked, options)
+    taken = TakenOver(said, base)
+    return handle.append(taken, request)
+
+
+def _without_values(handle: TableHandle, events: tuple[TableEvent, ...]) -> tuple[TableEvent, ...]:
+    """Return events whose files say no value of what the source, too, calls personal."""
+    head = handle.state
+    if not head.keeps_outside:
+        return events
+    from ledger.files.snapshot_plan import sealed
+
+    def keep(
+        files: Sequence[FileChange], marked: Marked, after: TableState
+    ) -> Sequence[FileChange]:
+        return handle.log.personal.columns.keep(
+            files, marked, after.spec_by_id, _writing(handle, head)
+        )
+
+    return sealed(events, head, partial(_listed, handle, head), keep)
+
+
+def _listed(handle: TableHandle, head: TableState, event: ListingEvent) -> tuple[FileChange, ...]:
+    """Return an event's files; what goes says where its values are as it did when it came."""
+    files = event_files(handle.log.store, handle.log.layout, event)
+    there = handle.live.lookup_at([each.path for each in files if each.kind == "DELETE"], head)
+    return tuple(
+        msgspec.structs.replace(there[each.path], kind="DELETE") if each.path in there else each
+        for each in files
+    )
+
+
+def _with_list_beside(handle: TableHandle, event: TableEvent) -> TableEvent:
+    """Return an event whose list of files stands beside the log if it is long."""
+    if not isinstance(event, SnapshotCommitted) or event.changes is not UNSET:
+        return event
+    files = event_files(handle.log.store, handle.log.layout, event)
+    beside = outsourced(handle, files)
+    if beside is None:
+        return event
+    return msgspec.structs.replace(event, files=NO_FILES, changes=beside)
+
+
+def its_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
+    """Return files that are FileChanges, every field of them of its type.
+
+    Raises:
+        InvalidInputError: One is not; the message says which, and what of it.
+    """
+    given = tuple(files)
+    for index, each in enumerate(given):
+        if type(each) is not FileChange:
+            raise InvalidInputError(
+                f"files[{index}]={excerpt(each)} is no FileChange; write FileChange(path=..., "
+                "record_count=..., file_size_in_bytes=...), or let add_files read the footers of "
+                "Parquet files; rows are written as Parquet first"
+            )
+    try:
+        # Bytes and moments would be written as texts, and read as if those had been given.
+        plain = msgspec.to_builtins(given, builtin_types=(bytes, bytearray, date, datetime))
+        return msgspec.convert(plain, tuple[FileChange, ...])
+    except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InvalidInputError(f"files: {error}") from error
+
+
+def _served(protocol: ServingProtocol | None, state: TableState) -> Sequence[TableChange] | Landed:
+    """Return the change that lets engines commit data; or where it landed."""
+    from ledger.state.owner import chosen_protocol
+
+    owner = state.owner
+    if owner.kind == "served" and protocol in {None, owner.protocol}:
+        return Landed(owner.since_version)
+    # Of a table that follows a source it is refused, whatever the protocol.
+    is_chosen = protocol is None and owner.kind == "ledger"
+    wanted = chosen_protocol(state.schema.options) if is_chosen else protocol
+    return [table_changes.SetOwner("served", wanted)]
+
+
+def _taken_back(state: TableState) -> Sequence[TableChange] | Landed:
+    """Return the change that takes a table back from engines; or where it landed."""
+    if state.owner.kind == "ledger":
+        return Landed(state.owner.since_version)
+    return [table_changes.SetOwner("ledger")]
+
+
+def _kept_of(branch: Branch) -> BranchRetention:
+    return (
+        branch.min_snapshots_to_keep,
+        branch.max_snapshot_age_millis,
+        branch.max_ref_age_millis,
+    )
+
+
+def _needs_adoption(state: TableState) -> bool:
+    """Whether engines' manifests list the files of a served table."""
+    return state.owner.kind == "served" and not state.lists_files
