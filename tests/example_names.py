@@ -35,17 +35,17 @@ def _names(request: pytest.FixtureRequest) -> None:
         folder: Path = request.getfixturevalue("tmp_path")
         lake, orders = _table(folder.as_uri())
         file = folder / "shop.db" / "orders" / "a.parquet"
-        _write_two_rows(file)
+        write_two_rows(file)
         orders.add_files(file)
     else:
         lake, orders = _table(f"memory://example-{next(_numbers)}")
         orders.append([ledger.FileChange(path="a.parquet", record_count=2, file_size_in_bytes=90)])
     if of in _WITH_A_TABLE_OF_OTHERS:
         names["theirs"] = str(request.getfixturevalue("tmp_path") / "web" / "visits")
-        _write_a_delta_log(Path(names["theirs"]))
+        write_delta_log(Path(names["theirs"]))
     if of in _WITH_A_NEW_FILE:
         names["new_file"] = request.getfixturevalue("tmp_path") / "b.parquet"
-        _write_two_rows(names["new_file"])
+        write_two_rows(names["new_file"])
     orders.create_tag("v1")
     names.update(ledger=ledger, lake=lake, orders=orders)
 
@@ -66,7 +66,8 @@ def _table(url: str) -> tuple[Ledger, Table]:
     return lake, lake.create_table("shop.orders", {"id": "BIGINT", "addr": "STRING"})
 
 
-def _write_a_delta_log(folder: Path) -> None:
+def write_delta_log(folder: Path) -> None:
+    """Write a Delta table of one column whose file is not there."""
     column = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
     metadata = {
         "id": "8c9d",
@@ -94,7 +95,8 @@ def _write_a_delta_log(folder: Path) -> None:
     (log / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)))
 
 
-def _write_two_rows(file: Path) -> None:
+def write_two_rows(file: Path) -> None:
+    """Write a Parquet file of the columns `id` and `addr`."""
     import pyarrow as pa
     from pyarrow import parquet
 

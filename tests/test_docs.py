@@ -218,6 +218,48 @@ def test_the_page_of_the_api_is_what_docstrings_say() -> None:
     assert api_page.PAGE.read_text() == api_page.page(), "python -m tests.api_page writes it anew"
 
 
+def test_the_page_of_the_api_misses_no_public_name_and_no_public_member(tmp_path: Path) -> None:
+    names = api_page.ExampleNames(tmp_path)
+    wanted = {*ledger.__all__}
+    for held in (names["lake"], names["orders"], names["orders"].at(), names["audit"]):
+        members = {*dir(type(held)), *getattr(held, "__dict__", {})}
+        wanted |= {f"{type(held).__name__}.{each}" for each in members if each[0] != "_"}
+    rows = re.compile(r"^\| `(\w+)[^`]*` \| .+ \| `([^`]+)` \|$", re.MULTILINE)
+    found: dict[str, str] = {}
+    for part in api_page.PAGE.read_text().split("\n## ")[1:]:
+        of_class = re.match(r"`(\w+)`", part)
+        for name, example in rows.findall(part):
+            is_member = of_class is not None and name != of_class[1]
+            found[f"{of_class[1]}.{name}" if is_member and of_class else name] = example
+
+    assert found.keys() == wanted
+    assert found == api_page.EXAMPLES
+
+
+RAISED = {
+    name
+    for name, example in api_page.EXAMPLES.items()
+    if name.endswith("Error") and "suppress(" not in example
+}
+RETURNED = {"Ledger": "open", "Table": "table", "TableAt": "at", "TableBranch": "branch"}
+"""Classes that calls return, with the name of the call."""
+
+
+@pytest.mark.parametrize("name", sorted(api_page.EXAMPLES.keys() - RAISED))
+def test_an_example_of_the_api_runs_and_uses_what_it_is_of(name: str, tmp_path: Path) -> None:
+    example = api_page.EXAMPLES[name]
+    assert re.search(rf"\b{RETURNED.get(name, name.rpartition('.')[2])}\b", example)
+    exec(compile(example, name, "exec"), {}, api_page.ExampleNames(tmp_path))  # noqa: S102
+
+
+@pytest.mark.parametrize("name", sorted(RAISED))
+def test_an_example_of_an_error_raises_it(name: str, tmp_path: Path) -> None:
+    code, names = compile(api_page.EXAMPLES[name], name, "exec"), api_page.ExampleNames(tmp_path)
+    with pytest.raises(getattr(ledger, name)) as raised:
+        exec(code, {}, names)  # noqa: S102
+    assert raised.type is getattr(ledger, name)
+
+
 @pytest.mark.parametrize(
     "held",
     [
