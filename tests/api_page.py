@@ -18,6 +18,7 @@ from typing import Any
 import ledger
 from ledger import LedgerError
 from ledger.events.commit import Record
+from tests.example_names import write_delta_log, write_two_rows
 
 PAGE = Path(__file__).parents[1] / "ledger" / "docs" / "api.md"
 

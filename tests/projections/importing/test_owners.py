@@ -12,18 +12,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger import AddColumn, FileChange, Ledger, Schema, SetOption, SnapshotPlan, Table
-from ledger.events import ServingProtocol, TableEvent
-from ledger.log import Codec
-from ledger.model.errors import (
+from ledger import (
+    AddColumn,
     AlreadyExistsError,
     CommitConflictError,
+    FileChange,
     InvalidChangeError,
     InvalidInputError,
+    Ledger,
     LedgerError,
+    Schema,
+    SetOption,
+    SnapshotPlan,
+    Table,
     UnsupportedError,
     UpgradeRequiredError,
 )
+from ledger.events import ServingProtocol, TableEvent
+from ledger.log import Codec
 from ledger.state import Owner, TableBuilder, TableStream
 from ledger.stores import LocalStore
 from ledger.table_handle import handle_of
