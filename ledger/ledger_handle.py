@@ -45,7 +45,7 @@ from ledger.model.errors import (
     TableDroppedError,
 )
 from ledger.model.names import Identifier
-from ledger.observing.telemetry import told_commit
+from ledger.observing.telemetry import traced_commit
 from ledger.opening.context import Progress, Settled, TableSetting, catalog_stream
 from ledger.opening.ledger_file import ROOT_KEY, begin_root, read_root
 from ledger.state.catalog import EMPTY_CATALOG, CatalogState, TableEntry
@@ -200,7 +200,7 @@ class LedgerHandle:
     def events(self, first: int = 0) -> Iterator[Commit[CatalogEvent]]:
         """Yield the catalog's commits from `first` on."""
         commits = (read.commit for read in self.log.commits(first, self.state.version))
-        return self.log.personal.each_told(commits)
+        return self.log.personal.resolve_each(commits)
 
     def find_commit(self, commit_id: str) -> Commit[CatalogEvent] | None:
         """Return the catalog's commit that holds what was asked under an id; see `Table`'s."""
@@ -380,7 +380,7 @@ class LedgerHandle:
 
         self.init()
         with noting(request):
-            return told_commit(land, stream=self.log, commit_id=request.commit_id)
+            return traced_commit(land, stream=self.log, commit_id=request.commit_id)
 
     def asker(self, request: Request) -> Asker:
         """Return on whose behalf rules of databases are applied."""

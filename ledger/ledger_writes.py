@@ -318,10 +318,10 @@ def plan_erasure(  # noqa: PLR0913 - whom or what it is about
     """Return what `erase` would take away; see `Ledger.plan_erasure`."""
     from ledger.history.erasure import Erasure, found, standing
 
-    told = on_progress or _tell_nobody
+    report_progress = on_progress or _tell_nobody
     sought, streams = _sought(handle, author, text, table, column, value)
-    values, transactions = found(handle.log.personal, sought, told)
-    return Erasure(values, transactions, tuple(standing(streams, sought, told)))
+    values, transactions = found(handle.log.personal, sought, report_progress)
+    return Erasure(values, transactions, tuple(standing(streams, sought, report_progress)))
 
 
 def erase(  # noqa: PLR0913 - whom or what it is about, and what a commit takes
@@ -338,7 +338,7 @@ def erase(  # noqa: PLR0913 - whom or what it is about, and what a commit takes
     on_progress: ErasureProgress | None = None,
 ) -> Erasure:
     """Take away what is kept of a person, or of a column; see `Ledger.erase`."""
-    told = on_progress or _tell_nobody
+    report_progress = on_progress or _tell_nobody
     _refuse_unerasable(handle)
     sought, streams = _sought(handle, author, text, table, column, value)
     options: CommitOptions = {
@@ -347,7 +347,7 @@ def erase(  # noqa: PLR0913 - whom or what it is about, and what a commit takes
     }
     if commit_id is not None:
         options["commit_id"] = commit_id
-    return _erased(handle, sought, streams, options, told)
+    return _erased(handle, sought, streams, options, report_progress)
 
 
 def _erased(
@@ -355,7 +355,7 @@ def _erased(
     sought: Sought,
     streams: Iterable[tuple[str, StreamLog[Any, Any]]],
     options: CommitOptions,
-    told: ErasureProgress,
+    report_progress: ErasureProgress,
 ) -> Erasure:
     """Record that values go, then take them away."""
     from ledger.history.erasure import Erasure, erase, found, standing
@@ -365,7 +365,7 @@ def _erased(
     words = ["EraseValues", *sought.column_of]
     request = handle.request(words, options)
     recorded = landed = handle.appender.landings.before(request)
-    values, transactions = found(personal, sought, told)
+    values, transactions = found(personal, sought, report_progress)
     if values:
         if landed is not None:
             # What its id recorded may have been of somebody else, and what goes is recorded.
@@ -374,9 +374,9 @@ def _erased(
         wanted = EraseValues(values, transactions, *sought.column_of)
         recorded = handle.commit(lambda: wanted, request)
     # Also where there is nothing: a writer that was killed may have left a draft.
-    erase(personal, sought, told)
+    erase(personal, sought, report_progress)
     unrendered = tuple(_rendered_anew(handle, sought.folder))
-    left = tuple(standing(streams, sought, told))
+    left = tuple(standing(streams, sought, report_progress))
     version = None if recorded is None else recorded.version
     return Erasure(values, transactions, left, version, unrendered, landed is not None)
 

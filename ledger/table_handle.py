@@ -53,7 +53,7 @@ from ledger.model.instant import (
 )
 from ledger.model.names import Identifier, whole_path
 from ledger.model.schema import Schema, paths_of
-from ledger.observing.telemetry import told_commit
+from ledger.observing.telemetry import traced_commit
 from ledger.opening.context import OpenedTable, Plan, TableSetting, catalog_stream
 from ledger.state.stream import Intent, Landed
 from ledger.state.table import TableState
@@ -273,7 +273,7 @@ class TableHandle:
         end = head if last is None else last
         if end > head:
             raise NotFoundError(f"version {end} does not exist; the newest is {head}")
-        return self.log.personal.each_told(read.commit for read in self.log.commits(first, end))
+        return self.log.personal.resolve_each(read.commit for read in self.log.commits(first, end))
 
     def summed(
         self, commits: Iterable[Commit[TableEvent]], sums: RunningSums
@@ -462,19 +462,19 @@ class TableHandle:
                     raise
                 return found
 
-        return self._told(request, landed)
+        return self._traced(request, landed)
 
     def append(
         self, intent: Intent[TableState, TableEvent], request: Request
     ) -> Appended[TableState]:
         """Append what an intent becomes on the newest state, without a plan."""
-        return self._told(request, lambda: self.appender.append(intent, request))
+        return self._traced(request, lambda: self.appender.append(intent, request))
 
-    def _told(
+    def _traced(
         self, request: Request, append: Callable[[], Appended[TableState]]
     ) -> Appended[TableState]:
         with noting(request):
-            return told_commit(append, stream=self.log, commit_id=request.commit_id)
+            return traced_commit(append, stream=self.log, commit_id=request.commit_id)
 
     def _landed(
         self, request: Request, plan: Plan, base: TableState | None
@@ -588,11 +588,11 @@ class TableHandle:
         """What the last few commits touched, as all intents of this handle ask for it."""
         from ledger.decide.conflicts import RecentlyTouched
 
-        told = partial(_files_told, self.log)
-        return RecentlyTouched(told, NamedInLog(self.log, self.live.names))
+        logged_files = partial(_logged_files, self.log)
+        return RecentlyTouched(logged_files, NamedInLog(self.log, self.live.names))
 
 
-def _files_told(log: TableLog, event: ListingEvent) -> list[FileChange]:
+def _logged_files(log: TableLog, event: ListingEvent) -> list[FileChange]:
     """Return the file changes of a snapshot with the values that are kept of them."""
     return log.personal.columns.opened(event_files(log.store, log.layout, event))
 

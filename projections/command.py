@@ -153,7 +153,7 @@ class FormatCommand:
             wrong = (*found.missing, *found.changed)
             what = f"{len(wrong)} of the {title} files of {table.identifier}"
             raise DamagedLogError(
-                f"{what} are {found.told or 'missing or changed'}; restore them with: {command} "
+                f"{what} are {found.reason or 'missing or changed'}; restore them with: {command} "
                 "--rebuild",
                 wrong[0],
             )

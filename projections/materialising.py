@@ -41,7 +41,7 @@ from ledger.log.replay import Read
 from ledger.log.request import now_millis
 from ledger.log.time_travel import at_version, head_state
 from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedError
-from ledger.observing.telemetry import told_projection, warn
+from ledger.observing.telemetry import traced_projection, warn
 from ledger.state.declared_formats import FORMATS_OPTION, reader_grace_millis
 from ledger.state.table import TableState
 from ledger.stores import Store
@@ -207,12 +207,12 @@ class _Going:
     """Tells of all steps together what each tells of itself; never less than it told before.
 
     Attributes:
-        told: Who is told.
+        report: Who is told.
         total: How much there is to do, as far as is known: a step that begins anew does more.
         before: How much earlier steps did.
     """
 
-    told: Progress
+    report: Progress
     total: int
     before: int = 0
     _most: int = 0
@@ -220,7 +220,7 @@ class _Going:
     def __call__(self, done: int, of: int) -> None:
         self._most = max(self._most, self.before + done)
         self.total = max(self.total, self._most, self.before + of)
-        self.told(self._most, self.total)
+        self.report(self._most, self.total)
 
 
 @frozen
@@ -231,7 +231,7 @@ class Difference:
         missing: Paths of files that should be there.
         changed: Paths of files that are other bytes.
         foreign: Paths of files in the format's folders that the ledger did not project.
-        told: What else there is to say, as the rest of a sentence about the files.
+        reason: What else there is to say, as the rest of a sentence about the files.
         damage: The error that the log is not the one any more that the files were made of.
         unsaid: What the format has no word for, in a sentence each: readers of the files lack it.
     """
@@ -239,7 +239,7 @@ class Difference:
     missing: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
-    told: str = ""
+    reason: str = ""
     damage: DamagedLogError | None = None
     unsaid: tuple[str, ...] = field(default=(), eq=False)
 
@@ -689,10 +689,10 @@ class Materialisation(Generic[P]):
         In steps, each of which stands whatever comes of the next.
         """
         first, commits = start.version, FIRST_COMMITS
-        told = _Going(on_progress, target.version - first)
+        report = _Going(on_progress, target.version - first)
         while True:
             begun_s = time.monotonic()
-            reached = self._stepped(table, start, target, commits, told)
+            reached = self._stepped(table, start, target, commits, report)
             if reached is None and start.version > first:
                 # Somebody else brought them there meanwhile, where the store cannot lock.
                 return start.version
@@ -700,7 +700,7 @@ class Materialisation(Generic[P]):
                 return reached
             commits = _more_or_fewer(commits, time.monotonic() - begun_s)
             start = self.position(table)
-            told.before = start.version - first
+            report.before = start.version - first
 
     def _stepped(
         self, table: TableHandle, start: P, target: TableState, commits: int, on_progress: Progress
@@ -735,7 +735,7 @@ class Materialisation(Generic[P]):
     def _reach(
         self, table: TableHandle, start: P, target: TableState, on_progress: Progress
     ) -> int:
-        return told_projection(
+        return traced_projection(
             lambda: self._reached(table, start, target, on_progress),
             table=str(table.identifier),
             format_name=self.format.name,
@@ -838,8 +838,8 @@ class Materialisation(Generic[P]):
         if problem is None:
             return compared
         changed = tuple(sorted((*found.changed, self.key(table))))
-        told = evolve(found, changed=changed, damage=self._damage(table, stood, problem))
-        return evolve(compared, difference=told)
+        report = evolve(found, changed=changed, damage=self._damage(table, stood, problem))
+        return evolve(compared, difference=report)
 
     def _lost(self, compared: Compared) -> dict[str, bytes]:
         found, wanted = compared.difference, compared.wanted
@@ -860,8 +860,8 @@ class Materialisation(Generic[P]):
         except UnsupportedError:
             # What cannot be projected, nobody projected.
             return Difference(foreign=tuple(there))
-        telling = wanted.keys() - set(self.format.hints)
-        ours = any(path in telling and outputs.read(path) == wanted[path] for path in there)
+        checked_paths = wanted.keys() - set(self.format.hints)
+        ours = any(path in checked_paths and outputs.read(path) == wanted[path] for path in there)
         key = (self.key(table),)
         return Difference(missing=key) if ours else Difference(foreign=tuple(there))
 

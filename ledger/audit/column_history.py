@@ -613,10 +613,10 @@ def _read(log: StreamLog[Any, Any], last: int, asked: AskedLives) -> Lives:
     lives = Lives(asked)
     birth = log.commit_at(0)
     if _is_born_elsewhere(birth):
-        lives.take(log.personal.each_told(read.commit for read in log.commits(0, last)))
+        lives.take(log.personal.resolve_each(read.commit for read in log.commits(0, last)))
     else:
-        lives.take(log.personal.told([birth]))
-        lives.take(log.personal.each_told(log.reader.wanted(1, last, _sets_nothing)))
+        lives.take(log.personal.resolve([birth]))
+        lives.take(log.personal.resolve_each(log.reader.wanted(1, last, _sets_nothing)))
     return lives
 
 

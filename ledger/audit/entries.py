@@ -261,8 +261,8 @@ def entries(log: StreamLog[Any, Any], table: str, wanted: WantedEntries) -> Iter
             return
         places = range(len(commit.transactions)) if touching is None else touching[commit.version]
         for place in reversed(places):
-            told, transaction = sketch.transactions[place], commit.transactions[place]
-            takes = wanted.takes(sketch, told) and wanted.says(transaction)
+            resolved, transaction = sketch.transactions[place], commit.transactions[place]
+            takes = wanted.takes(sketch, resolved) and wanted.says(transaction)
             if takes and wanted.is_of_branch(transaction):
                 yield Entry(table, commit, transaction)
 
@@ -298,7 +298,7 @@ _BRANCH_NAMES: dict[type, Callable[[Any], str | None]] = {
 _OF_BRANCHES = frozenset(map(kind_of, _BRANCH_NAMES))
 
 
-def _told(
+def _resolved(
     log: StreamLog[Any, Any],
     wanted: WantedEntries,
     first: int,
@@ -315,8 +315,8 @@ def _told(
         among = frozenset(only)
         passes, takes = partial(_is_other, among), partial(_is_one_of, among, takes)
         some = [*log.some_commits(first, last, takes, passes)]
-    told = log.personal.told([commit for _, commit in some])
-    return [(sketch, commit) for (sketch, _), commit in zip(some, told, strict=True)]
+    resolved = log.personal.resolve([commit for _, commit in some])
+    return [(sketch, commit) for (sketch, _), commit in zip(some, resolved, strict=True)]
 
 
 def _is_other(only: Collection[int], version: int, _body: bytes) -> bool:
@@ -337,7 +337,7 @@ def _backwards(
             begin = max(first, segment_of(last)[0])
         some = None if only is None else only[bisect_left(only, begin) : bisect_right(only, last)]
         if some is None or some:
-            yield from reversed(_told(log, wanted, begin, last, some))
+            yield from reversed(_resolved(log, wanted, begin, last, some))
         last, size = begin - 1, min(2 * size, _MOST_READ)
 
 

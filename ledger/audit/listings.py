@@ -128,8 +128,8 @@ def whole_log(
         inside = database in (None, each.identifier.database)
         log = log_of(each) if inside else None
         if log is not None:
-            told = entries(log, str(each.identifier), wanted)
-            streams.append(map(partial(_told, each), told))
+            matching = entries(log, str(each.identifier), wanted)
+            streams.append(map(partial(_from_table, each), matching))
     return merged(streams)
 
 
@@ -153,13 +153,13 @@ class Searched:
             log = self.open()
             if log.refresh() is None:
                 return "there is no log, or none any more"
-            told = find_commit(log, commit_id)
-            if told is None:
+            matching = find_commit(log, commit_id)
+            if matching is None:
                 return None
         except (LedgerError, OSError) as error:
             return str(getattr(error, "message", error))
-        mine = next(each for each in told.transactions if each.id == commit_id)
-        return Entry(self.table, told, mine, is_dropped=self.is_dropped)
+        mine = next(each for each in matching.transactions if each.id == commit_id)
+        return Entry(self.table, matching, mine, is_dropped=self.is_dropped)
 
 
 @frozen
@@ -198,7 +198,7 @@ def _is_about_tables(commit: Sketch) -> bool:
     return any(event.type in ABOUT_TABLES for each in commit.transactions for event in each.events)
 
 
-def _told(table: PastTable, entry: Entry) -> Entry:
+def _from_table(table: PastTable, entry: Entry) -> Entry:
     """Return an entry of a table's log with the table's later name and drop."""
     then = str(table.name_at(entry.commit.time_millis))
     return evolve(entry, then=then, is_dropped=table.dropped_millis is not None)

@@ -98,7 +98,7 @@ class Bar:
     field_id: int
     is_alive: bool
     parts: tuple[NamedTime, ...]
-    told: str
+    words: str
 
 
 @frozen
@@ -187,14 +187,14 @@ def _grown(entry: Entry) -> tuple[int, int]:
 
 def change_of(entry: Entry) -> Change:
     """Return an entry in the form of the timeline."""
-    told = [*map(in_words, entry.transaction.events[:MOST_EVENTS])]
+    words = [*map(in_words, entry.transaction.events[:MOST_EVENTS])]
     return Change(
         text(entry.label),
         entry.version,
         moment(entry.time_millis),
         text(entry.transaction.author),
         text(entry.transaction.message),
-        tuple(map(text, told)),
+        tuple(map(text, words)),
         max(0, len(entry.transaction.events) - MOST_EVENTS),
     )
 
@@ -245,12 +245,12 @@ def _bar(life: Life, begin: int, end: int) -> Bar:
         )
         for (name, cause), stop in zip(names, stops, strict=True)
     )
-    told = f"since {moment(life.born.time_millis)} by {life.born.author}"
+    words = f"since {moment(life.born.time_millis)} by {life.born.author}"
     if len(life.names) > 1:
-        told += "; before: " + ", ".join(name for name, _ in [*life.names][:-1][-5:])
+        words += "; before: " + ", ".join(name for name, _ in [*life.names][:-1][-5:])
     if life.died is not None:
-        told += f"; dropped {moment(life.died.time_millis)} by {life.died.author}"
-    return Bar(text(shown_path(life.path)), life.field_id, life.died is None, parts, text(told))
+        words += f"; dropped {moment(life.died.time_millis)} by {life.died.author}"
+    return Bar(text(shown_path(life.path)), life.field_id, life.died is None, parts, text(words))
 
 
 def schemas_of(schemas: Iterable[Schema]) -> tuple[SchemaPoint, ...]:

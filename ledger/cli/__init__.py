@@ -54,7 +54,7 @@ def _run(line: Sequence[str]) -> int:
         sys.stdout.write(f"{_version()}\n")
         return 0
 
-    from ledger.cli.exits import UsageError, ended, told
+    from ledger.cli.exits import UsageError, ended, report_error
 
     match about:
         case "overview":
@@ -62,7 +62,7 @@ def _run(line: Sequence[str]) -> int:
 
             return ended(print_overview, line)
         case "nothing":
-            return told(UsageError("no command given; see: lakeledger --help"), line)
+            return report_error(UsageError("no command given; see: lakeledger --help"), line)
         case "completion":
             from ledger.cli.app import complete
 

@@ -100,11 +100,11 @@ def ended(command: Callable[[], object], line: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except (UsageError, LedgerError, OSError) as error:
-        return told(error, line)
+        return report_error(error, line)
     return OK
 
 
-def told(error: Exception, line: Sequence[str]) -> int:
+def report_error(error: Exception, line: Sequence[str]) -> int:
     """Report an error on stderr as text or JSON, and return the exit code."""
     code = code_of(error)
     if isinstance(error, OSError):

@@ -187,8 +187,8 @@ class FileWish(Struct, frozen=True):
         if not files and not overwritten:
             return None
         # Other effects on a file come from files with other names.
-        is_told = not overwritten and all(kind in _COMES_OR_GOES for _, kind, _ in files)
-        keys = frozenset(named.key(path, line) for line, _, path in files) if is_told else None
+        has_keys = not overwritten and all(kind in _COMES_OR_GOES for _, kind, _ in files)
+        keys = frozenset(named.key(path, line) for line, _, path in files) if has_keys else None
         return cls(files, tuple(overwritten), keys)
 
     def clashes(self, file: FileChange, state: TableState, line: int = 0) -> bool:
@@ -520,22 +520,22 @@ def taken(
     if touch.file is not None:
         subject = f"file {touch.file.path}"
         done = "added" if touch.file.kind == "ADD" else "removed"
-        told = f"{subject} was {done} {who}; read the table again and retry"
-        return CommitConflictError(told, subject, commit.version, touch.author, touch.event)
+        message = f"{subject} was {done} {who}; read the table again and retry"
+        return CommitConflictError(message, subject, commit.version, touch.author, touch.event)
     names = _Names(base, now)
     subject = names.subject(touch.cell)
     if touch.cell[0] == "column" and touch.cell[-1] == "exists":
         what = "restored" if touch.value else "dropped"
         needs = "drops it" if touch.value else "needs it"
-        told = f"{subject} was {what} {who}, and this {needs}; check the table, then retry"
+        message = f"{subject} was {what} {who}, and this {needs}; check the table, then retry"
     else:
         theirs, mine = names.value(touch.cell, touch.value), names.value(touch.cell, needed)
-        told = (
+        message = (
             f"{subject} was changed {who} to {theirs}, and you asked for {mine}; check it, then "
             "retry"
         )
     return CommitConflictError(
-        told, cell_name(touch.cell), commit.version, touch.author, touch.event
+        message, cell_name(touch.cell), commit.version, touch.author, touch.event
     )
 
 

@@ -126,9 +126,9 @@ def _says_snapshot(fact: e.SnapshotAdded) -> str:
         if (count := count_of(summary, key, absent=-1)) >= 0
     ]
     author = author_of(summary)
-    told = ", ".join([summary.get("operation", "unknown operation"), *counts])
+    text = ", ".join([summary.get("operation", "unknown operation"), *counts])
     by = f", by {author}" if author else ""
-    return f"snapshot {snapshot.snapshot_id} of {moment(snapshot.timestamp_ms)}: {told}{by}"
+    return f"snapshot {snapshot.snapshot_id} of {moment(snapshot.timestamp_ms)}: {text}{by}"
 
 
 def _many(noun: str, ids: tuple[int, ...]) -> str:
@@ -146,8 +146,8 @@ def _says_log(what: str, fact: e.SnapshotLogUpdated | e.MetadataLogUpdated) -> s
 
 
 def _says_facts(fact: e.TableFactsSet) -> str:
-    told = ", ".join(f"{cell[1].replace('_', ' ')} {value}" for cell, value in _facts(fact))
-    return f"set {told or 'nothing'}"
+    text = ", ".join(f"{cell[1].replace('_', ' ')} {value}" for cell, value in _facts(fact))
+    return f"set {text or 'nothing'}"
 
 
 ORIGIN_OPERATIONS: tuple[Operation, ...] = (

@@ -461,12 +461,12 @@ def _path(pending: Pending, target: Target) -> Path:
 def _added(pending: Pending, column: Addition) -> AddColumn:
     schema = pending.schema
     # Paimon's option would put it elsewhere; here a new column is the last.
-    aside = not column.parent and schema.partition_keys and _PLACE_OPTION in schema.options
+    moves_last = not column.parent and schema.partition_keys and _PLACE_OPTION in schema.options
     return AddColumn(
         _path(pending, column),
         type_to_wire(column.type),
         column.doc,
-        Move(column.name, "LAST") if aside else None,
+        Move(column.name, "LAST") if moves_last else None,
         column.default,
     )
 

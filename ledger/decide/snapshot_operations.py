@@ -139,7 +139,7 @@ def decide_on_branch(
     if target not in branch.snapshot_ids and target != branch.base_snapshot_id:
         raise NotFoundError(
             f"branch {branch.name!r} cannot be rolled back to snapshot {target}: it holds "
-            f"{told_ids(branch)}"
+            f"{known_ids(branch)}"
         )
     return BranchCommitted(**common, **line, commit_kind="OVERWRITE", target_snapshot_id=target)
 
@@ -183,7 +183,7 @@ def decide_fast_forward(
     )
 
 
-def told_ids(branch: Branch) -> str:
+def known_ids(branch: Branch) -> str:
     """Return the snapshots that a branch holds, as display text."""
     own = branch.snapshot_ids
     said = f"snapshot {branch.base_snapshot_id}, which it begins with"
@@ -308,7 +308,7 @@ def decide_branch_expiry(state: TableState, change: ExpireSnapshots) -> Snapshot
     if earliest not in branch.snapshot_ids:
         raise InvalidChangeError(
             f"expiring what is before snapshot {earliest} would leave branch {branch.name!r} "
-            f"none; it holds {told_ids(branch)}"
+            f"none; it holds {known_ids(branch)}"
         )
     return SnapshotsExpired(earliest_snapshot_id=earliest)
 

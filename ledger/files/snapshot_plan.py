@@ -91,9 +91,9 @@ def files_in(
     """
     found: list[FileChange] = []
     there = live.at_state(state).values()
-    for each, told in zip(there, opened(there), strict=True):
+    for each, opened_file in zip(there, opened(there), strict=True):
         spec = state.spec_by_id(each.spec_id)
-        has = where.matches(told, spec)
+        has = where.matches(opened_file, spec)
         if has is None:
             raise InvalidChangeError(
                 f"file {each.path} was written with partition spec {each.spec_id}, whose fields "

@@ -246,13 +246,13 @@ Progress = Callable[[str, int, int], None]
 """Called with the phase, the number of items done, and the number of all items."""
 
 
-def found(personal: Personal, sought: Sought, told: Progress) -> tuple[int, int]:
+def found(personal: Personal, sought: Sought, report: Progress) -> tuple[int, int]:
     """Return the number of values to erase, and of the transactions that they belong to."""
-    counts = [each for _, each in _matches(personal.store, sought, told)]
+    counts = [each for _, each in _matches(personal.store, sought, report)]
     return sum(counts), len(counts)
 
 
-def erase(personal: Personal, sought: Sought, told: Progress) -> None:
+def erase(personal: Personal, sought: Sought, report: Progress) -> None:
     """Erase all matching values from sidecar files; repeat until none is left.
 
     Raises:
@@ -260,8 +260,8 @@ def erase(personal: Personal, sought: Sought, told: Progress) -> None:
     """
     store = personal.store
     with store.lock(_LOCK):
-        while found(personal, sought, told) != (0, 0):
-            for key, _ in _matches(store, sought, told):
+        while found(personal, sought, report) != (0, 0):
+            for key, _ in _matches(store, sought, report):
                 take_out(store, key, partial(_less, key, sought))
         for draft in store.drafts(FOLDER):
             # A concurrent writer sees an unknown outcome, and writes its file again.
@@ -269,7 +269,7 @@ def erase(personal: Personal, sought: Sought, told: Progress) -> None:
         confirm_folders(store, store.walk(sought.folder))
 
 
-def _matches(store: Store, sought: Sought, told: Progress) -> Iterator[tuple[str, int]]:
+def _matches(store: Store, sought: Sought, report: Progress) -> Iterator[tuple[str, int]]:
     """Yield the sidecar files that contain matching values, and the number of values."""
     keys = [each for each in store.walk(sought.folder) if each == first(each)]
     for begin in range(0, len(keys), _AT_ONCE):
@@ -278,7 +278,7 @@ def _matches(store: Store, sought: Sought, told: Progress) -> Iterator[tuple[str
             count = 0 if body is None else _left(key, body, sought)[1]
             if count:
                 yield key, count
-        told("personal values", begin + len(some), len(keys))
+        report("personal values", begin + len(some), len(keys))
 
 
 def _less(key: str, sought: Sought, body: bytes) -> bytes | None:
@@ -313,7 +313,7 @@ def _left_of_columns(key: str, body: bytes, sought: Sought) -> tuple[bytes | Non
 
 
 def standing(
-    streams: Iterable[tuple[str, StreamLog[Any, Any]]], sought: Sought, told: Progress
+    streams: Iterable[tuple[str, StreamLog[Any, Any]]], sought: Sought, report: Progress
 ) -> Iterator[Remaining]:
     """Yield the streams whose logs contain matching values, and those that cannot be read."""
     for name, log in streams:
@@ -328,7 +328,7 @@ def standing(
                     versions.append(read.commit.version)
                 paths |= dict.fromkeys(each.path for each in files if sought.in_path(each.path))
                 if read.commit.version % _AT_ONCE == 0:
-                    told(name, read.commit.version + 1, last + 1)
+                    report(name, read.commit.version + 1, last + 1)
         except (LedgerError, OSError) as error:
             yield Remaining(name, tuple(versions), tuple(paths), str(error))
         else:

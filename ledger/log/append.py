@@ -499,7 +499,7 @@ class Appender(Generic[S, E]):
                 self._tell_loss(outcome, joined)
             case Unknown():
                 for each in joined:
-                    each.fail(outcome.told(each.request.commit_id))
+                    each.fail(outcome.as_error(each.request.commit_id))
             case _:
                 assert_never(outcome)
 
@@ -577,8 +577,8 @@ class Appender(Generic[S, E]):
         name = self.log.personal.name(said)
         if name == said:
             return error
-        told = error.message.replace(said, name)
-        return CommitConflictError(told, error.cell, error.version, name, error.winner)
+        message = error.message.replace(said, name)
+        return CommitConflictError(message, error.cell, error.version, name, error.winner)
 
     def _acknowledge_landed(
         self, pending: PendingCommit[S, E], landed: Landed, opened: OpenCommit[S, E]

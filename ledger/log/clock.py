@@ -50,7 +50,7 @@ class StreamClock:
         self._log = log
         self._now_millis = now_millis
         self._patience = patience
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def next(self, head: Head[Any] | None) -> Moment:
         """Return the time of the commit that follows a head; None before version 0.
@@ -87,8 +87,8 @@ class StreamClock:
             )
 
     def _tell(self, event: str, **facts: object) -> None:
-        if event not in self._told:
-            self._told.add(event)
+        if event not in self._logged:
+            self._logged.add(event)
             warn(_LOGGER, event, stream=self._log.name, **facts)
 
 

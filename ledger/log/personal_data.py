@@ -300,7 +300,7 @@ class Personal(Struct, frozen=True):
             with suppress(OSError, StoreError):
                 self.store.delete(kept.key)
 
-    def told(self, commits: Sequence[Commit[E]]) -> list[Commit[E]]:
+    def resolve(self, commits: Sequence[Commit[E]]) -> list[Commit[E]]:
         """Return commits with the texts from their sidecar files; `ERASED` for erased ones."""
         wanted = [
             outside
@@ -312,12 +312,14 @@ class Personal(Struct, frozen=True):
             return list(commits)
         found = self._read(wanted)
         return [
-            replace(commit, transactions=tuple(_told(each, found) for each in commit.transactions))
+            replace(
+                commit, transactions=tuple(_resolve(each, found) for each in commit.transactions)
+            )
             for commit in commits
         ]
 
-    def each_told(self, commits: Iterable[Commit[E]]) -> Iterator[Commit[E]]:
-        """Yield many commits as `told` returns them, reading up to `_MANY` commits at a time."""
+    def resolve_each(self, commits: Iterable[Commit[E]]) -> Iterator[Commit[E]]:
+        """Yield many commits as `resolve` returns them, reading up to `_MANY` commits at a time."""
         some: list[Commit[E]] = []
         for commit in commits:
             if not some and all(each.outside is UNSET for each in commit.transactions):
@@ -325,15 +327,15 @@ class Personal(Struct, frozen=True):
                 continue
             some.append(commit)
             if len(some) == _MANY:
-                yield from self.told(some)
+                yield from self.resolve(some)
                 some.clear()
-        yield from self.told(some)
+        yield from self.resolve(some)
 
     def transaction(self, transaction: Transaction[E]) -> Transaction[E]:
         """Return a transaction with the texts from its sidecar file; `ERASED` for erased ones."""
         if transaction.outside is UNSET:
             return transaction
-        return _told(transaction, self._read([transaction.outside]))
+        return _resolve(transaction, self._read([transaction.outside]))
 
     def name(self, said: str) -> str:
         """Return the author's name for a value of `created_by` or `updated_by` in a state.
@@ -362,7 +364,7 @@ class Personal(Struct, frozen=True):
         return found
 
 
-def _told(transaction: Transaction[E], found: Mapping[str, Values]) -> Transaction[E]:
+def _resolve(transaction: Transaction[E], found: Mapping[str, Values]) -> Transaction[E]:
     outside = transaction.outside
     if outside is UNSET:
         return transaction

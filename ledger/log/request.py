@@ -352,7 +352,7 @@ class Unknown(Struct, frozen=True):
     file: LogFile
     cause: Exception | None
 
-    def told(self, commit_id: str) -> CommitUnknownError:
+    def as_error(self, commit_id: str) -> CommitUnknownError:
         """Return the error for the caller of a transaction in the file's commit."""
         return unknown(self.file.key, self.file.version, commit_id, self.cause)
 
@@ -431,7 +431,7 @@ def land_once(store: Store, file: LogFile, patience: Patience, commit_id: str) -
     """
     outcome = land(store, file, patience)
     if isinstance(outcome, Unknown):
-        raise outcome.told(commit_id)
+        raise outcome.as_error(commit_id)
 
 
 def land_or_refuse(store: Store, file: LogFile, patience: Patience, says: str) -> Committed | Lost:
@@ -510,14 +510,14 @@ def unknown(
     key: str, version: int, commit_id: str, cause: Exception | None = None
 ) -> CommitUnknownError:
     """Return the error for a commit whose outcome is unknown."""
-    told = CommitUnknownError(
+    unknown = CommitUnknownError(
         f"{key}: the store gave no answer and could not be read back; "
         f"{_in_doubt(commit_id, 'may have been committed')}",
         commit_id,
         version,
     )
-    told.__cause__ = cause
-    return told
+    unknown.__cause__ = cause
+    return unknown
 
 
 def unfinished(version: int, commit_id: str) -> CommitUnknownError:
@@ -592,7 +592,7 @@ class LandedLog(Protocol[StateT, E_co]):
         """The newest commit in memory; None before version 0."""
 
     @property
-    def personal(self) -> Telling:
+    def personal(self) -> PersonalResolver:
         """Sidecar files with the texts of transactions."""
 
     def refuse_reentry(self) -> None:
@@ -608,10 +608,10 @@ class LandedLog(Protocol[StateT, E_co]):
         """Return one commit."""
 
 
-class Telling(Protocol):
+class PersonalResolver(Protocol):
     """Resolver of the texts of transactions that sidecar files contain."""
 
-    def told(self, commits: Sequence[Commit[E]]) -> list[Commit[E]]:
+    def resolve(self, commits: Sequence[Commit[E]]) -> list[Commit[E]]:
         """Return commits with the texts from their sidecar files."""
 
 
@@ -623,7 +623,7 @@ def find_commit(log: LandedLog[Any, E], commit_id: str) -> Commit[E] | None:
     for version in log.with_id(commit_id):
         found = log.commit_at(version)
         if any(each.id == commit_id for each in found.transactions):
-            return log.personal.told([found])[0]
+            return log.personal.resolve([found])[0]
     return None
 
 

@@ -1,6 +1,6 @@
 """Log events through structlog; spans and metrics through OpenTelemetry's API.
 
-`NOTICES` is the list of log events. Failures that harm nothing (`warn`) are always logged; normal
+`LOG_EVENTS` is the list of log events. Failures that harm nothing (`warn`) are always logged; normal
 operation (`tell`) only if the program configured structlog, so that other programs pay nothing: not
 even structlog is imported. Authors, messages and values are never logged: what is erased in the
 ledger must not survive in logs.
@@ -47,7 +47,7 @@ class Notice(Struct, frozen=True):
     keys: tuple[str, ...]
 
 
-NOTICES: Final[Mapping[str, Notice]] = {
+LOG_EVENTS: Final[Mapping[str, Notice]] = {
     # Commits, logged in the thread of the caller.
     "commit_landed": Notice(
         "info",
@@ -169,11 +169,11 @@ def warn(logger: str, event: str, **facts: object) -> None:
     import structlog
 
     if structlog.is_configured():
-        told = structlog.get_logger(logger)
+        fallback = structlog.get_logger(logger)
     else:
         # structlog's default is stdout, where a line would be mixed with the program's output.
-        told = structlog.wrap_logger(structlog.PrintLogger(sys.stderr))
-    told.warning(event, **facts)
+        fallback = structlog.wrap_logger(structlog.PrintLogger(sys.stderr))
+    fallback.warning(event, **facts)
 
 
 def is_heard() -> bool:
@@ -191,7 +191,7 @@ def tell(logger: str, event: str, **facts: object) -> None:
 
     # A failing log processor must not make a commit fail.
     with suppress(Exception):
-        getattr(structlog.get_logger(logger), NOTICES[event].level)(event, **facts)
+        getattr(structlog.get_logger(logger), LOG_EVENTS[event].level)(event, **facts)
 
 
 NAME: Final = "lakeledger"
@@ -382,7 +382,7 @@ class Named(Protocol):
         """URL of the stream."""
 
 
-def told_commit(append: Callable[[], A], *, stream: Named, commit_id: str) -> A:
+def traced_commit(append: Callable[[], A], *, stream: Named, commit_id: str) -> A:
     """Append a transaction, with a span, and log and count the outcome.
 
     Args:
@@ -392,27 +392,27 @@ def told_commit(append: Callable[[], A], *, stream: Named, commit_id: str) -> A:
     """
     if not is_observed():
         return append()
-    return _told(append, {"stream": stream.name, "commit_id": commit_id})
+    return _traced(append, {"stream": stream.name, "commit_id": commit_id})
 
 
-def _told(append: Callable[[], A], facts: dict[str, str]) -> A:
-    with span("lakeledger.commit", **facts) as told:
+def _traced(append: Callable[[], A], facts: dict[str, str]) -> A:
+    with span("lakeledger.commit", **facts) as measurement:
         # An exception that is not the ledger's own interrupted the calling thread.
-        told.outcome = "interrupted"
+        measurement.outcome = "interrupted"
         try:
             done = append()
         except LedgerError as error:
-            told.outcome = _tell_failure(error, facts, told.seconds)
+            measurement.outcome = _tell_failure(error, facts, measurement.seconds)
             raise
         else:
-            told.outcome = "repeated" if done.repeated else "landed"
-            told.note(version=done.version, attempts=done.attempts)
+            measurement.outcome = "repeated" if done.repeated else "landed"
+            measurement.note(version=done.version, attempts=done.attempts)
             rest = {"version": done.version, "repeated": done.repeated, "attempts": done.attempts}
-            tell(_LOG, "commit_landed", **facts, **rest, seconds=told.seconds)
+            tell(_LOG, "commit_landed", **facts, **rest, seconds=measurement.seconds)
             return done
         finally:
-            count("lakeledger.commits", outcome=told.outcome)
-            count("lakeledger.commit.duration", told.seconds, outcome=told.outcome)
+            count("lakeledger.commits", outcome=measurement.outcome)
+            count("lakeledger.commit.duration", measurement.seconds, outcome=measurement.outcome)
 
 
 def _tell_failure(error: LedgerError, facts: dict[str, str], seconds: float) -> str:
@@ -449,7 +449,7 @@ def tell_retry(stream: str, lost_version: int, attempt: int, transactions: int) 
     )
 
 
-def told_projection(
+def traced_projection(
     run: Callable[[], int],
     *,
     table: str,
@@ -474,23 +474,25 @@ def told_projection(
         "format": format_name,
         "from_version": from_version,
     }
-    with span("lakeledger.project", **facts) as told:
-        told.outcome = "failed"
+    with span("lakeledger.project", **facts) as measurement:
+        measurement.outcome = "failed"
         try:
             reached = run()
         except Exception as error:
-            tell(logger, "projecting_failed", **facts, error=str(error), seconds=told.seconds)
+            tell(
+                logger, "projecting_failed", **facts, error=str(error), seconds=measurement.seconds
+            )
             raise
         else:
-            told.outcome = "projected"
-            told.note(version=reached)
+            measurement.outcome = "projected"
+            measurement.note(version=reached)
             lag = lag_s()
             count("lakeledger.projection.lag", lag, format=format_name)
-            rest = {"version": reached, "seconds": told.seconds, "lag_seconds": lag}
+            rest = {"version": reached, "seconds": measurement.seconds, "lag_seconds": lag}
             tell(logger, "files_projected", **facts, **rest)
             return reached
         finally:
-            outcome = told.outcome
+            outcome = measurement.outcome
             count("lakeledger.projections", format=format_name, outcome=outcome)
-            seconds = told.seconds
+            seconds = measurement.seconds
             count("lakeledger.projection.duration", seconds, format=format_name, outcome=outcome)

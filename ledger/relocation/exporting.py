@@ -230,7 +230,7 @@ def _refuse_newer(line: bytes, place: str) -> None:
         )
 
 
-Told = Callable[[str, int, int], None]
+ReportProgress = Callable[[str, int, int], None]
 """Called with the name of the stream, the number of commits done, and of all."""
 
 
@@ -266,7 +266,7 @@ def export(
     tables: Sequence[Identifier] = (),
     *,
     version: int | None = None,
-    told: Told = tell_nobody,
+    report: ReportProgress = tell_nobody,
 ) -> Exported:
     """Export a ledger as lines of JSON.
 
@@ -276,7 +276,7 @@ def export(
         tables: The tables to export; empty for all, dropped ones included. The catalog's stream is
             always exported whole.
         version: The last version to export, for a single table.
-        told: Called with the progress.
+        report: Called with the progress.
 
     Raises:
         InvalidInputError: A version is given without exactly one table.
@@ -294,7 +294,7 @@ def export(
     cut = _last(catalog)
     births = Births.of(read.commit for read in catalog.reader.after(START, cut) if cut >= 0)
     chosen = _chosen(births, tables)
-    lines = _Lines(out, told)
+    lines = _Lines(out, report)
     ids = tuple(each.table_id for each in chosen) if tables else UNSET
     asked = UNSET if version is None else version
     lines.put(written(FirstLine(format=FORMAT, root=root.decode(), tables=ids, version=asked)))
@@ -360,9 +360,9 @@ def _begun(birth: NamedBirth, catalog: AnyLog, log: AnyLog) -> int:
 class _Lines:
     """Writer of lines that counts and hashes them for the last line."""
 
-    def __init__(self, out: Out, told: Told) -> None:
+    def __init__(self, out: Out, report: ReportProgress) -> None:
         self._out = out
-        self._told = told
+        self._report = report
         self._hash = hashlib.sha256()
         self._streams: list[tuple[str, int]] = []
         self._commits = 0
@@ -385,7 +385,7 @@ class _Lines:
                 self._files += 1
             self.put(written_commit(read.body))
             self._commits += 1
-            self._told(shown, read.commit.version + 1, last + 1)
+            self._report(shown, read.commit.version + 1, last + 1)
 
     def end(self) -> Exported:
         """Write the last line."""

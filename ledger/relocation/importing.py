@@ -39,9 +39,9 @@ from ledger.relocation.exporting import (
     File,
     FirstLine,
     LastLine,
+    ReportProgress,
     Said,
     StreamLine,
-    Told,
     read,
     tell_nobody,
 )
@@ -75,7 +75,7 @@ def bring(
     lines: Iterable[bytes],
     *,
     as_copy: bool = False,
-    told: Told = tell_nobody,
+    report: ReportProgress = tell_nobody,
 ) -> Brought:
     """Import the lines of an export into a store.
 
@@ -83,7 +83,7 @@ def bring(
         setting: The settings of the target ledger.
         lines: The lines, each with its line break.
         as_copy: True to give the import a new ledger id, because the original stays in use.
-        told: Called with the progress.
+        report: Called with the progress.
 
     Raises:
         AlreadyExistsError: The store has another ledger, or commits that differ from the lines.
@@ -91,7 +91,7 @@ def bring(
         InvalidInputError: A table is outside of its ledger's folder and cannot be imported.
         StoreError: The store is unusable, or did not answer; a retry resumes.
     """
-    return _Bringing(setting, as_copy, told).run(lines)
+    return _Bringing(setting, as_copy, report).run(lines)
 
 
 @define
@@ -100,7 +100,7 @@ class _Bringing:
 
     setting: TableSetting
     as_copy: bool
-    told: Told
+    report: ReportProgress
     births: Births = field(factory=Births)
     known: dict[str, NamedBirth] = field(factory=dict)
     streams: list[_Stream] = field(factory=list)
@@ -216,7 +216,7 @@ class _Bringing:
         self.written += self._put(stream.log.layout.commit(commit.version), body, commit.version)
         if stream.shown == CATALOG:
             self.births.learn(commit)
-        self.told(stream.shown, stream.version + 1, stream.last + 1)
+        self.report(stream.shown, stream.version + 1, stream.last + 1)
 
     def _put(self, key: str, body: bytes, version: int) -> bool:
         """Write a file unless it exists; return whether it was written."""
@@ -276,7 +276,7 @@ class _Bringing:
             )
 
             def on_progress(done: int, of: int, shown: str = stream.shown) -> None:
-                self.told(f"{shown}, its caches", done, of)
+                self.report(f"{shown}, its caches", done, of)
 
             for finding in Verification(subject).run(on_progress):
                 if finding.kind == "damage":

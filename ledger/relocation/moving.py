@@ -131,10 +131,10 @@ def ties_of(table: Tied, roots: Sequence[str]) -> Iterator[Tie]:
         yield from _manifests(name, folder, roots)
         return
     if state.last_snapshot_id:
-        yield from _files(table, _telling(table, state), roots)
+        yield from _files(table, _placed_files(table, state), roots)
 
 
-def _telling(table: Tied, state: TableState) -> list[FileChange]:
+def _placed_files(table: Tied, state: TableState) -> list[FileChange]:
     """Return the live files that may refer to another location; most tables have none.
 
     Other files are filtered as Arrow rows. If there are only others, just the columns of the
@@ -468,8 +468,8 @@ def copied_version(lake: Moved) -> int | None:
     where, state = lake.setting.whereabouts, lake.state
     if state.placed_version < 0 or not where.place or not where.is_here(lake.url):
         return None
-    told = lake.log.commit_at(state.placed_version).transactions
-    is_copy = any(isinstance(event, LedgerCopied) for each in told for event in each.events)
+    listed = lake.log.commit_at(state.placed_version).transactions
+    is_copy = any(isinstance(event, LedgerCopied) for each in listed for event in each.events)
     return state.placed_version if is_copy else None
 
 
@@ -575,8 +575,8 @@ class _Rewriting:
         if body is None:
             raise StoreError(f"{table.location}/{file.path} is gone; restore it from a backup")
         names = named_files(body, file.path)
-        told = (each for each in names if each in self.paths)
-        said = {each: below(table.location, self.paths[each]) for each in told}
+        listed = (each for each in names if each in self.paths)
+        said = {each: below(table.location, self.paths[each]) for each in listed}
         lost = lost_names(table, [each for each in names if each not in said])
         if lost:
             prefix = prefix_of(table, lost)

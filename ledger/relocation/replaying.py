@@ -21,7 +21,7 @@ from ledger.model.errors import InvalidInputError
 from ledger.model.messages import first_few
 from ledger.model.names import Identifier
 from ledger.opening.context import Progress, TableSetting, no_progress
-from ledger.relocation.exporting import Exported, Out, Told, export, tell_nobody
+from ledger.relocation.exporting import Exported, Out, ReportProgress, export, tell_nobody
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 from ledger.stores import open_store
@@ -100,7 +100,7 @@ class Replay:
         before = at_version(log, self.first - 1) if self.first else None
         builder = TableBuilder(before)
         commits = (read.commit for read in log.commits(self.first, self.last))
-        for commit in log.personal.each_told(commits):
+        for commit in log.personal.resolve_each(commits):
             log.fold(builder, commit)
             after = builder.freeze()
             yield Step(commit, before, after)
@@ -112,7 +112,7 @@ class Replay:
             callback(step)
         return self
 
-    def into_lines(self, out: Out, *, told: Told = tell_nobody) -> Exported:
+    def into_lines(self, out: Out, *, report: ReportProgress = tell_nobody) -> Exported:
         """Write the commits as an export for `lakeledger import ledger`, byte for byte.
 
         Raises:
@@ -120,14 +120,14 @@ class Replay:
         """
         self._refuse_parts()
         table = self._table
-        return export(table.setting, out, [table.identifier], version=self.last, told=told)
+        return export(table.setting, out, [table.identifier], version=self.last, report=report)
 
     def into_ledger(
         self,
         url: str,
         storage_options: Mapping[str, Any] | None = None,
         *,
-        told: Told = tell_nobody,
+        report: ReportProgress = tell_nobody,
     ) -> Brought:
         """Create a second ledger, with a new id, that has the table up to the last version.
 
@@ -137,7 +137,7 @@ class Replay:
         Args:
             url: The URL of the new ledger.
             storage_options: Options of fsspec for that URL.
-            told: Called with the progress.
+            report: Called with the progress.
 
         Raises:
             AlreadyExistsError: Another ledger is at the URL.
@@ -150,9 +150,9 @@ class Replay:
             raise InvalidInputError(f"{store.url} is the ledger itself; name another place")
         setting = TableSetting(store, storage_options or {}, author="")
         with tempfile.SpooledTemporaryFile(_IN_MEMORY) as lines:
-            self.into_lines(lines, told=told)
+            self.into_lines(lines, report=report)
             lines.seek(0)
-            return bring(setting, lines, as_copy=True, told=told)
+            return bring(setting, lines, as_copy=True, report=report)
 
     def into_files(
         self,

@@ -221,9 +221,9 @@ class ObstoreBucket:
         except Exception as error:  # noqa: BLE001 - returned in the place of the body
             if answer_of(error) is Answer.ABSENT:
                 return None
-            told = failure(self.root, "read", key, error)
-            told.__cause__ = error
-            return told
+            read_error = failure(self.root, "read", key, error)
+            read_error.__cause__ = error
+            return read_error
 
 
 def _client(root: BucketRoot) -> Any:
@@ -382,9 +382,9 @@ class BucketObjects:
             return bytes(found)
         if answer_of(found) is Answer.ABSENT:
             return None
-        told = failure(self.root, "read", key, found)
-        told.__cause__ = found
-        return told
+        read_error = failure(self.root, "read", key, found)
+        read_error.__cause__ = found
+        return read_error
 
 
 PROBE: Final = f"_ledger/{DRAFT_PREFIX}self-test"

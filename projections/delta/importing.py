@@ -345,13 +345,13 @@ class Planner:
             try:
                 yield self._planned(each)
             except UnsupportedError as error:
-                raise UnsupportedError(self._told(each, error)) from error
+                raise UnsupportedError(self._message(each, error)) from error
             except TooLargeError as error:
-                raise TooLargeError(self._told(each, error)) from error
+                raise TooLargeError(self._message(each, error)) from error
             except InvalidInputError as error:
-                raise InvalidInputError(self._told(each, error)) from error
+                raise InvalidInputError(self._message(each, error)) from error
 
-    def _told(self, version: Version, error: LedgerError) -> str:
+    def _message(self, version: Version, error: LedgerError) -> str:
         return f"version {version.number} of {self.source.name}: {error.message}"
 
     def _planned(self, version: Version) -> Planned:

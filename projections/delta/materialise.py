@@ -396,23 +396,23 @@ class _Run:
         millis = effective_millis(commit, self._target.corrections)
         self._builder.begin(commit.version, commit.time_millis)
         for transaction in commit.transactions:
-            stood = self._builder.schema_id if self._log.has_begun else -1
+            schema_id = self._builder.schema_id if self._log.has_begun else -1
             self._builder.add(transaction)
             state = self._builder.freeze()
             self._know(state.schema)
             if state.is_mirrored:
                 self._follow(transaction, state)
             else:
-                self._own(transaction, state, stood, millis)
+                self._own(transaction, state, schema_id, millis)
 
     def _own(
-        self, transaction: Transaction[TableEvent], state: TableState, stood: int, millis: int
+        self, transaction: Transaction[TableEvent], state: TableState, schema_id: int, millis: int
     ) -> None:
         if any(isinstance(each, TablePromoted) for each in transaction.events):
             self._fold = fold_of_owned(self._table, state, self._schemas)
         happened = [each for each in transaction.events if not _is_snapshot(each)]
         lines = list(self._fold.learn(state)) if alters(happened) else []
-        if lines or state.schema.id != stood:
+        if lines or state.schema.id != schema_id:
             self._step(transaction, happened, lines, state, millis)
         for event in transaction.events:
             if isinstance(event, SnapshotEvent):

@@ -33,7 +33,7 @@ from ledger.table_handle import TableHandle
 from projections.iceberg.manifest_entry import FieldSummary, ManifestEntry, PartitionStruct
 from projections.iceberg.manifest_list import ManifestFile, Part, wherever
 from projections.iceberg.manifest_reading import read_manifest
-from projections.manifest_files.container import read_container, telling_damage
+from projections.manifest_files.container import raising_damage, read_container
 from projections.manifest_files.lists import delta_list
 from projections.statistics.definition import content_of
 from projections.statistics.engine_files import (
@@ -116,7 +116,7 @@ class EngineManifests:
             UnsupportedError: A manifest is encrypted.
         """
         records = read_container(body, url)
-        with telling_damage(url):
+        with raising_damage(url):
             found = [wherever(_manifest(each), place) for place, each in enumerate(records)]
         yield from found
 

@@ -59,7 +59,7 @@ from projections.importing.importing import (
 )
 from projections.importing.promoting import Promoting, adopting
 from projections.importing.trial import ImportedBirth, Planned, SourceFiles, Trial, place_of_source
-from projections.manifest_files.container import read_container, telling_damage
+from projections.manifest_files.container import raising_damage, read_container
 
 Read = Callable[[str], bytes]
 """Returns a file's bytes; raises OSError where it is not there or may not be read."""
@@ -178,7 +178,7 @@ class Source:
             return
         yield listed, None
         records = read_container(self.read(listed), listed)
-        with telling_damage(listed):
+        with raising_damage(listed):
             manifests = [msgspec.convert(each, _ListedManifest) for each in records]
         for each in manifests:
             if each.added_snapshot_id not in known:

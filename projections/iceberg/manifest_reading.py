@@ -28,9 +28,9 @@ from projections.manifest_files.container import (
     WrittenBlock,
     container_schema,
     fits,
+    raising_damage,
     read_blocks,
     read_container,
-    telling_damage,
     written_text,
 )
 
@@ -120,7 +120,7 @@ def partition_width(body: bytes, path: str) -> int:
         DamagedLogError: The bytes are no manifest.
     """
     schema = container_schema(body, path)
-    with telling_damage(path):
+    with raising_damage(path):
         return len(_inside(_inside(schema, "data_file"), "partition")["fields"])
 
 
@@ -167,7 +167,7 @@ class _Entries:
     inherited: int = 0
 
     def of(self, block: WrittenBlock) -> Iterator[ManifestEntry]:
-        with telling_damage(self.manifest.path):
+        with raising_damage(self.manifest.path):
             entries = [(self._entry(record), written) for record, written in block.records()]
         for said, written in entries:
             entry = said

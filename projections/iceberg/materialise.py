@@ -76,12 +76,12 @@ def compared(table: TableHandle, stood: IcebergPosition, at: TableState) -> Comp
             missing.append(HINT)
         elif hint not in fine:
             changed.append(HINT)
-    told = Difference(
+    found_difference = Difference(
         missing=tuple(sorted(missing)),
         changed=tuple(sorted(changed)),
         foreign=found.without(ours | in_way).foreign,
     )
-    return Compared(told, wanted, tuple(sorted(in_way)), at)
+    return Compared(found_difference, wanted, tuple(sorted(in_way)), at)
 
 
 def _rendered(table: TableHandle, target: TableState, wants: Wants = no_other) -> dict[str, bytes]:

@@ -108,9 +108,9 @@ def puffin_file(blobs: Iterable[Blob], created_by: str) -> Puffin:
         >>> found.body[:6], found.body[-4:], found.footer_size
         (b'PFA112', b'PFA1', 169)
     """
-    body, told = bytearray(_MAGIC), []
+    body, blob_entries = bytearray(_MAGIC), []
     for each in blobs:
-        told.append(
+        blob_entries.append(
             {
                 "type": each.type,
                 "fields": each.fields,
@@ -122,7 +122,7 @@ def puffin_file(blobs: Iterable[Blob], created_by: str) -> Puffin:
             }
         )
         body += each.body
-    said = msgspec.json.encode({"blobs": told, "properties": {"created-by": created_by}})
+    said = msgspec.json.encode({"blobs": blob_entries, "properties": {"created-by": created_by}})
     footer = _MAGIC + said + struct.pack("<ii", len(said), 0) + _MAGIC
     return Puffin(bytes(body + footer), len(footer))
 
@@ -178,7 +178,7 @@ def publish_distinct_counts(
     path = Names(table.state.table_id).sketches(snapshot_id, check)
     made = puffin_file(blobs, _CREATED_BY)
     _write(table, path, made)
-    told = [
+    blob_entries = [
         BlobMetadata(
             type=each.type,
             snapshot_id=each.snapshot_id,
@@ -192,7 +192,7 @@ def publish_distinct_counts(
     is_new = known is None or known.statistics_path != path
     if is_new:
         change = SetStatistics.of(
-            told,
+            blob_entries,
             snapshot_id=snapshot_id,
             statistics_path=path,
             file_size_in_bytes=len(made.body),

@@ -202,12 +202,12 @@ class _StopAskedError(Exception):
 
 
 def _stopping(stop: Stop, progress: Progress) -> Progress:
-    def told(done: int, of: int) -> None:
+    def report(done: int, of: int) -> None:
         progress(done, of)
         if stop.asked:
             raise _StopAskedError
 
-    return told
+    return report
 
 
 def _document(done: Imported) -> dict[str, Any]:

@@ -290,7 +290,7 @@ class Importing:
     ) -> Imported:
         """Return what would come; nothing is written."""
         _, incoming = self._read(lake, identifier, source, now_millis, access)
-        return _told(identifier, incoming, None)
+        return _result(identifier, incoming, None)
 
     def run(
         self,
@@ -313,7 +313,7 @@ class Importing:
         if table is None:
             raise AssertionError("a table is there, or is born")
         version = _land(table, incoming, on_progress or nobody)
-        return _told(identifier, incoming, version)
+        return _result(identifier, incoming, version)
 
     def _read(
         self,
@@ -391,7 +391,7 @@ def _land(table: TableHandle, incoming: Incoming, on_progress: Progress) -> int:
     return version
 
 
-def _told(identifier: Identifier, incoming: Incoming, version: int | None) -> Imported:
+def _result(identifier: Identifier, incoming: Incoming, version: int | None) -> Imported:
     events = [each for step in incoming.planned for each in step.events]
     birth = incoming.birth
     first = () if birth is None else (getattr(birth.born, "schema_id", 0),)

@@ -162,7 +162,7 @@ class Promoting:
         _refuse_promoted(table, protocol)
         if table.state.is_promoted:
             owner = source or table.state.origin.source
-            return self._told(table, owner, 0, 0, is_new=False)
+            return self._result(table, owner, 0, 0, is_new=False)
         found = source or _recorded(self.handover, table)
         new = 0
         if not self.handover.is_here(table, found, access):
@@ -175,14 +175,14 @@ class Promoting:
             )
             new = come.transactions
         self._events(table, found, protocol)
-        told = self._told(table, found, new, _files(table), is_new=True)
+        result = self._result(table, found, new, _files(table), is_new=True)
         return Promoted(
-            identifier=told.identifier,
-            source=told.source,
+            identifier=result.identifier,
+            source=result.source,
             transactions=new,
-            files=told.files,
-            catalog=told.catalog,
-            instructions=told.instructions,
+            files=result.files,
+            catalog=result.catalog,
+            instructions=result.instructions,
             version=None,
             is_new=True,
         )
@@ -204,7 +204,7 @@ class Promoting:
         _refuse_promoted(table, protocol)
         if table.state.is_promoted:
             self._lead(table)
-            return self._told(table, table.state.origin.source, 0, 0, is_new=False)
+            return self._result(table, table.state.origin.source, 0, 0, is_new=False)
         found, new = source or _recorded(self.handover, table), 0
         for _ in range(_MOST_LOOKS):
             if not self.handover.is_here(table, found, access):
@@ -226,7 +226,7 @@ class Promoting:
                 # Another process takes over what is new at the same time.
                 continue
             self._lead(table)
-            return self._told(table, found, new, _files(table), is_new=True)
+            return self._result(table, found, new, _files(table), is_new=True)
         raise InvalidInputError(
             f"more came at {found} each time that it was looked at: stop its writers, then promote "
             f"{identifier} again"
@@ -283,7 +283,7 @@ class Promoting:
         options.setdefault("effective_time", max(state.effective_millis, now_millis))
         take_over(table, events, state.version, **options)
 
-    def _told(
+    def _result(
         self, table: TableHandle, source: str, transactions: int, files: int, *, is_new: bool
     ) -> Promoted:
         return Promoted(

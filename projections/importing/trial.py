@@ -163,7 +163,7 @@ class Trial:
         builder.begin(builder.version + 1, max(builder.time_millis, moment))
         # Where nobody is named in lines, it says so.
         who: dict[str, Any] = {"outside": Outside()} if builder.keeps_outside else {}
-        told = Transaction[TableEvent](
+        transaction = Transaction[TableEvent](
             id="",
             asked="",
             effective_time_millis=moment,
@@ -171,7 +171,7 @@ class Trial:
             **(who or {"author": author}),
         )
         try:
-            builder.add(told)
+            builder.add(transaction)
         except InvalidChangeError as error:
             raise UnsupportedError(
                 f"the ledger cannot hold what the source says: {error}"

@@ -504,20 +504,20 @@ def read_written(body: bytes, file: str) -> Iterator[tuple[dict[str, Any], Writt
         DamagedLogError, TooLargeError, MissingDependencyError: As of `read_container`.
     """
     left = MOST_RECORDS + len(body) // RECORD_BYTES
-    blocks = telling(_written_blocks(body), file)
+    blocks = checked_records(_written_blocks(body), file)
     for block in blocks:
         # A block that says more records than it has bytes is damaged, as its reader finds.
         left -= min(block.size, len(block.body))
         if left < 0:
             most = MOST_RECORDS + len(body) // RECORD_BYTES
             raise _too_large(file, f"it has more than {most} records, the limit")
-        yield from telling(block.records(), file)
+        yield from checked_records(block.records(), file)
 
 
-def telling(found: Iterator[_T], file: str) -> Iterator[_T]:
-    """Yield what a decoder yields, its errors as `telling_damage` tells them."""
+def checked_records(found: Iterator[_T], file: str) -> Iterator[_T]:
+    """Yield what a decoder yields, its errors as `raising_damage` tells them."""
     while True:
-        with telling_damage(file):
+        with raising_damage(file):
             try:
                 each = next(found)
             except StopIteration:
@@ -536,7 +536,7 @@ def read_blocks(body: bytes, file: str) -> list[WrittenBlock]:
         DamagedLogError: The bytes are no container, or are cut or changed.
         MissingDependencyError: The package for the file's codec is not installed.
     """
-    with telling_damage(file):
+    with raising_damage(file):
         return list(_written_blocks(body))
 
 
@@ -552,13 +552,13 @@ def container_schema(body: bytes, file: str) -> Any:
     """
     import fastavro
 
-    with telling_damage(file):
+    with raising_damage(file):
         header: Any = fastavro.block_reader(io.BytesIO(body))
         return readable_schema(header.writer_schema)
 
 
 @contextmanager
-def telling_damage(file: str) -> Iterator[None]:
+def raising_damage(file: str) -> Iterator[None]:
     """Tell whatever a decoder says of a file's bytes as damage.
 
     Raises:

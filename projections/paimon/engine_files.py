@@ -55,7 +55,7 @@ def engine_files(table: TableHandle, state: TableState) -> tuple[FileChange, ...
     """Return the live files of a table at a state, as its engines' manifests list them.
 
     They are named by their whole places. Of a table with a primary key only the key's bounds are
-    told: another column's may be those of a row that a newer file replaces, and nobody may leave
+    key_ids: another column's may be those of a row that a newer file replaces, and nobody may leave
     a file out by them.
 
     Raises:
@@ -140,11 +140,11 @@ class _Files:
         keys = self.state.schema.primary_keys
         if not keys:
             return change
-        told = {each.id for each in columns if each.name in keys}
+        key_ids = {each.id for each in columns if each.name in keys}
         return replace(
             change,
             **{
-                name: {key: each for key, each in found.items() if key in told}
+                name: {key: each for key, each in found.items() if key in key_ids}
                 for name in ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
                 if (found := getattr(change, name)) is not UNSET
             },

@@ -519,12 +519,12 @@ class Manifests:
             return None
         names = [self._names.tile(each) for each in self._lines.tiles(snapshot_id)]
         files = sum(each.num_added_files - each.num_deleted_files for each in metas.values())
-        told = [metas.get(name) for name in names]
+        resolved_changes = [metas.get(name) for name in names]
         # One without entries is not listed: whether one was left out wrongly, the sum tells.
         is_whole = files == state.totals.file_count
-        if not is_whole or self._bodies(snapshot_id, told) != (base, delta):
+        if not is_whole or self._bodies(snapshot_id, resolved_changes) != (base, delta):
             return None
-        self.known.update(zip(names, told, strict=True))
+        self.known.update(zip(names, resolved_changes, strict=True))
         return base, delta
 
     def list_paths(self, snapshot_id: int) -> Iterator[str]:
@@ -583,8 +583,8 @@ class Manifests:
         self, name: str, rows: Iterable[Placed], keep: Callable[[str, bytes], None]
     ) -> ManifestFileMeta | None:
         """Write a manifest; one without entries is left out of every list."""
-        told = self._table.log.personal.columns.rendered(each.change for each in rows)
-        changes = sorted(told, key=_order)
+        resolved_changes = self._table.log.personal.columns.rendered(each.change for each in rows)
+        changes = sorted(resolved_changes, key=_order)
         if not changes:
             return None
         entries = [self._entry(each) for each in changes]

@@ -130,14 +130,14 @@ class PaimonFiles:
         """
         outputs, wanted = outputs_of(table), files_of(self, table, at)
         there = difference(outputs, wanted, folders=FOLDERS, hints=_HINTS.keys())
-        told = misleading(outputs, wanted, _HINTS)
-        there = evolve(there, changed=tuple(sorted((*there.changed, *told))))
+        found_difference = misleading(outputs, wanted, _HINTS)
+        there = evolve(there, changed=tuple(sorted((*there.changed, *found_difference))))
         newest = target_state(table, None)
         found, in_the_way = sorted_out(self, table, there, at, newest)
         if stood.is_older and stood.rollbacks and not found.is_empty:
-            told_older = "made by an older version of lakeledger, which had other files after a "
+            older_reason = "made by an older version of lakeledger, which had other files after a "
             key = positions.FILE.key(table.log.layout)
-            found = Difference((), (key,), found.foreign, told_older + "rollback")
+            found = Difference((), (key,), found.foreign, older_reason + "rollback")
         return Compared(found, wanted, in_the_way, newest)
 
     def lost(self, table: TableHandle, stood: PaimonPosition) -> Mapping[str, bytes]:
@@ -215,12 +215,12 @@ def sorted_out(
     }
     ahead.update(p for p in found.foreign if p in later and outputs.read(p) != later[p])
     in_the_way = tuple(sorted(ahead))
-    told = Difference(
+    found_difference = Difference(
         missing,
         tuple(sorted((*changed, *in_the_way))),
         tuple(path for path in foreign if path not in ahead),
     )
-    return told, in_the_way
+    return found_difference, in_the_way
 
 
 def _later(

@@ -169,7 +169,7 @@ class Scan:
     def unread(self) -> Iterator[TransactionStep[Raw]]:
         """Yield the transactions as `steps`, their events as the JSON that stands in the log."""
         commits = self.log.unread_commits(self._first, self._end.version)
-        for commit in self.log.personal.each_told(commits):
+        for commit in self.log.personal.resolve_each(commits):
             yield from self._steps_of(commit)
 
     def steps(self) -> Iterator[TransactionStep[TableEvent]]:
@@ -179,7 +179,7 @@ class Scan:
             DamagedLogError: A commit is missing or damaged.
         """
         reads = self.log.commits(self._first, self._end.version)
-        for commit in self.log.personal.each_told(read.commit for read in reads):
+        for commit in self.log.personal.resolve_each(read.commit for read in reads):
             yield from self._steps_of(commit)
 
     def folded(self) -> Iterator[tuple[TransactionStep[TableEvent], TableBuilder]]:

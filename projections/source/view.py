@@ -138,7 +138,7 @@ _OF_STEPS: Final[Mapping[str, Callable[[TransactionStep[Any]], Any]]] = {
 """What a column says of a transaction, the same for each of its events."""
 
 
-class _Told(Struct, rename="camel", gc=False):
+class _EventFields(Struct, rename="camel", gc=False):
     """As much of an event's JSON as has a column of its own."""
 
     type: str
@@ -147,12 +147,12 @@ class _Told(Struct, rename="camel", gc=False):
     snapshot_id: int | None = None
 
 
-_OF_TOLD: Final[Mapping[str, Callable[[_Told], Any]]] = {
+_EVENT_COLUMNS: Final[Mapping[str, Callable[[_EventFields], Any]]] = {
     "field_id": attrgetter("field_id"),
-    "field_names": lambda told: _path(told.field_names),
+    "field_names": lambda event: _path(event.field_names),
     "snapshot_id": attrgetter("snapshot_id"),
 }
-_TOLD: Final = msgspec.json.Decoder(_Told)
+_EVENT_DECODER: Final = msgspec.json.Decoder(_EventFields)
 _FRONT: Final = b'{"type":"'
 
 
@@ -210,8 +210,8 @@ class _Events:
                 made = texts(values) if column.kind == "string" else numbers(values, kind)
                 return self._repeated(made)
             case name:
-                said = pa.array([*map(_OF_TOLD[name], self._told)], kind)
-                return said.take(self._places_told)
+                said = pa.array([*map(_EVENT_COLUMNS[name], self._events)], kind)
+                return said.take(self._event_places)
 
     @cached_property
     def _counts(self) -> list[int]:
@@ -242,28 +242,28 @@ class _Events:
         return texts(read)
 
     @cached_property
-    def _is_telling(self) -> pa.Array:
+    def _has_fields(self) -> pa.Array:
         """Whether an event is of a kind that says something that has a column of its own."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        return pc.is_in(self._types, value_set=pa.array(_telling(), pa.string()))
+        return pc.is_in(self._types, value_set=pa.array(_event_kinds(), pa.string()))
 
     @cached_property
-    def _told(self) -> list[_Told]:
+    def _events(self) -> list[_EventFields]:
         """What the telling events say."""
-        return self._read(self._texts.filter(self._is_telling))
+        return self._read(self._texts.filter(self._has_fields))
 
     @cached_property
-    def _places_told(self) -> pa.Array:
-        """Of each event which of `_told` is its own; null where it tells nothing."""
+    def _event_places(self) -> pa.Array:
+        """Of each event which of `_events` is its own; null where it tells nothing."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        counted = pc.cumulative_sum(self._is_telling.cast(pa.int32()))
-        return pc.if_else(self._is_telling, pc.subtract(counted, 1), None)
+        counted = pc.cumulative_sum(self._has_fields.cast(pa.int32()))
+        return pc.if_else(self._has_fields, pc.subtract(counted, 1), None)
 
-    def _read(self, events: pa.Array) -> list[_Told]:
+    def _read(self, events: pa.Array) -> list[_EventFields]:
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -271,7 +271,7 @@ class _Events:
             return []
         whole = pa.ListArray.from_arrays(numbers([0, len(events)], pa.int32()), events)
         try:
-            return _TOLD.decode_lines(pc.binary_join(whole, "\n")[0].as_buffer())
+            return _EVENT_DECODER.decode_lines(pc.binary_join(whole, "\n")[0].as_buffer())
         except (msgspec.DecodeError, UnicodeDecodeError):
             self._explain()
             raise
@@ -309,9 +309,9 @@ def _cut_types(events: pa.Array, longest: int) -> pa.Array | None:
 
 
 @lru_cache(maxsize=1)
-def _telling() -> tuple[str, ...]:
+def _event_kinds() -> tuple[str, ...]:
     """Return the kinds of events that say something that has a column of its own."""
-    names = {each.encode_name for each in msgspec.structs.fields(_Told)}
+    names = {each.encode_name for each in msgspec.structs.fields(_EventFields)}
     return tuple(
         each.__struct_config__.tag
         for each in get_args(TableEvent)

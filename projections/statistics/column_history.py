@@ -93,7 +93,7 @@ def column_sums(log: TableLog, at: TableAt) -> tuple[ColumnSums, ...]:
         each.summed(spec)
         for _, (spec, sums) in sorted(by_path.items())
         for _, each in sorted(sums.columns.items())
-        if each.is_told
+        if each.has_statistics
     )
 
 
@@ -152,7 +152,7 @@ class ColumnFiles:
         lower: As `ColumnSums`.
         upper: As `ColumnSums`.
         is_bounded: Whether every file with values gave both bounds.
-        is_told: Whether any file says anything of it.
+        has_statistics: Whether any file says anything of it.
     """
 
     field_id: int
@@ -164,7 +164,7 @@ class ColumnFiles:
     lower: Any = None
     upper: Any = None
     is_bounded: bool = True
-    is_told: bool = False
+    has_statistics: bool = False
 
     def add(self, file: FileChange, reading: str | None) -> None:
         """Take in a file.
@@ -178,11 +178,11 @@ class ColumnFiles:
         nulls = _of(file.null_value_counts, self.field_id)
         lower = _of(file.lower_bounds, self.field_id)
         upper = _of(file.upper_bounds, self.field_id)
-        told = not (values is None and nulls is None and lower is None)
-        if reading == "null" and not told:
+        has_statistics = not (values is None and nulls is None and lower is None)
+        if reading == "null" and not has_statistics:
             values = nulls = rows
-            told = True
-        self.is_told = self.is_told or told
+            has_statistics = True
+        self.has_statistics = self.has_statistics or has_statistics
         self.file_count += 1
         self.row_count += rows
         self.value_count = _plus(self.value_count, values)
@@ -417,7 +417,7 @@ class _Live:
             mine = self.partitions[path]
             is_exact = not (self._everywhere or mine.delete_count)
             for key, each in sorted(mine.sums.columns.items()):
-                if each.is_told or not mine.data:
+                if each.has_statistics or not mine.data:
                     yield {
                         "version": version,
                         "snapshot_id": snapshot_id,

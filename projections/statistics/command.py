@@ -349,8 +349,8 @@ def _one(
         return
     at = when.of(table)
     chosen = engines.choose(table)
-    with screen.progress("counting") as told:
-        kept = brought_up_to_date(table, at, chosen, screen.notice, told)
+    with screen.progress("counting") as report_progress:
+        kept = brought_up_to_date(table, at, chosen, screen.notice, report_progress)
     view, title = wanted.shapes.view, f"{table.identifier}{when}"
     if wanted.asking.ask is not None:
         _answer(wanted.asking.ask, table, when, kept, screen, wanted)
@@ -505,7 +505,7 @@ def _many(
     tables = _opened(lake, _names(lake, database), problems)
     by_spark = _counted_by_spark(tables, engines, screen)
     documents = []
-    with screen.progress("tables") as told:
+    with screen.progress("tables") as report_progress:
         for number, table in enumerate(tables, 1):
             try:
                 chosen = engines.choose(table)
@@ -519,7 +519,7 @@ def _many(
                 raise
             except LedgerError as error:
                 problems[str(table.identifier)] = error
-            told(number, len(tables))
+            report_progress(number, len(tables))
     for name, problem in problems.items():
         screen.notice(f"{name} is left out: {problem.message}")
 
@@ -555,8 +555,8 @@ def _counted_by_spark(tables: list[Table], engines: Engines, screen: Screen) -> 
     session = engines.session_for(tables)
     if session is None:
         return set()
-    with screen.progress("counting") as told:
-        found = refresh_all(tables, spark=session, on_progress=told)
+    with screen.progress("counting") as report_progress:
+        found = refresh_all(tables, spark=session, on_progress=report_progress)
     return {each.table for each in found if not each.problem}
 
 

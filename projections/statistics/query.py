@@ -64,7 +64,7 @@ class ShownFields:
         return cls(names, tuple(place for place, _ in shown), evolve(text, types={}))
 
 
-def told(columns: PersonalColumns, partitions: Iterable[str]) -> dict[str, str]:
+def partition_texts(columns: PersonalColumns, partitions: Iterable[str]) -> dict[str, str]:
     """Return what partitions say whose values are kept elsewhere, by what they said.
 
     What was erased is NULL.
@@ -240,17 +240,17 @@ def last_changes(kept: Counted, at: Instant) -> pa.Table:
 def _partition_sums(kept: Counted, rows: Iterable[pa.Table]) -> pa.Table:
     import pyarrow.compute as pc
 
-    found = _told(kept, sums(rows))
+    found = _with_texts(kept, sums(rows))
     return found.filter(pc.is_valid(found["spec_id"]))
 
 
-def _told(kept: Counted, rows: pa.Table) -> pa.Table:
+def _with_texts(kept: Counted, rows: pa.Table) -> pa.Table:
     """Return rows whose partitions say the values that are kept elsewhere; erased ones are NULL."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     texts = pc.unique(rows["partition"]).to_pylist()
-    said = told(kept.columns, [each for each in texts if each is not None])
+    said = partition_texts(kept.columns, [each for each in texts if each is not None])
     if not said:
         return rows
     found = [said.get(each, each) for each in rows["partition"].to_pylist()]
@@ -326,7 +326,7 @@ def growth(kept: Counted, at: Instant, spec: Mapping[str, str]) -> tuple[TableTo
         found: list[pa.Table] = []
         for rows in kept.deltas(state.version):
             mine = up_to(rows, version=state.version, snapshot_id=state.last_snapshot_id)
-            mine = _told(kept, mine)
+            mine = _with_texts(kept, mine)
             found += _rows_of(mine, rendering, dict(spec))
         whole = grouped(concatenated(found), PLACE_NAMES)
         if len(whole):
@@ -396,7 +396,7 @@ def partition_deltas(
     state, rendering = at.state, paimon_rendering_of(at)
     if state.snapshot is None:
         return ()
-    rows = _told(kept, kept.block(block_of(state.version), state.version))
+    rows = _with_texts(kept, kept.block(block_of(state.version), state.version))
     mine = rows.filter(
         pc.and_(pc.equal(rows["snapshot_id"], state.last_snapshot_id), pc.is_valid(rows["spec_id"]))
     )

@@ -181,7 +181,7 @@ def _keep_rows(table: _OpenTable, first: int, last: int, rows: pa.Table) -> pa.T
         span = max(first, block.start), min(last, block.end - 1)
         return keep_share(log, kept, *span, fresh=finished(rows))
 
-    return _told(kept_share, 0)
+    return _answer(kept_share, 0)
 
 
 def _merge(table: _OpenTable, tiles: Sequence[Tile], number: int) -> None:
@@ -208,11 +208,11 @@ def answers(spark: SparkSession, task: Callable[[int], T], count: int) -> list[T
     return [cast("T", found[number]) for number in range(count)]
 
 
-def _collected(told: DataFrame) -> list[tuple[int, object]]:
+def _collected(frame: DataFrame) -> list[tuple[int, object]]:
     from pyspark.errors import PySparkException
 
     try:
-        rows = told.collect()
+        rows = frame.collect()
     except PySparkException as error:
         lines = [each.strip() for each in str(error).splitlines() if each.strip()]
         reason = next((each for each in reversed(lines) if "Error" in each), lines[-1:])
@@ -233,10 +233,10 @@ def _collected(told: DataFrame) -> list[tuple[int, object]]:
 def _answered(task: Callable[[int], object], batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            yield from _told(task, number).to_batches()
+            yield from _answer(task, number).to_batches()
 
 
-def _told(task: Callable[[int], object], number: int) -> pa.Table:
+def _answer(task: Callable[[int], object], number: int) -> pa.Table:
     """Return a task's answer as a row; only what may go better another time is raised."""
     import pyarrow as pa
 

@@ -30,7 +30,7 @@ from projections.statistics.engine_files import COMPARED, FOUND, PARTS, PATHS
 from projections.statistics.fold import contributions as contributions_of
 from projections.statistics.fold import deltas as deltas_of
 from projections.statistics.fold import grouped, with_totals
-from projections.statistics.query import Rendering, told
+from projections.statistics.query import Rendering, partition_texts
 from projections.statistics.session import cores_of
 from projections.statistics.spark_source import EntrySource, LogSource
 from projections.statistics.tile_rows import BLOCK
@@ -105,7 +105,7 @@ def _rendered(rendering: Rendering, batches: Iterable[Any]) -> Iterator[Any]:
     text = pa.field("value", pa.string(), nullable=False)
     for batch in batches:
         partitions = batch["partition"].to_pylist()
-        said = {} if rendering.columns is None else told(rendering.columns, partitions)
+        said = {} if rendering.columns is None else partition_texts(rendering.columns, partitions)
         keys = zip(batch["spec_id"].to_pylist(), partitions, strict=True)
         specs = [rendering.spec(spec_id, said.get(each, each)) for spec_id, each in keys]
         columns = {

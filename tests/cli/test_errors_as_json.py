@@ -91,7 +91,7 @@ SAMPLES: list[tuple[Exception, dict[str, Any]]] = [
 def test_an_error_tells_what_it_knows(
     capsys: pytest.CaptureFixture[str], error: Exception, facts: dict[str, Any]
 ) -> None:
-    code = exits.told(error, ["show", "--output", "json"])
+    code = exits.report_error(error, ["show", "--output", "json"])
 
     document = json.loads(capsys.readouterr().err)
     assert document == {"error": type(error).__name__, "message": "x", **facts}

@@ -142,7 +142,7 @@ def test_what_cannot_be_found_out_in_time_is_unknown_to_each_by_his_own_id() -> 
 
     assert isinstance(outcome, Unknown)
     for name in ("my-id", "another"):
-        told = outcome.told(name)
+        told = outcome.as_error(name)
         assert f"7.json: the store gave no answer and could not be read back; commit {name}" in str(
             told
         )
@@ -242,7 +242,7 @@ def test_who_cannot_read_what_won_does_not_know() -> None:
     outcome = after_loss(memory(), FILE, Watch().patience(9), read_on)
 
     assert isinstance(outcome, Unknown)
-    assert "silence" in str(outcome.told("my-id").__cause__)
+    assert "silence" in str(outcome.as_error("my-id").__cause__)
 
 
 def test_a_file_that_all_write_alike_may_be_anybodys() -> None:

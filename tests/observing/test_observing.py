@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 from ledger import AddColumn, InvalidChangeError, SetOption
 from ledger.log import Appended, PendingCommit, Request, append
 from ledger.log.request import Lost
-from ledger.observing.telemetry import METRICS, NOTICES, SPANS
+from ledger.observing.telemetry import LOG_EVENTS, METRICS, SPANS
 from ledger.table_handle import handle_of
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.observing.happenings import race, unknown
@@ -28,7 +28,7 @@ from tests.programs import output_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "ledger" / "docs" / "observing.md").read_text()
-COMMITS = {name for name in NOTICES if name.startswith("commit_")}
+COMMITS = {name for name in LOG_EVENTS if name.startswith("commit_")}
 
 Told = list[dict[str, Any]]
 
@@ -39,7 +39,8 @@ def keys(names: tuple[str, ...]) -> str:
 
 def test_the_page_is_the_table_of_what_is_told() -> None:
     rows = [
-        f"| `{n}` | {each.level} | {each.when} | {keys(each.keys)} |" for n, each in NOTICES.items()
+        f"| `{n}` | {each.level} | {each.when} | {keys(each.keys)} |"
+        for n, each in LOG_EVENTS.items()
     ]
     rows += [f"| `{name}` | {keys(each)} |" for name, each in SPANS.items()]
     rows += [
@@ -62,12 +63,12 @@ def test_whatever_the_code_tells_is_in_the_table_with_its_keys() -> None:
     for file, call in told_in_the_code():
         name = call.args[1]
         if isinstance(name, ast.Constant) and isinstance(name.value, str):
-            notice = NOTICES[name.value]
+            notice = LOG_EVENTS[name.value]
             given = {each.arg for each in call.keywords}
             assert given - {None} <= set(notice.keys), (file, name.value)
             assert None in given or given == set(notice.keys), (file, name.value)
             found += 1
-    assert found >= len(NOTICES) - 4
+    assert found >= len(LOG_EVENTS) - 4
 
 
 def test_commits_conflicts_retries_and_refusals_are_told_with_their_keys() -> None:
@@ -78,7 +79,7 @@ def test_commits_conflicts_retries_and_refusals_are_told_with_their_keys() -> No
     ours = [each for each in told if each["event"] in COMMITS]
     assert {each["event"] for each in ours} == COMMITS
     for each in ours:
-        notice = NOTICES[each.pop("event")]
+        notice = LOG_EVENTS[each.pop("event")]
         assert each.pop("log_level") == notice.level
         assert set(each) == set(notice.keys)
     repeated = [each for each in ours if each.get("commit_id") == "note"]
@@ -136,7 +137,7 @@ def test_what_readers_get_wrong_of_a_new_table_is_told() -> None:
     assert {each["table"] for each in ours} == {"shop.alike"}
     assert ours[0]["says"].startswith("columns A and a: Spark")
     for each in ours:
-        assert set(each) == {"event", "log_level", *NOTICES["readers_get_it_wrong"].keys}
+        assert set(each) == {"event", "log_level", *LOG_EVENTS["readers_get_it_wrong"].keys}
 
 
 @pytest.mark.parametrize("name", ["paimon", "iceberg", "delta"])
@@ -156,7 +157,7 @@ def test_projections_are_told_with_what_they_reached(name: str) -> None:
         (table.state.version - 1, table.state.version),
     ]
     for each in ours:
-        assert set(each) == {"event", "log_level", *NOTICES["files_projected"].keys}
+        assert set(each) == {"event", "log_level", *LOG_EVENTS["files_projected"].keys}
         assert each["format"] == name
         assert each["lag_seconds"] >= each["seconds"] - 0.1
 

@@ -232,11 +232,11 @@ def _text(screen: Screen, name: str, planned: ChangePlan) -> None:
     for verdict in planned.verdicts:
         if verdict.refusals:
             screen.heading(f"Rejected by {verdict.format}")
-        for said in _told_once(verdict.refusals):
+        for said in _unique_messages(verdict.refusals):
             screen.line(f"  {said}")
 
 
-def _told_once(refusals: Iterable[InvalidChangeError]) -> Iterator[str]:
+def _unique_messages(refusals: Iterable[InvalidChangeError]) -> Iterator[str]:
     """Yield rejections, with one line for a rule that several columns violate."""
     by_rule: dict[str, list[str]] = {}
     for each in refusals:

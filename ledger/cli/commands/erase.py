@@ -97,11 +97,11 @@ def erase(  # noqa: PLR0913 - each is an option of its own
     else:
         recorded = {"by": by, "commit_id": commit_id}
         done = lake.erase(**sought, **recorded, message=message, on_progress=report)
-    document = {"dryRun": dry_run, **_told(done)}
+    document = {"dryRun": dry_run, **_erasure_document(done)}
     place.screen.result(document, lambda to: _print(to, done, dry_run=dry_run))
 
 
-def _told(done: Erasure) -> dict[str, Any]:
+def _erasure_document(done: Erasure) -> dict[str, Any]:
     return {
         "values": done.values,
         "transactions": done.transactions,

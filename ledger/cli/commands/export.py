@@ -51,7 +51,7 @@ def export(
     wanted = [Identifier.parse(each) for each in names]
     out = sys.stdout.buffer
     report = progress_notices(place.screen, "exporting {}: {:,} of {:,} commits")
-    done = export_ledger(handle_of(lake).setting, out, wanted, version=version, told=report)
+    done = export_ledger(handle_of(lake).setting, out, wanted, version=version, report=report)
     out.flush()
     place.screen.notice(
         f"exported {done.commits:,} commits of {len(done.streams):,} logs, and "
@@ -190,7 +190,7 @@ def replay(
     elif into.into_ledger is not None:
         url = into.into_ledger
         report = progress_notices(screen, _REPLAYING)
-        done = found.into_ledger(url, place.storage_options(), told=report)
+        done = found.into_ledger(url, place.storage_options(), report=report)
         facts = {"url": url, "ledgerId": done.ledger_id, "commitsWritten": done.written}
         _say(screen, name, found, facts, f"a ledger of its own in {url}")
     elif into.lines:
@@ -198,7 +198,7 @@ def replay(
             raise UsageError(
                 "stdout is a terminal; redirect it: lakeledger replay ... --lines > FILE"
             )
-        found.into_lines(sys.stdout.buffer, told=progress_notices(screen, _REPLAYING))
+        found.into_lines(sys.stdout.buffer, report=progress_notices(screen, _REPLAYING))
         sys.stdout.buffer.flush()
     else:
         screen.results("steps", map(_replay_document, found), lambda to: _show(to, found))

@@ -53,16 +53,16 @@ def add_files(
     table = place.table(name)
     screen = place.screen
     line = table if branch is None else table.branch(branch)
-    with screen.progress("reading footers") as told:
+    with screen.progress("reading footers") as report:
 
         def ask_new(options: CommitOptions) -> Appended[TableState] | None:
             coming = table.new_files(paths)
-            return table.add_files(coming, told, **options) if coming else None
+            return table.add_files(coming, report, **options) if coming else None
 
         if new:
             appended = writing.once(table, ["add-files", "--new", paths], ask_new)
         else:
-            appended = line.add_files(paths, told, **writing.options())
+            appended = line.add_files(paths, report, **writing.options())
     if appended is None:
         unchanged(screen, table, "it already has all of these files")
         return
@@ -109,12 +109,12 @@ def overwrite(
     line = table if branch is None else table.branch(branch)
     # In an erasable ledger a digest of the values would allow guessing them.
     said = sorted(values or ()) if table.state.keeps_outside else values
-    with screen.progress("reading footers") as told:
+    with screen.progress("reading footers") as report:
         done = writing.once(
             table,
             ["overwrite", paths, said, isolation, branch],
             lambda options: line.overwrite(
-                table.data_files(paths, told) if paths else (),
+                table.data_files(paths, report) if paths else (),
                 where=values,
                 isolation=isolation,
                 **options,

@@ -152,7 +152,7 @@ class _Following:
         for gone in self.tables.keys() - entries.keys():
             del self.tables[gone]
         there = {str(each.identifier) for each in entries.values()}
-        self.problems = {of: told for of, told in self.problems.items() if of[0] in there}
+        self.problems = {of: sentence for of, sentence in self.problems.items() if of[0] in there}
         for table_id, entry in entries.items():
             if table_id not in self.tables:
                 try:

@@ -50,7 +50,7 @@ def import_ledger(
     lake = open_ledger(place.url(), place.storage_options(), trust=place.trust)
     report = progress_notices(place.screen, "importing {}: {:,} of {:,} commits")
     with _opened(file) as lines:
-        done = bring(handle_of(lake).setting, lines, as_copy=copy, told=report)
+        done = bring(handle_of(lake).setting, lines, as_copy=copy, report=report)
     place.screen.result(_document(lake.url, done), lambda to: _print(to, lake.url, done))
 
 

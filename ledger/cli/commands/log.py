@@ -153,8 +153,8 @@ def log(  # noqa: PLR0913 - each is an option
     wanted = filters.wanted(only)
     heads = {_place(each): each.state.version for each in sources}
     several = shown.has_table
-    told = lake.entries(name, **filters.asked()) if several else _of_one(sources[0], wanted)
-    commits = _commits(told)
+    matching = lake.entries(name, **filters.asked()) if several else _of_one(sources[0], wanted)
+    commits = _commits(matching)
     newest = list(islice(commits, limit))
     rest = next(commits, None)
     shown.print(newest)
@@ -316,8 +316,8 @@ def _print_under(lake: Ledger, name: str | None, commit_id: str, shown: _Shown) 
         shown.print([*_commits([entry])])
         return
     # The name may now belong to another table, or to none.
-    with shown.screen.progress("searching logs") as told:
-        found = lake.find_everywhere(commit_id, told)
+    with shown.screen.progress("searching logs") as matching:
+        found = lake.find_everywhere(commit_id, matching)
     if not found.entries:
         _refuse_unknown(commit_id, found)
     evolve(shown, has_table=True).print([*_commits(found.entries)])

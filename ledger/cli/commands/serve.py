@@ -163,7 +163,7 @@ class Outcome:
             committer = f"{'engines' if owner.protocol else 'the ledger'} would commit"
         through = f" through the {owner.protocol} protocol" if owner.protocol else ""
         since = "" if self.is_planned else f" since version {owner.since_version}"
-        told = again(repeated=self.repeated and not self.is_planned)
-        screen.line(f"{committer} the data of {table}{through}{since}{told}")
+        response = again(repeated=self.repeated and not self.is_planned)
+        screen.line(f"{committer} the data of {table}{through}{since}{response}")
         for each in self.instructions:
             screen.line(f"remaining step: {each}")

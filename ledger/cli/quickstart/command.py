@@ -65,8 +65,10 @@ def quickstart(
     flights = sample()
     leave_files(folder, flights)
     lake = open_ledger(str(folder))
-    with screen.progress("loading days") as told:
-        story = tell(lake, flights, statistics=_with_spark if spark else _without, on_progress=told)
+    with screen.progress("loading days") as report:
+        story = tell(
+            lake, flights, statistics=_with_spark if spark else _without, on_progress=report
+        )
     screen.result(story.to_json(), lambda to: print_story(story, to, str(folder)))
 
 

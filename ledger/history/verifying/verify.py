@@ -153,7 +153,7 @@ class Verification(Generic[S, E]):
         several = workers is not None and workers.pays(self._subject, found.last)
         run = self._by_workers if several else self._one_by_one
         for span, report in run(found):
-            yield from self._told(span, report)
+            yield from self._findings(span, report)
             yield from self._merged(span, report)
             on_progress(span.last + 1, found.last + 1)
 
@@ -205,7 +205,7 @@ class Verification(Generic[S, E]):
             return report
         return report if report.began == checked(self._ended) else self._alone(span)
 
-    def _told(self, span: VerifiedSpan, report: SpanReport[E]) -> Iterator[Finding]:
+    def _findings(self, span: VerifiedSpan, report: SpanReport[E]) -> Iterator[Finding]:
         """Yield the findings of a span's report, and add its results."""
         for holds_anyway, each in _in_order(self._subject, span, report):
             if holds_anyway:

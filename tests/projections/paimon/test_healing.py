@@ -73,7 +73,7 @@ def test_files_of_an_older_version_are_told_where_they_are_others_now() -> None:
     found = verify(handle_of(table))
 
     assert found.changed == (PAIMON.position_key(table),)
-    assert "made by an older version" in found.told
+    assert "made by an older version" in found.reason
 
 
 @pytest.mark.parametrize("writes", range(0, 60, 3))
