@@ -15,7 +15,7 @@ from typing import Final
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
-from ledger.events.imported import IcebergBirth, SnapshotsRemoved
+from ledger.events.imported import ImportedIcebergTable, SnapshotsRemoved
 from ledger.events.snapshots import SnapshotCommitted
 from ledger.events.table import SchemaRecord, TableCreated, TableName, TablePromoted
 from ledger.model.types.wire import FieldObject
@@ -33,7 +33,7 @@ def life(snapshots: int) -> Iterator[tuple[TableEvent, ...]]:
             path="db.db/t",
             schema=SchemaRecord((FieldObject(1, "id", "BIGINT NOT NULL"),), highest_field_id=1),
             field_id_policy="iceberg",
-            origin=IcebergBirth(
+            origin=ImportedIcebergTable(
                 source="file:/t", location="file:/t", format_version=2, schema_id=0
             ),
         ),

@@ -60,12 +60,12 @@ def _names_a_place(value: object) -> bool:
 
 PLACE = its.Form("a folder or a URL", _names_a_place)
 
-_BIRTH_KEYS = frozenset(("schema", "field_id_policy", "origin", "partition_spec", "sort_order"))
-_BIRTH = its.Form(
+_CREATION_KEYS = frozenset(("schema", "field_id_policy", "origin", "partition_spec", "sort_order"))
+_CREATION = its.Form(
     "a mapping with schema, field_id_policy and origin, and maybe partition_spec and sort_order",
     lambda value: (
         isinstance(value, Mapping)
-        and {"schema", "field_id_policy", "origin"} <= value.keys() <= _BIRTH_KEYS
+        and {"schema", "field_id_policy", "origin"} <= value.keys() <= _CREATION_KEYS
     ),
 )
 _EXPORTS = ("__arrow_c_schema__", "__arrow_c_stream__", "as_arrow")
@@ -487,9 +487,9 @@ class Ledger:
             ('day', 'city')
         """
         from ledger.ledger_writes import create_table
-        from ledger.opening.creation import as_schema, born
+        from ledger.opening.creation import as_schema, new_table
 
-        wanted = born(
+        wanted = new_table(
             as_schema(schema),
             field_id_policy=field_id_policy,
             partition_spec=partition_spec,

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from ledger.decide.catalog import CatalogRequest
     from ledger.decide.commit_policies import Asker
     from ledger.history.older import TableLog
-    from ledger.history.verifying.surroundings import NamedBirth
+    from ledger.history.verifying.surroundings import CatalogedTable
     from ledger.state.catalog_builder import PastTable
 
 T = TypeVar("T")
@@ -212,7 +212,7 @@ class LedgerHandle:
 
         tables = [
             Searched(str(each.identifier), partial(self.log_at, each), each.is_dropped)
-            for each in self.births()
+            for each in self.cataloged_tables()
         ]
         catalog = Searched("", lambda: self.log)
         return sightings(commit_id, [catalog, *tables], on_progress)
@@ -298,10 +298,10 @@ class LedgerHandle:
         bear(self.log, entry, table.log, self.setting.patience)
 
     def _refuse_lost(self, entry: TableEntry, table: TableHandle) -> None:
-        from ledger.opening.creation import was_born
+        from ledger.opening.creation import was_created
 
         # The note of a birth comes after the birth, which may be somebody's right now.
-        if was_born(self.log, entry.table_id) and table.log.refresh() is None:
+        if was_created(self.log, entry.table_id) and table.log.refresh() is None:
             raise DamagedLogError(
                 f"the log of table {entry.identifier} was at {table.location} and is missing: "
                 "restore the folder from a backup, or drop the table; nothing was written",
@@ -311,19 +311,19 @@ class LedgerHandle:
     def streams(self) -> Iterator[tuple[str, StreamLog[Any, Any]]]:
         """Yield the log of the catalog and of every table that ever was, by name."""
         yield "catalog", self.log
-        for each in self.births():
+        for each in self.cataloged_tables():
             yield each.name, self.log_at(each)
 
-    def births(self) -> list[NamedBirth]:
+    def cataloged_tables(self) -> list[CatalogedTable]:
         """Return every table that ever was."""
-        from ledger.history.verifying.surroundings import Births
+        from ledger.history.verifying.surroundings import CatalogedTables
 
         head = self.state.version
-        return [*Births.of(read.commit for read in self.log.commits(0, head))]
+        return [*CatalogedTables.of(read.commit for read in self.log.commits(0, head))]
 
-    def log_at(self, birth: NamedBirth) -> TableLog:
+    def log_at(self, creation: CatalogedTable) -> TableLog:
         """Return the log of a table that ever was."""
-        return TableHandle(birth.identifier, birth.path, self.setting).log
+        return TableHandle(creation.identifier, creation.path, self.setting).log
 
     def log_of(self, past: PastTable) -> TableLog | None:
         """Return the stream of a table that there is or was; None where a dropped one left none."""

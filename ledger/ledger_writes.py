@@ -26,7 +26,7 @@ from ledger.decide.catalog import (
     MoveLedger,
 )
 from ledger.decide.commit_policies import refuse_in_catalog
-from ledger.decide.recorded_values import check_said, parts_of_birth
+from ledger.decide.recorded_values import check_said, parts_of_creation
 from ledger.events.catalog import ViewCreated
 from ledger.events.table import TableCreated, TableDropped, TableName
 from ledger.files.snapshot_plan import SnapshotPlan
@@ -48,7 +48,7 @@ from ledger.model.instant import millis
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
 from ledger.observing.telemetry import is_heard, tell
-from ledger.opening.creation import Born, drop_asked, finish_drop, may_be_renamed
+from ledger.opening.creation import NewTable, drop_asked, finish_drop, may_be_renamed
 from ledger.opening.ledger_file import refuse_location
 from ledger.relocation.moving import prepare, refuse_other_storage, refuse_same_storage
 from ledger.state.catalog import CatalogState, TableEntry, ViewEntry
@@ -65,9 +65,9 @@ if TYPE_CHECKING:
 def _tell_readers(table: TableHandle) -> None:
     """Tell what some readers will get wrong of a new table, where anybody listens."""
     if is_heard():
-        from ledger.plan import birth_warnings
+        from ledger.plan import creation_warnings
 
-        for said in birth_warnings(at_version(table.log, 0)):
+        for said in creation_warnings(at_version(table.log, 0)):
             name = str(table.identifier)
             tell("ledger.ledger", "readers_get_it_wrong", table=name, says=said)
 
@@ -83,7 +83,7 @@ def _commit_files(table: TableHandle, plan: SnapshotPlan) -> None:
 def create_table(
     handle: LedgerHandle,
     name: Identifier,
-    wanted: Born,
+    wanted: NewTable,
     location: str | None,
     commit: CommitOptions,
 ) -> TableHandle:
@@ -109,7 +109,7 @@ def create_table(
 def adopt_table(
     handle: LedgerHandle,
     identifier: str | Identifier,
-    birth: Mapping[str, Any],
+    creation: Mapping[str, Any],
     **commit: Unpack[CommitOptions],
 ) -> TableHandle:
     """Create a table that was born elsewhere; for those who then bring its history.
@@ -117,7 +117,7 @@ def adopt_table(
     Args:
         handle: The ledger.
         identifier: `database.table`.
-        birth: `schema`, `field_id_policy`, `origin`, `partition_spec` and
+        creation: `schema`, `field_id_policy`, `origin`, `partition_spec` and
             `sort_order`, as `TableCreated` has them.
         commit: See CommitOptions.
 
@@ -126,12 +126,12 @@ def adopt_table(
         InvalidInputError: The birth says what no log may hold.
     """
     name = Identifier.parse(identifier)
-    check_said(parts_of_birth(birth), f"the birth of {name}")
+    check_said(parts_of_creation(creation), f"the birth of {name}")
 
     def make() -> CatalogRequest:
-        return CreateTable(name, fresh_id(), **birth)
+        return CreateTable(name, fresh_id(), **creation)
 
-    request = handle.request(["AdoptTable", str(name), birth], commit)
+    request = handle.request(["AdoptTable", str(name), creation], commit)
     handle.init()
     if name.database not in handle.state.databases:
         database = CreateDatabase(name.database, if_not_exists=True)
@@ -411,7 +411,7 @@ def _rendered_anew(handle: LedgerHandle, folder: str) -> Iterator[str]:
     from ledger.formats import having, part
     from ledger.log.personal_data import folder_of
 
-    for each in handle.births():
+    for each in handle.cataloged_tables():
         own = folder_of(each.table_id)
         if not own.startswith(folder) or next(handle.setting.store.walk(own), None) is None:
             continue

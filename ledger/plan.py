@@ -216,7 +216,7 @@ def _warnings(format_name: str, before: TableState, after: TableState) -> tuple[
     return tuple(warns(before, after)) if warns is not None else ()
 
 
-def birth_warnings(state: TableState) -> tuple[str, ...]:
+def creation_warnings(state: TableState) -> tuple[str, ...]:
     """Return what readers of a new table's formats get wrong of it.
 
     Args:

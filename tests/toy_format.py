@@ -10,7 +10,7 @@ from msgspec import UnsetType
 
 from ledger import FileChange, Schema, Table, TableAt
 from ledger.decide import Batch, Refusal
-from ledger.decide.format_rules import Arrival, Birth, FileForm, History
+from ledger.decide.format_rules import Arrival, FileForm, History, TableCreation
 from ledger.events import SnapshotCommitted
 from ledger.state import TableState
 from projections.statistics import Kept
@@ -39,7 +39,7 @@ class ToyRules:
     def version(self, options: Mapping[str, str]) -> int:
         return int(options.get("toy.version", "1"))
 
-    def birth_problems(self, birth: Birth) -> Iterator[Refusal]:
+    def creation_problems(self, birth: TableCreation) -> Iterator[Refusal]:
         yield from self._columns(birth.schema)
 
     def problems(self, batch: Batch) -> Iterator[Refusal]:

@@ -145,15 +145,15 @@ def _of_life(lives: Lives, life: Life) -> Blame:
 def _around(life: Life) -> Iterator[Cause]:
     while life.parent is not None:
         life = life.parent
-        yield life.born
+        yield life.added
         if life.back is not None:
             yield life.back
 
 
 def _own(life: Life) -> Iterator[Origin]:
-    yield Origin("created", life.first_name, life.born)
+    yield Origin("created", life.first_name, life.added)
     for aspect, held in life.aspects.items():
-        if held.cause is not life.born:
+        if held.cause is not life.added:
             yield Origin(_aspect(aspect), _value(held.value, aspect[0]), held.cause, held.repeats)
 
 

@@ -20,7 +20,7 @@ from msgspec import Struct, UnsetType
 from ledger.decide.operations import BY_FACT
 from ledger.decide.schema_operations import COLUMN_OPERATIONS
 from ledger.events import TableEvent
-from ledger.events import imported as born
+from ledger.events import imported as added
 from ledger.events.commit import Commit, Transaction, kind_of
 from ledger.events.schema import (
     ColumnAdded,
@@ -113,7 +113,7 @@ class Life:
         parent: The nearest enclosing named field; None at the top level.
         hops: The `element` and `value` steps between the two.
         depth: The number of names in its path.
-        born: The event that added it.
+        added: The event that added it.
         back: The event that restored it last after a drop; None if none did.
         died: The event that dropped it or an enclosing column; None if it exists.
         aspects: Its aspects, with current value and cause.
@@ -129,7 +129,7 @@ class Life:
     parent: Life | None
     hops: Path
     depth: int
-    born: Cause
+    added: Cause
     back: Cause | None = None
     died: Cause | None = None
     aspects: dict[Aspect, Held] = field(factory=dict, repr=False)
@@ -219,7 +219,7 @@ class Lives:
     def take(self, commits: Iterable[Commit[TableEvent]]) -> None:
         """Add commits, from version 0 on."""
         for commit in commits:
-            if commit.version == 0 and _is_born_elsewhere(commit):
+            if commit.version == 0 and _is_imported(commit):
                 self._builder = TableBuilder()
             if self._builder is not None:
                 self._builder.begin(commit.version, commit.time_millis)
@@ -555,9 +555,9 @@ class Lives:
                 return
 
 
-def _is_born_elsewhere(commit: Commit[TableEvent]) -> bool:
+def _is_imported(commit: Commit[TableEvent]) -> bool:
     facts = (each for transaction in commit.transactions for each in transaction.events)
-    return any(isinstance(each, TableCreated) and each.is_born_elsewhere for each in facts)
+    return any(isinstance(each, TableCreated) and each.is_imported for each in facts)
 
 
 def _inner(life: Life, rest: Path) -> list[Aspect]:
@@ -611,11 +611,11 @@ _KEPT: Final[WeakKeyDictionary[StreamLog[Any, Any], tuple[int, Lives]]] = WeakKe
 
 def _read(log: StreamLog[Any, Any], last: int, asked: AskedLives) -> Lives:
     lives = Lives(asked)
-    birth = log.commit_at(0)
-    if _is_born_elsewhere(birth):
+    creation = log.commit_at(0)
+    if _is_imported(creation):
         lives.take(log.personal.resolve_each(read.commit for read in log.commits(0, last)))
     else:
-        lives.take(log.personal.resolve([birth]))
+        lives.take(log.personal.resolve([creation]))
         lives.take(log.personal.resolve_each(log.reader.wanted(1, last, _sets_nothing)))
     return lives
 
@@ -755,12 +755,12 @@ _RULES: Final[Mapping[type, Callable[[Lives, Any, Cause], None]]] = {
     UpdateKeys: Lives._key,  # noqa: SLF001
     PartitionSpecUpdated: Lives._lay_out,  # noqa: SLF001
     SortOrderReplaced: Lives._lay_out,  # noqa: SLF001
-    born.SchemaReplaced: Lives._replace,
-    born.CurrentSchemaSet: Lives._replace,
+    added.SchemaReplaced: Lives._replace,
+    added.CurrentSchemaSet: Lives._replace,
 }
 
 _SILENT: Final = (
-    *(SnapshotCommitted, BranchCommitted, born.SnapshotAdded),
+    *(SnapshotCommitted, BranchCommitted, added.SnapshotAdded),
     *(RolledBack, SnapshotsExpired),
 )
 """Frequent events that change no column or setting; the most frequent first."""

@@ -245,7 +245,7 @@ def _bar(life: Life, begin: int, end: int) -> Bar:
         )
         for (name, cause), stop in zip(names, stops, strict=True)
     )
-    words = f"since {moment(life.born.time_millis)} by {life.born.author}"
+    words = f"since {moment(life.added.time_millis)} by {life.added.author}"
     if len(life.names) > 1:
         words += "; before: " + ", ".join(name for name, _ in [*life.names][:-1][-5:])
     if life.died is not None:

@@ -36,7 +36,7 @@ from ledger.events.catalog import (
     ViewRenamed,
 )
 from ledger.events.commit import Commit
-from ledger.events.imported import DeltaBirth, IcebergBirth, PaimonBirth
+from ledger.events.imported import ImportedDeltaTable, ImportedIcebergTable, ImportedPaimonTable
 from ledger.events.table import (
     ClockCorrected,
     SchemaRecord,
@@ -114,7 +114,7 @@ class CreateTable:
     field_id_policy: FieldIdPolicy | UnsetType = UNSET
     partition_spec: tuple[PartitionField, ...] | UnsetType = UNSET
     sort_order: tuple[SortField, ...] | UnsetType = UNSET
-    origin: IcebergBirth | PaimonBirth | DeltaBirth | UnsetType = UNSET
+    origin: ImportedIcebergTable | ImportedPaimonTable | ImportedDeltaTable | UnsetType = UNSET
 
 
 @frozen

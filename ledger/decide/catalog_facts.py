@@ -162,7 +162,7 @@ def first_commit(
         event: The creation.
         transaction: The transaction of that commit which holds `event`.
     """
-    born: Transaction[TableEvent] = Transaction(
+    created: Transaction[TableEvent] = Transaction(
         id=transaction.id,
         author=transaction.author,
         message=transaction.message,
@@ -176,5 +176,5 @@ def first_commit(
         format=FORMAT,
         version=0,
         time_millis=catalog_commit.time_millis,
-        transactions=(born,),
+        transactions=(created,),
     )

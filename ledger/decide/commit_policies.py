@@ -209,7 +209,7 @@ def _databases_of(event: CatalogEvent) -> tuple[str, ...]:
         return (event.name,)
     if isinstance(event, TableCreated | TableDropped):
         # An import records what already happened in the source.
-        is_asked = isinstance(event, TableDropped) or not event.is_born_elsewhere
+        is_asked = isinstance(event, TableDropped) or not event.is_imported
         return (event.identifier.database_name,) if is_asked else ()
     if isinstance(event, TableRenamed):
         return tuple(dict.fromkeys((event.source.database_name, event.destination.database_name)))

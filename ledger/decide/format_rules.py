@@ -264,7 +264,7 @@ class History(Protocol):
         """Return every column that the table had up to a state; reads lazily."""
 
 
-class Birth(Struct, frozen=True):
+class TableCreation(Struct, frozen=True):
     """A table to be created.
 
     Attributes:
@@ -502,7 +502,7 @@ class FormatRules(Protocol):
     def version(self, options: Mapping[str, str]) -> int:
         """Return the format's version by a table's options; another one counts as declared anew."""
 
-    def birth_problems(self, birth: Birth) -> Iterator[Refusal]:
+    def creation_problems(self, creation: TableCreation) -> Iterator[Refusal]:
         """Yield what the format cannot express of a new table."""
 
     def problems(self, batch: Batch) -> Iterator[Refusal]:
@@ -659,36 +659,36 @@ def problems(batch: Batch, formats: Formats) -> Iterator[FormatError]:
             yield _worded(one.name, refusal, options)
 
 
-def refuse_birth(birth: Birth, formats: Formats) -> None:
+def check_creation(creation: TableCreation, formats: Formats) -> None:
     """Reject a table that one of its formats cannot express.
 
     Raises:
         FormatError: As `refuse_inexpressible`.
         InvalidChangeError: It declares an unknown format, or has an invalid option.
     """
-    _refuse_misspelt(birth.schema.options, {})
-    _refuse_following(birth.schema.options, {})
-    refuse_grace(birth.schema.options)
-    if not birth.rules.formats <= set(formats.names()):
-        raise _unknown(birth.schema.options, formats)
-    for problem in birth_problems(birth, formats):
+    _refuse_misspelt(creation.schema.options, {})
+    _refuse_following(creation.schema.options, {})
+    refuse_grace(creation.schema.options)
+    if not creation.rules.formats <= set(formats.names()):
+        raise _unknown(creation.schema.options, formats)
+    for problem in creation_problems(creation, formats):
         raise problem
 
 
-def birth_problems(birth: Birth, formats: Formats) -> Iterator[FormatError]:
+def creation_problems(creation: TableCreation, formats: Formats) -> Iterator[FormatError]:
     """Yield everything that a new table's formats cannot express."""
-    options = birth.schema.options
+    options = creation.schema.options
     asked: list[FormatRules] = []
-    for name in _in_order(birth.rules.formats):
+    for name in _in_order(creation.rules.formats):
         found = formats.find(name)
         if isinstance(found, Refusal):
             yield _worded(name, found, options)
             continue
         asked.append(found)
-        for refusal in found.birth_problems(birth):
+        for refusal in found.creation_problems(creation):
             yield _worded(name, refusal, options)
     for one, other in combinations(asked, 2):
-        for refusal in _clashing_forms(one, other, birth.schema.fields):
+        for refusal in _clashing_forms(one, other, creation.schema.fields):
             yield _worded(one.name, refusal, options)
 
 

@@ -257,9 +257,9 @@ def check_credentials(text: str, source: str) -> None:
         )
 
 
-def parts_of_birth(birth: Mapping[str, Any]) -> Iterator[Any]:
+def parts_of_creation(creation: Mapping[str, Any]) -> Iterator[Any]:
     """Yield the parts of a table's origin at its creation, by the keys of `TableCreated`."""
-    for each in birth.values():
+    for each in creation.values():
         yield from each if isinstance(each, tuple) else (each,)
 
 

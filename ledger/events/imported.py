@@ -25,7 +25,7 @@ from ledger.model.iceberg_objects import (
 from ledger.model.types.wire import FieldObject
 
 
-class PaimonBirth(
+class ImportedPaimonTable(
     Struct,
     frozen=True,
     rename="camel",
@@ -58,7 +58,7 @@ class PaimonBranchUpdated(Record, frozen=True, tag="updateBranch", kw_only=True)
     removed: tuple[str, ...] = ()
 
 
-class DeltaBirth(
+class ImportedDeltaTable(
     Struct,
     frozen=True,
     rename="camel",
@@ -113,7 +113,7 @@ class IcebergSchema(_Part, frozen=True, kw_only=True):
     text: str | UnsetType = field(default=UNSET, name="schemaJson")
 
 
-class IcebergBirth(_Part, frozen=True, kw_only=True, tag_field="type", tag="iceberg"):
+class ImportedIcebergTable(_Part, frozen=True, kw_only=True, tag_field="type", tag="iceberg"):
     """Origin of a table imported from Iceberg, at its creation, besides its first schema.
 
     `source` names the source, without secrets; `location` is Iceberg's, which need not be the

@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.commit import Record
-from ledger.events.imported import DeltaBirth, IcebergBirth, PaimonBirth
+from ledger.events.imported import ImportedDeltaTable, ImportedIcebergTable, ImportedPaimonTable
 from ledger.model.iceberg_layout import PartitionField, SortField
 from ledger.model.schema import FieldIdPolicy
 from ledger.model.types.wire import FieldObject
@@ -50,10 +50,10 @@ class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
     field_id_policy: FieldIdPolicy | UnsetType = UNSET
     partition_spec: tuple[PartitionField, ...] | UnsetType = UNSET
     sort_order: tuple[SortField, ...] | UnsetType = UNSET
-    origin: IcebergBirth | PaimonBirth | DeltaBirth | UnsetType = UNSET
+    origin: ImportedIcebergTable | ImportedPaimonTable | ImportedDeltaTable | UnsetType = UNSET
 
     @property
-    def is_born_elsewhere(self) -> bool:
+    def is_imported(self) -> bool:
         """True if the table was imported from another format."""
         return self.origin is not UNSET
 

@@ -11,7 +11,7 @@ from attrs import asdict, frozen
 from ledger.decide.catalog import CatalogIntent, DropTable
 from ledger.decide.catalog_facts import first_commit
 from ledger.decide.change_json import schema_from_json, well_formed
-from ledger.decide.format_rules import Birth, refuse_birth
+from ledger.decide.format_rules import TableCreation, check_creation
 from ledger.decide.table_creation import create_schema, first_order, first_spec, with_policy
 from ledger.decide.table_options import refuse_marks
 from ledger.events import TableEvent
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     pass
 
-_BIRTH_DEPTH: Final = 2
+_CREATION_DEPTH: Final = 2
 
 
 @frozen
-class Born:
+class NewTable:
     """Initial schema, partition spec and sort order of a new table, with all ids resolved.
 
     Attributes:
@@ -72,13 +72,13 @@ class Born:
         return rest
 
 
-def born(
+def new_table(
     schema: Schema,
     *,
     field_id_policy: FieldIdPolicy | None = None,
     partition_spec: Sequence[AddPartitionField | Term] | None = None,
     sort_order: Sequence[SortColumn | Term] | None = None,
-) -> Born:
+) -> NewTable:
     """Return the initial schema, spec and order of a new table, after validation.
 
     Raises:
@@ -92,9 +92,9 @@ def born(
     order = first_order(created, [_sort_column(each) for each in sort_order or ()], rules)
     # The catalog checks whether the ledger is erasable.
     refuse_marks(created, {}, is_erasable=True)
-    refuse_birth(Birth(created, LayoutTrail((spec,), (order,)), rules), INSTALLED)
+    check_creation(TableCreation(created, LayoutTrail((spec,), (order,)), rules), INSTALLED)
     policy = created.field_id_policy
-    return Born(
+    return NewTable(
         schema_record(created),
         None if policy == "paimon" else policy,
         None if fields is None else spec.fields,
@@ -116,22 +116,22 @@ def _sort_column(given: SortColumn | Term) -> SortColumn:
     return SortColumn(term.source, term.transform)
 
 
-def was_born(catalog: StreamLog[CatalogState, CatalogEvent], table_id: str) -> bool:
+def was_created(catalog: StreamLog[CatalogState, CatalogEvent], table_id: str) -> bool:
     """Return whether a marker file records that a table's version 0 was written.
 
     Then a table without a version 0 has lost it. Older versions wrote no marker, and a creator that
     died after version 0 wrote none, either.
     """
-    key = _birth_key(table_id)
+    key = _creation_key(table_id)
     return key is not None and catalog.store.exists(key)
 
 
-def _birth_key(table_id: str) -> str | None:
+def _creation_key(table_id: str) -> str | None:
     key = f"{STREAM_FOLDER}/tables/{table_id}"
-    return key if is_key(key) and key.count("/") == _BIRTH_DEPTH else None
+    return key if is_key(key) and key.count("/") == _CREATION_DEPTH else None
 
 
-def note_birth(
+def note_creation(
     catalog: StreamLog[CatalogState, CatalogEvent], table_id: str, created_version: int
 ) -> None:
     """Write the marker file, in the catalog's folder, that a table's version 0 was written.
@@ -139,7 +139,7 @@ def note_birth(
     Raises:
         OSError: The store failed.
     """
-    key = _birth_key(table_id)
+    key = _creation_key(table_id)
     if key is not None:
         catalog.store.replace(key, b"%d\n" % created_version)
 
@@ -167,7 +167,7 @@ def bear(
                 file = LogFile(table.layout.commit(0), first, 0)
                 land_once(table.store, file, patience, transaction.id)
                 with suppress(OSError, StoreError):
-                    note_birth(catalog, entry.table_id, entry.created_version)
+                    note_creation(catalog, entry.table_id, entry.created_version)
                 return
     key = catalog.layout.commit(entry.created_version)
     raise DamagedLogError(f"{key} does not create table {entry.identifier}", key)

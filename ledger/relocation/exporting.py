@@ -24,7 +24,7 @@ from ledger.events.imported import StatisticsSet
 from ledger.events.snapshots import PartitionStatisticsSet
 from ledger.files.change_lists import commit_files
 from ledger.history.verifying.subject import references
-from ledger.history.verifying.surroundings import Births, NamedBirth
+from ledger.history.verifying.surroundings import CatalogedTable, CatalogedTables
 from ledger.log import personal_data
 from ledger.log.codec import digest
 from ledger.log.layout import STREAM_FOLDER
@@ -39,7 +39,7 @@ from ledger.model.errors import (
 from ledger.model.messages import similar
 from ledger.model.names import Identifier
 from ledger.opening.context import AnyLog, OpenedTable, TableSetting, catalog_stream
-from ledger.opening.creation import was_born
+from ledger.opening.creation import was_created
 from ledger.opening.ledger_file import ROOT_KEY
 
 FORMAT: Final = 1
@@ -292,31 +292,37 @@ def export(
         raise NotFoundError(f"there is no ledger at {setting.store.url}: {ROOT_KEY} is missing")
     catalog = catalog_stream(setting.store)
     cut = _last(catalog)
-    births = Births.of(read.commit for read in catalog.reader.after(START, cut) if cut >= 0)
-    chosen = _chosen(births, tables)
+    cataloged_tables = CatalogedTables.of(
+        read.commit for read in catalog.reader.after(START, cut) if cut >= 0
+    )
+    chosen = _chosen(cataloged_tables, tables)
     lines = _Lines(out, report)
     ids = tuple(each.table_id for each in chosen) if tables else UNSET
     asked = UNSET if version is None else version
     lines.put(written(FirstLine(format=FORMAT, root=root.decode(), tables=ids, version=asked)))
     lines.stream(CATALOG, CATALOG, catalog, cut)
-    for birth in chosen:
-        log = OpenedTable.at(birth.path, setting).log
-        lines.stream(birth.table_id, birth.name, log, _until(birth, catalog, log, version))
+    for cataloged in chosen:
+        log = OpenedTable.at(cataloged.path, setting).log
+        lines.stream(
+            cataloged.table_id, cataloged.name, log, _until(cataloged, catalog, log, version)
+        )
     return lines.end()
 
 
-def _chosen(births: Births, tables: Sequence[Identifier]) -> list[NamedBirth]:
+def _chosen(
+    cataloged_tables: CatalogedTables, tables: Sequence[Identifier]
+) -> list[CatalogedTable]:
     if not tables:
-        return [*births]
+        return [*cataloged_tables]
     found = []
     for each in tables:
-        birth = births.named(each)
-        if birth is None:
-            known = [str(one.identifier) for one in births if one.dropped_millis is None]
+        cataloged = cataloged_tables.named(each)
+        if cataloged is None:
+            known = [str(one.identifier) for one in cataloged_tables if one.dropped_millis is None]
             near = similar(str(each), known)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise NotFoundError(f"table {each} does not exist{hint}")
-        found.append(birth)
+        found.append(cataloged)
     return found
 
 
@@ -325,31 +331,31 @@ def _last(log: AnyLog) -> int:
     return -1 if state is None else int(state.version)
 
 
-def _until(birth: NamedBirth, catalog: AnyLog, log: AnyLog, version: int | None) -> int:
+def _until(cataloged: CatalogedTable, catalog: AnyLog, log: AnyLog, version: int | None) -> int:
     """Return the last version to export; commits after a requested version are not read."""
     if version is None:
-        return _begun(birth, catalog, log)
+        return _begun(cataloged, catalog, log)
     if version < 0 or not log.store.exists(log.layout.commit(version)):
         raise NotFoundError(
-            f"table {birth.identifier} has no version {version}; it has 0 to {_last(log)}"
+            f"table {cataloged.identifier} has no version {version}; it has 0 to {_last(log)}"
         )
     return version
 
 
-def _begun(birth: NamedBirth, catalog: AnyLog, log: AnyLog) -> int:
+def _begun(cataloged: CatalogedTable, catalog: AnyLog, log: AnyLog) -> int:
     """Return a table's last version; -1 while its creator has not written version 0.
 
     Raises:
         DamagedLogError: The table was created, and its log is missing.
     """
     last = _last(log)
-    if last < 0 and birth.dropped_millis is None and was_born(catalog, birth.table_id):
+    if last < 0 and cataloged.dropped_millis is None and was_created(catalog, cataloged.table_id):
         # Its creator may have written version 0 between the two reads.
         last = _last(log)
         if last < 0:
             key = log.layout.commit(0)
             raise DamagedLogError(
-                f"{log.store.url}/{key} is missing, so the log of table {birth.name} cannot be "
+                f"{log.store.url}/{key} is missing, so the log of table {cataloged.name} cannot be "
                 "written: restore it from a backup, or export the other tables by their names; "
                 "the lines written so far are no complete export",
                 key,

@@ -15,7 +15,7 @@ from attrs import define, field, frozen
 from msgspec import UNSET
 
 from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.surroundings import Births, NamedBirth
+from ledger.history.verifying.surroundings import CatalogedTable, CatalogedTables
 from ledger.history.verifying.verify import Verification, repair
 from ledger.locations import is_absolute
 from ledger.log import personal_data
@@ -25,7 +25,7 @@ from ledger.log.personal_data import COLUMNS, FIELDS, decoded, encoded, take_out
 from ledger.log.request import Committed, LogFile, land_or_refuse
 from ledger.model.errors import AlreadyExistsError, DamagedLogError, InvalidInputError
 from ledger.opening.context import AnyLog, OpenedTable, TableSetting, catalog_stream, recordable
-from ledger.opening.creation import note_birth
+from ledger.opening.creation import note_creation
 from ledger.opening.ledger_file import (
     ROOT_KEY,
     check_format,
@@ -101,8 +101,8 @@ class _Bringing:
     setting: TableSetting
     as_copy: bool
     report: ReportProgress
-    births: Births = field(factory=Births)
-    known: dict[str, NamedBirth] = field(factory=dict)
+    cataloged_tables: CatalogedTables = field(factory=CatalogedTables)
+    known: dict[str, CatalogedTable] = field(factory=dict)
     streams: list[_Stream] = field(factory=list)
     files: int = 0
     written: int = 0
@@ -171,17 +171,17 @@ class _Bringing:
                 raise DamagedLogError(f"{place}: the catalog's stream comes first", place)
             self.streams.append(_Stream(catalog_stream(self.setting.store), CATALOG, said))
             return
-        self.known = self.known or {each.table_id: each for each in self.births}
-        birth = self.known.get(said.name)
-        if birth is None or any(each.said.name == said.name for each in self.streams):
+        self.known = self.known or {each.table_id: each for each in self.cataloged_tables}
+        cataloged = self.known.get(said.name)
+        if cataloged is None or any(each.said.name == said.name for each in self.streams):
             raise DamagedLogError(f"{place}: the catalog has no such table {said.name!r}", place)
-        if is_absolute(birth.path):
+        if is_absolute(cataloged.path):
             raise InvalidInputError(
-                f"table {birth.name} lies outside of its ledger, at {birth.path}, and cannot be "
+                f"table {cataloged.name} lies outside of its ledger, at {cataloged.path}, and cannot be "
                 "imported: its log belongs there. Export the other tables by their names"
             )
-        log = OpenedTable.at(birth.path, self.setting).log
-        self.streams.append(_Stream(log, birth.name, said, birth.digest))
+        log = OpenedTable.at(cataloged.path, self.setting).log
+        self.streams.append(_Stream(log, cataloged.name, said, cataloged.digest))
 
     def _refuse_unfinished(self, place: str) -> None:
         if self.streams and not self.streams[-1].is_whole:
@@ -215,7 +215,7 @@ class _Bringing:
         commit = stream.checked(body, place)
         self.written += self._put(stream.log.layout.commit(commit.version), body, commit.version)
         if stream.shown == CATALOG:
-            self.births.learn(commit)
+            self.cataloged_tables.learn(commit)
         self.report(stream.shown, stream.version + 1, stream.last + 1)
 
     def _put(self, key: str, body: bytes, version: int) -> bool:
@@ -239,11 +239,11 @@ class _Bringing:
             raise DamagedLogError(f"{place}: lines are missing before the end", place)
         self.last_line = said
 
-    def _absent(self) -> Iterator[NamedBirth]:
+    def _absent(self) -> Iterator[CatalogedTable]:
         carried = {each.said.name for each in self.streams}
         return (
             each
-            for each in self.births
+            for each in self.cataloged_tables
             if each.table_id not in carried and each.dropped_millis is None
         )
 
@@ -254,9 +254,9 @@ class _Bringing:
         next opener creates it here, as in the original.
         """
         unbegun = {each.said.name for each in self.streams if each.last < 0}
-        for birth in self.births:
-            if birth.table_id not in unbegun:
-                note_birth(catalog, birth.table_id, birth.created_version)
+        for cataloged in self.cataloged_tables:
+            if cataloged.table_id not in unbegun:
+                note_creation(catalog, cataloged.table_id, cataloged.created_version)
 
     def _begin_root(self) -> None:
         if not self.root:
@@ -321,7 +321,7 @@ class _Stream:
         log: The target stream.
         shown: The stream's name for messages.
         said: The stream's header line.
-        born: The digest of its version 0, if the catalog has it.
+        creation_digest: The digest of its version 0, if the catalog has it.
         version: The version of the last imported commit.
         parent: The digest of that commit's file.
     """
@@ -329,7 +329,7 @@ class _Stream:
     log: AnyLog
     shown: str
     said: StreamLine
-    born: str | None = None
+    creation_digest: str | None = None
     version: int = -1
     parent: str = ""
 
@@ -355,7 +355,7 @@ class _Stream:
                 f"{place} holds version {commit.version} of {self.shown}, after {self.version}",
                 place,
             )
-        if parent != self.parent or (self.version < 0 and found != (self.born or found)):
+        if parent != self.parent or (self.version < 0 and found != (self.creation_digest or found)):
             raise DamagedLogError(
                 f"{place}: version {commit.version} of {self.shown} does not follow the commit "
                 "before it: the lines were changed",

@@ -12,7 +12,7 @@ from typing import ClassVar
 from msgspec import UnsetType, field
 from msgspec.structs import replace
 
-from ledger.events.imported import DeltaBirth, DeltaFollowed
+from ledger.events.imported import DeltaFollowed, ImportedDeltaTable
 from ledger.model.errors import InvalidChangeError
 from ledger.state.native_origin import ImportedOrigin, LedgerCounted
 
@@ -66,9 +66,9 @@ class DeltaOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag=
         return found
 
     @classmethod
-    def of_creation(cls, birth: DeltaBirth) -> DeltaOrigin:
+    def of_creation(cls, creation: ImportedDeltaTable) -> DeltaOrigin:
         """Return the origin of a new table."""
-        return cls(source=birth.source, table_id=birth.table_id)
+        return cls(source=creation.source, table_id=creation.table_id)
 
     def after(self, event: DeltaFollowed) -> DeltaOrigin:
         """Return the origin after importing a version of the source.

@@ -66,29 +66,29 @@ class IcebergOriginBuilder:
 
     @classmethod
     def of_creation(
-        cls, birth: e.IcebergBirth, first: Iterable[FieldObject], keys: tuple[int, ...]
+        cls, creation: e.ImportedIcebergTable, first: Iterable[FieldObject], keys: tuple[int, ...]
     ) -> IcebergOriginBuilder:
         """Return the builder of a new table's origin.
 
         Args:
-            birth: Its origin as the creation records it.
+            creation: Its origin as the creation records it.
             first: The columns of its first schema.
             keys: The ids of those that identify a row.
         """
         schema = e.IcebergSchema(
-            schema_id=birth.schema_id,
+            schema_id=creation.schema_id,
             fields=tuple(first),
             identifier_field_ids=keys,
-            text=birth.text,
+            text=creation.text,
         )
         return cls(
             IcebergOrigin(
-                source=birth.source,
-                location=birth.location,
-                format_version=birth.format_version,
-                table_uuid=None if birth.table_uuid is UNSET else birth.table_uuid,
-                schemas={birth.schema_id: schema},
-                schema_id=birth.schema_id,
+                source=creation.source,
+                location=creation.location,
+                format_version=creation.format_version,
+                table_uuid=None if creation.table_uuid is UNSET else creation.table_uuid,
+                schemas={creation.schema_id: schema},
+                schema_id=creation.schema_id,
             )
         )
 

@@ -14,7 +14,7 @@ from attrs import evolve
 from msgspec import UnsetType, field
 from msgspec.structs import replace
 
-from ledger.events.imported import PaimonBirth, PaimonBranchUpdated
+from ledger.events.imported import ImportedPaimonTable, PaimonBranchUpdated
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Totals
@@ -62,12 +62,12 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
     sums: Totals = field(default=Totals(), name="totals")
 
     @classmethod
-    def of_creation(cls, birth: PaimonBirth, first: Schema) -> PaimonOrigin:
+    def of_creation(cls, creation: ImportedPaimonTable, first: Schema) -> PaimonOrigin:
         """Return the origin of a new table, whose first schema is given."""
         return cls(
-            source=birth.source,
-            location=birth.location,
-            schemas={birth.schema_id: stored_schema(first)},
+            source=creation.source,
+            location=creation.location,
+            schemas={creation.schema_id: stored_schema(first)},
         )
 
     @property

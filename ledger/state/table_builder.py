@@ -17,13 +17,13 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
 from ledger.events.imported import (
     CurrentSchemaSet,
-    DeltaBirth,
     DeltaFollowed,
-    IcebergBirth,
     IcebergEvent,
     IcebergSchema,
+    ImportedDeltaTable,
+    ImportedIcebergTable,
+    ImportedPaimonTable,
     LayoutsRemoved,
-    PaimonBirth,
     PaimonBranchUpdated,
     SchemaNamed,
     SchemaReplaced,
@@ -478,12 +478,12 @@ class TableBuilder:
             return
         self._owner = Owner("mirrored")
         match origin:
-            case PaimonBirth():
+            case ImportedPaimonTable():
                 self._schema_id = origin.schema_id
                 self._origin = PaimonOrigin.of_creation(origin, self._freeze_schema())
-            case DeltaBirth():
+            case ImportedDeltaTable():
                 self._origin = DeltaOrigin.of_creation(origin)
-            case IcebergBirth():
+            case ImportedIcebergTable():
                 record = event.schema
                 self._origin = IcebergOriginBuilder.of_creation(
                     origin, record.fields, record.identifier_field_ids

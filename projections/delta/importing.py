@@ -25,7 +25,7 @@ from ledger.decide.snapshots import readable_files
 from ledger.decide.table_options import PERSONAL_OPTION, followed_marks
 from ledger.events import TableEvent
 from ledger.events.commit import FORMAT, Commit, Outside, Transaction
-from ledger.events.imported import DeltaBirth, DeltaFollowed
+from ledger.events.imported import DeltaFollowed, ImportedDeltaTable
 from ledger.events.schema import PartitionSpecUpdated, RemoveOption, SetOption, UpdateComment
 from ledger.events.snapshots import CommitKind, SnapshotCommitted
 from ledger.events.table import SchemaRecord, TablePromoted
@@ -70,7 +70,7 @@ from projections.importing.importing import (
 )
 from projections.importing.promoting import ByFolder, Promoting, conditional_store
 from projections.importing.trial import (
-    ImportedBirth,
+    ImportedCreation,
     Planned,
     SourceFiles,
     Trial,
@@ -244,7 +244,7 @@ def metadata_of(text: str, place: str) -> tuple[Metadata, dict[str, Any]]:
         raise InvalidInputError(f"{place} has metadata that is none: {error}") from error
 
 
-def birth_of(first: Version, source: Source) -> ImportedBirth:
+def creation_of(first: Version, source: Source) -> ImportedCreation:
     """Return how a table begins whose oldest version is known.
 
     Raises:
@@ -265,14 +265,14 @@ def birth_of(first: Version, source: Source) -> ImportedBirth:
         for place, each in enumerate(parts)
     )
     millis = _millis(first)
-    return ImportedBirth(
+    return ImportedCreation(
         schema=SchemaRecord(
             fields=tuple(map(field_to_wire, columns.fields)),
             highest_field_id=highest_field_id(columns.fields),
             options=_options(metadata),
             comment=metadata.description,
         ),
-        born=DeltaBirth(source=source.name, table_id=metadata.id),
+        origin=ImportedDeltaTable(source=source.name, table_id=metadata.id),
         millis=min(millis, metadata.created_time or millis),
         field_id_policy="paimon",
         partition_spec=spec or UNSET,
@@ -579,8 +579,8 @@ def read(place: str, table: TableHandle | None, now_millis: int, access: FileAcc
     if table is not None:
         known = _known(table, source)
     versions = list(source.versions(known))
-    birth = None if table is not None else birth_of(versions[0], source)
-    start = table.state if table is not None else birth.state() if birth is not None else None
+    creation = None if table is not None else creation_of(versions[0], source)
+    start = table.state if table is not None else creation.state() if creation is not None else None
     if start is None:
         raise AssertionError("a table is there, or is born")
     planner = Planner(
@@ -591,7 +591,9 @@ def read(place: str, table: TableHandle | None, now_millis: int, access: FileAcc
         ),
     )
     came = tuple(planner.planned(versions))
-    return Incoming(source.name, source.file(source.newest), birth, came, schemas=planner.schemas)
+    return Incoming(
+        source.name, source.file(source.newest), creation, came, schemas=planner.schemas
+    )
 
 
 def _known(table: TableHandle, source: Source) -> int:

@@ -16,10 +16,10 @@ from msgspec import UnsetType
 from ledger.decide.format_rules import (
     Arrival,
     Batch,
-    Birth,
     FileForm,
     History,
     Refusal,
+    TableCreation,
     emptiness_problems,
     lost_source_problems,
     refused_retyping,
@@ -432,14 +432,14 @@ class DeltaRules:
         del options
         return 1
 
-    def birth_problems(self, birth: Birth) -> Iterator[Refusal]:
+    def creation_problems(self, creation: TableCreation) -> Iterator[Refusal]:
         """Yield what it cannot express of a new table."""
-        schema = birth.schema
+        schema = creation.schema
         yield from emptiness_problems(schema)
         yield from column_problems(schema.fields)
         yield from name_problems(schema)
         yield from option_problems(schema.options)
-        yield from spec_problems(schema, birth.layout.spec)
+        yield from spec_problems(schema, creation.layout.spec)
 
     def problems(self, batch: Batch) -> Iterator[Refusal]:
         """Yield what it cannot express of what a batch makes of a table."""

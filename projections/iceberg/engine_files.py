@@ -62,9 +62,9 @@ def engine_files(table: TableHandle, state: TableState) -> tuple[FileChange, ...
     """
     if state.snapshot is None:
         return ()
-    born = state.imported_from(IcebergOrigin)
-    manifests = EngineManifests(state, born, table.read_file)
-    return tuple(manifests.files(born.snapshots[state.snapshot.id]))
+    origin = state.imported_from(IcebergOrigin)
+    manifests = EngineManifests(state, origin, table.read_file)
+    return tuple(manifests.files(origin.snapshots[state.snapshot.id]))
 
 
 @frozen
@@ -73,12 +73,12 @@ class EngineManifests:
 
     Attributes:
         state: The table.
-        born: What it has of Iceberg.
+        origin: What it has of Iceberg.
         read: Reads a file by its URL; None where it is gone.
     """
 
     state: TableState
-    born: IcebergOrigin
+    origin: IcebergOrigin
     read: Callable[[str], bytes | None]
 
     def files(self, snapshot: IcebergSnapshot) -> Iterator[FileChange]:
@@ -136,12 +136,12 @@ class EngineManifests:
 
     def structs(self) -> dict[int, PartitionStruct]:
         """Return the partition struct of every spec."""
-        types = source_types(self.state, self.born)
+        types = source_types(self.state, self.origin)
         return {each.spec_id: PartitionStruct.of(each, types) for each in self.state.specs}
 
     def _change(self, entry: ManifestEntry, struct: PartitionStruct) -> FileChange:
         file = entry.file
-        added_by = self.born.snapshots.get(entry.snapshot_id) or self.born.current
+        added_by = self.origin.snapshots.get(entry.snapshot_id) or self.origin.current
         values = zip(struct.columns, entry.partition, strict=True)
         try:
             partition = tuple(encode_value(value, each.type) for each, value in values)
@@ -174,11 +174,11 @@ class EngineManifests:
         )
 
 
-def source_types(state: TableState, born: IcebergOrigin) -> Mapping[int, t.DataType]:
+def source_types(state: TableState, origin: IcebergOrigin) -> Mapping[int, t.DataType]:
     """Return the types of all columns by field id; dropped ones have the type they had last."""
     found: dict[int, t.DataType] = {}
-    for each in born.schemas:
-        found |= field_types(born.schema_of(each, state.schema))
+    for each in origin.schemas:
+        found |= field_types(origin.schema_of(each, state.schema))
     wanted = {field.source_id for spec in state.specs for field in spec.fields}
     return {**dict.fromkeys(wanted, t.UnknownType()), **found}
 

@@ -99,27 +99,27 @@ class PromotedManifests:
             DamagedLogError: A manifest that is needed is gone or damaged.
             NotFoundError: One of an engine is gone.
         """
-        born = state.imported_from(IcebergOrigin)
+        origin = state.imported_from(IcebergOrigin)
         # A snapshot beside a change of owner lists what engines' manifests listed before it.
         is_first = any(isinstance(each, TablePromoted | OwnerSet) for each in transaction.events)
         for event in transaction.events:
             if isinstance(event, SnapshotsRemoved):
-                own = filter(born.lists_files, event.snapshot_ids)
+                own = filter(origin.lists_files, event.snapshot_ids)
                 self.gone.extend(own)
             elif isinstance(event, SnapshotEvent):
-                snapshot = born.snapshots[event.snapshot_id]
-                facts = facts_of(self.table, state, born, snapshot)
+                snapshot = origin.snapshots[event.snapshot_id]
+                facts = facts_of(self.table, state, origin, snapshot)
                 given = snapshot.first_row_id
                 self.manifests.next_row_id = given or 0
-                found = self._next(event, is_first=is_first, at=(state, born), facts=facts)
+                found = self._next(event, is_first=is_first, at=(state, origin), facts=facts)
                 self._keep(found, snapshot, facts)
 
     def garbage(self) -> tuple[str, ...]:
         """Return the lists of snapshots that expired, and the manifests that no other names."""
         if not self.gone:
             return ()
-        born = self.target.imported_from(IcebergOrigin)
-        own = filter(born.lists_files, born.snapshots)
+        origin = self.target.imported_from(IcebergOrigin)
+        own = filter(origin.lists_files, origin.snapshots)
         kept = {path for each in own for path in self._named(each)}
         dropped = {path for each in self.gone for path in self._named(each)}
         lists = map(self.manifests.names.manifest_list, self.gone)
@@ -142,25 +142,25 @@ class PromotedManifests:
         at: tuple[TableState, IcebergOrigin],
         facts: TableFacts,
     ) -> Listed:
-        state, born = at
+        state, origin = at
         log = self.table.log
         kept = event_files(log.store, log.layout, event)
         files = tuple(log.personal.columns.rendered(kept))
         if is_first:
             self.adders.learn([each.path for each in files], event.snapshot_id)
-            parent = born.snapshots[event.snapshot_id].parent_snapshot_id
-            engines = EngineManifests(state, born, self.table.read_file)
-            there = engines.listed(born.snapshots[parent]) if parent is not None else ()
+            parent = origin.snapshots[event.snapshot_id].parent_snapshot_id
+            engines = EngineManifests(state, origin, self.table.read_file)
+            there = engines.listed(origin.snapshots[parent]) if parent is not None else ()
             return self.manifests.stand(there, facts)
         if isinstance(event, RolledBack):
-            engines = EngineManifests(state, born, self.table.read_file)
+            engines = EngineManifests(state, origin, self.table.read_file)
             return self.manifests.stand(self._of_target(event, engines), facts)
         return self.manifests.snapshot(self._changes(event.snapshot_id, files, facts), facts)
 
     def _of_target(self, event: RolledBack, engines: EngineManifests) -> Iterable[ManifestFile]:
         target = event.target_snapshot_id
-        if not engines.born.lists_files(target):
-            return engines.listed(engines.born.snapshots[target])
+        if not engines.origin.lists_files(target):
+            return engines.listed(engines.origin.snapshots[target])
         found = self.listed.get(target)
         if found is None:
             path = self.manifests.names.manifest_list(target)
@@ -209,25 +209,25 @@ def _entries(
 
 
 def facts_of(
-    table: TableHandle, state: TableState, born: IcebergOrigin, snapshot: IcebergSnapshot
+    table: TableHandle, state: TableState, origin: IcebergOrigin, snapshot: IcebergSnapshot
 ) -> TableFacts:
     """Return what the manifests of one of the ledger's own snapshots say of the table.
 
     Args:
         table: The table.
         state: What it is with the snapshot.
-        born: What it has of Iceberg.
+        origin: What it has of Iceberg.
         snapshot: It.
     """
-    schema = source_schema(born.schemas[born.schema_id], born.format_version)
+    schema = source_schema(origin.schemas[origin.schema_id], origin.format_version)
     return TableFacts(
         location=table.location,
         data_location=table.data_location,
-        format_version=born.format_version,
+        format_version=origin.format_version,
         first_sequenced=1 if snapshot.sequence_number else 0,
         schema=msgspec.json.encode(schema_to_json(schema)),
         specs={each.spec_id: each for each in state.specs},
-        types=source_types(state, born),
+        types=source_types(state, origin),
         before_sequence=snapshot.snapshot_id - snapshot.sequence_number,
     )
 
@@ -235,7 +235,7 @@ def facts_of(
 _OF_FILES = SnapshotFacts | SnapshotsRemoved
 
 
-def born_metadata(table: TableHandle, state: TableState) -> bytes:
+def metadata_of_imported(table: TableHandle, state: TableState) -> bytes:
     """Return the metadata file of a born table at a version.
 
     The lists of the snapshots that the ledger made, and the statistics that were published since,
@@ -258,7 +258,7 @@ def born_metadata(table: TableHandle, state: TableState) -> bytes:
     return write_metadata(found)
 
 
-def render_born(
+def render_imported(
     table: TableHandle, outputs: Outputs, target: TableState, on_progress: Progress
 ) -> None:
     """Write a version's metadata file and what the ledger made for it, but point nowhere."""
@@ -269,7 +269,7 @@ def render_born(
     run.put_metadata(target)
 
 
-def project_born(
+def project_imported(
     table: TableHandle,
     outputs: Outputs,
     start: IcebergPosition,
@@ -329,7 +329,7 @@ class _Run:
 
     def put_metadata(self, state: TableState) -> bytes:
         """Write a version's metadata file."""
-        body = born_metadata(self._table, state)
+        body = metadata_of_imported(self._table, state)
         self._outputs.put(Names(state.table_id).metadata(state.version), body)
         return body
 

@@ -277,12 +277,12 @@ def metadata_of(state: TableState, list_of: Callable[[int], str] = _of_nobody) -
     Raises:
         UnsupportedError: The table was not born in Iceberg.
     """
-    born = state.imported_from(IcebergOrigin)
+    origin = state.imported_from(IcebergOrigin)
     return _metadata(
         state,
-        born,
-        tuple(_snapshot(each, list_of) for each in born.snapshots.values()),
-        born.snapshot_log,
+        origin,
+        tuple(_snapshot(each, list_of) for each in origin.snapshots.values()),
+        origin.snapshot_log,
     )
 
 
@@ -308,21 +308,21 @@ def standing(state: TableState, file: TableMetadata, before: Standing | None = N
     Raises:
         UnsupportedError: The table was not born in Iceberg.
     """
-    born = state.imported_from(IcebergOrigin)
+    origin = state.imported_from(IcebergOrigin)
     had = None if before is None else before.state.imported_from(IcebergOrigin)
-    if before is None or had is None or not _goes_on(had, born):
-        made = _metadata(state, born, _like(born, file), _entries_like(born, file))
+    if before is None or had is None or not _goes_on(had, origin):
+        made = _metadata(state, origin, _like(origin, file), _entries_like(origin, file))
         return Standing(state, made)
     said = before.metadata
-    dropped, logged = moved_on(had.snapshot_log, born.snapshot_log)
-    more = islice(born.snapshots.values(), len(had.snapshots), None)
+    dropped, logged = moved_on(had.snapshot_log, origin.snapshot_log)
+    more = islice(origin.snapshots.values(), len(had.snapshots), None)
     made = _metadata(
         state,
-        born,
+        origin,
         (*said.snapshots, *(_snapshot(each, _of_nobody) for each in more)),
         (*said.snapshot_log[dropped:], *logged),
     )
-    if list(born.schemas.values()) == list(had.schemas.values()):
+    if list(origin.schemas.values()) == list(had.schemas.values()):
         made = evolve(made, schemas=said.schemas)
     return Standing(state, knowing(made, said))
 
@@ -339,14 +339,14 @@ def _goes_on(had: IcebergOrigin, has: IcebergOrigin) -> bool:
     return list(islice(has.snapshots.values(), len(before))) == before
 
 
-def _entries_like(born: IcebergOrigin, file: TableMetadata) -> tuple[SnapshotLogEntry, ...]:
-    there = file.snapshot_log[: len(born.snapshot_log)]
-    return there if there == born.snapshot_log else born.snapshot_log
+def _entries_like(origin: IcebergOrigin, file: TableMetadata) -> tuple[SnapshotLogEntry, ...]:
+    there = file.snapshot_log[: len(origin.snapshot_log)]
+    return there if there == origin.snapshot_log else origin.snapshot_log
 
 
-def _like(born: IcebergOrigin, file: TableMetadata) -> tuple[IcebergSnapshot, ...]:
+def _like(origin: IcebergOrigin, file: TableMetadata) -> tuple[IcebergSnapshot, ...]:
     """Return a table's snapshots: those that a file has just so as it has them, in its order."""
-    ours = born.snapshots
+    ours = origin.snapshots
     same = {each.snapshot_id: each for each in file.snapshots if ours.get(each.snapshot_id) == each}
     others = (each for key, each in ours.items() if key not in same)
     return (*same.values(), *(_snapshot(each, _of_nobody) for each in others))
@@ -354,21 +354,21 @@ def _like(born: IcebergOrigin, file: TableMetadata) -> tuple[IcebergSnapshot, ..
 
 def _metadata(
     state: TableState,
-    born: IcebergOrigin,
+    origin: IcebergOrigin,
     snapshots: tuple[IcebergSnapshot, ...],
     snapshot_log: tuple[SnapshotLogEntry, ...],
 ) -> TableMetadata:
-    whole = born.synced_in == state.version
-    main = born.refs.get(MAIN)
+    whole = origin.synced_in == state.version
+    main = origin.refs.get(MAIN)
     return TableMetadata(
-        format_version=born.format_version,
-        table_uuid=born.table_uuid,
-        location=born.location,
-        last_sequence_number=born.last_sequence_number,
-        last_updated_ms=born.last_updated_millis if whole else state.effective_millis,
+        format_version=origin.format_version,
+        table_uuid=origin.table_uuid,
+        location=origin.location,
+        last_sequence_number=origin.last_sequence_number,
+        last_updated_ms=origin.last_updated_millis if whole else state.effective_millis,
         last_column_id=state.schema.highest_field_id,
-        current_schema_id=born.schema_id,
-        schemas=tuple(_schema(each, born.format_version) for each in born.schemas.values()),
+        current_schema_id=origin.schema_id,
+        schemas=tuple(_schema(each, origin.format_version) for each in origin.schemas.values()),
         default_spec_id=state.default_spec_id,
         partition_specs=tuple(state.specs),
         last_partition_id=state.last_partition_id,
@@ -377,14 +377,14 @@ def _metadata(
         # Neither has an order that means anything, and a checkpoint keeps none.
         properties=dict(sorted(without_formats(state.schema.options).items())),
         current_snapshot_id=None if main is None else main.snapshot_id,
-        next_row_id=born.next_row_id,
-        encryption_keys=tuple(born.encryption_keys.values()),
-        refs=dict(sorted(born.refs.items())),
+        next_row_id=origin.next_row_id,
+        encryption_keys=tuple(origin.encryption_keys.values()),
+        refs=dict(sorted(origin.refs.items())),
         snapshots=snapshots,
-        statistics=tuple(born.statistics.values()),
+        statistics=tuple(origin.statistics.values()),
         partition_statistics=tuple(each for _, each in sorted(state.partition_statistics.items())),
         snapshot_log=snapshot_log,
-        metadata_log=born.metadata_log,
+        metadata_log=origin.metadata_log,
     )
 
 

@@ -58,7 +58,13 @@ from projections.importing.importing import (
     tables_below,
 )
 from projections.importing.promoting import Promoting, adopting
-from projections.importing.trial import ImportedBirth, Planned, SourceFiles, Trial, place_of_source
+from projections.importing.trial import (
+    ImportedCreation,
+    Planned,
+    SourceFiles,
+    Trial,
+    place_of_source,
+)
 from projections.manifest_files.container import raising_damage, read_container
 
 Read = Callable[[str], bytes]
@@ -487,7 +493,7 @@ def _row(catalog: Any, table: tuple[str, ...]) -> tuple[Any, ...]:
     )
 
 
-def birth_of(first: TableMetadata, source: str) -> ImportedBirth:
+def creation_of(first: TableMetadata, source: str) -> ImportedCreation:
     """Return how a table begins whose oldest metadata file is known.
 
     Args:
@@ -507,14 +513,14 @@ def birth_of(first: TableMetadata, source: str) -> ImportedBirth:
     fields = tuple(map(field_from_wire, schema.fields))
     spec, order = first.specs_by_id.get(0), first.orders_by_id.get(1)
     begins_sorted = order is not None and 0 not in first.orders_by_id
-    return ImportedBirth(
+    return ImportedCreation(
         schema=SchemaRecord(
             fields=schema.fields,
             highest_field_id=highest_field_id(fields),
             options={FORMATS_OPTION: "iceberg"},
             identifier_field_ids=schema.identifier_field_ids,
         ),
-        born=e.IcebergBirth(
+        origin=e.ImportedIcebergTable(
             source=source,
             location=first.location,
             format_version=first.format_version,
@@ -733,15 +739,17 @@ def read(source: str, table: TableHandle | None, now_millis: int, access: FileAc
     files = found.files_since(*since)
     if files:
         found.refuse_missing(() if origin is None else origin.snapshots)
-    birth = None if known is not None else birth_of(files[0].metadata, found.name)
-    start = known if birth is None else birth.state()
+    creation = None if known is not None else creation_of(files[0].metadata, found.name)
+    start = known if creation is None else creation.state()
     if start is None:
         raise AssertionError("a table is there, or is born")
     standing = look.standing(start) if look else None
     plan = tuple(planned(Trial(start, now_millis), files, standing))
     if table is not None:
         _looks[table] = _Look(found.newest)
-    return Incoming(found.name, found.newest.url, birth, plan, _not_carried(found, origin, files))
+    return Incoming(
+        found.name, found.newest.url, creation, plan, _not_carried(found, origin, files)
+    )
 
 
 def _not_carried(
@@ -808,22 +816,22 @@ class IcebergHandover:
                 not.
         """
         state = table.state
-        born = state.imported_from(IcebergOrigin)
-        if born.encryption_keys:
+        origin = state.imported_from(IcebergOrigin)
+        if origin.encryption_keys:
             raise UnsupportedError(
-                f"{born.source} is encrypted, and the ledger writes nothing that is: it stays its "
+                f"{origin.source} is encrypted, and the ledger writes nothing that is: it stays its "
                 "owner's"
             )
         lost = lost_marks(state.schema.options.get(PERSONAL_OPTION, ""), state.schema.fields)
         if lost and state.keeps_outside:
             raise UnsupportedError(
-                f"{born.source} marks {lost[0]} as personal, and has no such column: bounds of the "
+                f"{origin.source} marks {lost[0]} as personal, and has no such column: bounds of the "
                 f"one that is meant would stand in lines for ever. Set its property "
                 f"{PERSONAL_OPTION}, take that over (lakeledger import iceberg), and promote again"
             )
-        last = last_taken(born.snapshots)
+        last = last_taken(origin.snapshots)
         said = TablePromoted(
-            source=born.source, catalog=_catalog(source) or UNSET, last_snapshot_id=last
+            source=origin.source, catalog=_catalog(source) or UNSET, last_snapshot_id=last
         )
         return (said,)
 
@@ -858,13 +866,13 @@ class IcebergHandover:
 
     def instructions(self, table: TableHandle) -> tuple[str, ...]:
         """Return what the table's former owner has to do, a sentence each."""
-        born, name = table.state.imported_from(IcebergOrigin), table.identifier
-        stop = f"stop all writers of {born.source}: what commits there now is lost to the ledger"
-        if _catalog(born.source):
-            on = f"after later changes, lead {born.source} on with: lakeledger promote {name}"
+        origin, name = table.state.imported_from(IcebergOrigin), table.identifier
+        stop = f"stop all writers of {origin.source}: what commits there now is lost to the ledger"
+        if _catalog(origin.source):
+            on = f"after later changes, lead {origin.source} on with: lakeledger promote {name}"
             return (stop, on)
         read = f"let readers read {table.location}, or register its newest metadata file for them"
-        keep = f"keep the files below {born.location}: the table's older rows stay there"
+        keep = f"keep the files below {origin.location}: the table's older rows stay there"
         on = f"after later changes, bring the files up to date: lakeledger project iceberg {name}"
         return (stop, read, keep, on)
 
@@ -906,22 +914,22 @@ def _is_own(table: TableHandle, url: str) -> bool:
 
 
 def _adopted(
-    table: TableHandle, state: TableState, born: IcebergOrigin, last: int
+    table: TableHandle, state: TableState, origin: IcebergOrigin, last: int
 ) -> SnapshotCommitted | None:
     """Return the snapshot by which the ledger lists the live files; None where there are none."""
-    current = born.current
+    current = origin.current
     if current is None:
         return None
-    manifests = EngineManifests(state, born, table.read_file)
+    manifests = EngineManifests(state, origin, table.read_file)
     files = tuple(manifests.files(current))
     rows = sum(each.new_rows for each in manifests.listed(current))
-    is_numbered = born.format_version >= ROW_IDS_SINCE
+    is_numbered = origin.format_version >= ROW_IDS_SINCE
     return adopting(
         files,
         snapshot_id=last + 1,
-        schema_id=born.schema_id,
+        schema_id=origin.schema_id,
         summary=FileCounts.of(()).summary("COMPACT", totals_of(files).named, {}),
-        next_row_id=born.next_row_id + rows if is_numbered else UNSET,
+        next_row_id=origin.next_row_id + rows if is_numbered else UNSET,
     )
 
 

@@ -25,7 +25,7 @@ from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 from ledger.table_handle import TableHandle
-from projections.iceberg.imported import project_born, render_born
+from projections.iceberg.imported import project_imported, render_imported
 from projections.iceberg.manifest_writing import Manifests
 from projections.iceberg.position import FOLDER, HINT, IcebergPosition, Names
 from projections.iceberg.snapshots import Adders, Garbage, Line, Lines, Snapshots
@@ -79,7 +79,7 @@ class Projection:
             uuid = origin.table_uuid
             if self.start.version < 0 and uuid is not None:
                 refuse_foreign_table(self.outputs, uuid)
-            return project_born(
+            return project_imported(
                 self.table, self.outputs, self.start, self.target, self.wants, on_progress
             )
         run = self._go(on_progress)
@@ -88,7 +88,7 @@ class Projection:
     def render(self, on_progress: Progress) -> None:
         """Write the version's metadata file and what it names, but point nowhere."""
         if isinstance(self.target.origin, IcebergOrigin):
-            render_born(self.table, self.outputs, self.target, on_progress)
+            render_imported(self.table, self.outputs, self.target, on_progress)
             return
         run = self._go(on_progress)
         run.put_metadata(self.target)

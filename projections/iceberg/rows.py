@@ -19,7 +19,7 @@ from ledger.planning.filter import Filter, parse_filter
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.table_at import TableAt
 from ledger.table_handle import TableHandle
-from projections.iceberg.imported import born_metadata, render_born
+from projections.iceberg.imported import metadata_of_imported, render_imported
 from projections.iceberg.materialise import ICEBERG, advance
 from projections.iceberg.position import RENDERER, IcebergPosition, Names
 from projections.iceberg.project import Projection
@@ -70,7 +70,7 @@ def scan(
             '"lakeledger[iceberg]"'
         ) from error
     if isinstance(at.state.origin, IcebergOrigin):
-        metadata, made = _born(table, at)
+        metadata, made = _imported(table, at)
         schema = metadata.schema()
         return DataScan(
             table_metadata=metadata,
@@ -103,16 +103,16 @@ def scan(
     )
 
 
-def _born(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]]:
+def _imported(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]]:
     """Return the metadata of a table that was born in Iceberg, turned back to an instant."""
     made = MemoryOutputs()
     if at.state.lists_files and at.state.snapshot is not None and not _stands(table, at):
-        render_born(table, made, target_state(table, at.version), nobody)
+        render_imported(table, made, target_state(table, at.version), nobody)
     then = {
         "current_snapshot_id": at.state.last_snapshot_id or None,
         "current_schema_id": at.schema.id,
     }
-    metadata: TableMetadata = _parsed(born_metadata(table, at.state)).model_copy(update=then)
+    metadata: TableMetadata = _parsed(metadata_of_imported(table, at.state)).model_copy(update=then)
     return metadata, {f"{table.location}/{each}": body for each, body in made.files.items()}
 
 

@@ -20,10 +20,10 @@ from ledger.decide.column_draft import check_identifier_fields
 from ledger.decide.format_rules import (
     Arrival,
     Batch,
-    Birth,
     FileForm,
     History,
     Refusal,
+    TableCreation,
     binding_of,
     bindings,
     declared_by,
@@ -457,12 +457,12 @@ class IcebergRules:
         """Return the format version."""
         return Rules.of(options).format_version
 
-    def birth_problems(self, birth: Birth) -> Iterator[Refusal]:
+    def creation_problems(self, creation: TableCreation) -> Iterator[Refusal]:
         """Yield what it cannot express of a new table."""
-        schema, version = birth.schema, birth.rules.format_version
+        schema, version = creation.schema, creation.rules.format_version
         yield from type_problems(schema.fields, version)
         yield from default_problems(schema.fields, version)
-        yield from _whole(schema, birth.layout, birth.rules)
+        yield from _whole(schema, creation.layout, creation.rules)
 
     def problems(self, batch: Batch) -> Iterator[Refusal]:
         """Yield what it cannot express of what a batch makes of a table."""

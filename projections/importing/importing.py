@@ -34,7 +34,7 @@ from ledger.model.names import Identifier
 from ledger.stores.file_access import FileAccess
 from ledger.table_handle import TableHandle
 from ledger.table_writes import take_over
-from projections.importing.trial import ImportedBirth, Planned, SourceFiles
+from projections.importing.trial import ImportedCreation, Planned, SourceFiles
 from projections.materialising import Progress, nobody
 
 _MOST = 64
@@ -172,7 +172,7 @@ class Incoming:
     Attributes:
         source: Whose table it is, as people know it; without secrets.
         metadata_file: The source's newest metadata file.
-        birth: What the table begins with; None for one that the ledger has.
+        creation: What the table begins with; None for one that the ledger has.
         planned: The transactions to come, oldest first.
         not_carried: What the source has besides that the ledger does not hold, in words.
         schemas: The ids of schemas that come, where no event says them.
@@ -180,7 +180,7 @@ class Incoming:
 
     source: str
     metadata_file: str
-    birth: ImportedBirth | None
+    creation: ImportedCreation | None
     planned: Sequence[Planned]
     not_carried: tuple[str, ...] = ()
     schemas: tuple[int, ...] = ()
@@ -308,8 +308,8 @@ class Importing:
         again: what has landed is not taken twice.
         """
         table, incoming = self._read(lake, identifier, source, now_millis, access)
-        if incoming.birth is not None:
-            table = _adopted(lake, identifier, incoming.birth, incoming.source)
+        if incoming.creation is not None:
+            table = _adopted(lake, identifier, incoming.creation, incoming.source)
         if table is None:
             raise AssertionError("a table is there, or is born")
         version = _land(table, incoming, on_progress or nobody)
@@ -363,15 +363,15 @@ class Importing:
 
 
 def _adopted(
-    lake: LedgerHandle, identifier: Identifier, birth: ImportedBirth, source: str
+    lake: LedgerHandle, identifier: Identifier, creation: ImportedCreation, source: str
 ) -> TableHandle:
     return adopt_table(
         lake,
         identifier,
-        birth.facts(),
+        creation.facts(),
         author="",
         message=f"imported from {source}",
-        effective_time=birth.millis,
+        effective_time=creation.millis,
     )
 
 
@@ -393,8 +393,8 @@ def _land(table: TableHandle, incoming: Incoming, on_progress: Progress) -> int:
 
 def _result(identifier: Identifier, incoming: Incoming, version: int | None) -> Imported:
     events = [each for step in incoming.planned for each in step.events]
-    birth = incoming.birth
-    first = () if birth is None else (getattr(birth.born, "schema_id", 0),)
+    creation = incoming.creation
+    first = () if creation is None else (getattr(creation.origin, "schema_id", 0),)
     added = (
         each.schema.schema_id if isinstance(each, e.SchemaAdded) else each.schema_id
         for each in events
@@ -404,7 +404,7 @@ def _result(identifier: Identifier, incoming: Incoming, version: int | None) -> 
         identifier=identifier,
         source=incoming.source,
         metadata_file=incoming.metadata_file,
-        is_new=incoming.birth is not None,
+        is_new=incoming.creation is not None,
         transactions=len(incoming.planned),
         snapshots=tuple(
             each.snapshot.snapshot_id if isinstance(each, e.SnapshotAdded) else each.snapshot_id

@@ -10,10 +10,10 @@ from typing import Any
 from attrs import define, field, frozen
 from msgspec import UNSET, UnsetType
 
-from ledger.decide.recorded_values import check_said, parts_of_birth
+from ledger.decide.recorded_values import check_said, parts_of_creation
 from ledger.events import TableEvent
 from ledger.events.commit import Outside, Transaction
-from ledger.events.imported import DeltaBirth, IcebergBirth, PaimonBirth
+from ledger.events.imported import ImportedDeltaTable, ImportedIcebergTable, ImportedPaimonTable
 from ledger.events.table import SchemaRecord, TableCreated, TableName
 from ledger.locations import is_url, local_path, place_of
 from ledger.model.credentials import advice, carries_credentials
@@ -26,12 +26,12 @@ from ledger.stores.file_access import FileAccess, absolute
 
 
 @frozen
-class ImportedBirth:
+class ImportedCreation:
     """What a table begins with that comes from elsewhere.
 
     Attributes:
         schema: Its first schema.
-        born: Where it comes from.
+        origin: Where it comes from.
         millis: When it was made, as far as anything tells; Unix milliseconds.
         field_id_policy: Who counts its field ids.
         partition_spec: Spec 0, if the source says one.
@@ -39,7 +39,7 @@ class ImportedBirth:
     """
 
     schema: SchemaRecord
-    born: IcebergBirth | PaimonBirth | DeltaBirth
+    origin: ImportedIcebergTable | ImportedPaimonTable | ImportedDeltaTable
     millis: int
     field_id_policy: FieldIdPolicy
     partition_spec: tuple[PartitionField, ...] | UnsetType = UNSET
@@ -49,7 +49,7 @@ class ImportedBirth:
         """Return what its creation says, by the keys of `TableCreated`, as far as there is any."""
         facts = {
             "schema": self.schema,
-            "origin": self.born,
+            "origin": self.origin,
             "field_id_policy": self.field_id_policy,
             "partition_spec": self.partition_spec,
             "sort_order": self.sort_order,
@@ -62,7 +62,7 @@ class ImportedBirth:
         Raises:
             InvalidInputError: It says what no log may hold.
         """
-        check_said(parts_of_birth(self.facts()), self.born.source)
+        check_said(parts_of_creation(self.facts()), self.origin.source)
         created = TableCreated(
             identifier=TableName("", ""), table_id="unborn", path="", **self.facts()
         )

@@ -24,7 +24,7 @@ from msgspec import UNSET
 from ledger.decide.format_rules import Arrival
 from ledger.events import TableEvent
 from ledger.events import imported as e
-from ledger.events.imported import PaimonBirth, PaimonBranchUpdated
+from ledger.events.imported import ImportedPaimonTable, PaimonBranchUpdated
 from ledger.events.schema import (
     DropPrimaryKey,
     RemoveOption,
@@ -74,7 +74,7 @@ from projections.importing.importing import (
 )
 from projections.importing.promoting import ByFolder, Promoting, adopting, conditional_store
 from projections.importing.trial import (
-    ImportedBirth,
+    ImportedCreation,
     Planned,
     SourceFiles,
     Trial,
@@ -328,7 +328,7 @@ def open_source(source: str, access: FileAccess) -> Source:
     return Source(at, SourceFiles(access.below(at)), {})
 
 
-def birth_of(source: Source) -> ImportedBirth:
+def creation_of(source: Source) -> ImportedCreation:
     """Return how a table begins: with the oldest schema that is there.
 
     Raises:
@@ -342,9 +342,11 @@ def birth_of(source: Source) -> ImportedBirth:
             "paimon for its table; take it away there"
         )
     options = {**first.options, FORMATS_OPTION: "paimon"}
-    return ImportedBirth(
+    return ImportedCreation(
         schema=schema_record(evolve(first, options=options)),
-        born=PaimonBirth(source=source.location, location=source.location, schema_id=first.id),
+        origin=ImportedPaimonTable(
+            source=source.location, location=source.location, schema_id=first.id
+        ),
         millis=first.time_millis,
         field_id_policy="paimon",
     )
@@ -646,8 +648,8 @@ def read(source: str, table: TableHandle | None, now_millis: int, access: FileAc
         )
     ids = found.schema_ids
     newest = f"snapshot/snapshot-{max(found.snapshot_ids, default=0)}"
-    birth = None if known is not None else birth_of(found)
-    start = known if birth is None else birth.state()
+    creation = None if known is not None else creation_of(found)
+    start = known if creation is None else creation.state()
     if start is None:
         raise AssertionError("a table is there, or is born")
     steps = tuple(planned(Trial(start, now_millis), found))
@@ -655,7 +657,7 @@ def read(source: str, table: TableHandle | None, now_millis: int, access: FileAc
         found.refuse_missing()
     path = newest if found.snapshot_ids else f"schema/schema-{ids[-1]}"
     return Incoming(
-        found.location, f"{found.location}/{path}", birth, steps, tuple(found.not_carried())
+        found.location, f"{found.location}/{path}", creation, steps, tuple(found.not_carried())
     )
 
 

@@ -231,7 +231,7 @@ _LISTS: Final = ("base_manifest_list", "delta_manifest_list", "changelog_manifes
 _WHOLE_PATH: Final = "_EXTERNAL_PATH"
 
 
-def project_born(
+def project_imported(
     table: TableHandle,
     outputs: Outputs,
     start: PaimonPosition,
@@ -578,7 +578,7 @@ class Projection:
         """
         refuse(self.table, origin_problems(self.target))
         if isinstance(self.target.origin, PaimonOrigin):
-            return project_born(self.table, self.outputs, self.start, self.target, on_progress)
+            return project_imported(self.table, self.outputs, self.start, self.target, on_progress)
         run = _NativeRun(self)
         for read in new_commits(self.table, self.start, self.target, on_progress):
             run.commit(read)

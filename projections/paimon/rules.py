@@ -18,10 +18,10 @@ from ledger.decide.bounds import COUNT, NUMBERS, ROW_ID, TIME_MILLIS
 from ledger.decide.format_rules import (
     Arrival,
     Batch,
-    Birth,
     FileForm,
     History,
     Refusal,
+    TableCreation,
     lost_source_problems,
 )
 from ledger.decide.option_changes import IMMUTABLE_OPTIONS
@@ -292,10 +292,10 @@ class PaimonRules:
         del options
         return 1
 
-    def birth_problems(self, birth: Birth) -> Iterator[Refusal]:
+    def creation_problems(self, creation: TableCreation) -> Iterator[Refusal]:
         """Yield what it cannot express of a new table."""
-        yield from column_problems(birth.schema.fields)
-        yield from spec_problems(birth.schema, [birth.layout.spec])
+        yield from column_problems(creation.schema.fields)
+        yield from spec_problems(creation.schema, [creation.layout.spec])
 
     def problems(self, batch: Batch) -> Iterator[Refusal]:
         """Yield what it cannot express of what a batch makes of a table."""

@@ -12,7 +12,7 @@ import ledger
 from ledger import Ledger, LedgerError, SetOption, Table
 from ledger.cli.commands.verify import differences
 from ledger.history.verifying import Finding, Subject, Verification
-from ledger.history.verifying.surroundings import Births, lost_values
+from ledger.history.verifying.surroundings import CatalogedTables, lost_values
 from ledger.log import CommitOptions
 from ledger.stores import Store
 from ledger.table_handle import TableHandle, handle_of
@@ -135,7 +135,9 @@ def damages(lake: Ledger, store: Store) -> list[Finding]:
     found: list[Finding] = []
     cold = lake_on(store)
     subjects: list[Subject[Any, Any]] = [Subject("catalog", handle_of(cold).log, has_files=False)]
-    births = Births.of(read.commit for read in handle_of(cold).log.commits(0, lake.state.version))
+    births = CatalogedTables.of(
+        read.commit for read in handle_of(cold).log.commits(0, lake.state.version)
+    )
     for birth in births:
         table = Table(TableHandle(birth.identifier, birth.path, handle_of(cold).setting))
         subjects.append(Subject(birth.name, handle_of(table).log, has_files=True))

@@ -24,7 +24,7 @@ from ledger.events import (
     TagReplaced,
 )
 from ledger.events import imported as e
-from ledger.events.imported import DeltaBirth, PaimonBirth
+from ledger.events.imported import ImportedDeltaTable, ImportedPaimonTable
 from ledger.log import Commit, Transaction
 from ledger.model import FieldObject, PartitionField, SortField
 from ledger.model import iceberg_objects as s
@@ -42,7 +42,7 @@ CREATED = TableCreated(
     path="db.db/t",
     schema=SchemaRecord((ID,), highest_field_id=1),
     field_id_policy="iceberg",
-    origin=e.IcebergBirth(
+    origin=e.ImportedIcebergTable(
         source="file:/lake/t", location="file:/lake/t", format_version=2, schema_id=0
     ),
 )
@@ -121,7 +121,7 @@ _IN_PAIMON = TableCreated(
     table_id="t",
     path="db.db/t",
     schema=SchemaRecord((_ID,), highest_field_id=0, options={"bucket": "2"}),
-    origin=PaimonBirth(source="/lake/t", location="file:/lake/t", schema_id=2),
+    origin=ImportedPaimonTable(source="/lake/t", location="file:/lake/t", schema_id=2),
 )
 PAIMON_LIFE: tuple[tuple[TableEvent, ...], ...] = (
     (_IN_PAIMON,),
@@ -153,7 +153,7 @@ _IN_DELTA = TableCreated(
     table_id="t",
     path="db.db/t",
     schema=SchemaRecord((ID,), highest_field_id=1),
-    origin=DeltaBirth(source="/lake/t", table_id="u"),
+    origin=ImportedDeltaTable(source="/lake/t", table_id="u"),
 )
 DELTA_LIFE: tuple[tuple[TableEvent, ...], ...] = (
     (_IN_DELTA,),

@@ -18,7 +18,7 @@ from ledger.events import (
     TablePromoted,
 )
 from ledger.events import snapshots as n
-from ledger.events.imported import IcebergBirth
+from ledger.events.imported import ImportedIcebergTable
 from ledger.state import DeltaOrigin, IcebergOrigin, TableBuilder
 from tests.evolution import folds
 from tests.evolution.born import CREATED, FIRST, OWN, PROMOTED, born, commit, own
@@ -125,7 +125,7 @@ def test_a_table_from_paimon_follows_no_more_once_it_is_promoted(event: TableEve
 
 def test_columns_stay_where_the_ledger_cannot_say_the_schemas_types() -> None:
     said = {"type": "struct", "schema-id": 0, "fields": [{"type": "fixed[16]"}]}
-    assert isinstance(CREATED.origin, IcebergBirth)
+    assert isinstance(CREATED.origin, ImportedIcebergTable)
     created = replace(CREATED, origin=replace(CREATED.origin, text=json.dumps(said)))
     builder = TableBuilder()
     builder.commit(commit(0, created))

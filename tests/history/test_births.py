@@ -8,7 +8,7 @@ import pytest
 
 from ledger import Identifier, Ledger, Schema, Table
 from ledger.history.verifying import Finding, Subject, Verification
-from ledger.history.verifying.surroundings import Births, NamedBirth, disagreements
+from ledger.history.verifying.surroundings import CatalogedTable, CatalogedTables, disagreements
 from ledger.stores import Durability, LocalStore
 from ledger.table_handle import TableHandle, handle_of
 from tests.faults import Died, DiesAfter
@@ -19,7 +19,7 @@ def _lake(folder: Path) -> Ledger:
     return lake_on(LocalStore(folder, durable=Durability.NONE))
 
 
-def _told(lake: Ledger, birth: NamedBirth) -> list[Finding]:
+def _told(lake: Ledger, birth: CatalogedTable) -> list[Finding]:
     table = Table(TableHandle(birth.identifier, birth.path, handle_of(lake).setting))
     subject: Subject[Any, Any] = Subject(birth.name, handle_of(table).log, has_files=True)
     verification: Verification[Any, Any] = Verification(subject)
@@ -27,8 +27,8 @@ def _told(lake: Ledger, birth: NamedBirth) -> list[Finding]:
     return [*found, *disagreements(birth, subject, verification)]
 
 
-def _births(lake: Ledger) -> Births:
-    return Births.of(lake.events())
+def _cataloged_tables(lake: Ledger) -> CatalogedTables:
+    return CatalogedTables.of(lake.events())
 
 
 def test_every_table_that_ever_was_is_known_by_its_newest_name(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_every_table_that_ever_was_is_known_by_its_newest_name(tmp_path: Path) -
     orders_again = lake.create_table("shop.orders", Schema.of({"id": "INT"}))
     lake.drop_table("shop.orders")
 
-    births = _births(lake)
+    births = _cataloged_tables(lake)
 
     assert [each.name for each in births] == ["shop.sales", "shop.orders (dropped)"]
     assert births.named(Identifier("shop", "orders")) is None
@@ -51,7 +51,7 @@ def test_a_table_without_its_stream_is_found(tmp_path: Path) -> None:
     orders(lake)
     shutil.rmtree(tmp_path / "shop.db" / "orders")
 
-    (found,) = _told(lake, *_births(lake))
+    (found,) = _told(lake, *_cataloged_tables(lake))
 
     assert (found.kind, found.version) == ("damage", 0)
     assert "no stream" in found.what
@@ -64,7 +64,7 @@ def test_a_stream_of_another_table_is_found(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "shop.db" / "orders")
     shutil.copytree(tmp_path / "shop.db" / "other", tmp_path / "shop.db" / "orders")
 
-    first, other = _births(lake)
+    first, other = _cataloged_tables(lake)
 
     (found,) = _told(lake, first)
     assert (found.kind, found.version) == ("damage", 0)
@@ -78,7 +78,7 @@ def test_a_drop_left_half_done_is_told_and_is_no_failure(tmp_path: Path) -> None
     with pytest.raises(Died):
         lake_on(store).drop_table("shop.orders")
 
-    (found,) = _told(lake, *_births(lake))
+    (found,) = _told(lake, *_cataloged_tables(lake))
 
     assert table.state.dropped
     assert (found.kind, found.fails) == ("unfinished", False)
@@ -90,6 +90,6 @@ def test_a_dropped_table_whose_seal_is_gone_is_found(tmp_path: Path) -> None:
     lake.drop_table("shop.orders")
     (tmp_path / handle_of(table).log.layout.commit(1)).unlink()
 
-    (found,) = _told(lake, *_births(lake))
+    (found,) = _told(lake, *_cataloged_tables(lake))
 
     assert (found.kind, found.version) == ("damage", 1)

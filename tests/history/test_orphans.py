@@ -22,7 +22,7 @@ from ledger.history.garbage import (
 )
 from ledger.history.verifying import Subject
 from ledger.history.verifying.subject import references
-from ledger.history.verifying.surroundings import Births
+from ledger.history.verifying.surroundings import CatalogedTables
 from ledger.stores import Durability, LocalStore, Store
 from ledger.table_handle import handle_of
 from tests.faults import Died, DiesAfter, RacesBefore, Wrapped
@@ -297,7 +297,7 @@ def test_of_a_dropped_table_only_caches_go_and_only_after_seven_days(tmp_path: P
         table.append([data_file(f"{number}.parquet")], commit_id=str(number))
     left = _left_behind(table, "x", clock)
     lake.drop_table("shop.orders")
-    (birth,) = Births.of(lake.events())
+    (birth,) = CatalogedTables.of(lake.events())
     dropped = birth.dropped_millis
     assert dropped is not None
     subject: Subject[Any, Any] = Subject(birth.name, handle_of(table).log, has_files=True)
@@ -337,7 +337,9 @@ def test_whoever_opened_a_table_reads_on_after_all_that_maintenance_takes() -> N
     lake.drop_table("shop.orders")
     clock.now += KEPT_MILLIS + DAY
 
-    (birth,) = Births.of(read.commit for read in handle_of(lake).log.commits(0, lake.state.version))
+    (birth,) = CatalogedTables.of(
+        read.commit for read in handle_of(lake).log.commits(0, lake.state.version)
+    )
     subject = Subject("t", handle_of(lake).log_at(birth), has_files=True)
     gone = [
         *orphaned_changes(subject),

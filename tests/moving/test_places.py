@@ -27,7 +27,7 @@ from ledger import (
 from ledger.decide import AliasLedger, CatalogIntent, CopyLedger, MoveLedger
 from ledger.events import LedgerMoved
 from ledger.history.verifying import Subject, Verification
-from ledger.history.verifying.surroundings import Births
+from ledger.history.verifying.surroundings import CatalogedTables
 from ledger.ledger_handle import LedgerHandle
 from ledger.log import Commit, Transaction
 from ledger.opening.context import TableSetting
@@ -392,7 +392,7 @@ def in_the_log(lake: Ledger) -> list[str]:
 
 
 def in_births(lake: Ledger) -> list[str]:
-    return [each.table_id for each in Births.of(lake.events())]
+    return [each.table_id for each in CatalogedTables.of(lake.events())]
 
 
 def in_the_feed(lake: Ledger) -> list[str]:

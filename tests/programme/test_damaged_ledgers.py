@@ -18,7 +18,7 @@ import pytest
 from ledger import Ledger, LedgerError, Schema, SetOption, Table, ViewSchema
 from ledger.cli.commands.verify import differences
 from ledger.history.verifying import Subject, Verification
-from ledger.history.verifying.surroundings import Births, disagreements
+from ledger.history.verifying.surroundings import CatalogedTables, disagreements
 from ledger.model import read_type
 from ledger.model.types import DataType
 from ledger.state import FOLD_VERSION
@@ -109,7 +109,7 @@ def read_everything(store: MemoryStore) -> Iterator[Callable[[], object]]:
 
 def verify(lake: Ledger) -> None:
     """Verify the catalog and every table, as the command does."""
-    births = Births()
+    births = CatalogedTables()
     catalog: Subject[Any, Any] = Subject("catalog", handle_of(lake).log, has_files=False)
     found = list(Verification(catalog, (), births.learn).run())
     for birth in births:

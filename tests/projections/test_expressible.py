@@ -23,7 +23,7 @@ from ledger import (
     UpdatePartitionSpec,
 )
 from ledger.decide import Batch
-from ledger.decide.format_rules import Birth, birth_problems, problems
+from ledger.decide.format_rules import TableCreation, creation_problems, problems
 from ledger.formats import INSTALLED
 from ledger.model import SortOrder, type_to_wire
 from ledger.model.types import (
@@ -368,7 +368,7 @@ def test_a_primary_key_that_cannot_identify_a_row_is_refused_under_iceberg() -> 
     def problems(formats: str) -> list[FormatError]:
         rules = Rules.of({"ledger.formats": formats})
         layout = LayoutTrail((identity_spec(schema),), (SortOrder(0),))
-        return list(birth_problems(Birth(schema, layout, rules), INSTALLED))
+        return list(creation_problems(TableCreation(schema, layout, rules), INSTALLED))
 
     assert [each.format for each in problems(BOTH)] == ["iceberg"]
     assert problems("paimon") == []
@@ -381,7 +381,10 @@ def test_a_default_for_older_files_needs_version_three_and_is_nothing_to_paimon(
     def formats(version: str) -> list[str]:
         rules = Rules.of({"format-version": version})
         layout = LayoutTrail((identity_spec(schema),), (SortOrder(0),))
-        return [each.format for each in birth_problems(Birth(schema, layout, rules), INSTALLED)]
+        return [
+            each.format
+            for each in creation_problems(TableCreation(schema, layout, rules), INSTALLED)
+        ]
 
     assert formats("2") == ["paimon", "iceberg"]
     assert formats("3") == ["paimon"]

@@ -22,7 +22,7 @@ from ledger.history.garbage import (
 )
 from ledger.history.verifying.caches import Unsealed, unsealed
 from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.surroundings import Births, NamedBirth
+from ledger.history.verifying.surroundings import CatalogedTable, CatalogedTables
 from ledger.ledger import Ledger
 from ledger.log.codec import digest
 from ledger.log.request import now_millis
@@ -84,10 +84,12 @@ def maintain(
     removed: list[_Removable] = []
     sealed: list[_Sealed] = []
     with place.screen.progress("maintaining") as progress:
-        births = list(
-            Births.of(read.commit for read in handle_of(lake).log.commits(0, lake.state.version))
+        cataloged_tables = list(
+            CatalogedTables.of(
+                read.commit for read in handle_of(lake).log.commits(0, lake.state.version)
+            )
         )
-        for done, (subject, orphans) in enumerate(_streams(lake, births, setting), 1):
+        for done, (subject, orphans) in enumerate(_streams(lake, cataloged_tables, setting), 1):
             for each in orphans:
                 if not dry_run:
                     remove(subject.store, each)
@@ -96,7 +98,7 @@ def maintain(
                 if not dry_run:
                     subject.store.replace(segment.path, segment.body)
                 sealed.append(_of_segment(subject, segment))
-            progress(done, len(births) + 1)
+            progress(done, len(cataloged_tables) + 1)
     document = {
         "dryRun": dry_run,
         "removed": [_document(each) for each in removed],
@@ -106,39 +108,39 @@ def maintain(
 
 
 def _streams(
-    lake: Ledger, births: list[NamedBirth], setting: TableSetting
+    lake: Ledger, cataloged_tables: list[CatalogedTable], setting: TableSetting
 ) -> Iterator[tuple[Subject[Any, Any], Iterator[Orphan]]]:
     """Yield every stream with its orphaned files."""
     now = now_millis()
     catalog = Subject("catalog", handle_of(lake).log, has_files=False)
-    yield catalog, _of_catalog(lake, births, setting, now)
-    for birth in births:
-        table = TableHandle(birth.identifier, birth.path, setting)
-        subject = Subject(birth.name, table.log, has_files=True)
-        yield subject, _orphans(birth, subject, now)
+    yield catalog, _of_catalog(lake, cataloged_tables, setting, now)
+    for cataloged in cataloged_tables:
+        table = TableHandle(cataloged.identifier, cataloged.path, setting)
+        subject = Subject(cataloged.name, table.log, has_files=True)
+        yield subject, _orphans(cataloged, subject, now)
 
 
 def _of_catalog(
-    lake: Ledger, births: list[NamedBirth], setting: TableSetting, now: int
+    lake: Ledger, cataloged_tables: list[CatalogedTable], setting: TableSetting, now: int
 ) -> Iterator[Orphan]:
     catalog = handle_of(lake).log
     yield from orphaned_drafts(catalog.store, catalog.layout.root, now)
     if lake.is_erasable:
-        tables = (TableHandle(each.identifier, each.path, setting).log for each in births)
+        tables = (TableHandle(each.identifier, each.path, setting).log for each in cataloged_tables)
         with suppress(LedgerError, OSError):
             # A log that cannot be read may reference any of them.
             yield from list(orphaned_values(catalog.personal, [catalog, *tables], now))
 
 
-def _orphans(birth: NamedBirth, subject: Subject[Any, Any], now: int) -> Iterator[Orphan]:
+def _orphans(cataloged: CatalogedTable, subject: Subject[Any, Any], now: int) -> Iterator[Orphan]:
     first = subject.store.read(subject.layout.commit(0))
-    if first is None or digest(first) != birth.digest:
+    if first is None or digest(first) != cataloged.digest:
         # The folder belongs to another table; the catalog may name any location.
         return
     yield from orphaned_drafts(subject.store, subject.layout.folder, now)
     yield from orphaned_changes(subject)
-    if birth.dropped_millis is not None:
-        yield from orphaned_caches(subject, birth.dropped_millis, now)
+    if cataloged.dropped_millis is not None:
+        yield from orphaned_caches(subject, cataloged.dropped_millis, now)
 
 
 def _document(removed: _Removable) -> dict[str, Any]:

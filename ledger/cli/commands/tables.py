@@ -181,9 +181,9 @@ def create(
     repeated = writing.landed(lake)
     table = _create_table(lake, name, columns, writing, place)
     created = handle_of(table).log.commit_at(0)
-    from ledger.plan import birth_warnings
+    from ledger.plan import creation_warnings
 
-    warnings = birth_warnings(at_version(handle_of(table).log, 0))
+    warnings = creation_warnings(at_version(handle_of(table).log, 0))
     document = {
         "table": str(table.identifier),
         "id": table.state.table_id,
@@ -209,13 +209,13 @@ def _create_table(
     )
     if isinstance(found, Table):
         return found
-    born = next(
+    created_event = next(
         event
         for each in handle_of(lake).log.commit_at(found.version).transactions
         for event in each.events
         if each.id == writing.commit_id and isinstance(event, TableCreated)
     )
-    entry = lake.state.table_by_id(born.table_id)
+    entry = lake.state.table_by_id(created_event.table_id)
     if entry is None:
         raise TableDroppedError(f"table {name} was created and dropped since; create it again")
     return lake.table(entry.identifier)

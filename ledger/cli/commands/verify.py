@@ -28,9 +28,9 @@ from ledger.history.older import state_at_snapshot
 from ledger.history.verifying.spans import Workers
 from ledger.history.verifying.subject import REPAIR, Expected, Finding, Subject
 from ledger.history.verifying.surroundings import (
-    Births,
+    CatalogedTable,
+    CatalogedTables,
     DataFiles,
-    NamedBirth,
     ahead,
     disagreements,
     given_back,
@@ -120,8 +120,8 @@ class _Run:
 
     def everything(self) -> None:
         """Verify the catalog, and every table that it ever contained."""
-        for birth in self._catalog():
-            self._table(birth)
+        for cataloged in self._catalog():
+            self._table(cataloged)
         self._heads()
 
     def one(self, name: str) -> None:
@@ -130,36 +130,40 @@ class _Run:
         Raises:
             NotFoundError: The catalog has no such table.
         """
-        births = self._catalog()
-        birth = births.named(Identifier.parse(name))
-        if birth is None:
+        cataloged_tables = self._catalog()
+        cataloged = cataloged_tables.named(Identifier.parse(name))
+        if cataloged is None:
             raise NotFoundError(f"table {name} does not exist; see: lakeledger show")
         del self.verified[:]
-        self._table(birth)
+        self._table(cataloged)
         self._heads()
 
-    def _catalog(self) -> Births:
-        births = Births()
+    def _catalog(self) -> CatalogedTables:
+        cataloged_tables = CatalogedTables()
         subject = Subject("catalog", handle_of(self.lake).log, has_files=False)
-        verification = Verification(subject, self.expected, births.learn, mends=self.repairs)
+        verification = Verification(
+            subject, self.expected, cataloged_tables.learn, mends=self.repairs
+        )
         self._stream(subject, verification)
         if verification.state is not None:
             self.setting.whereabouts.learn(verification.state)
-        return births
+        return cataloged_tables
 
-    def _table(self, birth: NamedBirth) -> None:
-        table = TableHandle(birth.identifier, birth.path, self.setting)
-        subject = Subject(birth.name, table.log, has_files=True)
+    def _table(self, cataloged: CatalogedTable) -> None:
+        table = TableHandle(cataloged.identifier, cataloged.path, self.setting)
+        subject = Subject(cataloged.name, table.log, has_files=True)
         verification: Verification[Any, Any] = Verification(
             subject, self.expected, mends=self.repairs, workers=self.workers
         )
-        self._stream(subject, verification, quiet=_QUIET if birth.dropped_millis else frozenset())
-        for finding in disagreements(birth, subject, verification):
+        self._stream(
+            subject, verification, quiet=_QUIET if cataloged.dropped_millis else frozenset()
+        )
+        for finding in disagreements(cataloged, subject, verification):
             self._take(subject, finding)
-        if verification.version >= 0 and birth.dropped_millis is None:
-            self._projections(table, birth.name)
+        if verification.version >= 0 and cataloged.dropped_millis is None:
+            self._projections(table, cataloged.name)
             if verification.state is not None:
-                self._freshness(table, birth.name)
+                self._freshness(table, cataloged.name)
         if self.looks_at_data and verification.state is not None:
             self._data(table, subject, verification.state)
 

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class NamedBirth:
+class CatalogedTable:
     """A table as recorded in the catalog's commits: creation, newest name and drop.
 
     Attributes:
@@ -91,7 +91,7 @@ class NamedBirth:
         return str(self.identifier) + (" (dropped)" if self.is_dropped else "")
 
 
-class Births:
+class CatalogedTables:
     """Tables of a catalog, collected from its commits, including dropped ones.
 
     Tables that a copied ledger left to its original are excluded.
@@ -102,16 +102,16 @@ class Births:
         self._digests: dict[str, str] = {}
 
     @classmethod
-    def of(cls, commits: Iterable[Commit[CatalogEvent]]) -> Births:
+    def of(cls, commits: Iterable[Commit[CatalogEvent]]) -> CatalogedTables:
         """Return the tables of the given commits of a catalog."""
-        births = cls()
+        cataloged_tables = cls()
         for each in commits:
-            births.learn(each)
-        return births
+            cataloged_tables.learn(each)
+        return cataloged_tables
 
-    def __iter__(self) -> Iterator[NamedBirth]:
+    def __iter__(self) -> Iterator[CatalogedTable]:
         for each in self._tables:
-            yield NamedBirth(
+            yield CatalogedTable(
                 each.identifier,
                 each.table_id,
                 each.path,
@@ -129,14 +129,14 @@ class Births:
                     first = first_commit(commit, event, transaction)
                     self._digests[event.table_id] = digest(encode(first))
 
-    def named(self, identifier: Identifier) -> NamedBirth | None:
+    def named(self, identifier: Identifier) -> CatalogedTable | None:
         """Return the current table of a name; None if there is none."""
         known = (each for each in self if each.dropped_millis is None)
         return next((each for each in known if each.identifier == identifier), None)
 
 
 def disagreements(
-    birth: NamedBirth,
+    cataloged: CatalogedTable,
     subject: Subject[TableState, TableEvent],
     verified: Verification[TableState, TableEvent],
 ) -> Iterator[Finding]:
@@ -145,31 +145,31 @@ def disagreements(
     if verified.version < 0:
         yield Finding(
             "damage",
-            f"the catalog's version {birth.created_version} created the table, but it has no "
+            f"the catalog's version {cataloged.created_version} created the table, but it has no "
             "stream",
             key,
             0,
             "if nothing was ever written to it, open it: that finishes its creation; else "
             "restore its folder from a backup",
         )
-    elif verified.first_digest is not None and verified.first_digest != birth.digest:
+    elif verified.first_digest is not None and verified.first_digest != cataloged.digest:
         yield Finding(
             "damage",
-            f"it is not the version 0 of table {birth.table_id}, which the catalog's version "
-            f"{birth.created_version} contains",
+            f"it is not the version 0 of table {cataloged.table_id}, which the catalog's version "
+            f"{cataloged.created_version} contains",
             key,
             0,
             f"another table's stream may be there, or one of the two was changed: {FROM_BACKUP}",
         )
     elif verified.state is not None:
-        yield from _ends(birth, subject, verified.state)
+        yield from _ends(cataloged, subject, verified.state)
 
 
 def _ends(
-    birth: NamedBirth, subject: Subject[TableState, TableEvent], state: TableState
+    cataloged: CatalogedTable, subject: Subject[TableState, TableEvent], state: TableState
 ) -> Iterator[Finding]:
     key = subject.layout.commit(state.version)
-    if state.dropped and birth.dropped_millis is None:
+    if state.dropped and cataloged.dropped_millis is None:
         yield Finding(
             "unfinished",
             "the table's stream is sealed, but the catalog still names it",
@@ -177,7 +177,7 @@ def _ends(
             state.version,
             "open the table: that finishes the drop",
         )
-    elif not state.dropped and birth.dropped_millis is not None:
+    elif not state.dropped and cataloged.dropped_millis is not None:
         yield Finding(
             "damage",
             "the catalog says that the table was dropped, but its stream is not sealed: its end "

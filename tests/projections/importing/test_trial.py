@@ -10,7 +10,7 @@ from msgspec.structs import replace
 import ledger
 from ledger import InvalidInputError, SetOption
 from ledger.events import DeltaFollowed, SchemaRecord, SnapshotsExpired
-from ledger.events.imported import DeltaBirth
+from ledger.events.imported import ImportedDeltaTable
 from ledger.ledger_writes import adopt_table
 from ledger.model import FieldObject
 from ledger.table_handle import handle_of
@@ -39,7 +39,7 @@ def test_what_no_log_may_hold_is_refused_before_it_is_tried() -> None:
 
 def test_the_doors_themselves_take_nothing_that_no_log_may_hold(tmp_path: Path) -> None:
     lake = ledger.open(str(tmp_path), author="bob")
-    birth = DeltaBirth(source="/theirs", table_id="u")
+    birth = ImportedDeltaTable(source="/theirs", table_id="u")
     columns = SchemaRecord(
         fields=(FieldObject(id=-1, name="id", type="INT"),), highest_field_id=1, options={}
     )

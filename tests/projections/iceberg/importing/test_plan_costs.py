@@ -5,7 +5,7 @@ import pytest
 from benchmarks.importing import metadata_files
 from ledger.state import TableBuilder, TableState
 from projections.iceberg import read_after
-from projections.iceberg.importing import MetadataFile, birth_of, planned
+from projections.iceberg.importing import MetadataFile, creation_of, planned
 from projections.importing.trial import Trial
 
 
@@ -14,7 +14,7 @@ def states_made(monkeypatch: pytest.MonkeyPatch, snapshots: int) -> int:
     (body,) = metadata_files(snapshots, 1, 0)
     file = read_after(body, None)
     metadata = file.metadata
-    trial = Trial(birth_of(metadata, "s3://lake/t").state(), 2**50)
+    trial = Trial(creation_of(metadata, "s3://lake/t").state(), 2**50)
     made = []
     freeze = TableBuilder.freeze
 
