@@ -226,10 +226,10 @@ class LedgerHandle:
         self.log.refresh()
         return whole_log(self.log, self.log_of, database, wanted)
 
-    def landed_before(self, commit_id: str | None, asked: Any) -> Appended[CatalogState] | None:
+    def committed_before(self, commit_id: str | None, asked: Any) -> Appended[CatalogState] | None:
         """Return what was asked of the catalog in these words under an id; see `Table`'s."""
         options: CommitOptions = {} if commit_id is None else {"commit_id": commit_id}
-        return self.appender.landings.of_words(self.request(asked, options))
+        return self.appender.commit_lookup.of_words(self.request(asked, options))
 
     def table(self, identifier: str | Identifier) -> TableHandle:
         """Return a table's handle.
@@ -367,9 +367,9 @@ class LedgerHandle:
         from ledger.opening.creation import NOTHING
 
         def land() -> Appended[CatalogState]:
-            landed = self.appender.landings.before(request)
-            if landed is not None:
-                return landed
+            committed = self.appender.commit_lookup.before(request)
+            if committed is not None:
+                return committed
             self.log.refresh()
             wanted = make()
             if wanted is None:
@@ -402,7 +402,7 @@ class LedgerHandle:
         Raises:
             CommitUnknownError: The store does not answer, or the rest was refused for now.
         """
-        request.fate.is_sent, request.fate.version = True, version
+        request.status.is_sent, request.status.version = True, version
         with noting(request):
             return self._finished(request, version, rest)
 

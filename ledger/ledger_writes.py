@@ -178,20 +178,20 @@ def drop_table(
     options.setdefault("commit_id", fresh_id())
     asked = drop_asked(name)
     request = handle.request(asked, options)
-    landed = handle.appender.landings.before(request)
-    if landed is None and "commit_id" in commit:
+    committed = handle.appender.commit_lookup.before(request)
+    if committed is None and "commit_id" in commit:
         _finish_drop_of_renamed(handle, name, options["commit_id"])
-        landed = handle.appender.landings.before(request)
-    if landed is not None:
-        return landed
+        committed = handle.appender.commit_lookup.before(request)
+    if committed is not None:
+        return committed
     try:
         table = handle.table(name)
     except NotFoundError:
         # Looking may have finished this very drop, sealed by an earlier attempt.
-        landed = handle.appender.landings.before(request)
-        if landed is None:
+        committed = handle.appender.commit_lookup.before(request)
+        if committed is None:
             raise
-        return landed
+        return committed
     except (DamagedLogError, StoreError, PermissionError):
         gone = handle.state.table(name)
         return handle.commit(lambda: DropTable(name, gone.table_id), request)
@@ -199,7 +199,7 @@ def drop_table(
     _refuse_drop(handle, entry, request)
     # The table's version is expected of the table's stream; the catalog has its own.
     request = replace(request, expect_version=None)
-    request.fate.is_sent = True
+    request.status.is_sent = True
     with noting(request):
         sealed = table.seal(**options)
         done = handle.after(request, sealed.version, lambda: _forget(handle, table, entry, request))
@@ -295,9 +295,9 @@ def record_copy(
 ) -> Appended[CatalogState]:
     """Record that this is a copy of its own; see `Ledger.record_copy`."""
     request = handle.request(["CopyLedger", handle.url], commit)
-    landed = handle.appender.landings.before(request)
-    if landed is not None:
-        return landed
+    committed = handle.appender.commit_lookup.before(request)
+    if committed is not None:
+        return committed
     was = handle.state.place
     refuse_same_storage(handle)
     prepare(handle, handle.settled(), _commit_files, rewrites=rewrites)
@@ -364,13 +364,13 @@ def _erased(
     # Without the text: a digest of it would let anybody try names.
     words = ["EraseValues", *sought.column_of]
     request = handle.request(words, options)
-    recorded = landed = handle.appender.landings.before(request)
+    recorded = committed = handle.appender.commit_lookup.before(request)
     values, transactions = found(personal, sought, report_progress)
     if values:
-        if landed is not None:
+        if committed is not None:
             # What its id recorded may have been of somebody else, and what goes is recorded.
             options.pop("commit_id", None)
-            request, landed = handle.request(words, options), None
+            request, committed = handle.request(words, options), None
         wanted = EraseValues(values, transactions, *sought.column_of)
         recorded = handle.commit(lambda: wanted, request)
     # Also where there is nothing: a writer that was killed may have left a draft.
@@ -378,7 +378,7 @@ def _erased(
     unrendered = tuple(_rendered_anew(handle, sought.folder))
     left = tuple(standing(streams, sought, report_progress))
     version = None if recorded is None else recorded.version
-    return Erasure(values, transactions, left, version, unrendered, landed is not None)
+    return Erasure(values, transactions, left, version, unrendered, committed is not None)
 
 
 def _sought(

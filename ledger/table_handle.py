@@ -55,7 +55,7 @@ from ledger.model.names import Identifier, whole_path
 from ledger.model.schema import Schema, paths_of
 from ledger.observing.telemetry import traced_commit
 from ledger.opening.context import OpenedTable, Plan, TableSetting, catalog_stream
-from ledger.state.stream import Intent, Landed
+from ledger.state.stream import AlreadyCommitted, Intent
 from ledger.state.table import TableState
 from ledger.stores.file_access import FileAccess
 
@@ -327,14 +327,14 @@ class TableHandle:
         """Return the commit that holds what was asked under an id; None: it has not landed."""
         return find_commit(self.log, commit_id)
 
-    def landed_before(self, commit_id: str | None, asked: Any) -> Appended[TableState] | None:
+    def committed_before(self, commit_id: str | None, asked: Any) -> Appended[TableState] | None:
         """Return what was asked in these words under an id, if it landed; see CommitOptions.
 
         For a caller that works out what to commit from the table as it is, which may be something
         else, or nothing at all, by the time that the call is repeated.
         """
         options: CommitOptions = {} if commit_id is None else {"commit_id": commit_id}
-        return self.appender.landings.of_words(self.request(asked, options))
+        return self.appender.commit_lookup.of_words(self.request(asked, options))
 
     def column_lives(self, path: tuple[str, ...] = ()) -> Lives:
         """Return the columns that are there, and what else was ever at a path."""
@@ -453,16 +453,16 @@ class TableHandle:
         `otherwise` is how the same was asked before; it is looked at where the id is known.
         """
 
-        def landed() -> Appended[TableState]:
+        def committed() -> Appended[TableState]:
             try:
-                return self._landed(request, plan, base)
+                return self._committed(request, plan, base)
             except InvalidInputError:
-                found = self.appender.landings.otherwise(request, otherwise)
+                found = self.appender.commit_lookup.otherwise(request, otherwise)
                 if found is None:
                     raise
                 return found
 
-        return self._traced(request, landed)
+        return self._traced(request, committed)
 
     def append(
         self, intent: Intent[TableState, TableEvent], request: Request
@@ -476,7 +476,7 @@ class TableHandle:
         with noting(request):
             return traced_commit(append, stream=self.log, commit_id=request.commit_id)
 
-    def _landed(
+    def _committed(
         self, request: Request, plan: Plan, base: TableState | None
     ) -> Appended[TableState]:
         head = self.log.head
@@ -488,7 +488,7 @@ class TableHandle:
             return self._sent(found, request)
         except (InvalidInputError, NotFoundError, AlreadyExistsError, CommitConflictError) as error:
             is_outrun = isinstance(error, CommitConflictError) and error.winner is None
-            if isinstance(found, Landed | Appended) or found.is_judged or is_outrun:
+            if isinstance(found, AlreadyCommitted | Appended) or found.is_judged or is_outrun:
                 raise
         # Refused on what others made of it; what is wrong with it where it was asked comes first.
         return self._sent(self._decided(request, plan, held, base, "now"), request)
@@ -500,31 +500,31 @@ class TableHandle:
         held: TableState,
         base: TableState | None,
         judged: Judged,
-    ) -> TableIntent | Landed | Appended[TableState]:
+    ) -> TableIntent | AlreadyCommitted | Appended[TableState]:
         asker = self._asker(request)
         try:
             return self.intent(held, plan, asker, judged)
         except LedgerError:
             # What contradicts a stale state may be fine by now, or be this very request, landed.
-            landed = self.appender.landings.before(request)
-            if landed is not None:
-                return landed
+            committed = self.appender.commit_lookup.before(request)
+            if committed is not None:
+                return committed
             newest = self.state
             if base is not None or newest.version == held.version:
                 raise
             return self.intent(newest, plan, asker)
 
     def _sent(
-        self, found: TableIntent | Landed | Appended[TableState], request: Request
+        self, found: TableIntent | AlreadyCommitted | Appended[TableState], request: Request
     ) -> Appended[TableState]:
         if isinstance(found, Appended):
             return found
-        if isinstance(found, Landed):
-            return self.appender.landings.acknowledge(found.version, request)
+        if isinstance(found, AlreadyCommitted):
+            return self.appender.commit_lookup.acknowledge(found.version, request)
         self._refuse_untold()
-        landed = self.appender.append(found, request)
+        committed = self.appender.append(found, request)
         follow(self)
-        return landed
+        return committed
 
     def _refuse_untold(self) -> None:
         """Refuse to commit where the ledger was found elsewhere, and is tied to where it was.
@@ -557,12 +557,12 @@ class TableHandle:
         plan: Plan,
         asker: Asker | None = None,
         judged: Judged = "now",
-    ) -> TableIntent | Landed:
+    ) -> TableIntent | AlreadyCommitted:
         """Return what a plan means on a state, ready to be decided; or where it landed."""
         load_what_commits_need()
         self.past.keep([base.schema])
         changes = plan(base)
-        if isinstance(changes, Landed):
+        if isinstance(changes, AlreadyCommitted):
             return changes
         if asker is not None and not _RULED.isdisjoint(map(type, changes)):
             asker = Asker(asker.author, asker.message, asker.now_millis, self._house())

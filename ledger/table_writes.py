@@ -35,7 +35,7 @@ from ledger.model.instant import Instant, instant_of, millis
 from ledger.model.messages import excerpt
 from ledger.model.snapshot import Branch, branch_number
 from ledger.opening.context import Plan, Progress
-from ledger.state.stream import Landed
+from ledger.state.stream import AlreadyCommitted
 from ledger.state.table import TableState
 from ledger.table_handle import TableHandle
 
@@ -57,7 +57,7 @@ def commit_snapshot(
     def seal(head: TableState, files: Sequence[FileChange]) -> Sequence[FileChange]:
         return _sealed(handle, head, files, keeping)
 
-    def planned(head: TableState) -> list[TableChange] | Landed:
+    def planned(head: TableState) -> list[TableChange] | AlreadyCommitted:
         seen = head if branch is None else on_branch(handle.log, head, branch)
         known = _known_snapshot(handle, plan, seen)
         opened = handle.log.personal.columns.opened
@@ -70,14 +70,14 @@ def commit_snapshot(
     request = handle.request(asked, options)
     with noting(request):
         try:
-            landed = handle.commit_request(request, planned, otherwise=otherwise)
+            committed = handle.commit_request(request, planned, otherwise=otherwise)
         except (InvalidInputError, CommitConflictError):
             keeping.forget()
             raise
-        if landed.repeated and keeping.keys:
-            there = handle.log.commit_at(landed.version)
+        if committed.repeated and keeping.keys:
+            there = handle.log.commit_at(committed.version)
             keeping.forget(commit_files(handle.log.store, handle.log.layout, there))
-        return landed
+        return committed
 
 
 def _sealed(
@@ -115,7 +115,9 @@ def outsourced(handle: TableHandle, files: Sequence[FileChange]) -> ChangesRefer
     return store_changes(handle.log.store, handle.log.layout, files, now)
 
 
-def _known_snapshot(handle: TableHandle, plan: SnapshotPlan, seen: TableState) -> Landed | None:
+def _known_snapshot(
+    handle: TableHandle, plan: SnapshotPlan, seen: TableState
+) -> AlreadyCommitted | None:
     branch = seen.seen_branch
     key = plan.key_on(0 if branch is None else branch.number)
     if key is None:
@@ -123,7 +125,7 @@ def _known_snapshot(handle: TableHandle, plan: SnapshotPlan, seen: TableState) -
     handle.log.refresh()
     for version in handle.log.last_named(key):
         if key in handle.live.keys_of(handle.log.commit_at(version)):
-            return Landed(version)
+            return AlreadyCommitted(version)
     return None
 
 
@@ -376,9 +378,9 @@ def add_files(
     on = [] if branch is None else ["branch", branch]
     # What their footers come to hangs on the table as it is, and they may be elsewhere by then.
     asked = options.setdefault("asked", ["addFiles", paths, *on])
-    landed = handle.landed_before(options.get("commit_id"), asked)
-    if landed is not None:
-        return landed
+    committed = handle.committed_before(options.get("commit_id"), asked)
+    if committed is not None:
+        return committed
     plan = SnapshotPlan("APPEND", data_files(handle, paths, on_progress))
     return commit_snapshot(handle, plan, options, branch=branch)
 
@@ -398,8 +400,8 @@ def plan_serving(handle: TableHandle, protocol: ServingProtocol | None) -> Owner
 
 def _planned_owner(handle: TableHandle, state: TableState, plan: Plan) -> Owner:
     found = handle.intent(state, plan)
-    decided = found if isinstance(found, Landed) else found.decide(state, ())
-    events = () if isinstance(decided, Landed) else decided
+    decided = found if isinstance(found, AlreadyCommitted) else found.decide(state, ())
+    events = () if isinstance(decided, AlreadyCommitted) else decided
     set_owner = (each for each in events if isinstance(each, OwnerSet))
     return next((state.owner.after(each, state.version + 1) for each in set_owner), state.owner)
 
@@ -410,9 +412,9 @@ def stop_serving(handle: TableHandle, options: CommitOptions) -> Appended[TableS
     if not _needs_adoption(state):
         return handle.commit(asked, options, _taken_back, state)
     options.setdefault("asked", asked)
-    landed = handle.landed_before(options.get("commit_id"), options["asked"])
-    if landed is not None:
-        return landed
+    committed = handle.committed_before(options.get("commit_id"), options["asked"])
+    if committed is not None:
+        return committed
     events = (OwnerSet(owner="ledger"), *_adoption(handle, state))
     return take_over(handle, events, options.get("expect_version", state.version), **options)
 
@@ -522,23 +524,25 @@ def its_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
         raise InvalidInputError(f"files: {error}") from error
 
 
-def _served(protocol: ServingProtocol | None, state: TableState) -> Sequence[TableChange] | Landed:
+def _served(
+    protocol: ServingProtocol | None, state: TableState
+) -> Sequence[TableChange] | AlreadyCommitted:
     """Return the change that lets engines commit data; or where it landed."""
     from ledger.state.owner import chosen_protocol
 
     owner = state.owner
     if owner.kind == "served" and protocol in {None, owner.protocol}:
-        return Landed(owner.since_version)
+        return AlreadyCommitted(owner.since_version)
     # Of a table that follows a source it is refused, whatever the protocol.
     is_chosen = protocol is None and owner.kind == "ledger"
     wanted = chosen_protocol(state.schema.options) if is_chosen else protocol
     return [table_changes.SetOwner("served", wanted)]
 
 
-def _taken_back(state: TableState) -> Sequence[TableChange] | Landed:
+def _taken_back(state: TableState) -> Sequence[TableChange] | AlreadyCommitted:
     """Return the change that takes a table back from engines; or where it landed."""
     if state.owner.kind == "ledger":
-        return Landed(state.owner.since_version)
+        return AlreadyCommitted(state.owner.since_version)
     return [table_changes.SetOwner("ledger")]
 
 

@@ -34,7 +34,7 @@ from ledger.model.types import DataType
 from ledger.model.types.text import format_type
 from ledger.model.types.wire import field_to_wire
 from ledger.state.schema_builder import SchemaBuilder
-from ledger.state.stream import Landed
+from ledger.state.stream import AlreadyCommitted
 from ledger.state.table import TableState
 from ledger.table_handle import TableHandle
 from ledger.transforms import Column, Term, term_of
@@ -134,8 +134,8 @@ class UpdateSchema:
             ('id', 'addr')
         """
         intent = self._handle.intent(self._base, self._plan)
-        events = () if isinstance(intent, Landed) else intent.decide(self._base, ())
-        facts = () if isinstance(events, Landed) else events
+        events = () if isinstance(intent, AlreadyCommitted) else intent.decide(self._base, ())
+        facts = () if isinstance(events, AlreadyCommitted) else events
         changed = [each for each in facts if isinstance(each, SchemaEvent)]
         before = self._base.schema
         builder = SchemaBuilder(before)

@@ -335,7 +335,7 @@ class CommitFlags:
             given["expect_version"] = self.expect_version
         return given
 
-    def landed(self, lake: Ledger) -> bool:
+    def committed(self, lake: Ledger) -> bool:
         """Return whether the catalog has the commit id, for calls that do not return it."""
         return self.commit_id is not None and lake.find_commit(self.commit_id) is not None
 
@@ -355,14 +355,14 @@ class CommitFlags:
             words: The command and its arguments, as the identity of the request.
             ask: Resolves the request against the current state and commits it with the options.
         """
-        landed = handle_of(public).landed_before(self.commit_id, words)
-        return ask({**self.options(), "asked": words}) if landed is None else landed
+        committed = handle_of(public).committed_before(self.commit_id, words)
+        return ask({**self.options(), "asked": words}) if committed is None else committed
 
 
 class Answers(Protocol[A_co]):
     """Table or ledger handle that looks up earlier requests by commit id."""
 
-    def landed_before(self, commit_id: str | None, asked: Any) -> A_co | None:
+    def committed_before(self, commit_id: str | None, asked: Any) -> A_co | None:
         """Return the commit of a request under an id, if there is one."""
 
 

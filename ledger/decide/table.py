@@ -65,7 +65,7 @@ from ledger.model.schema import Schema
 from ledger.state.declared_formats import Rules
 from ledger.state.layout import LayoutTrail, Sources, identity_spec
 from ledger.state.owner import METADATA_OWNERS, OwnerKind, refuse_unservable
-from ledger.state.stream import Landed
+from ledger.state.stream import AlreadyCommitted
 from ledger.state.table import TableState
 
 LayoutEvent = PartitionSpecUpdated | SortOrderReplaced
@@ -247,7 +247,9 @@ class EventsDecided(Struct, frozen=True):
     def meet(self, winners: object) -> None:
         """Prepare nothing; see `Intent`."""
 
-    def decide(self, state: TableState | None, winners: object) -> tuple[TableEvent, ...] | Landed:
+    def decide(
+        self, state: TableState | None, winners: object
+    ) -> tuple[TableEvent, ...] | AlreadyCommitted:
         """Return the events; nothing is committed where there are none.
 
         Raises:
@@ -268,7 +270,7 @@ class EventsDecided(Struct, frozen=True):
             )
         events = self.decision(state)
         refuse_commit(state, events, self.asker)
-        return events or Landed(state.version)
+        return events or AlreadyCommitted(state.version)
 
 
 def _options_after(options: Mapping[str, str], changes: Iterable[SchemaChange]) -> dict[str, str]:
@@ -345,7 +347,7 @@ class TableIntent:
 
     def _needs(self) -> Needs:
         """Return the cells that must be unchanged since the base."""
-        if isinstance(self._first, Landed):
+        if isinstance(self._first, AlreadyCommitted):
             return Needs()
         anchors = self._wishes.anchors or ()
         asked = self._wishes.schema if anchors else ()
@@ -364,15 +366,15 @@ class TableIntent:
 
     def decide(
         self, state: TableState | None, winners: Sequence[Commit[TableEvent]]
-    ) -> tuple[TableEvent, ...] | Landed:
+    ) -> tuple[TableEvent, ...] | AlreadyCommitted:
         """Return the events that the changes become on `state`; see `Intent`."""
         if state is None:
             raise NotFoundError("the table has no version 0; create it first")
         if state.version == self.base_version:
             return self._first if self.is_judged else self._judged(state)
-        landed = self._landed_in(winners)
-        if landed is not None:
-            return landed
+        committed = self._committed_in(winners)
+        if committed is not None:
+            return committed
         self._refuse_conflicts(state, winners)
         try:
             return self._on(state)
@@ -390,7 +392,7 @@ class TableIntent:
             return True
         return False
 
-    def _on(self, state: TableState) -> tuple[TableEvent, ...] | Landed:
+    def _on(self, state: TableState) -> tuple[TableEvent, ...] | AlreadyCommitted:
         if not state.dropped:
             self._refuse_of_owner(state)
             events = tuple(self._decide(state))
@@ -399,7 +401,7 @@ class TableIntent:
             return events
         if any(isinstance(each, DropTable) for each in self._others):
             # Nothing follows a seal, so it is at the newest version.
-            return Landed(state.version)
+            return AlreadyCommitted(state.version)
         raise TableDroppedError("the table was dropped; open its name again to see its state")
 
     def _resolved(self, base: TableState) -> tuple[TableEvent, ...]:
@@ -409,7 +411,7 @@ class TableIntent:
         rules = partial(self._rules, base)
         return self._wishes.resolve(base, rules, self._history).events
 
-    def _judged(self, base: TableState) -> tuple[TableEvent, ...] | Landed:
+    def _judged(self, base: TableState) -> tuple[TableEvent, ...] | AlreadyCommitted:
         # As if it had not been decided before.
         self._wishes.anchors = None
         return self._on(base)
@@ -522,13 +524,13 @@ class TableIntent:
             commit, touch, value = found
             raise taken(touch, commit, value, schema, state.schema)
 
-    def _landed_in(self, winners: Sequence[Commit[TableEvent]]) -> Landed | None:
+    def _committed_in(self, winners: Sequence[Commit[TableEvent]]) -> AlreadyCommitted | None:
         """Return the winner with the same snapshot, committed by another attempt of its job."""
         keys = {each.key for each in self._others if isinstance(each, CommitSnapshot)}
         keys.discard(None)
         for commit in winners if keys else ():
             if not keys.isdisjoint(self._touched.by(commit).snapshot_keys):
-                return Landed(commit.version)
+                return AlreadyCommitted(commit.version)
         return None
 
 

@@ -24,8 +24,8 @@ from ledger.log.commit_queue import CommitQueue, PendingCommit, twin
 from ledger.log.personal_data import KeptTexts
 from ledger.log.request import (
     Appended,
+    CommitLookup,
     Committed,
-    Landings,
     LogFile,
     Lost,
     NowMillis,
@@ -34,7 +34,7 @@ from ledger.log.request import (
     Request,
     Unknown,
     after_loss,
-    land,
+    commit_file,
 )
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import (
@@ -45,7 +45,7 @@ from ledger.model.errors import (
     UpgradeRequiredError,
 )
 from ledger.observing.telemetry import is_observed, tell_retry
-from ledger.state.stream import Builder, Intent, Landed, Postponed, StateLike
+from ledger.state.stream import AlreadyCommitted, Builder, Intent, Postponed, StateLike
 from ledger.stores import Turn
 
 S = TypeVar("S", bound=StateLike)
@@ -333,21 +333,21 @@ class Appender(Generic[S, E]):
         now_millis: The clock.
         patience: The retry policy.
         check: Raises for a commit that must not be created at its time.
-        landings: Lookup of the commits of earlier requests.
+        commit_lookup: Lookup of the commits of earlier requests.
     """
 
     log: StreamLog[S, E]
     now_millis: NowMillis
     patience: Patience = field(factory=Patience)
     check: Callable[[Commit[E]], None] = lambda _: None
-    landings: Landings[S, E] = field(init=False, eq=False, repr=False)
+    commit_lookup: CommitLookup[S, E] = field(init=False, eq=False, repr=False)
     _clock: StreamClock = field(init=False, eq=False, repr=False)
     _kept: KeptCommits[E] = field(factory=KeptCommits, init=False, eq=False, repr=False)
     _queue: CommitQueue[S, E] = field(factory=CommitQueue, init=False, eq=False, repr=False)
 
-    @landings.default
-    def _landings_of_stream(self) -> Landings[S, E]:
-        return Landings(self.log, self.patience)
+    @commit_lookup.default
+    def _default_commit_lookup(self) -> CommitLookup[S, E]:
+        return CommitLookup(self.log, self.patience)
 
     @_clock.default
     def _clock_of_stream(self) -> StreamClock:
@@ -443,7 +443,7 @@ class Appender(Generic[S, E]):
             winners.learn(self.log.read_ahead())
         for each in batch:
             # An earlier call with the same commit id may have committed it.
-            self._answer(each, self.landings.known)
+            self._answer(each, self.commit_lookup.known)
         pending = [each for each in batch if not each.is_answered]
         for _ in self.patience.attempts() if pending else ():
             self._attempt(pending, winners, held)
@@ -485,14 +485,15 @@ class Appender(Generic[S, E]):
                     if not each.is_answered:
                         each.confirm_doubt()
                         self._answer(
-                            each, lambda request: self.landings.beside(request, proposal.commit)
+                            each,
+                            lambda request: self.commit_lookup.beside(request, proposal.commit),
                         )
                 self._kept.keep(proposal.commit)
             case Lost():
                 for each in batch:
                     self._answer(
                         each,
-                        lambda request: self.landings.among(
+                        lambda request: self.commit_lookup.among(
                             request, winners.since(None), proposal.commit
                         ),
                     )
@@ -511,7 +512,7 @@ class Appender(Generic[S, E]):
     def _outcome(self, proposal: Proposal[S, E], winners: Winners[E]) -> Outcome:
         store, file = self.log.store, proposal.file
         try:
-            outcome = land(store, file, self.patience)
+            outcome = commit_file(store, file, self.patience)
             if isinstance(outcome, Lost):
                 outcome = after_loss(store, file, self.patience, lambda: self._read_on(winners))
         except LedgerError:
@@ -546,8 +547,8 @@ class Appender(Generic[S, E]):
             if not opened.is_empty:
                 since.append(opened.commit())
             decided = intent.decide(opened.state(), tuple(since))
-            if isinstance(decided, Landed):
-                self._acknowledge_landed(pending, decided, opened)
+            if isinstance(decided, AlreadyCommitted):
+                self._acknowledge_committed(pending, decided, opened)
                 return False
             if pending.kept is None and opened.keeps_outside(request):
                 pending.kept = self._keep(request)
@@ -580,15 +581,15 @@ class Appender(Generic[S, E]):
         message = error.message.replace(said, name)
         return CommitConflictError(message, error.cell, error.version, name, error.winner)
 
-    def _acknowledge_landed(
-        self, pending: PendingCommit[S, E], landed: Landed, opened: OpenCommit[S, E]
+    def _acknowledge_committed(
+        self, pending: PendingCommit[S, E], committed: AlreadyCommitted, opened: OpenCommit[S, E]
     ) -> None:
-        if landed.version >= opened.version:
+        if committed.version >= opened.version:
             raise Postponed
-        pending.succeed(self.landings.acknowledge(landed.version, pending.request))
+        pending.succeed(self.commit_lookup.acknowledge(committed.version, pending.request))
 
     def _given_up(self, request: Request) -> CommitConflictError:
-        version = self.landings.state().version
+        version = self.commit_lookup.state().version
         return CommitConflictError(
             f"commit {request.commit_id} gave up after {self.patience.deadline_s} s: other "
             "writers won every attempt; nothing was written, try again",

@@ -306,12 +306,12 @@ class PendingCommit(Generic[S, E]):
 
     def succeed(self, appended: Appended[S]) -> None:
         """Record that it is committed."""
-        self.request.fate.version = appended.version
+        self.request.status.version = appended.version
         self.appended = appended
 
     def fail(self, error: BaseException) -> None:
         """Record that it is not committed, or that its outcome is unknown."""
-        self.request.fate.error = self.error = error
+        self.request.status.error = self.error = error
 
     def doubt(self, error: Exception | None) -> None:
         """Keep a rejection that depends on transactions not committed yet; None: clear it."""
@@ -384,7 +384,7 @@ class CommitQueue(Generic[S, E]):
         """
         work = partial(self._work, commit)
         try:
-            pending.request.fate.is_sent = True
+            pending.request.status.is_sent = True
             self._waiting.append(pending)
             self._committer.ask(work)
         except BaseException:

@@ -37,7 +37,7 @@ from msgspec.structs import replace
 from ledger.decide.table_options import Marked
 from ledger.events.commit import OUTSIDE, Commit, Outside, Transaction
 from ledger.log.layout import STREAM_FOLDER
-from ledger.log.request import LogFile, Patience, Request, land_own
+from ledger.log.request import LogFile, Patience, Request, commit_own_file
 from ledger.model.errors import DamagedLogError, InvalidInputError, StoreError
 from ledger.model.file_change import FileChange, PartitionValue, kept_at, placeholder
 from ledger.model.iceberg_layout import PartitionSpec
@@ -291,7 +291,7 @@ class Personal(Struct, frozen=True):
         kept = KeptTexts.of(request, now_millis)
         if kept.key is not None:
             file = LogFile(kept.key, kept.body, 0)
-            land_own(self.store, file, patience, "author and message")
+            commit_own_file(self.store, file, patience, "author and message")
         return kept
 
     def forget(self, kept: KeptTexts) -> None:
@@ -528,7 +528,7 @@ class PersonalColumns(Struct, frozen=True):
         for name, values in sealing.files.items():
             body = encode_values(ColumnValues(writing.now_millis, values))
             file = LogFile(key_of_values(name), body, 0)
-            land_own(self.store, file, writing.patience, "values of personal columns")
+            commit_own_file(self.store, file, writing.patience, "values of personal columns")
         return sealed
 
     def opened(self, files: Iterable[FileChange]) -> list[FileChange]:

@@ -7,7 +7,7 @@ was written.
 
 Nothing is guessed: after a failed create the file itself is read back, and only if it does not
 exist the same bytes are sent again, under the same key. A caller that got `Unknown` looks up its
-commit id (`find_commit`); `Landings` tells whether a commit is that of a request, by the digest of
+commit id (`find_commit`); `CommitLookup` tells whether a commit is that of a request, by the digest of
 the request, which every transaction contains.
 """
 
@@ -44,7 +44,7 @@ NowMillis = Callable[[], int]
 """A clock: Unix time in milliseconds."""
 
 
-class Fate(Struct):
+class CommitStatus(Struct):
     """Status of a request so far, for the note on an exception that interrupts its caller.
 
     Attributes:
@@ -72,7 +72,7 @@ class Request(Struct, frozen=True, kw_only=True, eq=False):
         expect_version: The version that it must directly follow; None to rebase.
         effective_millis: Effective time of imported history, Unix milliseconds; None for now.
         keeps_outside: Whether the stream keeps texts in sidecar files from this commit on.
-        fate: The status of the request so far.
+        status: The status of the request so far.
     """
 
     commit_id: str
@@ -85,7 +85,7 @@ class Request(Struct, frozen=True, kw_only=True, eq=False):
     expect_version: int | None = None
     effective_millis: int | None = None
     keeps_outside: bool = False
-    fate: Fate = msgspec.field(default_factory=Fate)
+    status: CommitStatus = msgspec.field(default_factory=CommitStatus)
 
 
 def outside(request: Request) -> Request:
@@ -361,7 +361,7 @@ Outcome = Committed | Lost | Unknown
 """Outcome of a create."""
 
 
-def land(store: Store, file: LogFile, patience: Patience) -> Outcome:
+def commit_file(store: Store, file: LogFile, patience: Patience) -> Outcome:
     """Create a file, with retries, and return the outcome.
 
     Raises:
@@ -422,19 +422,21 @@ def after_loss(
     return Unknown(file, failure)
 
 
-def land_once(store: Store, file: LogFile, patience: Patience, commit_id: str) -> None:
+def commit_file_once(store: Store, file: LogFile, patience: Patience, commit_id: str) -> None:
     """Create a file unless it exists, whichever writer created it.
 
     Raises:
         CommitUnknownError: The store does not answer in time.
         StoreError: The store rejects it; nothing was written.
     """
-    outcome = land(store, file, patience)
+    outcome = commit_file(store, file, patience)
     if isinstance(outcome, Unknown):
         raise outcome.as_error(commit_id)
 
 
-def land_or_refuse(store: Store, file: LogFile, patience: Patience, says: str) -> Committed | Lost:
+def commit_file_or_raise(
+    store: Store, file: LogFile, patience: Patience, says: str
+) -> Committed | Lost:
     """Create a file that a retry of the call finds or creates: no answer is an error.
 
     Args:
@@ -446,13 +448,13 @@ def land_or_refuse(store: Store, file: LogFile, patience: Patience, says: str) -
     Raises:
         StoreError: The store rejects it, or gave no answer.
     """
-    outcome = land(store, file, patience)
+    outcome = commit_file(store, file, patience)
     if isinstance(outcome, Unknown):
         raise _silence(store, file, outcome.cause, says) from outcome.cause
     return outcome
 
 
-def land_own(store: Store, file: LogFile, patience: Patience, what: str) -> None:
+def commit_own_file(store: Store, file: LogFile, patience: Patience, what: str) -> None:
     """Create a file under a unique name, before the commit that names it.
 
     Args:
@@ -465,7 +467,7 @@ def land_own(store: Store, file: LogFile, patience: Patience, what: str) -> None
         StoreError: The store rejects it, gave no answer, or has another file under its key.
     """
     says = f"{what} have to be stored there before the commit; nothing was committed, try again"
-    if isinstance(land_or_refuse(store, file, patience, says), Committed):
+    if isinstance(commit_file_or_raise(store, file, patience, says), Committed):
         return
     # A client that sends a create twice gets the answer that its own file exists.
     try:
@@ -531,7 +533,7 @@ def unfinished(version: int, commit_id: str) -> CommitUnknownError:
     )
 
 
-def fate(request: Request) -> str:
+def status_sentence(request: Request) -> str:
     """Return the status of a request in words, for a note on the exception that interrupted it.
 
     Example:
@@ -540,7 +542,7 @@ def fate(request: Request) -> str:
         >>> fate(request)
         'commit monday was committed as version 7'
     """
-    commit_id, found = request.commit_id, request.fate
+    commit_id, found = request.commit_id, request.status
     if found.version is not None:
         return f"commit {commit_id} was committed as version {found.version}"
     if isinstance(found.error, LedgerError) and not isinstance(found.error, CommitUnknownError):
@@ -564,8 +566,8 @@ def noting(request: Request) -> Iterator[None]:
         raise
     except BaseException as error:
         notes = getattr(error, "__notes__", ())
-        if request.fate.is_sent and not any(request.commit_id in each for each in notes):
-            error.add_note(fate(request))
+        if request.status.is_sent and not any(request.commit_id in each for each in notes):
+            error.add_note(status_sentence(request))
         raise
 
 
@@ -576,7 +578,7 @@ def _in_doubt(commit_id: str, known: str) -> str:
     )
 
 
-class LandedLog(Protocol[StateT, E_co]):
+class LookupLog(Protocol[StateT, E_co]):
     """The part of a stream's log that commit lookup needs; `StreamLog` implements it."""
 
     @property
@@ -615,7 +617,7 @@ class PersonalResolver(Protocol):
         """Return commits with the texts from their sidecar files."""
 
 
-def find_commit(log: LandedLog[Any, E], commit_id: str) -> Commit[E] | None:
+def find_commit(log: LookupLog[Any, E], commit_id: str) -> Commit[E] | None:
     """Return the commit with a transaction id, after catching up; None if there is none."""
     log.catch_up()
     if not is_storable(commit_id):
@@ -627,7 +629,7 @@ def find_commit(log: LandedLog[Any, E], commit_id: str) -> Commit[E] | None:
     return None
 
 
-class Landings(Struct, Generic[StateT, E], frozen=True):
+class CommitLookup(Struct, Generic[StateT, E], frozen=True):
     """Lookup of the outcomes of requests in a stream's log, by commit id and request digest.
 
     Attributes:
@@ -635,7 +637,7 @@ class Landings(Struct, Generic[StateT, E], frozen=True):
         patience: The retry policy for making a commit that was found durable.
     """
 
-    log: LandedLog[StateT, E]
+    log: LookupLog[StateT, E]
     patience: Patience
 
     def before(self, request: Request) -> Appended[StateT] | None:

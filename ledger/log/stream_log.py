@@ -109,7 +109,7 @@ class StreamLog(Generic[S, E]):
         self.lookup: Lookup[E] = Lookup(store, self.layout, self.warm_reader, self._beside.named_in)
         # Each is written by one thread at a time: readers hold the mutex, and one thread appends.
         self._read_to: Head[S] | None = None
-        self._landed: Head[S] | None = None
+        self._own_head: Head[S] | None = None
         self._due: deque[tuple[Head[S], Sequence[bytes] | None, float]] = deque()
         self._debts = self._asked_for = 0
         self._advanced_s = 0.0
@@ -146,10 +146,10 @@ class StreamLog(Generic[S, E]):
     @property
     def head(self) -> Head[S] | None:
         """The newest commit in memory; None before version 0."""
-        read, landed = self._read_to, self._landed
-        if read is None or landed is None:
-            return read or landed
-        return landed if landed.state.version >= read.state.version else read
+        read, own_head = self._read_to, self._own_head
+        if read is None or own_head is None:
+            return read or own_head
+        return own_head if own_head.state.version >= read.state.version else read
 
     def refresh(self) -> S | None:
         """Return the newest state, after reading newer commits; None before version 0."""
@@ -186,7 +186,7 @@ class StreamLog(Generic[S, E]):
 
         Otherwise the head is this writer's own commit, which is durable already.
         """
-        return self.head is not self._landed or self.is_beside_others()
+        return self.head is not self._own_head or self.is_beside_others()
 
     def read_ahead(self) -> list[Commit[E]]:
         """Read and return the commits of concurrent writers, before making a commit.
@@ -421,7 +421,7 @@ class StreamLog(Generic[S, E]):
         """Make a commit that this writer created the new head."""
         # Before the head moves, so that threads which see the new head need not read the commit.
         self.lookup.note([commit])
-        self._landed = head
+        self._own_head = head
         self._advanced_s = time.monotonic()
         if not self.segments.is_near:
             body = encode(commit)

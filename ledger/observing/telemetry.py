@@ -49,7 +49,7 @@ class Notice(Struct, frozen=True):
 
 LOG_EVENTS: Final[Mapping[str, Notice]] = {
     # Commits, logged in the thread of the caller.
-    "commit_landed": Notice(
+    "commit_succeeded": Notice(
         "info",
         "a transaction is committed; `repeated` if an earlier call had committed it",
         ("stream", "commit_id", "version", "repeated", "attempts", "seconds"),
@@ -405,10 +405,10 @@ def _traced(append: Callable[[], A], facts: dict[str, str]) -> A:
             measurement.outcome = _tell_failure(error, facts, measurement.seconds)
             raise
         else:
-            measurement.outcome = "repeated" if done.repeated else "landed"
+            measurement.outcome = "repeated" if done.repeated else "committed"
             measurement.note(version=done.version, attempts=done.attempts)
             rest = {"version": done.version, "repeated": done.repeated, "attempts": done.attempts}
-            tell(_LOG, "commit_landed", **facts, **rest, seconds=measurement.seconds)
+            tell(_LOG, "commit_succeeded", **facts, **rest, seconds=measurement.seconds)
             return done
         finally:
             count("lakeledger.commits", outcome=measurement.outcome)

@@ -32,7 +32,7 @@ from ledger.log.stream_log import StreamLog
 from ledger.model.errors import LedgerError
 from ledger.state.catalog import CatalogState
 from ledger.state.records import CatalogStream, TableStream
-from ledger.state.stream import Landed
+from ledger.state.stream import AlreadyCommitted
 from ledger.state.table import TableState
 from ledger.stores import Store, open_store
 from ledger.stores.file_access import FileAccess, behind_links, endpoint_of
@@ -305,7 +305,7 @@ class Settled(Whereabouts):
 Progress = Callable[[int, int], None]
 """Called with the number of items done, and the total."""
 
-Plan: TypeAlias = "Callable[[TableState], Sequence[TableChange] | Landed]"
+Plan: TypeAlias = "Callable[[TableState], Sequence[TableChange] | AlreadyCommitted]"
 """Returns the changes that a call makes to a state, or the commit that made them before."""
 
 

@@ -22,7 +22,7 @@ from ledger.formats import INSTALLED
 from ledger.log.append import Appender
 from ledger.log.codec import encode
 from ledger.log.layout import STREAM_FOLDER
-from ledger.log.request import CommitOptions, LogFile, Patience, land_once, request_of
+from ledger.log.request import CommitOptions, LogFile, Patience, commit_file_once, request_of
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError, StoreError
 from ledger.model.iceberg_layout import PartitionField, SortField
@@ -165,7 +165,7 @@ def bear(
             if isinstance(event, TableCreated) and event.table_id == entry.table_id:
                 first = encode(first_commit(created, event, transaction))
                 file = LogFile(table.layout.commit(0), first, 0)
-                land_once(table.store, file, patience, transaction.id)
+                commit_file_once(table.store, file, patience, transaction.id)
                 with suppress(OSError, StoreError):
                     note_creation(catalog, entry.table_id, entry.created_version)
                 return
@@ -207,7 +207,7 @@ def finish_drop(
     dropped = next(each for each in seal.events if isinstance(each, TableDropped))
     name = identifier_of(dropped.identifier)
     request = request_of(options, asked=drop_asked(name), default_author="")
-    if appender.landings.before(request) is not None:
+    if appender.commit_lookup.before(request) is not None:
         if appender.log.head is None or not appender.log.head.state.table_by_id(entry.table_id):
             return
         options["commit_id"] = f"{seal.id}-{entry.table_id}"

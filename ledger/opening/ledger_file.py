@@ -12,7 +12,7 @@ from ledger.events.commit import FORMAT
 from ledger.locations import is_absolute, place_of
 from ledger.log.codec import other_format
 from ledger.log.layout import STREAM_FOLDER, Layout
-from ledger.log.request import LogFile, fresh_id, land_or_refuse
+from ledger.log.request import LogFile, commit_file_or_raise, fresh_id
 from ledger.model.errors import DamagedLogError, InvalidChangeError, StoreError
 from ledger.opening.context import TableSetting, recordable
 from ledger.state.catalog import CatalogState
@@ -133,7 +133,7 @@ def begin_root(setting: TableSetting) -> None:
     """
     body = _encoded(_Root(FORMAT, fresh_id(), place=recordable(setting.store.url)))
     says = "the ledger may have been created or not, and no commit was written. Try again"
-    land_or_refuse(setting.store, LogFile(ROOT_KEY, body, 0), setting.patience, says)
+    commit_file_or_raise(setting.store, LogFile(ROOT_KEY, body, 0), setting.patience, says)
 
 
 def refuse_location(location: str, state: CatalogState, setting: TableSetting) -> None:

@@ -22,7 +22,7 @@ from ledger.log import personal_data
 from ledger.log.codec import digest
 from ledger.log.layout import STREAM_FOLDER
 from ledger.log.personal_data import COLUMNS, FIELDS, decoded, encoded, take_out
-from ledger.log.request import Committed, LogFile, land_or_refuse
+from ledger.log.request import Committed, LogFile, commit_file_or_raise
 from ledger.model.errors import AlreadyExistsError, DamagedLogError, InvalidInputError
 from ledger.opening.context import AnyLog, OpenedTable, TableSetting, catalog_stream, recordable
 from ledger.opening.creation import note_creation
@@ -222,7 +222,9 @@ class _Bringing:
         """Write a file unless it exists; return whether it was written."""
         store = self.setting.store
         says = "an import of the same lines resumes from here"
-        outcome = land_or_refuse(store, LogFile(key, body, version), self.setting.patience, says)
+        outcome = commit_file_or_raise(
+            store, LogFile(key, body, version), self.setting.patience, says
+        )
         if isinstance(outcome, Committed):
             return True
         if store.read(key) != body:

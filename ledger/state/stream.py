@@ -104,7 +104,7 @@ class Stream(Protocol[S, E_contra]):
         """
 
 
-class Landed(Struct, frozen=True):
+class AlreadyCommitted(Struct, frozen=True):
     """Result of an intent whose very request was committed already.
 
     Attributes:
@@ -137,7 +137,7 @@ class Intent(Protocol[S_contra, E]):
 
     def decide(
         self, state: S_contra | None, winners: Sequence[Commit[E]]
-    ) -> tuple[E, ...] | Landed:
+    ) -> tuple[E, ...] | AlreadyCommitted:
         """Return the events that the intent becomes on `state`.
 
         Args:

@@ -375,7 +375,7 @@ def ledger_sink(
     def commit(rows: DataFrame, batch_id: int) -> None:
         handle = open_ledger(url, storage_options, author=author).table(table)
         user = commit_user or _user_of(rows)
-        if has_landed(handle, user, batch_id):
+        if is_committed(handle, user, batch_id):
             return
         folder = attempt_folder(handle, user, batch_id)
         paths = list(write(rows, handle, folder))
@@ -385,7 +385,7 @@ def ledger_sink(
     return commit
 
 
-def has_landed(table: Table, commit_user: str, batch_id: int) -> bool:
+def is_committed(table: Table, commit_user: str, batch_id: int) -> bool:
     """Return whether a batch is in the table already."""
     key = SnapshotPlan("APPEND", commit_user=commit_user, commit_identifier=batch_id).key or ""
     handle = handle_of(table)

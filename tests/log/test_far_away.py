@@ -129,12 +129,12 @@ def test_commits_that_others_land_meanwhile_are_no_hole(kept: Store) -> None:
     lake = lake_on(store)
     lake.tables("shop")
 
-    def land(key: str) -> None:
+    def commit_file(key: str) -> None:
         if key.startswith(LOG):
             for version in (COMMITS - 1, COMMITS):
                 inner.create(key_of(version), kept.read(key_of(version)) or b"")
 
-    store.before_looking = land
+    store.before_looking = commit_file
 
     table = lake.table(TABLE)
     assert table.state.version == COMMITS

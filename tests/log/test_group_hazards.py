@@ -22,7 +22,7 @@ from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
 from ledger.log import PendingCommit, Request
 from ledger.log.commit_queue import twin
-from ledger.log.request import fate
+from ledger.log.request import status_sentence
 from ledger.state import TableState
 from ledger.stores import Store
 from ledger.table_handle import handle_of
@@ -180,8 +180,8 @@ def test_whose_wait_is_interrupted_hears_of_a_loss_only_where_one_is_known(
 
     pending.fail(error)
 
-    assert says in fate(request)
-    assert ("was not committed" in fate(request)) == ("was not committed" in says)
+    assert says in status_sentence(request)
+    assert ("was not committed" in status_sentence(request)) == ("was not committed" in says)
 
 
 class Odd(Exception):  # noqa: N818 - as programs call theirs

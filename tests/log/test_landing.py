@@ -16,12 +16,12 @@ from ledger.log.request import (
     Patience,
     Unknown,
     after_loss,
-    fate,
-    land,
-    land_once,
-    land_or_refuse,
-    land_own,
+    commit_file,
+    commit_file_once,
+    commit_file_or_raise,
+    commit_own_file,
     make_sure,
+    status_sentence,
     unknown,
 )
 from ledger.stores import Store
@@ -113,8 +113,8 @@ def test_another_file_in_the_place_is_a_loss() -> None:
     store = memory()
     store.create(FILE.key, b"theirs")
 
-    assert land(store, FILE, Watch().patience(9)) == Lost(7)
-    assert land(LosesAnswers(store, times=1), FILE, Watch().patience(9)) == Lost(7)
+    assert commit_file(store, FILE, Watch().patience(9)) == Lost(7)
+    assert commit_file(LosesAnswers(store, times=1), FILE, Watch().patience(9)) == Lost(7)
     assert store.read(FILE.key) == b"theirs"
 
 
@@ -122,14 +122,14 @@ def test_another_file_in_the_place_is_a_loss() -> None:
 def test_what_stands_there_in_the_end_is_found_out(fault: type[LosesAnswers]) -> None:
     store = memory()
 
-    assert land(fault(store, times=2), FILE, Watch().patience(9)) == Committed(7)
+    assert commit_file(fault(store, times=2), FILE, Watch().patience(9)) == Committed(7)
     assert store.read(FILE.key) == b"mine"
 
 
 def test_a_file_that_landed_and_could_not_be_read_back_is_found_on_the_next_attempt() -> None:
     store = memory()
 
-    landed = land(Silent(LosesAnswers(store, times=2), times=1), FILE, Watch().patience(9))
+    landed = commit_file(Silent(LosesAnswers(store, times=2), times=1), FILE, Watch().patience(9))
 
     assert landed == Committed(7)
     assert store.read(FILE.key) == b"mine"
@@ -138,7 +138,7 @@ def test_a_file_that_landed_and_could_not_be_read_back_is_found_on_the_next_atte
 def test_what_cannot_be_found_out_in_time_is_unknown_to_each_by_his_own_id() -> None:
     watch = Watch()
 
-    outcome = land(Silent(LosesRequests(memory()), times=99), FILE, watch.patience(20))
+    outcome = commit_file(Silent(LosesRequests(memory()), times=99), FILE, watch.patience(20))
 
     assert isinstance(outcome, Unknown)
     for name in ("my-id", "another"):
@@ -170,7 +170,7 @@ def test_what_a_store_refuses_is_raised_at_once_with_its_reason() -> None:
     store, watch = Refuses(memory()), Watch()
 
     with pytest.raises(StoreError, match="no space left"):
-        land(store, FILE, watch.patience(9))
+        commit_file(store, FILE, watch.patience(9))
 
     assert store.asked == 1
     assert watch.slept == []
@@ -179,7 +179,7 @@ def test_what_a_store_refuses_is_raised_at_once_with_its_reason() -> None:
 def test_a_refusal_after_an_unsure_answer_says_nothing_of_the_first_attempt() -> None:
     late = Refuses(Silent(LosesRequests(memory(), times=1), times=0), after=1)
 
-    outcome = land(late, FILE, Watch().patience(9))
+    outcome = commit_file(late, FILE, Watch().patience(9))
 
     assert isinstance(outcome, Unknown)
     assert isinstance(outcome.cause, StoreError)
@@ -188,19 +188,19 @@ def test_a_refusal_after_an_unsure_answer_says_nothing_of_the_first_attempt() ->
 def test_a_refusal_after_a_lost_answer_is_found_to_have_landed() -> None:
     store = Refuses(Silent(LosesAnswers(memory(), times=1), times=1), after=1)
 
-    assert land(store, FILE, Watch().patience(9)) == Committed(7)
+    assert commit_file(store, FILE, Watch().patience(9)) == Committed(7)
 
 
 def test_silence_about_what_is_no_commit_is_told_with_what_it_means() -> None:
     silent = Silent(LosesRequests(memory(), times=99), times=99)
 
     with pytest.raises(StoreError, match=r"7\.json: .* no answer \(.* was lost\); ask") as told:
-        land_or_refuse(silent, FILE, Watch().patience(9), "ask again")
+        commit_file_or_raise(silent, FILE, Watch().patience(9), "ask again")
 
     assert isinstance(told.value.__cause__, OSError)
     store = memory()
-    assert land_or_refuse(store, FILE, Watch().patience(9), "") == Committed(7)
-    assert land_or_refuse(store, FILE, Watch().patience(9), "") == Lost(7)
+    assert commit_file_or_raise(store, FILE, Watch().patience(9), "") == Committed(7)
+    assert commit_file_or_raise(store, FILE, Watch().patience(9), "") == Lost(7)
 
 
 @pytest.mark.parametrize("silences", [0, 2])
@@ -208,9 +208,9 @@ def test_a_file_under_a_name_of_its_own_may_be_said_to_be_there(silences: int) -
     store = memory()
     store.create(FILE.key, b"mine")
 
-    land_own(Silent(store, silences), FILE, Watch().patience(9), "values")
+    commit_own_file(Silent(store, silences), FILE, Watch().patience(9), "values")
     with pytest.raises(StoreError, match="no answer .* to question 3.*; values have to be stored"):
-        land_own(Silent(store, times=99), FILE, Watch().patience(9), "values")
+        commit_own_file(Silent(store, times=99), FILE, Watch().patience(9), "values")
 
 
 def test_who_lost_reads_on() -> None:
@@ -249,9 +249,11 @@ def test_a_file_that_all_write_alike_may_be_anybodys() -> None:
     store = memory()
     store.create(FILE.key, b"mine")
 
-    land_once(store, FILE, Watch().patience(9), "my-id")
+    commit_file_once(store, FILE, Watch().patience(9), "my-id")
     with pytest.raises(CommitUnknownError, match="commit my-id may"):
-        land_once(Silent(LosesRequests(memory()), times=99), FILE, Watch().patience(9), "my-id")
+        commit_file_once(
+            Silent(LosesRequests(memory()), times=99), FILE, Watch().patience(9), "my-id"
+        )
 
 
 def test_a_commit_that_was_read_is_sure_once_the_store_confirms_it() -> None:
@@ -276,11 +278,11 @@ def test_whoever_does_not_know_is_told_the_same_whether_he_waited_or_was_interru
     told = unknown(FILE.key, 7, "my-id")
 
     mine = Request(commit_id="my-id", asked="00")
-    on_its_way = fate(mine)
+    on_its_way = status_sentence(mine)
     mine.fate.error = told
 
-    assert str(told).endswith(f"; {fate(mine)}")
-    assert on_its_way == fate(mine).replace(
+    assert str(told).endswith(f"; {status_sentence(mine)}")
+    assert on_its_way == status_sentence(mine).replace(
         "may have been committed", "is in progress and may be committed"
     )
 

@@ -133,7 +133,7 @@ def test_a_commit_to_a_table_of_many_layouts_decodes_the_one_that_it_uses() -> N
     record, before = stream.encode_state(state), decoded()
     held = stream.decode_state(record)
     log._read_to = Head(held, log.head.digest if log.head else "")
-    log._landed = None
+    log._own_head = None
 
     table.append([data_file("a.parquet")])
 

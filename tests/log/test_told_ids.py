@@ -485,11 +485,11 @@ def test_what_is_worked_out_from_the_table_is_one_request_by_its_words() -> None
     again = ask(asked=words)
 
     assert (again.version, again.repeated) == (landed.version, True)
-    found = handle_of(table).landed_before("monday", words)
+    found = handle_of(table).committed_before("monday", words)
     assert found is not None
     assert found.version == landed.version
-    assert handle_of(table).landed_before("monday", ["the newest file goes"]) is None
-    assert handle_of(table).landed_before(None, words) is None
+    assert handle_of(table).committed_before("monday", ["the newest file goes"]) is None
+    assert handle_of(table).committed_before(None, words) is None
     for options in ({}, {"asked": ["the newest file goes"]}):
         with pytest.raises(InvalidInputError, match="was used for something else"):
             ask(**options)

@@ -123,14 +123,14 @@ OF_INSTANTS: Reads = {
 }
 OF_LEDGER_HANDLES: Reads = {
     "births": lambda it: it.births(),
-    "landed_before": lambda it: it.landed_before("id-there", ["something"]),
+    "landed_before": lambda it: it.committed_before("id-there", ["something"]),
     "refuse_lost_root": lambda it: it.refuse_lost_root(),
     "streams": lambda it: [log.refresh() for _, log in it.streams()],
 }
 OF_TABLE_HANDLES: Reads = {
     "again": lambda it: it.again().state,
     "engine_files_at": lambda it: it.engine_files_at(it.state),
-    "landed_before": lambda it: it.landed_before("id-50", ["something"]),
+    "landed_before": lambda it: it.committed_before("id-50", ["something"]),
     "past_columns": lambda it: it.past_columns(it.state),
     "read_file": lambda it: it.read_file("real.parquet"),
 }

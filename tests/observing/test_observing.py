@@ -200,11 +200,11 @@ def test_commits_and_projections_are_spans_of_whoever_asked(traced: dict[str, An
         assert set(each["attributes"]) <= set(SPANS[each["name"]])
     commits = [each for each in ours if each["name"] == "lakeledger.commit"]
     outcomes = {each["attributes"]["lakeledger.outcome"] for each in commits}
-    assert outcomes == {"landed", "repeated", "conflicted", "refused", "unknown"}
+    assert outcomes == {"committed", "repeated", "conflicted", "refused", "unknown"}
     for each in commits:
-        has_landed = each["attributes"]["lakeledger.outcome"] in {"landed", "repeated"}
-        assert [said["name"] for said in each["events"]] == ([] if has_landed else ["exception"])
-        assert each["status"]["status_code"] == ("UNSET" if has_landed else "ERROR")
+        is_committed = each["attributes"]["lakeledger.outcome"] in {"committed", "repeated"}
+        assert [said["name"] for said in each["events"]] == ([] if is_committed else ["exception"])
+        assert each["status"]["status_code"] == ("UNSET" if is_committed else "ERROR")
     (projected,) = (each for each in ours if each["name"] == "lakeledger.project")
     assert set(projected["attributes"]) == set(SPANS["lakeledger.project"])
 

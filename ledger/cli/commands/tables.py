@@ -178,7 +178,7 @@ def create(
         _create_database(database, columns, writing, place)
         return
     lake = place.open()
-    repeated = writing.landed(lake)
+    repeated = writing.committed(lake)
     table = _create_table(lake, name, columns, writing, place)
     created = handle_of(table).log.commit_at(0)
     from ledger.plan import creation_warnings

@@ -91,7 +91,7 @@ def create(  # noqa: PLR0913 - each is an option of the command
         options=dict(key_and_value(each) for each in option),
     )
     lake = place.open()
-    repeated = writing.landed(lake)
+    repeated = writing.committed(lake)
     entry = lake.create_view(name, schema, **writing.options())
     document = {"view": str(entry.identifier), "id": entry.view_id, "repeated": repeated}
     place.screen.result(

@@ -38,7 +38,7 @@ from ledger.log.clock import is_far
 from ledger.log.codec import digest, encode
 from ledger.log.personal_data import FIELDS, decoded, key_of, newest, references
 from ledger.log.replay import START
-from ledger.log.request import Committed, LogFile, Patience, land
+from ledger.log.request import Committed, LogFile, Patience, commit_file
 from ledger.log.segments import read_segment, segment_of
 from ledger.model.errors import (
     DamagedLogError,
@@ -403,7 +403,9 @@ def _written(subject: Subject[Any, Any], lines: _Lines, patience: Patience) -> I
     mine = [
         version
         for version, line in lines
-        if land(subject.store, LogFile(subject.layout.commit(version), line, version), patience)
+        if commit_file(
+            subject.store, LogFile(subject.layout.commit(version), line, version), patience
+        )
         == Committed(version)
     ]
     if mine:

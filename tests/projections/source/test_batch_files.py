@@ -22,7 +22,7 @@ from projections.source.sink import (
     BatchFiles,
     attempt_folder,
     commit_batch,
-    has_landed,
+    is_committed,
     refuse_unfit,
 )
 
@@ -151,7 +151,7 @@ def test_a_value_that_its_column_cannot_hold_is_refused_and_not_cut(tmp_path: Pa
 
 def test_a_batch_lands_once_whoever_tries_again(tmp_path: Path) -> None:
     table = a_table(tmp_path, (identity("day"),))
-    assert not has_landed(table, "me", 0)
+    assert not is_committed(table, "me", 0)
     first, second = written(table, [batch()]), written(table, [batch()])
     assert not set(first) & set(second)
     commit_batch(table, first, "me", 0)
@@ -159,12 +159,12 @@ def test_a_batch_lands_once_whoever_tries_again(tmp_path: Path) -> None:
     # As after a kill between the commit and Spark's own note of it; and as by a driver that
     # looked before the other one's commit had landed.
     again = ledger.open(str(tmp_path)).table("shop.orders")
-    assert has_landed(again, "me", 0)
+    assert is_committed(again, "me", 0)
     commit_batch(again, second, "me", 0)
 
     assert table.state.last_snapshot_id == 1
     assert {f"{table.location}/{each.path}" for each in table.at().files} == set(first)
-    assert [has_landed(again, *each) for each in (("me", 1), ("you", 0))] == [False, False]
+    assert [is_committed(again, *each) for each in (("me", 1), ("you", 0))] == [False, False]
     assert [row["id"] for row in rows_in(table)] == [1, 2, 3, 4]
 
 
