@@ -892,13 +892,13 @@ class Ledger:
 
         return self._handle.ask(DropView(Identifier.parse(identifier)), commit)
 
-    def whereabouts(self) -> Findings:
+    def inspect_location(self) -> Findings:
         """Return where the ledger is said to be, what is tied to another place, and what is there.
 
         A file of its own is written and removed again, to see whether it shows at both places.
 
         Example:
-            >>> found = lake.whereabouts()
+            >>> found = lake.inspect_location()
             >>> found.verdict, found.ties
             ('unknown', ())
         """

@@ -46,7 +46,7 @@ from ledger.model.errors import (
 )
 from ledger.model.names import Identifier
 from ledger.observing.telemetry import traced_commit
-from ledger.opening.context import Progress, Settled, TableSetting, catalog_stream
+from ledger.opening.context import FixedLocation, Progress, TableSetting, catalog_stream
 from ledger.opening.ledger_file import ROOT_KEY, begin_root, read_root
 from ledger.state.catalog import EMPTY_CATALOG, CatalogState, TableEntry
 from ledger.stores import client_options, open_store
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from ledger.audit.entries import Entry, WantedEntries
     from ledger.audit.listings import Sightings
     from ledger.decide.catalog import CatalogRequest
-    from ledger.decide.commit_policies import Asker
+    from ledger.decide.commit_policies import CommitContext
     from ledger.history.older import TableLog
     from ledger.history.verifying.surroundings import CatalogedTable
     from ledger.state.catalog_builder import PastTable
@@ -120,10 +120,10 @@ class LedgerHandle:
         self.setting = setting
         self.log = catalog_stream(setting.store)
         self.appender: Appender[CatalogState, CatalogEvent] = Appender(
-            self.log, setting.now_millis, setting.patience
+            self.log, setting.now_millis, setting.retry_policy
         )
         self._root_id = read_root(setting)
-        setting.houses.read_by(self.log)
+        setting.database_policies.read_by(self.log)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Elsewhere it is opened anew: threads and what was read stay here.
@@ -194,7 +194,7 @@ class LedgerHandle:
     def state(self) -> CatalogState:
         """The newest state, after reading what others appended since the last look."""
         state = self.log.refresh() or EMPTY_CATALOG
-        self.setting.whereabouts.learn(state)
+        self.setting.root_location.learn(state)
         return state
 
     def events(self, first: int = 0) -> Iterator[Commit[CatalogEvent]]:
@@ -284,7 +284,7 @@ class LedgerHandle:
             )
         from ledger.opening.creation import bear
 
-        bear(self.log, entry, table.log, self.setting.patience)
+        bear(self.log, entry, table.log, self.setting.retry_policy)
 
     def begin_anywhere(self, entry: TableEntry, table: TableHandle) -> None:
         """Write a missing version 0, for the call that creates the table.
@@ -295,7 +295,7 @@ class LedgerHandle:
         self._refuse_lost(entry, table)
         from ledger.opening.creation import bear
 
-        bear(self.log, entry, table.log, self.setting.patience)
+        bear(self.log, entry, table.log, self.setting.retry_policy)
 
     def _refuse_lost(self, entry: TableEntry, table: TableHandle) -> None:
         from ledger.opening.creation import was_created
@@ -353,7 +353,7 @@ class LedgerHandle:
 
     def settled(self) -> LedgerHandle:
         """Return a handle that may commit wherever the ledger was found."""
-        return LedgerHandle(evolve(self.setting, whereabouts=Settled()))
+        return LedgerHandle(evolve(self.setting, root_location=FixedLocation()))
 
     def request(self, asked: Any, options: CommitOptions) -> Request:
         """Return the envelope of a commit, by the setting's author where no other is given."""
@@ -375,18 +375,18 @@ class LedgerHandle:
             if wanted is None:
                 return self.appender.append(NOTHING, request)
             # A copy lets tables go that stay the original's: nobody drops them.
-            asker = None if isinstance(wanted, CopyLedger) else self.asker(request)
-            return self.appender.append(CatalogIntent(wanted, asker), request)
+            context = None if isinstance(wanted, CopyLedger) else self.context(request)
+            return self.appender.append(CatalogIntent(wanted, context), request)
 
         self.init()
         with noting(request):
             return traced_commit(land, stream=self.log, commit_id=request.commit_id)
 
-    def asker(self, request: Request) -> Asker:
+    def context(self, request: Request) -> CommitContext:
         """Return on whose behalf rules of databases are applied."""
-        from ledger.decide.commit_policies import Asker
+        from ledger.decide.commit_policies import CommitContext
 
-        return Asker(request.author, request.message, self.setting.now_millis)
+        return CommitContext(request.author, request.message, self.setting.now_millis)
 
     def ask(self, request: CatalogRequest, options: CommitOptions) -> Appended[CatalogState]:
         """Commit a request to the catalog as it is."""
@@ -409,7 +409,7 @@ class LedgerHandle:
     def _finished(self, request: Request, version: int, rest: Callable[[], T]) -> T:
         failure: Exception | None = None
         try:
-            for _ in self.setting.patience.attempts():
+            for _ in self.setting.retry_policy.attempts():
                 try:
                     return rest()
                 except OSError as error:
@@ -428,8 +428,8 @@ class LedgerHandle:
         from ledger.following.files import wait
 
         begun_s = time.monotonic()
-        patience_s = math.inf if timeout_s is None else timeout_s
-        are_there = wait(self.url, patience_s)
-        left_s = patience_s - (time.monotonic() - begun_s)
+        limit_s = math.inf if timeout_s is None else timeout_s
+        are_there = wait(self.url, limit_s)
+        left_s = limit_s - (time.monotonic() - begun_s)
         wait_for_caches(self.url, min(left_s, EXIT_WAITS_S))
         return are_there

@@ -234,7 +234,7 @@ def _refuse_drop(handle: LedgerHandle, entry: TableEntry | None, request: Reques
         name = TableName(database_name=named.database, table_name=named.name)
         fact = TableDropped(identifier=name, table_id=entry.table_id)
         options = {name: each.options for name, each in handle.state.databases.items()}
-        refuse_in_catalog(options, [fact], handle.asker(request))
+        refuse_in_catalog(options, [fact], handle.context(request))
 
 
 def _forget(

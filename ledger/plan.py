@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ledger.audit.difference import DiffRow, differences
 from ledger.audit.migration import folded
 from ledger.decide.changes import CorrectClock
-from ledger.decide.commit_policies import Asker, commit_refusals, rules_that_count
+from ledger.decide.commit_policies import CommitContext, commit_refusals, rules_that_count
 from ledger.decide.format_rules import Formats, History, problems, refuse_unknown
 from ledger.decide.operations import in_words
 from ledger.decide.table import Decided, TableWishes
@@ -116,7 +116,7 @@ def plan_changes(
     changes: Sequence[SchemaChange | SpecChange],
     history: History,
     formats: Formats,
-    asker: Asker | None = None,
+    context: CommitContext | None = None,
 ) -> ChangePlan:
     """Return what changes of schema and layout would come to.
 
@@ -125,7 +125,7 @@ def plan_changes(
         changes: One batch, as for `Table.alter`.
         history: The table's past.
         formats: The formats that there are.
-        asker: Who wants them, for the table's own rules; None where nobody is to be judged.
+        context: Who wants them, for the table's own rules; None where nobody is to be judged.
 
     Raises:
         InvalidChangeError: No format has rules under which the changes mean anything.
@@ -140,8 +140,8 @@ def plan_changes(
         files = None if refusals else _files(name, state, after)
         warnings = () if refusals else _warnings(name, state, after)
         verdicts.append(Verdict(name, name in declared, refusals, files, warnings))
-    if asker is not None and rules_that_count(state.schema.options, asker.house):
-        own = tuple(commit_refusals(state, outcome.events, asker))
+    if context is not None and rules_that_count(state.schema.options, context.database_policy):
+        own = tuple(commit_refusals(state, outcome.events, context))
         verdicts.append(Verdict("ledger", is_declared=True, refusals=own, files=None))
     return ChangePlan(state, after, outcome.events, tuple(verdicts))
 

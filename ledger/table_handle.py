@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from ledger.audit.listings import RunningSums
     from ledger.decide import changes as table_changes
     from ledger.decide.change_json import as_table_change
-    from ledger.decide.commit_policies import Asker, House
+    from ledger.decide.commit_policies import CommitContext, DatabasePolicy
     from ledger.decide.conflicts import RecentlyTouched
     from ledger.decide.table import Judged, TableIntent
     from ledger.formats import INSTALLED
@@ -130,7 +130,7 @@ class TableHandle:
         # Whether a commit may come, wherever the ledger was found; nobody else finds memory.
         self._is_looked_at = setting.store.url.startswith("memory://")
         self.appender: Appender[TableState, TableEvent] = Appender(
-            self.log, setting.now_millis, setting.patience, refuse_stale
+            self.log, setting.now_millis, setting.retry_policy, refuse_stale
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -362,12 +362,14 @@ class TableHandle:
 
     def plan(self, changes: GivenChanges) -> ChangePlan:
         """Return what `alter` would do with these changes; see `Table.plan`."""
-        from ledger.decide.commit_policies import Asker
+        from ledger.decide.commit_policies import CommitContext
         from ledger.formats import INSTALLED
         from ledger.plan import plan_changes
 
-        asker = Asker(self.setting.author, None, self.setting.now_millis, self._house())
-        return plan_changes(self.state, self._asked(changes), self.past, INSTALLED, asker)
+        context = CommitContext(
+            self.setting.author, None, self.setting.now_millis, self._database_policy()
+        )
+        return plan_changes(self.state, self._asked(changes), self.past, INSTALLED, context)
 
     def _asked(self, changes: GivenChanges) -> tuple[SchemaChange | SpecChange, ...]:
         load_what_commits_need()
@@ -404,15 +406,17 @@ class TableHandle:
         from ledger.decide.table import EventsDecided
 
         request = self.request(list(change), options)
-        asker = self._asker(request)
-        asker = Asker(asker.author, asker.message, asker.now_millis, self._house())
+        context = self._context(request)
+        context = CommitContext(
+            context.author, context.message, context.now_millis, self._database_policy()
+        )
 
         def checked(state: TableState) -> tuple[TableEvent, ...]:
             events = decide(state)
             check_said(events, str(self.identifier))
             return events
 
-        return self.append(EventsDecided(checked, asker), request)
+        return self.append(EventsDecided(checked, context), request)
 
     def again(self) -> TableHandle:
         """Return another handle on the same table, which shares nothing with this one."""
@@ -501,9 +505,9 @@ class TableHandle:
         base: TableState | None,
         judged: Judged,
     ) -> TableIntent | AlreadyCommitted | Appended[TableState]:
-        asker = self._asker(request)
+        context = self._context(request)
         try:
-            return self.intent(held, plan, asker, judged)
+            return self.intent(held, plan, context, judged)
         except LedgerError:
             # What contradicts a stale state may be fine by now, or be this very request, landed.
             committed = self.appender.commit_lookup.before(request)
@@ -512,7 +516,7 @@ class TableHandle:
             newest = self.state
             if base is not None or newest.version == held.version:
                 raise
-            return self.intent(newest, plan, asker)
+            return self.intent(newest, plan, context)
 
     def _sent(
         self, found: TableIntent | AlreadyCommitted | Appended[TableState], request: Request
@@ -532,7 +536,7 @@ class TableHandle:
         Raises:
             InvalidChangeError: It is, and nobody said what happened.
         """
-        where, here = self.setting.whereabouts, self.ledger_url
+        where, here = self.setting.root_location, self.ledger_url
         if where.is_recorded_at(here) or self._is_looked_at:
             return
         from ledger.relocation.moving import untold
@@ -547,15 +551,15 @@ class TableHandle:
                 raise error
         self._is_looked_at = True
 
-    def _asker(self, request: Request) -> Asker:
+    def _context(self, request: Request) -> CommitContext:
         load_what_commits_need()
-        return Asker(request.author, request.message, self.setting.now_millis)
+        return CommitContext(request.author, request.message, self.setting.now_millis)
 
     def intent(
         self,
         base: TableState,
         plan: Plan,
-        asker: Asker | None = None,
+        context: CommitContext | None = None,
         judged: Judged = "now",
     ) -> TableIntent | AlreadyCommitted:
         """Return what a plan means on a state, ready to be decided; or where it landed."""
@@ -564,24 +568,26 @@ class TableHandle:
         changes = plan(base)
         if isinstance(changes, AlreadyCommitted):
             return changes
-        if asker is not None and not _RULED.isdisjoint(map(type, changes)):
-            asker = Asker(asker.author, asker.message, asker.now_millis, self._house())
+        if context is not None and not _RULED.isdisjoint(map(type, changes)):
+            context = CommitContext(
+                context.author, context.message, context.now_millis, self._database_policy()
+            )
         return TableIntent(
             changes,
             base,
             self._touched,
             self.past,
             INSTALLED,
-            asker=asker,
+            context=context,
             judged=judged,
         )
 
-    def _house(self) -> House:
+    def _database_policy(self) -> DatabasePolicy:
         """Return what the table's database asks: read in the thread of whoever asks."""
         head = self.log.head
         setting = self.setting
         table_id = head.state.table_id if head else ""
-        return setting.houses.of(setting.store, table_id)
+        return setting.database_policies.of(setting.store, table_id)
 
     @cached_property
     def _touched(self) -> RecentlyTouched:
@@ -604,12 +610,12 @@ _RULED: Final = frozenset(get_args(SchemaChange | SpecChange))
 @cache
 def load_what_commits_need() -> None:
     """Import what deciding takes, which reading does without."""
-    global INSTALLED, Asker, TableIntent, as_table_change, table_changes  # noqa: PLW0603
+    global INSTALLED, CommitContext, TableIntent, as_table_change, table_changes  # noqa: PLW0603
     import ledger.files.snapshot_plan
     import ledger.log.personal_data  # noqa: F401 - the calls that need them import them by name
     from ledger.decide import changes as table_changes
     from ledger.decide.change_json import as_table_change
-    from ledger.decide.commit_policies import Asker
+    from ledger.decide.commit_policies import CommitContext
     from ledger.decide.table import TableIntent
     from ledger.formats import INSTALLED
 

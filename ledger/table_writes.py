@@ -93,7 +93,7 @@ def _sealed(
 
 
 def _writing(handle: TableHandle, head: TableState) -> Writing:
-    return Writing(head.table_id, handle.setting.now_millis(), handle.setting.patience)
+    return Writing(head.table_id, handle.setting.now_millis(), handle.setting.retry_policy)
 
 
 def _asked_before(handle: TableHandle, plan: SnapshotPlan) -> Iterator[SnapshotPlan]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ledger import FileChange, Ledger, Schema, Table
 from ledger.ledger_handle import LedgerHandle
 from ledger.locations import place_of
-from ledger.log.request import Patience
+from ledger.log.request import RetryPolicy
 from ledger.opening.context import TableSetting
 from ledger.stores import MemoryStore, Store
 
@@ -26,16 +26,16 @@ def ticking(start: int = START_MILLIS, step: int = 1000) -> Callable[[], int]:
     return lambda: next(moments)
 
 
-def no_time() -> Patience:
+def no_time() -> RetryPolicy:
     """Give up soon, and never really sleep."""
     clock = itertools.count()
-    return Patience(deadline_s=50, sleep=lambda _: None, monotonic=lambda: float(next(clock)))
+    return RetryPolicy(deadline_s=50, sleep=lambda _: None, monotonic=lambda: float(next(clock)))
 
 
 def lake_on(
     store: Store,
     clock: Callable[[], int] | None = None,
-    patience: Patience | None = None,
+    retry_policy: RetryPolicy | None = None,
     allowed: Sequence[str] = (),
 ) -> Ledger:
     return Ledger(
@@ -45,7 +45,7 @@ def lake_on(
                 storage_options={},
                 author="tester",
                 now_millis=clock or ticking(),
-                patience=patience or Patience(),
+                retry_policy=retry_policy or RetryPolicy(),
                 allowed=tuple(map(place_of, allowed)),
             )
         )

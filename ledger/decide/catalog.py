@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 from ledger.decide.bounds import check_view
 from ledger.decide.catalog_facts import Standing, takes_name
 from ledger.decide.changes import CorrectClock, decide_clock
-from ledger.decide.commit_policies import Asker, refuse_in_catalog
+from ledger.decide.commit_policies import CommitContext, refuse_in_catalog
 from ledger.decide.table_options import refuse_unerasable
 from ledger.events.catalog import (
     CatalogEvent,
@@ -565,14 +565,14 @@ class CatalogIntent:
 
     Args:
         request: The request.
-        asker: The commit context, for the rules of databases; None to skip them.
+        context: The commit context, for the rules of databases; None to skip them.
     """
 
     base_version: int | None = None
 
-    def __init__(self, request: CatalogRequest, asker: Asker | None = None) -> None:
+    def __init__(self, request: CatalogRequest, context: CommitContext | None = None) -> None:
         self.request = request
-        self._asker = asker
+        self._context = context
         self._base: CatalogState | None = None
 
     def meet(self, winners: Sequence[Commit[CatalogEvent]]) -> None:
@@ -593,9 +593,9 @@ class CatalogIntent:
         standing = Standing(state or EMPTY_CATALOG, self._base or state or EMPTY_CATALOG, winners)
         self._base = standing.base
         events = decide(self.request, standing)
-        if self._asker is not None:
+        if self._context is not None:
             options = {name: each.options for name, each in standing.state.databases.items()}
-            refuse_in_catalog(options, events, self._asker)
+            refuse_in_catalog(options, events, self._context)
         return events
 
 

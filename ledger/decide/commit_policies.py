@@ -1,6 +1,6 @@
 """Commit policies of a table, declared as options and checked on every commit.
 
-A database can declare them for all of its tables (`House`); a table's own option of the same key
+A database can declare them for all of its tables (`DatabasePolicy`); a table's own option of the same key
 takes precedence. The options and what they reject:
 
 - `ledger.require-message`: a change without a message (`true`), or with one in which this regular
@@ -55,7 +55,7 @@ OWNERS: Final = "ledger.owners."
 """Prefix of the rules that restrict a column to its owners; its field id follows."""
 
 
-class House(Struct, frozen=True):
+class DatabasePolicy(Struct, frozen=True):
     """Commit policies of a database for its tables.
 
     Attributes:
@@ -67,20 +67,20 @@ class House(Struct, frozen=True):
     options: Mapping[str, str] = {}
 
 
-class Asker(Struct, frozen=True):
+class CommitContext(Struct, frozen=True):
     """Commit context: author, message and time of a change, with the database's policies.
 
     Attributes:
         author: The author.
         message: The reason; None where that is not known yet.
         now_millis: Returns the time, Unix milliseconds; called only where a freeze may apply.
-        house: The policies of the table's database.
+        database_policy: The policies of the table's database.
     """
 
     author: str
     message: str | None
     now_millis: Callable[[], int]
-    house: House = House()
+    database_policy: DatabasePolicy = DatabasePolicy()
 
 
 class _Said(Struct, frozen=True):
@@ -111,27 +111,27 @@ _MEANT: Final = frozenset(get_args(SchemaEvent | SpecEvent))
 """The kinds of events that a table's rules apply to."""
 
 
-def refuse_commit(state: TableState, events: Sequence[TableEvent], asker: Asker) -> None:
+def refuse_commit(state: TableState, events: Sequence[TableEvent], context: CommitContext) -> None:
     """Reject events that a table's own rules do not allow.
 
     Raises:
         FormatError: They do not; `format` is `ledger`.
         InvalidChangeError: The value of a rule is invalid.
     """
-    refusal = next(commit_refusals(state, events, asker), None)
+    refusal = next(commit_refusals(state, events, context), None)
     if refusal is not None:
         raise refusal
 
 
 def commit_refusals(
-    state: TableState, events: Sequence[TableEvent], asker: Asker
+    state: TableState, events: Sequence[TableEvent], context: CommitContext
 ) -> Iterator[FormatError]:
     """Yield the reasons for which a table's own rules reject a change.
 
     Args:
         state: The table before the change, whose rules apply.
         events: The events of the change.
-        asker: The commit context.
+        context: The commit context.
 
     Raises:
         InvalidChangeError: The value of a rule that it sets is invalid.
@@ -143,30 +143,30 @@ def commit_refusals(
     for event in meant:
         if isinstance(event, SetOption) and is_rule(event.key):
             _check_readable(_Said(event.key, event.value))
-    for said in rules_that_count(state.schema.options, asker.house):
+    for said in rules_that_count(state.schema.options, context.database_policy):
         try:
-            yield from said.rule.refuses(state, said, meant, asker)
+            yield from said.rule.refuses(state, said, meant, context)
         except (ValueError, re.error) as error:
             # An invalid rule that was set without a check must be removable.
             if not any(_lifts(each, said.key) for each in meant):
                 raise _unreadable(said, error) from error
 
 
-def rules_that_count(options: Mapping[str, str], house: House) -> list[_Said]:
+def rules_that_count(options: Mapping[str, str], database_policy: DatabasePolicy) -> list[_Said]:
     """Return the rules that apply: the table's own, and its database's where it has none.
 
     Args:
         options: The table's options.
-        house: The policies of its database.
+        database_policy: The policies of its database.
     """
     # A table may have many options, and few of them begin as a rule does; most have no rule.
     rules = [each for each in options if each.startswith(_BEGINNING) and is_rule(each)]
-    if not rules and not house.options:
+    if not rules and not database_policy.options:
         return []
     own = [_Said(key, options[key]) for key in sorted(rules)]
     theirs = [
-        _Said(key, value, house.database)
-        for key, value in sorted(house.options.items())
+        _Said(key, value, database_policy.database)
+        for key, value in sorted(database_policy.options.items())
         # A table names columns by their ids, so that it never has these keys.
         if is_rule(key) and (key not in options or key.startswith(OWNERS))
     ]
@@ -174,14 +174,16 @@ def rules_that_count(options: Mapping[str, str], house: House) -> list[_Said]:
 
 
 def refuse_in_catalog(
-    databases: Mapping[str, Mapping[str, str]], events: Sequence[CatalogEvent], asker: Asker
+    databases: Mapping[str, Mapping[str, str]],
+    events: Sequence[CatalogEvent],
+    context: CommitContext,
 ) -> None:
     """Reject events that the rules of databases do not allow for themselves and their tables.
 
     Args:
         databases: The options of all databases before the change, by name.
         events: The events of the change.
-        asker: The commit context.
+        context: The commit context.
 
     Raises:
         FormatError: They do not; `format` is `ledger`.
@@ -190,8 +192,8 @@ def refuse_in_catalog(
     for event in events:
         _check_readable_in(event)
         for name in _databases_of(event):
-            house = House(name, databases.get(name, {}))
-            for refusal in _catalog_refusals(event, rules_that_count({}, house), asker):
+            database_policy = DatabasePolicy(name, databases.get(name, {}))
+            for refusal in _catalog_refusals(event, rules_that_count({}, database_policy), context):
                 raise refusal
 
 
@@ -217,7 +219,7 @@ def _databases_of(event: CatalogEvent) -> tuple[str, ...]:
 
 
 def _catalog_refusals(
-    event: CatalogEvent, rules: Sequence[_Said], asker: Asker
+    event: CatalogEvent, rules: Sequence[_Said], context: CommitContext
 ) -> Iterator[FormatError]:
     columns: list[ColumnAdded] = []
     if isinstance(event, TableCreated):
@@ -230,7 +232,7 @@ def _catalog_refusals(
         if said.key.startswith(OWNERS) or touched == {said.key} == {"ledger.freeze"}:
             continue
         try:
-            yield from said.rule.refuses(None, said, columns or [event], asker)
+            yield from said.rule.refuses(None, said, columns or [event], context)
         except (ValueError, re.error) as error:
             if said.key not in touched:
                 raise _unreadable(said, error) from error
@@ -247,19 +249,19 @@ def is_rule(key: str) -> bool:
 
 
 def _message(
-    _state: TableState | None, said: _Said, _events: Sequence[Any], asker: Asker
+    _state: TableState | None, said: _Said, _events: Sequence[Any], context: CommitContext
 ) -> Iterator[FormatError]:
-    if asker.message is None:
+    if context.message is None:
         return
     value = said.value
     pattern = r"\S" if value == "true" else value
-    if value != "false" and re.search(pattern, asker.message) is None:
+    if value != "false" and re.search(pattern, context.message) is None:
         wanted = "a message" if value == "true" else f"a message that matches {value}"
         yield _refusal("the change", f"{said} requires {wanted}", "give one: message=, --message")
 
 
 def _names(
-    _state: TableState | None, said: _Said, events: Sequence[Any], _asker: Asker
+    _state: TableState | None, said: _Said, events: Sequence[Any], _context: CommitContext
 ) -> Iterator[FormatError]:
     wanted = said.value
     for name in _given_names(events):
@@ -288,7 +290,7 @@ def _inside(wire: Any) -> Iterator[tuple[str, str]]:
 
 
 def _types(
-    _state: TableState | None, said: _Said, events: Sequence[Any], _asker: Asker
+    _state: TableState | None, said: _Said, events: Sequence[Any], _context: CommitContext
 ) -> Iterator[FormatError]:
     allowed = {each.strip().upper() for each in said.value.split(",")}
     allowed |= {"VARCHAR"} if "STRING" in allowed else set()
@@ -306,29 +308,29 @@ def _types(
 
 
 def _owners(
-    state: TableState | None, said: _Said, events: Sequence[Any], asker: Asker
+    state: TableState | None, said: _Said, events: Sequence[Any], context: CommitContext
 ) -> Iterator[FormatError]:
     if state is not None:
-        yield from _not_owned(state, _owned(said.key), said, events, asker)
+        yield from _not_owned(state, _owned(said.key), said, events, context)
 
 
 def _owners_by_path(
-    state: TableState | None, said: _Said, events: Sequence[Any], asker: Asker
+    state: TableState | None, said: _Said, events: Sequence[Any], context: CommitContext
 ) -> Iterator[FormatError]:
     path = whole_path(said.key.removeprefix(OWNERS))
     owned = None if state is None else dict(paths_of(state.schema)).get(path)
     if state is None or owned is None or f"{OWNERS}{owned}" in state.schema.options:
         # The table itself declares the column's owners, or the column does not exist.
         return
-    yield from _not_owned(state, owned, said, events, asker)
+    yield from _not_owned(state, owned, said, events, context)
 
 
 def _not_owned(
-    state: TableState, owned: int, said: _Said, events: Sequence[Any], asker: Asker
+    state: TableState, owned: int, said: _Said, events: Sequence[Any], context: CommitContext
 ) -> Iterator[FormatError]:
     """Yield the reasons for which an author may not change a column of others."""
     authors = [each.strip() for each in said.value.split(",")]
-    if any(fnmatchcase(asker.author, each) for each in authors):
+    if any(fnmatchcase(context.author, each) for each in authors):
         return
     within = _within(state, owned)
     for each in events:
@@ -367,11 +369,11 @@ def _lifts(event: object, key: str) -> bool:
 
 
 def _freeze(
-    _state: TableState | None, said: _Said, events: Sequence[Any], asker: Asker
+    _state: TableState | None, said: _Said, events: Sequence[Any], context: CommitContext
 ) -> Iterator[FormatError]:
     if all(_lifts(each, said.key) for each in events):
         return
-    now = asker.now_millis()
+    now = context.now_millis()
     for begin, end in _windows(said.value):
         if begin <= now < end:
             own = f"set option {said.key}=false of the table" if said.database else ""
@@ -428,7 +430,9 @@ class _Rule(Struct, frozen=True):
         reads: Parses a rule's value; raises if it is invalid.
     """
 
-    refuses: Callable[[TableState | None, _Said, Sequence[Any], Asker], Iterator[FormatError]]
+    refuses: Callable[
+        [TableState | None, _Said, Sequence[Any], CommitContext], Iterator[FormatError]
+    ]
     reads: Callable[[_Said], object]
 
 

@@ -25,7 +25,7 @@ from ledger.decide.changes import (
     TableChange,
 )
 from ledger.decide.column_draft import Anchor
-from ledger.decide.commit_policies import Asker, refuse_commit
+from ledger.decide.commit_policies import CommitContext, refuse_commit
 from ledger.decide.conflicts import FileWish, Needs, RecentlyTouched, contradicted, lost, taken
 from ledger.decide.format_rules import (
     Batch,
@@ -237,11 +237,11 @@ class EventsDecided(Struct, frozen=True):
 
     Attributes:
         decision: Returns the events on a state.
-        asker: The commit context, for the table's own rules.
+        context: The commit context, for the table's own rules.
     """
 
     decision: Callable[[TableState], tuple[TableEvent, ...]]
-    asker: Asker
+    context: CommitContext
     base_version: None = None
 
     def meet(self, winners: object) -> None:
@@ -269,7 +269,7 @@ class EventsDecided(Struct, frozen=True):
                 kind="MIRRORED",
             )
         events = self.decision(state)
-        refuse_commit(state, events, self.asker)
+        refuse_commit(state, events, self.context)
         return events or AlreadyCommitted(state.version)
 
 
@@ -297,7 +297,7 @@ class TableIntent:
         touched: Effects of the winners, shared by all intents.
         history: The table's history, for the formats' rules.
         formats: The installed formats.
-        asker: The commit context, for the table's own rules; None to skip them.
+        context: The commit context, for the table's own rules; None to skip them.
         judged: "later" where other transactions are ahead of it in the commit queue: changes of
             schema and layout are validated once, on the state after those, and errors then do not
             refer to the base.
@@ -311,7 +311,7 @@ class TableIntent:
         history: History,
         formats: Formats,
         *,
-        asker: Asker | None = None,
+        context: CommitContext | None = None,
         judged: Judged = "now",
     ) -> None:
         asked: list[Any] = [
@@ -330,7 +330,7 @@ class TableIntent:
         self._touched = touched
         self._history = history
         self._formats = formats
-        self._asker = asker
+        self._context = context
         # Needed only after the first lost race, and most writers never lose.
         self._needed: Needs | None = None
         self._wanted: FileWish | None = None
@@ -396,8 +396,8 @@ class TableIntent:
         if not state.dropped:
             self._refuse_of_owner(state)
             events = tuple(self._decide(state))
-            if self._asker is not None:
-                refuse_commit(state, events, self._asker)
+            if self._context is not None:
+                refuse_commit(state, events, self._context)
             return events
         if any(isinstance(each, DropTable) for each in self._others):
             # Nothing follows a seal, so it is at the newest version.

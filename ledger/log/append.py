@@ -30,8 +30,8 @@ from ledger.log.request import (
     Lost,
     NowMillis,
     Outcome,
-    Patience,
     Request,
+    RetryPolicy,
     Unknown,
     after_loss,
     commit_file,
@@ -331,14 +331,14 @@ class Appender(Generic[S, E]):
     Attributes:
         log: The stream.
         now_millis: The clock.
-        patience: The retry policy.
+        retry_policy: The retry policy.
         check: Raises for a commit that must not be created at its time.
         commit_lookup: Lookup of the commits of earlier requests.
     """
 
     log: StreamLog[S, E]
     now_millis: NowMillis
-    patience: Patience = field(factory=Patience)
+    retry_policy: RetryPolicy = field(factory=RetryPolicy)
     check: Callable[[Commit[E]], None] = lambda _: None
     commit_lookup: CommitLookup[S, E] = field(init=False, eq=False, repr=False)
     _clock: StreamClock = field(init=False, eq=False, repr=False)
@@ -347,11 +347,11 @@ class Appender(Generic[S, E]):
 
     @commit_lookup.default
     def _default_commit_lookup(self) -> CommitLookup[S, E]:
-        return CommitLookup(self.log, self.patience)
+        return CommitLookup(self.log, self.retry_policy)
 
     @_clock.default
     def _clock_of_stream(self) -> StreamClock:
-        return StreamClock(self.log, self.now_millis, self.patience)
+        return StreamClock(self.log, self.now_millis, self.retry_policy)
 
     @property
     def is_outrun(self) -> bool:
@@ -392,7 +392,7 @@ class Appender(Generic[S, E]):
         return self.submit(intent, request).wait()
 
     def _keep(self, request: Request) -> KeptTexts:
-        return self.log.personal.keep(request, self.now_millis(), self.patience)
+        return self.log.personal.keep(request, self.now_millis(), self.retry_policy)
 
     def _commit_batch(self, batch: Sequence[PendingCommit[S, E]]) -> None:
         """Commit a batch, and the requests submitted while it waits for the lock."""
@@ -435,7 +435,7 @@ class Appender(Generic[S, E]):
         if self.log.head is None or batch[0].request.expect_version is not None:
             self.log.catch_up()
         else:
-            self.log.look_again(self.patience.monotonic())
+            self.log.look_again(self.retry_policy.monotonic())
         # First, so that commits which other threads read meanwhile are in the log or in `winners`.
         winners: Winners[E] = Winners(self.log, self._kept)
         # If reading fails here, the create below detects a lost race all the same.
@@ -445,7 +445,7 @@ class Appender(Generic[S, E]):
             # An earlier call with the same commit id may have committed it.
             self._answer(each, self.commit_lookup.known)
         pending = [each for each in batch if not each.is_answered]
-        for _ in self.patience.attempts() if pending else ():
+        for _ in self.retry_policy.attempts() if pending else ():
             self._attempt(pending, winners, held)
             pending = [each for each in pending if not each.is_answered]
             if not pending:
@@ -512,9 +512,9 @@ class Appender(Generic[S, E]):
     def _outcome(self, proposal: Proposal[S, E], winners: Winners[E]) -> Outcome:
         store, file = self.log.store, proposal.file
         try:
-            outcome = commit_file(store, file, self.patience)
+            outcome = commit_file(store, file, self.retry_policy)
             if isinstance(outcome, Lost):
-                outcome = after_loss(store, file, self.patience, lambda: self._read_on(winners))
+                outcome = after_loss(store, file, self.retry_policy, lambda: self._read_on(winners))
         except LedgerError:
             raise
         except Exception as error:  # noqa: BLE001 - the store broke its contract: outcome unknown
@@ -591,7 +591,7 @@ class Appender(Generic[S, E]):
     def _given_up(self, request: Request) -> CommitConflictError:
         version = self.commit_lookup.state().version
         return CommitConflictError(
-            f"commit {request.commit_id} gave up after {self.patience.deadline_s} s: other "
+            f"commit {request.commit_id} gave up after {self.retry_policy.deadline_s} s: other "
             "writers won every attempt; nothing was written, try again",
             f"version {version}",
             version,

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ledger.log.checkpoints import Head
-from ledger.log.request import NowMillis, Patience
+from ledger.log.request import NowMillis, RetryPolicy
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import StoreError
 from ledger.model.messages import moment
@@ -43,13 +43,15 @@ class StreamClock:
     Args:
         log: The stream.
         now_millis: This machine's clock.
-        patience: The retry policy of reading the store's clock.
+        retry_policy: The retry policy of reading the store's clock.
     """
 
-    def __init__(self, log: StreamLog[Any, Any], now_millis: NowMillis, patience: Patience) -> None:
+    def __init__(
+        self, log: StreamLog[Any, Any], now_millis: NowMillis, retry_policy: RetryPolicy
+    ) -> None:
         self._log = log
         self._now_millis = now_millis
-        self._patience = patience
+        self._retry_policy = retry_policy
         self._logged: set[str] = set()
 
     def next(self, head: Head[Any] | None) -> Moment:
@@ -59,7 +61,7 @@ class StreamClock:
             StoreError: This machine's clock is more than a minute off the store's, or the store
                 does not answer; nothing was written.
         """
-        ahead = millis_ahead(self._log.store, self._now_millis, self._patience)
+        ahead = millis_ahead(self._log.store, self._now_millis, self._retry_policy)
         now = self._now_millis()
         check_clock(self._log.store, now, ahead)
         if head is None:
@@ -118,7 +120,7 @@ def is_far(ahead: int | None) -> bool:
     return ahead is not None and abs(ahead) > TOLERANCE_MILLIS
 
 
-def millis_ahead(store: Store, now_millis: NowMillis, patience: Patience) -> int | None:
+def millis_ahead(store: Store, now_millis: NowMillis, retry_policy: RetryPolicy) -> int | None:
     """Return the milliseconds that this machine's clock is ahead, to about a second.
 
     None: the store has no clock of its own.
@@ -127,7 +129,7 @@ def millis_ahead(store: Store, now_millis: NowMillis, patience: Patience) -> int
         StoreError: The store cannot hold a ledger, or does not answer.
     """
     failure: OSError | None = None
-    for _ in patience.attempts():
+    for _ in retry_policy.attempts():
         try:
             ahead = _ahead(now_millis, store.clock())
             if is_far(ahead):

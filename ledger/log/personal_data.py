@@ -37,7 +37,7 @@ from msgspec.structs import replace
 from ledger.decide.table_options import Marked
 from ledger.events.commit import OUTSIDE, Commit, Outside, Transaction
 from ledger.log.layout import STREAM_FOLDER
-from ledger.log.request import LogFile, Patience, Request, commit_own_file
+from ledger.log.request import LogFile, Request, RetryPolicy, commit_own_file
 from ledger.model.errors import DamagedLogError, InvalidInputError, StoreError
 from ledger.model.file_change import FileChange, PartitionValue, kept_at, placeholder
 from ledger.model.iceberg_layout import PartitionSpec
@@ -281,7 +281,7 @@ class Personal(Struct, frozen=True):
         """The values of personal columns."""
         return PersonalColumns(self.store)
 
-    def keep(self, request: Request, now_millis: int, patience: Patience) -> KeptTexts:
+    def keep(self, request: Request, now_millis: int, retry_policy: RetryPolicy) -> KeptTexts:
         """Write the sidecar file of a request, and return its digests for the commit.
 
         Raises:
@@ -291,7 +291,7 @@ class Personal(Struct, frozen=True):
         kept = KeptTexts.of(request, now_millis)
         if kept.key is not None:
             file = LogFile(kept.key, kept.body, 0)
-            commit_own_file(self.store, file, patience, "author and message")
+            commit_own_file(self.store, file, retry_policy, "author and message")
         return kept
 
     def forget(self, kept: KeptTexts) -> None:
@@ -493,12 +493,12 @@ class Writing(Struct, frozen=True):
     Attributes:
         table_id: The table's id.
         now_millis: The current time, Unix milliseconds.
-        patience: The retry policy.
+        retry_policy: The retry policy.
     """
 
     table_id: str
     now_millis: int
-    patience: Patience
+    retry_policy: RetryPolicy
 
 
 class PersonalColumns(Struct, frozen=True):
@@ -528,7 +528,7 @@ class PersonalColumns(Struct, frozen=True):
         for name, values in sealing.files.items():
             body = encode_values(ColumnValues(writing.now_millis, values))
             file = LogFile(key_of_values(name), body, 0)
-            commit_own_file(self.store, file, writing.patience, "values of personal columns")
+            commit_own_file(self.store, file, writing.retry_policy, "values of personal columns")
         return sealed
 
     def opened(self, files: Iterable[FileChange]) -> list[FileChange]:

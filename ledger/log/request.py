@@ -260,7 +260,7 @@ def _jitter(low: float, high: float) -> float:
     return _dice.uniform(low, high)
 
 
-class Patience(Struct, frozen=True):
+class RetryPolicy(Struct, frozen=True):
     """Retry policy of a writer: exponential backoff with jitter, up to a deadline.
 
     Attributes:
@@ -361,14 +361,14 @@ Outcome = Committed | Lost | Unknown
 """Outcome of a create."""
 
 
-def commit_file(store: Store, file: LogFile, patience: Patience) -> Outcome:
+def commit_file(store: Store, file: LogFile, retry_policy: RetryPolicy) -> Outcome:
     """Create a file, with retries, and return the outcome.
 
     Raises:
         StoreError: The store rejects it; nothing was written.
     """
     failure: Exception | None = None
-    for _ in patience.attempts():
+    for _ in retry_policy.attempts():
         try:
             created = store.create(file.key, file.body)
         except OSError as error:
@@ -390,21 +390,21 @@ def commit_file(store: Store, file: LogFile, patience: Patience) -> Outcome:
 
 
 def after_loss(
-    store: Store, file: LogFile, patience: Patience, read_on: Callable[[], object]
+    store: Store, file: LogFile, retry_policy: RetryPolicy, read_on: Callable[[], object]
 ) -> Outcome:
     """Read the commits that won, and return the final outcome: `Lost`, unless they are unreadable.
 
     Args:
         store: The stream's store.
         file: The file that lost.
-        patience: The retry policy.
+        retry_policy: The retry policy.
         read_on: Reads the commits from the file's version on.
 
     Raises:
         LedgerError: The winning commit is damaged, or a newer version wrote it.
     """
     failure: Exception | None = None
-    for _ in patience.attempts():
+    for _ in retry_policy.attempts():
         try:
             read_on()
         except OSError as error:
@@ -422,56 +422,58 @@ def after_loss(
     return Unknown(file, failure)
 
 
-def commit_file_once(store: Store, file: LogFile, patience: Patience, commit_id: str) -> None:
+def commit_file_once(
+    store: Store, file: LogFile, retry_policy: RetryPolicy, commit_id: str
+) -> None:
     """Create a file unless it exists, whichever writer created it.
 
     Raises:
         CommitUnknownError: The store does not answer in time.
         StoreError: The store rejects it; nothing was written.
     """
-    outcome = commit_file(store, file, patience)
+    outcome = commit_file(store, file, retry_policy)
     if isinstance(outcome, Unknown):
         raise outcome.as_error(commit_id)
 
 
 def commit_file_or_raise(
-    store: Store, file: LogFile, patience: Patience, says: str
+    store: Store, file: LogFile, retry_policy: RetryPolicy, says: str
 ) -> Committed | Lost:
     """Create a file that a retry of the call finds or creates: no answer is an error.
 
     Args:
         store: The store.
         file: The file.
-        patience: The retry policy.
+        retry_policy: The retry policy.
         says: Consequence and next step for the message if the store gives no answer.
 
     Raises:
         StoreError: The store rejects it, or gave no answer.
     """
-    outcome = commit_file(store, file, patience)
+    outcome = commit_file(store, file, retry_policy)
     if isinstance(outcome, Unknown):
         raise _silence(store, file, outcome.cause, says) from outcome.cause
     return outcome
 
 
-def commit_own_file(store: Store, file: LogFile, patience: Patience, what: str) -> None:
+def commit_own_file(store: Store, file: LogFile, retry_policy: RetryPolicy, what: str) -> None:
     """Create a file under a unique name, before the commit that names it.
 
     Args:
         store: The store.
         file: The file.
-        patience: The retry policy.
+        retry_policy: The retry policy.
         what: Its content, for messages.
 
     Raises:
         StoreError: The store rejects it, gave no answer, or has another file under its key.
     """
     says = f"{what} have to be stored there before the commit; nothing was committed, try again"
-    if isinstance(commit_file_or_raise(store, file, patience, says), Committed):
+    if isinstance(commit_file_or_raise(store, file, retry_policy, says), Committed):
         return
     # A client that sends a create twice gets the answer that its own file exists.
     try:
-        found = _confirmed(store, file.key, patience)
+        found = _confirmed(store, file.key, retry_policy)
     except OSError as error:
         raise _silence(store, file, error, says) from error
     if found != file.body:
@@ -482,25 +484,27 @@ def _silence(store: Store, file: LogFile, cause: Exception | None, says: str) ->
     return StoreError(f"{store.url}/{file.key}: the store gave no answer ({cause}); {says}")
 
 
-def make_sure(store: Store, key: str, patience: Patience, *, version: int, commit_id: str) -> None:
+def make_sure(
+    store: Store, key: str, retry_policy: RetryPolicy, *, version: int, commit_id: str
+) -> None:
     """Make sure that a commit file that was read is durable.
 
     Raises:
         CommitUnknownError: The store does not answer in time.
     """
     try:
-        _confirmed(store, key, patience)
+        _confirmed(store, key, retry_policy)
     except OSError as error:
         raise unknown(key, version, commit_id, error) from error
 
 
-def _confirmed(store: Store, key: str, patience: Patience) -> bytes | None:
+def _confirmed(store: Store, key: str, retry_policy: RetryPolicy) -> bytes | None:
     """Return the body under a key, once it is durable.
 
     Raises:
         OSError: The store does not answer in time.
     """
-    for _ in patience.attempts():
+    for _ in retry_policy.attempts():
         try:
             return store.confirm(key)
         except OSError as error:
@@ -634,11 +638,11 @@ class CommitLookup(Struct, Generic[StateT, E], frozen=True):
 
     Attributes:
         log: The stream.
-        patience: The retry policy for making a commit that was found durable.
+        retry_policy: The retry policy for making a commit that was found durable.
     """
 
     log: LookupLog[StateT, E]
-    patience: Patience
+    retry_policy: RetryPolicy
 
     def before(self, request: Request) -> Appended[StateT] | None:
         """Return the result of an earlier commit of a request; None if there is none.
@@ -727,7 +731,7 @@ class CommitLookup(Struct, Generic[StateT, E], frozen=True):
         """
         key = self.log.layout.commit(version)
         commit_id = request.commit_id
-        make_sure(self.log.store, key, self.patience, version=version, commit_id=commit_id)
+        make_sure(self.log.store, key, self.retry_policy, version=version, commit_id=commit_id)
         return Appended(self.state(), version, repeated=True)
 
     def state(self) -> StateT:

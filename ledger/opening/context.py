@@ -27,7 +27,7 @@ from ledger.log.checkpoints import Head
 from ledger.log.commit_queue import begin_anew_after_fork
 from ledger.log.layout import STREAM_FOLDER, stream_root
 from ledger.log.personal_data import Personal
-from ledger.log.request import NowMillis, Patience, now_millis
+from ledger.log.request import NowMillis, RetryPolicy, now_millis
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import LedgerError
 from ledger.state.catalog import CatalogState
@@ -40,7 +40,7 @@ from ledger.stores.wrappers import Trust, trusting
 
 if TYPE_CHECKING:
     from ledger.decide.changes import TableChange
-    from ledger.decide.commit_policies import House
+    from ledger.decide.commit_policies import DatabasePolicy
 
 
 AnyLog = StreamLog[Any, Any]
@@ -126,7 +126,7 @@ def _kept_beside(
     return keys_of, save
 
 
-class Houses:
+class DatabasePolicies:
     """Cache of the rules that databases have for their tables; all handles of a ledger share it."""
 
     __slots__ = ("__weakref__", "_begun", "_known", "_log", "_looked", "_turn")
@@ -134,7 +134,7 @@ class Houses:
     def __init__(self) -> None:
         self._log: StreamLog[Any, Any] | None = None
         # Replaced as a whole, so that threads never see it half updated.
-        self._known: tuple[Head[Any] | None, str, House] | None = None
+        self._known: tuple[Head[Any] | None, str, DatabasePolicy] | None = None
         self._begun = self._looked = 0
         self.after_fork()
         begin_anew_after_fork(self)
@@ -150,7 +150,7 @@ class Houses:
         """Set the catalog stream to read, one that is open already."""
         self._log = log
 
-    def of(self, store: Store, table_id: str) -> House:
+    def of(self, store: Store, table_id: str) -> DatabasePolicy:
         """Return the rules of a table's database, after reading new commits of the catalog.
 
         If the catalog cannot be read, the state read last is used, so that commits to tables do not
@@ -166,7 +166,7 @@ class Houses:
         head = self._log.head
         known = self._known
         if known is None or known[0] is not head or known[1] != table_id:
-            self._known = known = head, table_id, _house_in(head, table_id)
+            self._known = known = head, table_id, _policy_in(head, table_id)
         return known[2]
 
     def _look(self, log: StreamLog[Any, Any]) -> None:
@@ -188,14 +188,14 @@ class Houses:
             self._looked = number
 
 
-def _house_in(head: Head[Any] | None, table_id: str) -> House:
-    from ledger.decide.commit_policies import House
+def _policy_in(head: Head[Any] | None, table_id: str) -> DatabasePolicy:
+    from ledger.decide.commit_policies import DatabasePolicy
 
     entry = None if head is None else head.state.table_by_id(table_id)
     if head is None or entry is None:
-        return House()
+        return DatabasePolicy()
     database = entry.identifier.database
-    return House(database, head.state.databases[database].options)
+    return DatabasePolicy(database, head.state.databases[database].options)
 
 
 def _can_catch_up(log: StreamLog[Any, Any]) -> bool:
@@ -214,7 +214,7 @@ def recordable(url: str) -> str:
     return "" if url.startswith(_NOWHERE) else url
 
 
-class Whereabouts:
+class RootLocation:
     """Recorded location of a ledger; all handles share it, and reading the catalog updates it.
 
     Attributes:
@@ -282,7 +282,7 @@ class Whereabouts:
         yield from self.aliases
 
 
-class Settled(Whereabouts):
+class FixedLocation(RootLocation):
     """Root location of a handle that sets the location itself: every URL counts as the ledger's."""
 
     __slots__ = ()
@@ -318,10 +318,10 @@ class TableSetting:
         storage_options: Options of the store's client, also for reading data files.
         author: The author of commits whose call names none.
         now_millis: The clock.
-        patience: The retry policy of writers.
+        retry_policy: The retry policy of writers.
         allowed: Locations on other storage from which files may be read.
-        whereabouts: The recorded location of the ledger.
-        houses: Cache of the rules of its databases.
+        root_location: The recorded location of the ledger.
+        database_policies: Cache of the rules of its databases.
         shown_at: The location that projected files are made for; empty for the table's own.
         trust: The files that readers trust: the log, or also caches that match it.
     """
@@ -330,17 +330,17 @@ class TableSetting:
     storage_options: Mapping[str, Any] = field(repr=False)
     author: str
     now_millis: NowMillis = now_millis
-    patience: Patience = Patience()
+    retry_policy: RetryPolicy = RetryPolicy()
     allowed: tuple[Place, ...] = ()
-    whereabouts: Whereabouts = field(factory=Whereabouts, eq=False, repr=False)
-    houses: Houses = field(factory=Houses, eq=False, repr=False)
+    root_location: RootLocation = field(factory=RootLocation, eq=False, repr=False)
+    database_policies: DatabasePolicies = field(factory=DatabasePolicies, eq=False, repr=False)
     shown_at: str = ""
     trust: Trust = "all"
 
     @property
     def home(self) -> str:
         """Recorded URL of the ledger, also if it was opened by an alias."""
-        return self.whereabouts.canonical(self.store.url)
+        return self.root_location.canonical(self.store.url)
 
     def store_at(self, url: str) -> Store:
         """Return the store of an external table.

@@ -22,7 +22,7 @@ from ledger.formats import INSTALLED
 from ledger.log.append import Appender
 from ledger.log.codec import encode
 from ledger.log.layout import STREAM_FOLDER
-from ledger.log.request import CommitOptions, LogFile, Patience, commit_file_once, request_of
+from ledger.log.request import CommitOptions, LogFile, RetryPolicy, commit_file_once, request_of
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError, StoreError
 from ledger.model.iceberg_layout import PartitionField, SortField
@@ -148,7 +148,7 @@ def bear(
     catalog: StreamLog[CatalogState, CatalogEvent],
     entry: TableEntry,
     table: StreamLog[TableState, TableEvent],
-    patience: Patience,
+    retry_policy: RetryPolicy,
 ) -> None:
     """Create a table's version 0, which the catalog's commit contains.
 
@@ -165,7 +165,7 @@ def bear(
             if isinstance(event, TableCreated) and event.table_id == entry.table_id:
                 first = encode(first_commit(created, event, transaction))
                 file = LogFile(table.layout.commit(0), first, 0)
-                commit_file_once(table.store, file, patience, transaction.id)
+                commit_file_once(table.store, file, retry_policy, transaction.id)
                 with suppress(OSError, StoreError):
                     note_creation(catalog, entry.table_id, entry.created_version)
                 return

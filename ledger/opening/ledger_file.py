@@ -57,7 +57,7 @@ def read_root(setting: TableSetting) -> str | None:
         return None
     check_format(body, f"{setting.store.url}/{ROOT_KEY}")
     root = _decoded(body)
-    setting.whereabouts.begin(root.place, root.place_since)
+    setting.root_location.begin(root.place, root.place_since)
     return root.ledger_id
 
 
@@ -133,7 +133,7 @@ def begin_root(setting: TableSetting) -> None:
     """
     body = _encoded(_Root(FORMAT, fresh_id(), place=recordable(setting.store.url)))
     says = "the ledger may have been created or not, and no commit was written. Try again"
-    commit_file_or_raise(setting.store, LogFile(ROOT_KEY, body, 0), setting.patience, says)
+    commit_file_or_raise(setting.store, LogFile(ROOT_KEY, body, 0), setting.retry_policy, says)
 
 
 def refuse_location(location: str, state: CatalogState, setting: TableSetting) -> None:

@@ -223,7 +223,7 @@ class _Bringing:
         store = self.setting.store
         says = "an import of the same lines resumes from here"
         outcome = commit_file_or_raise(
-            store, LogFile(key, body, version), self.setting.patience, says
+            store, LogFile(key, body, version), self.setting.retry_policy, says
         )
         if isinstance(outcome, Committed):
             return True

@@ -365,7 +365,7 @@ class Findings:
 
 def found(lake: Moved) -> Findings:
     """Compare a ledger's location with its recorded one, and find references to the latter."""
-    where = lake.setting.whereabouts
+    where = lake.setting.root_location
     state = lake.state
     recorded = where.place
     if recorded and where.is_here(lake.url):
@@ -449,7 +449,7 @@ def refuse_same_storage(lake: Moved) -> None:
     Raises:
         InvalidChangeError: It is the recorded location, or an alias of it.
     """
-    where = lake.setting.whereabouts
+    where = lake.setting.root_location
     is_same = bool(where.place) and (
         where.is_here(lake.url) or _verdict(lake, where.place) == "alias"
     )
@@ -465,7 +465,7 @@ def copied_version(lake: Moved) -> int | None:
 
     For a retry of an interrupted copy, when the ledger is at its recorded location already.
     """
-    where, state = lake.setting.whereabouts, lake.state
+    where, state = lake.setting.root_location, lake.state
     if state.placed_version < 0 or not where.place or not where.is_here(lake.url):
         return None
     listed = lake.log.commit_at(state.placed_version).transactions
@@ -532,7 +532,7 @@ class _Rewriting:
         Raises:
             InvalidChangeError: A file is missing at the current location; nothing was written.
         """
-        where = lake.setting.whereabouts
+        where = lake.setting.root_location
         roots = (where.place, *where.aliases) if where.place else ()
         names, paths = FileNames(table.location), {}
         for each in table.live.at_state(table.state).values():

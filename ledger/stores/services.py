@@ -348,7 +348,7 @@ def _with_account(host: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 T = TypeVar("T")
 
-PATIENCE_S: Final = 6.0
+TIMEOUT_S: Final = 6.0
 
 
 def first_answer(
@@ -356,7 +356,7 @@ def first_answer(
     url: str,
     storage_options: Mapping[str, Any],
     *,
-    patience_s: float = PATIENCE_S,
+    timeout_s: float = TIMEOUT_S,
 ) -> T:
     """Return the result of the first request to a store, with a timeout.
 
@@ -366,7 +366,7 @@ def first_answer(
         ask: Makes the request.
         url: The store's root URL.
         storage_options: Options of its client.
-        patience_s: The timeout, in seconds.
+        timeout_s: The timeout, in seconds.
 
     Raises:
         StoreError: No answer came within the timeout.
@@ -380,14 +380,14 @@ def first_answer(
     # A daemon thread, so that the process can exit before the request ends.
     Thread(target=_asked, args=(ask, answer), daemon=True).start()
     try:
-        return answer.result(timeout=patience_s)
+        return answer.result(timeout=timeout_s)
     except TimeoutError as error:
         if answer.done():
             raise
         root = root_of(service, rest, storage_options)
         raise StoreError(
             f"{root.url}: cannot read '_ledger/ledger.json' at {root.endpoint}: no answer came "
-            f"within {patience_s:g} s; check the network, the address and the credentials"
+            f"within {timeout_s:g} s; check the network, the address and the credentials"
         ) from error
 
 

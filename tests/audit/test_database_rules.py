@@ -28,7 +28,7 @@ from ledger import (
 from ledger.log import StreamLog
 from ledger.model import parse_type
 from ledger.model.types import RowType
-from ledger.opening.context import Houses
+from ledger.opening.context import DatabasePolicies
 from ledger.state import CatalogStream
 from ledger.stores import Store
 from ledger.table_handle import handle_of
@@ -278,11 +278,11 @@ def test_threads_that_ask_while_one_looks_are_served_by_one_look_more(lake: Ledg
                 assert may_go_on.wait(120)
             return super().catch_up()
 
-    houses = Houses()
-    houses.read_by(Slow(setting.store, "_ledger", CatalogStream()))
-    houses._turn = asked  # type: ignore[assignment]
+    database_policies = DatabasePolicies()
+    database_policies.read_by(Slow(setting.store, "_ledger", CatalogStream()))
+    database_policies._turn = asked  # type: ignore[assignment]
     threads = [
-        threading.Thread(target=houses.of, args=(setting.store, table.state.table_id))
+        threading.Thread(target=database_policies.of, args=(setting.store, table.state.table_id))
         for _ in range(16)
     ]
     threads[0].start()

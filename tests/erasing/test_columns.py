@@ -308,7 +308,7 @@ def test_an_eraser_of_columns_that_dies_at_any_write_is_asked_again_and_ends() -
         table.project("iceberg")
         died = False
         try:
-            lake_on(DiesAfter(store, writes), patience=no_time()).erase(text=YEAR)
+            lake_on(DiesAfter(store, writes), retry_policy=no_time()).erase(text=YEAR)
         except Died:
             died = True
         again = lake_on(store).erase(text=YEAR)
@@ -550,7 +550,7 @@ def test_a_commit_lands_whose_values_a_client_sent_twice(kept: Callable[[str], b
     store = memory()
     people(store)
     twice = DeliversTwice(store, on=kept)
-    lake = lake_on(twice, patience=no_time())
+    lake = lake_on(twice, retry_policy=no_time())
 
     landed = lake.table("shop.people").append([file("a", ANN)], author=BOB)
 
@@ -573,7 +573,7 @@ def test_whoever_cannot_keep_values_first_commits_nothing_and_is_told_why(
 ) -> None:
     store = memory()
     people(store)
-    table = lake_on(fault(store, on=kept), patience=no_time()).table("shop.people")
+    table = lake_on(fault(store, on=kept), retry_policy=no_time()).table("shop.people")
 
     with pytest.raises(StoreError, match=f"{said}{what} have to be stored there before the commit"):
         table.append([file("a", ANN)], author=BOB)

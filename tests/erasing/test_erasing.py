@@ -125,7 +125,7 @@ def test_an_eraser_that_dies_at_any_write_is_asked_again_and_ends() -> None:
             table.alter([SetOption("k", str(number))], author=ANN, message=f"for {BOB}")
         died = False
         try:
-            lake_on(DiesAfter(store, writes), patience=no_time()).erase(author=ANN)
+            lake_on(DiesAfter(store, writes), retry_policy=no_time()).erase(author=ANN)
         except Died:
             died = True
         again = lake_on(store).erase(author=ANN)
@@ -347,7 +347,7 @@ def test_a_commit_id_again_gives_the_first_commit_and_keeps_one_file() -> None:
 
 def test_lost_answers_lose_no_author() -> None:
     store = memory()
-    lake = lake_on(LosesAnswers(store), patience=no_time())
+    lake = lake_on(LosesAnswers(store), retry_policy=no_time())
     lake.init(erasable=True)
     table = orders(lake)
     table.alter([SetOption("k", "1")], author=ANN)

@@ -197,7 +197,7 @@ def test_a_lost_answer_is_neither_lost_nor_done_twice(fault: type, times: int) -
     store = memory()
     orders(lake_on(store))
     faulty = fault(store, on=is_commit, times=times)
-    mine = lake_on(faulty, patience=no_time()).table("shop.orders")
+    mine = lake_on(faulty, retry_policy=no_time()).table("shop.orders")
 
     done = [mine.alter([AddColumn((f"c{n}",), "INT")]).version for n in range(3)]
 
@@ -211,7 +211,7 @@ def test_a_lost_answer_is_neither_lost_nor_done_twice(fault: type, times: int) -
 def test_an_outcome_that_cannot_be_found_out_is_unknown() -> None:
     store = memory()
     orders(lake_on(store))
-    mine = lake_on(LosesRequests(store, on=is_commit), patience=no_time()).table("shop.orders")
+    mine = lake_on(LosesRequests(store, on=is_commit), retry_policy=no_time()).table("shop.orders")
 
     with pytest.raises(CommitUnknownError) as caught:
         mine.alter([AddColumn(("a",), "INT")], commit_id="mine")

@@ -155,7 +155,7 @@ def test_who_always_loses_gives_up_and_is_told_that_nothing_was_written() -> Non
     store, numbers = unlocked(), itertools.count()
     theirs = orders(lake_on(store))
     later = AlwaysLater(store, lambda: theirs.alter([SetOption("k", str(next(numbers)))]))
-    mine = lake_on(later, patience=replace(no_time(), deadline_s=5)).table("shop.orders")
+    mine = lake_on(later, retry_policy=replace(no_time(), deadline_s=5)).table("shop.orders")
 
     with pytest.raises(CommitConflictError, match="gave up after 5 s.* nothing was written"):
         mine.alter([SetOption("mine", "1")])
@@ -242,7 +242,9 @@ def test_a_loser_that_cannot_read_the_winner_does_not_know() -> None:
 
     store = memory()
     orders(lake_on(store))
-    table = lake_on(ThenGoesSilent(store, on=is_commit), patience=no_time()).table("shop.orders")
+    table = lake_on(ThenGoesSilent(store, on=is_commit), retry_policy=no_time()).table(
+        "shop.orders"
+    )
     with pytest.raises(CommitUnknownError):
         table.alter([SetOption("k", "v")])
 
@@ -306,7 +308,7 @@ def test_what_landed_but_may_not_be_durable_is_unknown() -> None:
     store = memory()
     orders(lake_on(store))
     faulty = CannotConfirm(store, on=is_commit)
-    table = lake_on(faulty, patience=no_time()).table("shop.orders")
+    table = lake_on(faulty, retry_policy=no_time()).table("shop.orders")
     with pytest.raises(CommitUnknownError) as caught:
         table.alter([SetOption("k", "v")], commit_id="mine")
     assert (caught.value.commit_id, caught.value.version) == ("mine", 1)

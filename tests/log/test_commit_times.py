@@ -11,7 +11,7 @@ import structlog
 from attrs import define
 
 from ledger import AddColumn, Ledger, SetOption, UnsupportedError, UpgradeRequiredError
-from ledger.log.request import Patience
+from ledger.log.request import RetryPolicy
 from ledger.stores import Store
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
 
@@ -33,11 +33,11 @@ class Machine:
         self.millis += seconds * 1000
 
     @property
-    def patience(self) -> Patience:
-        return Patience(sleep=self.sleep, monotonic=lambda: self.millis / 1000)
+    def retry_policy(self) -> RetryPolicy:
+        return RetryPolicy(sleep=self.sleep, monotonic=lambda: self.millis / 1000)
 
     def lake(self, store: Store) -> Ledger:
-        return lake_on(store, self.now_millis, self.patience)
+        return lake_on(store, self.now_millis, self.retry_policy)
 
 
 def lead_after(store: Store, commits: int) -> tuple[float, float]:
@@ -76,7 +76,7 @@ def test_a_clock_that_is_set_back_holds_nobody_up() -> None:
     machine, store = Machine(), memory()
     table = orders(machine.lake(store))
     machine.millis -= A_YEAR
-    monotonic = Patience(sleep=machine.sleep, monotonic=lambda: 1.0)
+    monotonic = RetryPolicy(sleep=machine.sleep, monotonic=lambda: 1.0)
     again = lake_on(store, machine.now_millis, monotonic).table("shop.orders")
     for number in range(100):
         again.alter([SetOption("k", str(number))])

@@ -67,7 +67,7 @@ class Crowd:
 
     def __init__(self, schema: Schema | None = None) -> None:
         self.gate = Gate(memory())
-        lake = lake_on(self.gate, patience=no_time())
+        lake = lake_on(self.gate, retry_policy=no_time())
         lake.create_database("db")
         self.table = lake.create_table("db.t", schema or Schema.of({"id": "INT", "b": "INT"}))
 

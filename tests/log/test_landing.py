@@ -13,7 +13,7 @@ from ledger.log.request import (
     Committed,
     LogFile,
     Lost,
-    Patience,
+    RetryPolicy,
     Unknown,
     after_loss,
     commit_file,
@@ -42,8 +42,8 @@ class Watch:
         self.slept.append(seconds)
         self.now += seconds
 
-    def patience(self, deadline_s: float) -> Patience:
-        return Patience(
+    def retry_policy(self, deadline_s: float) -> RetryPolicy:
+        return RetryPolicy(
             deadline_s=deadline_s,
             first_wait_s=1.0,
             longest_wait_s=10.0,
@@ -71,7 +71,7 @@ class Silent(Wrapped):
 def test_pauses_double_from_the_third_attempt_on_up_to_the_longest() -> None:
     watch = Watch()
 
-    attempts = list(watch.patience(40).attempts())
+    attempts = list(watch.retry_policy(40).attempts())
 
     assert watch.slept == [4, 8, 10, 10, 10]
     assert attempts == [1, 2, 3, 4, 5, 6]
@@ -84,7 +84,7 @@ def test_pauses_are_drawn_between_nothing_and_the_longest() -> None:
         drawn.append((low, high))
         return low
 
-    Patience(sleep=lambda _: None, uniform=uniform).pause(3)
+    RetryPolicy(sleep=lambda _: None, uniform=uniform).pause(3)
 
     assert drawn == [(0, 0.016)]
 
@@ -93,9 +93,9 @@ def test_processes_of_one_seed_do_not_wait_as_long_as_one_another() -> None:
     pauses: list[float] = []
     for _ in range(2):
         random.seed(7)
-        Patience(sleep=pauses.append).pause(12)
+        RetryPolicy(sleep=pauses.append).pause(12)
     before = random.getstate()
-    Patience(sleep=pauses.append).pause(12)
+    RetryPolicy(sleep=pauses.append).pause(12)
 
     assert len(set(pauses)) == 3
     # Nor do a program's own draws hang on how often it waited.
@@ -105,16 +105,16 @@ def test_processes_of_one_seed_do_not_wait_as_long_as_one_another() -> None:
 def test_whoever_has_no_time_left_still_tries_once() -> None:
     watch = Watch()
 
-    assert list(watch.patience(-1).attempts()) == [1]
-    assert list(watch.patience(0).attempts())[:2] == [1, 2]
+    assert list(watch.retry_policy(-1).attempts()) == [1]
+    assert list(watch.retry_policy(0).attempts())[:2] == [1, 2]
 
 
 def test_another_file_in_the_place_is_a_loss() -> None:
     store = memory()
     store.create(FILE.key, b"theirs")
 
-    assert commit_file(store, FILE, Watch().patience(9)) == Lost(7)
-    assert commit_file(LosesAnswers(store, times=1), FILE, Watch().patience(9)) == Lost(7)
+    assert commit_file(store, FILE, Watch().retry_policy(9)) == Lost(7)
+    assert commit_file(LosesAnswers(store, times=1), FILE, Watch().retry_policy(9)) == Lost(7)
     assert store.read(FILE.key) == b"theirs"
 
 
@@ -122,14 +122,16 @@ def test_another_file_in_the_place_is_a_loss() -> None:
 def test_what_stands_there_in_the_end_is_found_out(fault: type[LosesAnswers]) -> None:
     store = memory()
 
-    assert commit_file(fault(store, times=2), FILE, Watch().patience(9)) == Committed(7)
+    assert commit_file(fault(store, times=2), FILE, Watch().retry_policy(9)) == Committed(7)
     assert store.read(FILE.key) == b"mine"
 
 
 def test_a_file_that_landed_and_could_not_be_read_back_is_found_on_the_next_attempt() -> None:
     store = memory()
 
-    landed = commit_file(Silent(LosesAnswers(store, times=2), times=1), FILE, Watch().patience(9))
+    landed = commit_file(
+        Silent(LosesAnswers(store, times=2), times=1), FILE, Watch().retry_policy(9)
+    )
 
     assert landed == Committed(7)
     assert store.read(FILE.key) == b"mine"
@@ -138,7 +140,7 @@ def test_a_file_that_landed_and_could_not_be_read_back_is_found_on_the_next_atte
 def test_what_cannot_be_found_out_in_time_is_unknown_to_each_by_his_own_id() -> None:
     watch = Watch()
 
-    outcome = commit_file(Silent(LosesRequests(memory()), times=99), FILE, watch.patience(20))
+    outcome = commit_file(Silent(LosesRequests(memory()), times=99), FILE, watch.retry_policy(20))
 
     assert isinstance(outcome, Unknown)
     for name in ("my-id", "another"):
@@ -170,7 +172,7 @@ def test_what_a_store_refuses_is_raised_at_once_with_its_reason() -> None:
     store, watch = Refuses(memory()), Watch()
 
     with pytest.raises(StoreError, match="no space left"):
-        commit_file(store, FILE, watch.patience(9))
+        commit_file(store, FILE, watch.retry_policy(9))
 
     assert store.asked == 1
     assert watch.slept == []
@@ -179,7 +181,7 @@ def test_what_a_store_refuses_is_raised_at_once_with_its_reason() -> None:
 def test_a_refusal_after_an_unsure_answer_says_nothing_of_the_first_attempt() -> None:
     late = Refuses(Silent(LosesRequests(memory(), times=1), times=0), after=1)
 
-    outcome = commit_file(late, FILE, Watch().patience(9))
+    outcome = commit_file(late, FILE, Watch().retry_policy(9))
 
     assert isinstance(outcome, Unknown)
     assert isinstance(outcome.cause, StoreError)
@@ -188,19 +190,19 @@ def test_a_refusal_after_an_unsure_answer_says_nothing_of_the_first_attempt() ->
 def test_a_refusal_after_a_lost_answer_is_found_to_have_landed() -> None:
     store = Refuses(Silent(LosesAnswers(memory(), times=1), times=1), after=1)
 
-    assert commit_file(store, FILE, Watch().patience(9)) == Committed(7)
+    assert commit_file(store, FILE, Watch().retry_policy(9)) == Committed(7)
 
 
 def test_silence_about_what_is_no_commit_is_told_with_what_it_means() -> None:
     silent = Silent(LosesRequests(memory(), times=99), times=99)
 
     with pytest.raises(StoreError, match=r"7\.json: .* no answer \(.* was lost\); ask") as told:
-        commit_file_or_raise(silent, FILE, Watch().patience(9), "ask again")
+        commit_file_or_raise(silent, FILE, Watch().retry_policy(9), "ask again")
 
     assert isinstance(told.value.__cause__, OSError)
     store = memory()
-    assert commit_file_or_raise(store, FILE, Watch().patience(9), "") == Committed(7)
-    assert commit_file_or_raise(store, FILE, Watch().patience(9), "") == Lost(7)
+    assert commit_file_or_raise(store, FILE, Watch().retry_policy(9), "") == Committed(7)
+    assert commit_file_or_raise(store, FILE, Watch().retry_policy(9), "") == Lost(7)
 
 
 @pytest.mark.parametrize("silences", [0, 2])
@@ -208,9 +210,9 @@ def test_a_file_under_a_name_of_its_own_may_be_said_to_be_there(silences: int) -
     store = memory()
     store.create(FILE.key, b"mine")
 
-    commit_own_file(Silent(store, silences), FILE, Watch().patience(9), "values")
+    commit_own_file(Silent(store, silences), FILE, Watch().retry_policy(9), "values")
     with pytest.raises(StoreError, match="no answer .* to question 3.*; values have to be stored"):
-        commit_own_file(Silent(store, times=99), FILE, Watch().patience(9), "values")
+        commit_own_file(Silent(store, times=99), FILE, Watch().retry_policy(9), "values")
 
 
 def test_who_lost_reads_on() -> None:
@@ -218,7 +220,7 @@ def test_who_lost_reads_on() -> None:
     store.create(FILE.key, b"theirs")
     read: list[int] = []
 
-    assert after_loss(store, FILE, Watch().patience(9), lambda: read.append(1)) == Lost(7)
+    assert after_loss(store, FILE, Watch().retry_policy(9), lambda: read.append(1)) == Lost(7)
     assert read == [1]
 
 
@@ -229,17 +231,17 @@ def test_who_meets_his_own_file_before_something_unreadable_has_landed() -> None
     def read_on() -> None:
         raise DamagedLogError("8.json is torn", "t/log/8.json")
 
-    assert after_loss(store, FILE, Watch().patience(9), read_on) == Committed(7)
+    assert after_loss(store, FILE, Watch().retry_policy(9), read_on) == Committed(7)
     store.delete(FILE.key)
     with pytest.raises(DamagedLogError):
-        after_loss(store, FILE, Watch().patience(9), read_on)
+        after_loss(store, FILE, Watch().retry_policy(9), read_on)
 
 
 def test_who_cannot_read_what_won_does_not_know() -> None:
     def read_on() -> None:
         raise OSError("silence")
 
-    outcome = after_loss(memory(), FILE, Watch().patience(9), read_on)
+    outcome = after_loss(memory(), FILE, Watch().retry_policy(9), read_on)
 
     assert isinstance(outcome, Unknown)
     assert "silence" in str(outcome.as_error("my-id").__cause__)
@@ -249,24 +251,24 @@ def test_a_file_that_all_write_alike_may_be_anybodys() -> None:
     store = memory()
     store.create(FILE.key, b"mine")
 
-    commit_file_once(store, FILE, Watch().patience(9), "my-id")
+    commit_file_once(store, FILE, Watch().retry_policy(9), "my-id")
     with pytest.raises(CommitUnknownError, match="commit my-id may"):
         commit_file_once(
-            Silent(LosesRequests(memory()), times=99), FILE, Watch().patience(9), "my-id"
+            Silent(LosesRequests(memory()), times=99), FILE, Watch().retry_policy(9), "my-id"
         )
 
 
 def test_a_commit_that_was_read_is_sure_once_the_store_confirms_it() -> None:
     store = Silent(memory(), times=2)
 
-    make_sure(store, FILE.key, Watch().patience(9), version=7, commit_id="my-id")
+    make_sure(store, FILE.key, Watch().retry_policy(9), version=7, commit_id="my-id")
 
     assert store.asked == 3
     with pytest.raises(CommitUnknownError, match=r"7\.json: .* commit my-id may") as told:
         make_sure(
             Silent(memory(), times=99),
             FILE.key,
-            Watch().patience(9),
+            Watch().retry_policy(9),
             version=7,
             commit_id="my-id",
         )
@@ -279,7 +281,7 @@ def test_whoever_does_not_know_is_told_the_same_whether_he_waited_or_was_interru
 
     mine = Request(commit_id="my-id", asked="00")
     on_its_way = status_sentence(mine)
-    mine.fate.error = told
+    mine.status.error = told
 
     assert str(told).endswith(f"; {status_sentence(mine)}")
     assert on_its_way == status_sentence(mine).replace(
@@ -288,4 +290,4 @@ def test_whoever_does_not_know_is_told_the_same_whether_he_waited_or_was_interru
 
 
 def test_patience_goes_with_whoever_takes_it_to_another_process() -> None:
-    assert pickle.loads(pickle.dumps(Patience())) == Patience()  # noqa: S301 - our own bytes
+    assert pickle.loads(pickle.dumps(RetryPolicy())) == RetryPolicy()  # noqa: S301 - our own bytes

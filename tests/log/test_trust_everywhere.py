@@ -77,7 +77,7 @@ OF_LEDGERS: Reads = {
     "url": lambda it: it.url,
     "view": lambda it: it.view("shop.seen"),
     "views": lambda it: it.views("shop"),
-    "whereabouts": lambda it: it.whereabouts(),
+    "whereabouts": lambda it: it.inspect_location(),
 }
 OF_TABLES: Reads = {
     "at": lambda it: [it.at(version=7), it.at(snapshot=3), it.at(tag="v1")],

@@ -9,7 +9,7 @@ import pytest
 from attrs import define
 
 from ledger import DamagedLogError, SetOption, Table
-from ledger.log.request import Patience
+from ledger.log.request import RetryPolicy
 from ledger.log.stream_log import SURE_FOR_S
 from ledger.stores import MemoryStore, Store
 from ledger.table_handle import handle_of
@@ -40,7 +40,7 @@ class CountsReads(Wrapped):
 
 
 def warm(store: MemoryStore | CountsReads, watch: Watch) -> Table:
-    table = orders(lake_on(store, patience=Patience(monotonic=watch)))
+    table = orders(lake_on(store, retry_policy=RetryPolicy(monotonic=watch)))
     for value in ("0", "1", "2"):
         table.alter([SetOption("k", value)])
     return table

@@ -40,7 +40,7 @@ from tests.thorough import some
 
 
 def setting_of(store: Store) -> TableSetting:
-    return TableSetting(store, {}, author="", patience=no_time())
+    return TableSetting(store, {}, author="", retry_policy=no_time())
 
 
 def exported(store: Store, *tables: str, version: int | None = None) -> bytes:

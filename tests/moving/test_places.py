@@ -93,7 +93,7 @@ def test_a_ledger_that_nothing_ties_to_a_place_just_works_elsewhere(tmp_path: Pa
     table = lake.table("shop.t")
     table.alter([ADD])
     assert ids(table) == [1, 2, 3]
-    found = lake.whereabouts()
+    found = lake.inspect_location()
     assert (found.verdict, found.ties, found.next_step) == ("moved", (), "")
 
 
@@ -123,7 +123,7 @@ def test_what_is_tied_to_a_place_is_read_and_not_written_until_it_is_said_what_h
     assert there.at().schema.names == ("id",)
     if tie == "projection":
         assert ids(there) == [1, 2, 3]
-    found = lake.whereabouts()
+    found = lake.inspect_location()
     assert (found.verdict, [each.kind for each in found.ties]) == ("copied", [tie])
     # The original was never asked.
     at(tmp_path / "here").table(name).alter([ADD])
@@ -132,7 +132,7 @@ def test_what_is_tied_to_a_place_is_read_and_not_written_until_it_is_said_what_h
     lake.record_move()
     # A handle from before goes on, too.
     there.alter([AddColumn(("m",), "INT")])
-    assert at(tmp_path / "there").whereabouts().verdict == "here"
+    assert at(tmp_path / "there").inspect_location().verdict == "here"
 
 
 def test_moved_twice_it_is_clean_and_its_rows_are_the_same(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_moved_twice_it_is_clean_and_its_rows_are_the_same(tmp_path: Path) -> No
     for number in (1, 2):
         shutil.move(tmp_path / str(number - 1), tmp_path / str(number))
         lake = at(tmp_path / str(number))
-        assert lake.whereabouts().verdict == "moved"
+        assert lake.inspect_location().verdict == "moved"
         with pytest.raises(InvalidChangeError, match=r"shop\.t: its position deletes .*--rewrite"):
             lake.record_move()
         lake.record_move(rewrites=True)
@@ -152,7 +152,7 @@ def test_moved_twice_it_is_clean_and_its_rows_are_the_same(tmp_path: Path) -> No
         assert verify(handle_of(table)).is_empty
         wanted = [1, 3, 4] if with_deletes_here else [1, 3]
         assert ids(table) == by_static_table(table) == wanted
-        assert at(tmp_path / str(number)).whereabouts().verdict == "here"
+        assert at(tmp_path / str(number)).inspect_location().verdict == "here"
 
 
 def test_deletes_that_are_written_anew_have_no_bounds_of_the_names_that_they_had(
@@ -192,7 +192,7 @@ def test_deletes_that_cannot_be_written_anew_are_refused_by_name(tmp_path: Path)
     lake = at(tmp_path / "there")
     with pytest.raises(InvalidChangeError, match=r"shop\.t.*/nowhere/x\.parquet"):
         lake.record_move(rewrites=True)
-    assert lake.whereabouts().verdict == "moved"
+    assert lake.inspect_location().verdict == "moved"
 
 
 def with_whole_urls(root: Path) -> Table:
@@ -246,7 +246,7 @@ def test_files_by_whole_urls_of_the_old_place_are_named_by_their_new_one(tmp_pat
         moved.project("iceberg")
         assert ids(moved) == by_static_table(moved) == [1, 3, 4, 14, 15]
         assert verify(handle_of(moved)).is_empty
-        assert lake.whereabouts().verdict == "here"
+        assert lake.inspect_location().verdict == "here"
         assert not [each.path for each in moved.at().files if f"/{number - 1}/" in each.path]
     (kept,) = (each.path for each in moved.at().files if "landing" in each.path)
     assert kept == f"file://{tmp_path}/2/landing/5.parquet"
@@ -261,7 +261,7 @@ def test_a_file_by_a_whole_url_that_did_not_come_along_is_refused_by_name(tmp_pa
     with pytest.raises(InvalidChangeError, match=r"none at file://.*/there/landing/5\.parquet"):
         lake.record_move(rewrites=True)
     assert at(tmp_path / "there").table("shop.t").state.version == before
-    assert lake.whereabouts().verdict == "moved"
+    assert lake.inspect_location().verdict == "moved"
 
 
 def test_files_whose_equality_deletes_would_not_follow_are_refused_by_name(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_a_kill_at_any_write_of_a_move_by_whole_urls_is_healed_by_asking_again(
             lake = at(there)
             lake.record_move(rewrites=True)
             assert ids(lake.table("shop.t")) == [1, 2, 3, 4, 14, 15]
-            assert lake.whereabouts().verdict == "here"
+            assert lake.inspect_location().verdict == "here"
         else:
             assert writes >= 3
             return
@@ -306,7 +306,7 @@ def test_an_alias_is_remembered_and_files_go_on_being_named_by_the_place(tmp_pat
     # As if another mount led there: a link that nobody could follow back by its text.
     alias.symlink_to(real)
     lake = at(alias)
-    assert lake.whereabouts().verdict == "here"
+    assert lake.inspect_location().verdict == "here"
     other = lake.table("shop.t")
     assert other.location == table.location
     other.alter([ADD])
@@ -322,7 +322,7 @@ def test_another_url_of_the_same_storage_is_an_alias_once_it_is_said(tmp_path: P
     mounted = lake.table("shop.t")
     with pytest.raises(InvalidChangeError, match="move --alias"):
         mounted.alter([ADD])
-    found = lake.whereabouts()
+    found = lake.inspect_location()
     assert (found.verdict, found.next_step) == ("alias", "lakeledger move --alias")
     with pytest.raises(InvalidChangeError, match="the same storage"):
         lake.record_copy()
@@ -333,7 +333,7 @@ def test_another_url_of_the_same_storage_is_an_alias_once_it_is_said(tmp_path: P
     mounted.alter([ADD])
     assert mounted.location == table.location
     again = Ledger(LedgerHandle(TableSetting(Mounted(tmp_path / "here"), {}, author="me")))
-    assert again.whereabouts().verdict == "here"
+    assert again.inspect_location().verdict == "here"
     again.table("shop.t").project("iceberg")
     assert verify(handle_of(at(tmp_path / "here").table("shop.t"))).is_empty
     assert ids(at(tmp_path / "here").table("shop.t")) == [1, 3]
@@ -369,7 +369,7 @@ def test_a_copy_has_an_identity_of_its_own_and_leaves_what_lies_outside(tmp_path
     assert copy.tables("shop") == ["t"]
     assert original.tables("shop") == ["ext", "t"]
     copy.table("shop.t").alter([ADD])
-    assert at(tmp_path / "there").whereabouts().verdict == "here"
+    assert at(tmp_path / "there").inspect_location().verdict == "here"
 
 
 def copied_with_a_table_left(folder: Path) -> tuple[Ledger, str]:
@@ -431,9 +431,9 @@ def test_where_no_ledger_can_be_read_at_the_old_place_any_more_it_was_moved(
 ) -> None:
     made(tmp_path / "here").project("iceberg")
     shutil.copytree(tmp_path / "here", tmp_path / "there")
-    assert at(tmp_path / "there").whereabouts().verdict == "copied"
+    assert at(tmp_path / "there").inspect_location().verdict == "copied"
     (tmp_path / "here" / "_ledger" / "ledger.json").write_text("nothing of ours")
-    assert at(tmp_path / "there").whereabouts().verdict == "moved"
+    assert at(tmp_path / "there").inspect_location().verdict == "moved"
 
 
 def test_a_kill_at_any_write_of_a_move_is_healed_by_asking_again(tmp_path: Path) -> None:
@@ -452,7 +452,7 @@ def test_a_kill_at_any_write_of_a_move_is_healed_by_asking_again(tmp_path: Path)
         lake.record_move(rewrites=True)
         table = lake.table("shop.t")
         assert ids(table) == [3]
-        assert lake.whereabouts().verdict == "here"
+        assert lake.inspect_location().verdict == "here"
     assert writes >= 4
 
 
@@ -476,7 +476,7 @@ def test_a_kill_at_any_write_of_a_copy_leaves_one_identity_after_asking_again(
             lake.record_copy(commit_id="c")
             assert at(there).ledger_id == lake.ledger_id != original == lake.state.copied_from
             assert lake.tables("shop") == ["t"]
-            assert lake.whereabouts().verdict == "here"
+            assert lake.inspect_location().verdict == "here"
         else:
             assert writes >= 1
             return
@@ -496,7 +496,7 @@ def test_a_kill_at_any_write_of_an_alias_is_healed_by_asking_again(tmp_path: Pat
             lake = Ledger(LedgerHandle(TableSetting(Mounted(there), {}, author="me")))
             lake.record_alias()
             assert lake.state.aliases == ("file:///mnt/elsewhere",)
-            assert lake.whereabouts().verdict == "here"
+            assert lake.inspect_location().verdict == "here"
         else:
             assert writes >= 1
             return
@@ -552,11 +552,11 @@ def test_an_imported_copy_is_at_home_wherever_its_original_went(tmp_path: Path) 
     lake.record_move()
     copy = LocalStore(tmp_path / "copy")
     brought(exported(LocalStore(tmp_path / "1")), copy, as_copy=True)
-    assert at(tmp_path / "copy").whereabouts().verdict == "here"
+    assert at(tmp_path / "copy").inspect_location().verdict == "here"
     assert at(tmp_path / "copy").ledger_id != lake.ledger_id
     same = LocalStore(tmp_path / "same")
     brought(exported(LocalStore(tmp_path / "1")), same)
-    assert at(tmp_path / "same").whereabouts().verdict == "copied"
+    assert at(tmp_path / "same").inspect_location().verdict == "copied"
     at(tmp_path / "same").table("shop.t").alter([ADD])
 
 

@@ -29,7 +29,7 @@ class Silent(Wrapped):
 def race(store: Any = None) -> Table:
     """Make one of everything happen to commits; return the table."""
     store = store or memory()
-    lake = lake_on(store, patience=no_time())
+    lake = lake_on(store, retry_policy=no_time())
     table = orders(lake)
     other = lake_on(store).table("shop.orders")
     stale = Table(handle_of(table).again())
@@ -50,6 +50,6 @@ def unknown() -> None:
     store = memory()
     orders(lake_on(store))
     silent = Silent(LosesRequests(store))
-    table = lake_on(silent, patience=no_time()).table("shop.orders")
+    table = lake_on(silent, retry_policy=no_time()).table("shop.orders")
     with pytest.raises(CommitUnknownError):
         table.alter([SetOption("team", "c")])

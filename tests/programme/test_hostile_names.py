@@ -103,7 +103,7 @@ def test_a_link_to_a_folder_outside_is_not_listed(tmp_path: Path, outside: Path)
 def test_a_commit_never_goes_through_a_link_of_its_name(tmp_path: Path, outside: Path) -> None:
     """Somebody laid a link where the next commit goes; its target stays as it is."""
     root = tmp_path / "root"
-    table = orders(lake_on(LocalStore(root), patience=no_time()))
+    table = orders(lake_on(LocalStore(root), retry_policy=no_time()))
     log = root / "shop.db" / "orders" / "_ledger" / "log"
     for target in (outside / "secret", outside / "missing", outside):
         link = log / f"{1:020d}.json"

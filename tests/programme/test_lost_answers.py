@@ -65,7 +65,7 @@ def tried(what: str, lost: Collection[int]) -> tuple[str, bool]:
     """Lose some answers of one call; return what its writer was told, and whether it landed."""
     inner = memory()
     store = LosesTheseAnswers(inner)
-    lake = lake_on(store, patience=no_time())
+    lake = lake_on(store, retry_policy=no_time())
     table = orders(lake)
     store.asked, store.lost = 0, lost
     try:

@@ -29,7 +29,7 @@ from ledger import (
 )
 from ledger.ledger_handle import LedgerHandle
 from ledger.log import CommitOptions
-from ledger.log.request import Patience
+from ledger.log.request import RetryPolicy
 from ledger.opening.context import TableSetting
 from ledger.state import TableState, TableStream
 from ledger.table_handle import handle_of
@@ -87,7 +87,7 @@ class Machine:
                     now_millis=lambda: (
                         BEGIN_MILLIS + self.skew_millis + round(scheduler.now_s * 1000)
                     ),
-                    patience=Patience(
+                    retry_policy=RetryPolicy(
                         deadline_s=4.0,
                         sleep=scheduler.sleep,
                         monotonic=lambda: scheduler.now_s,

@@ -105,7 +105,7 @@ class Lived:
 
 def a_lake(root: Path) -> Ledger:
     """Return a new ledger on a disk, with a database `shop`."""
-    lake = lake_on(open_store(str(root)), patience=no_time())
+    lake = lake_on(open_store(str(root)), retry_policy=no_time())
     lake.create_database("shop")
     return lake
 

@@ -186,7 +186,7 @@ def test_moved_twice_every_format_is_clean_and_read_the_same_by_its_own_readers(
         assert by_pypaimon(lake) == wanted
         delta = deltalake.DeltaTable(folder_of(table))
         assert sorted(delta.to_pyarrow_table()["id"].to_pylist()) == wanted
-    assert not list(lake.whereabouts().ties)
+    assert not list(lake.inspect_location().ties)
 
 
 def by_pypaimon(lake: ledger.Ledger) -> list[int]:

@@ -16,7 +16,7 @@ import ledger
 from ledger import StoreError
 from ledger.cli import exits, main
 from ledger.log import millis_ahead, now_millis
-from ledger.log.request import Patience
+from ledger.log.request import RetryPolicy
 from ledger.stores import LocalStore, MemoryStore, ObjectStore, object_store, open_store
 from ledger.stores.base import Clock, clock_of
 from ledger.stores.services import root_of, service_of
@@ -131,13 +131,13 @@ def test_a_store_that_does_not_tell_the_time_is_asked_again(moto: S3Server) -> N
 def test_only_stores_with_a_clock_of_their_own_are_compared(tmp_path: Path) -> None:
     wrong = lambda: now_millis() + A_DAY  # noqa: E731 - a clock that is off
     for store in (MemoryStore("clock"), LocalStore(tmp_path)):
-        assert millis_ahead(store, wrong, Patience()) is None
+        assert millis_ahead(store, wrong, RetryPolicy()) is None
         lake_on(store, wrong).create_database("shop")
 
 
 @on_every_server
 def test_the_servers_clock_is_this_machines_to_the_second(server: Server) -> None:
-    ahead = millis_ahead(open_store(fresh(server), server.options), now_millis, Patience())
+    ahead = millis_ahead(open_store(fresh(server), server.options), now_millis, RetryPolicy())
     assert ahead is not None
     assert abs(ahead) < 5_000
 

@@ -39,7 +39,7 @@ def test_who_does_not_answer_is_named_in_time(
     url, given = f"{scheme}://bucket/lake", options(scheme, silent)
     begun = time.monotonic()
     with pytest.raises(StoreError) as told:
-        first_answer(lambda: ledger.open(url, given), url, given, patience_s=0.5)
+        first_answer(lambda: ledger.open(url, given), url, given, timeout_s=0.5)
 
     assert time.monotonic() - begun < 5
     assert silent in str(told.value)

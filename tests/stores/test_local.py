@@ -273,7 +273,7 @@ def test_a_folder_in_the_keys_place_is_an_error_not_a_winner(tmp_path: Path) -> 
 
 
 def test_a_link_that_leads_nowhere_in_the_keys_place_is_an_error_at_once(tmp_path: Path) -> None:
-    table = orders(lake_on(LocalStore(tmp_path), patience=no_time()))
+    table = orders(lake_on(LocalStore(tmp_path), retry_policy=no_time()))
     link = tmp_path / "shop.db/orders/_ledger/log" / f"{1:020d}.json"
     link.symlink_to("nowhere")
 

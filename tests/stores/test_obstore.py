@@ -14,7 +14,7 @@ from attrs import frozen
 import ledger
 from ledger import AddColumn, InvalidInputError, Schema, StoreError
 from ledger.log import millis_ahead, now_millis
-from ledger.log.request import Patience
+from ledger.log.request import RetryPolicy
 from ledger.stores import ObjectStore, open_store
 from ledger.stores.object_store import ObstoreBucket, obstore_options
 from ledger.table_handle import handle_of
@@ -85,7 +85,7 @@ def test_a_ledger_is_the_same_through_either_client(
 def test_it_tells_the_servers_clock(name: str, request: pytest.FixtureRequest) -> None:
     server = Faster(request.getfixturevalue(name))
     store = open_store(fresh(server), server.options)
-    ahead = millis_ahead(store, now_millis, Patience())
+    ahead = millis_ahead(store, now_millis, RetryPolicy())
     assert ahead is not None
     assert abs(ahead) < 5_000
     with pytest.raises(StoreError, match="s apart"):

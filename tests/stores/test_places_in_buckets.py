@@ -69,7 +69,7 @@ def test_a_copied_bucket_is_told_and_goes_its_own_way_once_it_is_said(server: S3
     original = made(url, server.options)
     other = copied(server, url)
     lake = ledger.open(other, server.options, author="me")
-    found = lake.whereabouts()
+    found = lake.inspect_location()
     assert (found.recorded, found.verdict) == (url, "copied")
     assert {each.kind for each in found.ties} == {"projection", "paths"}
     with pytest.raises(InvalidChangeError, match="lakeledger move"):
@@ -87,7 +87,7 @@ def test_a_copied_bucket_is_told_and_goes_its_own_way_once_it_is_said(server: S3
     assert ICEBERG.verify(handle_of(table)).is_empty
     assert ids(table) == ids(original) == [1, 2]
     assert [each.path for each in table.at().files] == ["data/1.parquet", "data/2.parquet"]
-    assert ledger.open(other, server.options).whereabouts().verdict == "here"
+    assert ledger.open(other, server.options).inspect_location().verdict == "here"
     assert "at" not in table.at().schema.options
 
 
@@ -113,7 +113,7 @@ def test_another_name_of_a_bucket_is_an_alias_once_it_is_said(server: S3Server) 
         return Ledger(LedgerHandle(TableSetting(store, dict(server.options), author="me")))
 
     lake = reached()
-    found = lake.whereabouts()
+    found = lake.inspect_location()
     assert (found.verdict, found.next_step) == ("alias", "lakeledger move --alias")
     with pytest.raises(InvalidChangeError, match="move --alias"):
         lake.table("shop.t").alter([AddColumn(("n",), "INT")])
@@ -121,7 +121,7 @@ def test_another_name_of_a_bucket_is_an_alias_once_it_is_said(server: S3Server) 
         lake.record_copy()
     lake.record_alias()
     other = reached()
-    assert other.whereabouts().verdict == "here"
+    assert other.inspect_location().verdict == "here"
     other.table("shop.t").alter([AddColumn(("n",), "INT")])
     assert other.table("shop.t").location == table.location
     ICEBERG.project(handle_of(other.table("shop.t")))
@@ -133,5 +133,5 @@ def test_other_schemes_of_one_bucket_are_one_place(server: S3Server) -> None:
     url = fresh(server)
     made(url, server.options)
     lake = ledger.open(url.replace("s3://", "s3a://"), server.options, author="me")
-    assert lake.whereabouts().verdict == "here"
+    assert lake.inspect_location().verdict == "here"
     lake.table("shop.t").alter([AddColumn(("n",), "INT")])

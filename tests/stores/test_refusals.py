@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from ledger import SetOption, StoreError
-from ledger.log.request import Patience
+from ledger.log.request import RetryPolicy
 from ledger.stores import LocalStore
 from ledger.stores import local as posix
 from tests.lakes import lake_on, orders
@@ -55,13 +55,13 @@ class Disk(LocalStore):
             raise self._error
 
 
-def never() -> Patience:
+def never() -> RetryPolicy:
     """Whoever waits is found out."""
 
     def wait(seconds: float) -> None:
         raise AssertionError(f"waited {seconds} s for what was refused")
 
-    return Patience(sleep=wait)
+    return RetryPolicy(sleep=wait)
 
 
 @pytest.mark.parametrize("code", [*_REFUSED, *_NO_LINKS, *_SILENCE])
@@ -151,7 +151,7 @@ def test_who_may_not_write_is_told_and_may_read(shared: Path) -> None:
     for each in folders:
         each.chmod(0o555)
     with as_somebody_else():
-        lake = lake_on(LocalStore(shared / "lake"), patience=never())
+        lake = lake_on(LocalStore(shared / "lake"), retry_policy=never())
         read = lake.table("shop.orders")
         assert read.at().options["k"] == "v"
         # Found by its id, and durable all the same.
@@ -161,7 +161,7 @@ def test_who_may_not_write_is_told_and_may_read(shared: Path) -> None:
         for ask in (
             lambda: read.alter([SetOption("k", "w")]),
             lambda: lake.create_database("other"),
-            lambda: lake_on(LocalStore(shared / "new"), patience=never()).init(),
+            lambda: lake_on(LocalStore(shared / "new"), retry_policy=never()).init(),
         ):
             with pytest.raises(StoreError, match="Permission denied") as refused:
                 ask()
@@ -173,7 +173,7 @@ def test_who_may_not_write_is_told_and_may_read(shared: Path) -> None:
 def test_a_file_that_is_too_large_is_refused_and_the_next_commit_goes_through(
     tmp_path: Path,
 ) -> None:
-    table = orders(lake_on(LocalStore(tmp_path), patience=never()))
+    table = orders(lake_on(LocalStore(tmp_path), retry_policy=never()))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, hard))
     try:
@@ -253,7 +253,7 @@ def test_init_at_a_regular_file_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"1")
 
     with pytest.raises(StoreError, match="Not a directory.*move it away"):
-        lake_on(LocalStore(tmp_path / "file"), patience=never()).init()
+        lake_on(LocalStore(tmp_path / "file"), retry_policy=never()).init()
 
 
 @pytest.mark.parametrize("missing", ["fcntl", "O_DIRECTORY", "link"])

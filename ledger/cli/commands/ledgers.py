@@ -25,7 +25,7 @@ from ledger.ledger import Ledger
 from ledger.ledger_handle import LedgerHandle
 from ledger.log.clock import check_clock, is_far, millis_ahead
 from ledger.log.layout import STREAM_FOLDER
-from ledger.log.request import Patience, fresh_id, now_millis
+from ledger.log.request import RetryPolicy, fresh_id, now_millis
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import LedgerError, StoreError
 from ledger.opening.context import TableSetting
@@ -82,7 +82,7 @@ def move(
     if rewrite and alias:
         raise UsageError("--alias changes no files; omit --rewrite")
     lake = place.open()
-    findings = lake.whereabouts()
+    findings = lake.inspect_location()
     document = _document(findings, dry_run=dry_run)
     if dry_run:
         place.screen.result(document, lambda to: _print(to, findings))
@@ -126,7 +126,7 @@ def _projected(lake: Ledger) -> tuple[list[str], dict[str, str]]:
     """
     made: list[str] = []
     problems: dict[str, str] = {}
-    for each in lake.whereabouts().ties:
+    for each in lake.inspect_location().ties:
         name = f"{each.table}, {each.format}"
         try:
             part(each.format, "kept").settle(handle_of(lake).table(each.table))
@@ -249,7 +249,7 @@ def doctor(
     """
     store, place = _named(url, place)
     done = _examined(store)
-    ahead = millis_ahead(store, now_millis, Patience())
+    ahead = millis_ahead(store, now_millis, RetryPolicy())
     failed = [str(each["check"]) for each in done if not each["holds"]]
     late: list[tuple[str, Finding]] = []
     unread: dict[str, str] = {}
@@ -257,7 +257,7 @@ def doctor(
         late += _ahead(store, place, unread)
     healthy = not failed and not is_far(ahead) and not late
     of_ledger = _of_ledger(store, place) if not failed else {}
-    whereabouts = _whereabouts(store, place) if of_ledger else None
+    root_location = _location_findings(store, place) if of_ledger else None
     stale = _stale(store, place) if of_ledger else []
     marks = dict(_idle_marks(store, place)) if of_ledger else {}
     place.screen.result(
@@ -266,7 +266,7 @@ def doctor(
             "healthy": healthy,
             "checks": done,
             **of_ledger,
-            **({} if whereabouts is None else {"place": document_of(whereabouts)}),
+            **({} if root_location is None else {"place": document_of(root_location)}),
             "clock_millis_ahead": ahead,
             "following": [{"table": name, **each.document()} for name, each in stale],
             "idleMarks": [{"table": name, "what": each} for name, each in marks.items()],
@@ -278,7 +278,7 @@ def doctor(
         lambda screen: screen.facts(
             {"url": store.url}
             | _said_of(of_ledger)
-            | ({} if whereabouts is None else said(whereabouts))
+            | ({} if root_location is None else said(root_location))
             | {
                 str(each["check"]): f"{'yes' if each['holds'] else 'NO'}, {each['millis']} ms"
                 for each in done
@@ -376,7 +376,7 @@ def _of_ledger(store: Store, place: LedgerFlags) -> dict[str, str]:
     return found
 
 
-def _whereabouts(store: Store, place: LedgerFlags) -> Findings | None:
+def _location_findings(store: Store, place: LedgerFlags) -> Findings | None:
     """Return the findings about the ledger's location; None if it cannot be read."""
     try:
         return found(LedgerHandle(_setting(store, place)))

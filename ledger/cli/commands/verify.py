@@ -146,7 +146,7 @@ class _Run:
         )
         self._stream(subject, verification)
         if verification.state is not None:
-            self.setting.whereabouts.learn(verification.state)
+            self.setting.root_location.learn(verification.state)
         return cataloged_tables
 
     def _table(self, cataloged: CatalogedTable) -> None:
@@ -186,7 +186,7 @@ class _Run:
         quiet: frozenset[str] = frozenset(),
     ) -> None:
         self.verified.append((subject, verification))
-        for finding in given_back(subject, self.setting.patience) if self.repairs else ():
+        for finding in given_back(subject, self.setting.retry_policy) if self.repairs else ():
             self.found.append(_Found(subject.name, finding, repaired=True))
         with _progress(self.screen, f"verifying {subject.name}") as progress:
             for finding in verification.run(progress):
@@ -222,7 +222,7 @@ class _Run:
         It is a failure if the ledger is recorded here, since readers of the files are misled.
         Otherwise the move is not recorded yet.
         """
-        if self.setting.whereabouts.is_recorded_at(table.ledger_url):
+        if self.setting.root_location.is_recorded_at(table.ledger_url):
             one = f"lakeledger project {tie.format} {tie.table}"
             advice = f"complete the move with: lakeledger move, or of these files with: {one}"
             return Finding("derived", tie.what, table.location, None, advice)
@@ -293,7 +293,7 @@ def verify(
         place.storage_options(),
         author="",
         allowed=handle_of(lake).setting.allowed,
-        whereabouts=handle_of(lake).setting.whereabouts,
+        root_location=handle_of(lake).setting.root_location,
     )
     with Workers(setting.options_for) as workers:
         run = _Run(lake, setting, repair, data, place.screen, workers, heads)

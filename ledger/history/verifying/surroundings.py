@@ -38,7 +38,7 @@ from ledger.log.clock import is_far
 from ledger.log.codec import digest, encode
 from ledger.log.personal_data import FIELDS, decoded, key_of, newest, references
 from ledger.log.replay import START
-from ledger.log.request import Committed, LogFile, Patience, commit_file
+from ledger.log.request import Committed, LogFile, RetryPolicy, commit_file
 from ledger.log.segments import read_segment, segment_of
 from ledger.model.errors import (
     DamagedLogError,
@@ -315,12 +315,12 @@ _Lines = list[tuple[int, bytes]]
 """Versions with the bytes of their commit files."""
 
 
-def given_back(subject: Subject[Any, Any], patience: Patience) -> Iterator[Finding]:
+def given_back(subject: Subject[Any, Any], retry_policy: RetryPolicy) -> Iterator[Finding]:
     """Restore missing commits of a log from its segments; yield a finding for each interval.
 
     Args:
         subject: The stream.
-        patience: The retry policy for a store that does not answer.
+        retry_policy: The retry policy for a store that does not answer.
 
     Raises:
         OSError: The store failed; a retry continues.
@@ -329,9 +329,9 @@ def given_back(subject: Subject[Any, Any], patience: Patience) -> Iterator[Findi
     found = extent(subject)
     for gap in reversed(found.gaps):
         for lines in _inside(subject, gap):
-            yield from _written(subject, lines, patience)
+            yield from _written(subject, lines, retry_policy)
     for lines in _behind(subject, found.last):
-        yield from _written(subject, lines, patience)
+        yield from _written(subject, lines, retry_policy)
 
 
 def _inside(subject: Subject[Any, Any], gap: Gap) -> Iterator[_Lines]:
@@ -398,13 +398,15 @@ def _parent(subject: Subject[Any, Any], line: bytes, version: int) -> str | None
     return "" if commit.parent is UNSET else commit.parent
 
 
-def _written(subject: Subject[Any, Any], lines: _Lines, patience: Patience) -> Iterator[Finding]:
+def _written(
+    subject: Subject[Any, Any], lines: _Lines, retry_policy: RetryPolicy
+) -> Iterator[Finding]:
     """Write missing commits; yield a finding unless other writers had restored all of them."""
     mine = [
         version
         for version, line in lines
         if commit_file(
-            subject.store, LogFile(subject.layout.commit(version), line, version), patience
+            subject.store, LogFile(subject.layout.commit(version), line, version), retry_policy
         )
         == Committed(version)
     ]

@@ -19,7 +19,7 @@ DAYS = ("2024-01-01", "2024-01-02", None)
 
 
 def a_table(store: Store | None = None) -> Table:
-    lake = lake_on(store or memory(), patience=no_time())
+    lake = lake_on(store or memory(), retry_policy=no_time())
     lake.create_database("shop")
     columns = {"id": "BIGINT", "day": "DATE", "kind": "STRING"}
     return lake.create_table(

@@ -23,7 +23,7 @@ from tests.lakes import lake_on, memory, no_time
 
 
 def a_table(store: Store | None = None, options: Mapping[str, str] | None = None) -> Table:
-    lake = lake_on(store or memory(), patience=no_time())
+    lake = lake_on(store or memory(), retry_policy=no_time())
     lake.create_database("shop")
     columns = {"id": "BIGINT", "day": "DATE", "price": "DECIMAL(9, 2)", "name": "STRING"}
     # What expired goes at once, so that what stays is what the log names.
