@@ -31,7 +31,7 @@ from ledger.table import PROTOCOL, WANTED_ENTRIES, Table
 # Rooms that only writing needs are entered by the methods that write: to read starts fast.
 if TYPE_CHECKING:
     from ledger.audit.entries import Entry
-    from ledger.audit.listings import Sightings
+    from ledger.audit.listings import FoundCommits
     from ledger.audit.views import Rows
     from ledger.events.schema import AddPartitionField, SortColumn
     from ledger.events.table import ServingProtocol
@@ -290,7 +290,7 @@ class Ledger:
         return self._handle.find_commit(commit_id)
 
     @takes(commit_id=its.text, on_progress=its.callback)
-    def find_everywhere(self, commit_id: str, on_progress: Progress = no_progress) -> Sightings:
+    def find_everywhere(self, commit_id: str, on_progress: Progress = no_progress) -> FoundCommits:
         """Return what was asked under an id of the catalog or of any table, dropped ones included.
 
         For one who does not know which table it was, or what that is called by now.

@@ -57,7 +57,7 @@ from ledger.table_handle import TableHandle
 # Rooms that only writing needs are entered by the methods that write: to read starts fast.
 if TYPE_CHECKING:
     from ledger.audit.entries import Entry, WantedEntries
-    from ledger.audit.listings import Sightings
+    from ledger.audit.listings import FoundCommits
     from ledger.decide.catalog import CatalogRequest
     from ledger.decide.commit_policies import CommitContext
     from ledger.history.older import TableLog
@@ -206,16 +206,16 @@ class LedgerHandle:
         """Return the catalog's commit that holds what was asked under an id; see `Table`'s."""
         return find_commit(self.log, commit_id)
 
-    def everywhere(self, commit_id: str, on_progress: Progress) -> Sightings:
+    def everywhere(self, commit_id: str, on_progress: Progress) -> FoundCommits:
         """Return what was asked under an id of any stream; see `Ledger.find_everywhere`."""
-        from ledger.audit.listings import Searched, sightings
+        from ledger.audit.listings import Searched, find_commits
 
         tables = [
             Searched(str(each.identifier), partial(self.log_at, each), each.is_dropped)
             for each in self.cataloged_tables()
         ]
         catalog = Searched("", lambda: self.log)
-        return sightings(commit_id, [catalog, *tables], on_progress)
+        return find_commits(commit_id, [catalog, *tables], on_progress)
 
     def entries(self, database: str | None, wanted: WantedEntries) -> Iterator[Entry]:
         """Yield the transactions of the catalog and of every table; see `Ledger.entries`."""

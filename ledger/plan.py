@@ -20,7 +20,7 @@ from ledger.decide.changes import CorrectClock
 from ledger.decide.commit_policies import CommitContext, commit_refusals, rules_that_count
 from ledger.decide.format_rules import Formats, History, problems, refuse_unknown
 from ledger.decide.operations import in_words
-from ledger.decide.table import Decided, TableWishes
+from ledger.decide.table import Decided, PendingTableChanges
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.formats import part_if_any
 from ledger.log.stream_log import StreamLog
@@ -181,14 +181,14 @@ class _Trial:
 
     def _decide(self, rules_of: Callable[[Mapping[str, str]], Rules]) -> Decided:
         # The first decision pins columns, so each trial begins anew.
-        wishes = TableWishes(self.changes, self.state.schema.highest_field_id)
+        pending_changes = PendingTableChanges(self.changes, self.state.schema.highest_field_id)
         before = self.state.schema.options
 
         def known(options: Mapping[str, str]) -> Rules:
             refuse_unknown(options, before, self.formats)
             return rules_of(options)
 
-        return wishes.decide(self.state, known, self.history)
+        return pending_changes.decide(self.state, known, self.history)
 
 
 def _asked(declared: frozenset[str], formats: Formats) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ class Inline:
     def __init__(self, _name: str) -> None:
         pass
 
-    def ask(self, work: Callable[[], bool], _lull_s: Callable[[], float] | None = None) -> None:
+    def ask(self, work: Callable[[], bool], _quiet_s: Callable[[], float] | None = None) -> None:
         while work():
             pass
 

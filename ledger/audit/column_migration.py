@@ -173,8 +173,8 @@ class _Planner:
             # A column that is dropped after new ones are added must not block their names.
             blockers = [each.id for each in self._gone(members)]
             taken = {each.name for each in self._wanted.get(level, ())}
-            aside = [each for each in blockers if names[each] in taken]
-            for each in aside:
+            renamed_first = [each for each in blockers if names[each] in taken]
+            for each in renamed_first:
                 self._rename(each, self._free(names.values(), taken, names[each]), names, steps)
             waiting: set[int] = set()
             while pending:
@@ -540,9 +540,9 @@ class _Aligner:
         taken = {each.id for each in pairs.values()}
         left = {each.id: each for each in before if each.id not in taken}
         for each in after:
-            twin = left.get(each.id)
-            if each.id not in pairs and twin is not None and twin.type == each.type:
-                pairs[each.id] = twin
+            counterpart = left.get(each.id)
+            if each.id not in pairs and counterpart is not None and counterpart.type == each.type:
+                pairs[each.id] = counterpart
         return pairs
 
     def _member(self, old: DataField | None, new: DataField) -> DataField:

@@ -163,7 +163,7 @@ class Searched:
 
 
 @frozen
-class Sightings:
+class FoundCommits:
     """Result of a search for a commit id in all streams of a ledger.
 
     Attributes:
@@ -177,9 +177,9 @@ class Sightings:
     unread: Mapping[str, str]
 
 
-def sightings(
+def find_commits(
     commit_id: str, streams: Sequence[Searched], on_progress: Callable[[int, int], None]
-) -> Sightings:
+) -> FoundCommits:
     """Search several streams for a commit id, concurrently because remote stores are slow."""
     entries: list[Entry] = []
     unread: dict[str, str] = {}
@@ -191,7 +191,7 @@ def sightings(
             elif found is not None:
                 unread[each.table] = found
             on_progress(done, len(streams))
-    return Sightings(tuple(entries), len(streams) - 1, unread)
+    return FoundCommits(tuple(entries), len(streams) - 1, unread)
 
 
 def _is_about_tables(commit: Sketch) -> bool:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ledger.audit.column_migration import Aligned, ColumnSteps, align, column_steps
 from ledger.decide.format_rules import BoundNames, Reach
-from ledger.decide.table import TableWishes
+from ledger.decide.table import PendingTableChanges
 from ledger.events import SchemaChange, TableEvent
 from ledger.events.commit import FORMAT, Commit, Outside, Transaction
 from ledger.events.schema import (
@@ -208,8 +208,10 @@ def tried(
     Raises:
         InvalidChangeError: A rule forbids a change.
     """
-    wishes = TableWishes(changes, state.schema.highest_field_id)
-    return folded(state, wishes.decide(state, Rules.of, _NoPast(past or PastColumns())).events)
+    pending_changes = PendingTableChanges(changes, state.schema.highest_field_id)
+    return folded(
+        state, pending_changes.decide(state, Rules.of, _NoPast(past or PastColumns())).events
+    )
 
 
 def folded(state: TableState, events: Sequence[TableEvent]) -> TableState:

@@ -73,7 +73,7 @@ class Screen:
         return result_console(None if sys.stdout.isatty() else _PIPE_WIDTH)
 
     @cached_property
-    def _notices(self) -> Console:
+    def _stderr(self) -> Console:
         from rich.console import Console
 
         return Console(file=sys.stderr, soft_wrap=True, **_PLAIN, color_system=colours())
@@ -180,7 +180,7 @@ class Screen:
 
     def notice(self, text: str) -> None:
         """Print a notice on stderr."""
-        self._notices.print(visible(text))
+        self._stderr.print(visible(text))
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[int, int], None]]:
@@ -189,13 +189,13 @@ class Screen:
 
         text = TextColumn("{task.description}", markup=False)
         columns = (text, BarColumn(), MofNCompleteColumn())
-        hidden = not self._notices.is_terminal
-        with Progress(*columns, console=self._notices, transient=True, disable=hidden) as bar:
+        hidden = not self._stderr.is_terminal
+        with Progress(*columns, console=self._stderr, transient=True, disable=hidden) as bar:
             task = bar.add_task(visible(what), total=None)
             yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
-def progress_notices(screen: Screen, text: str) -> Callable[[str, int, int], None]:
+def progress_reports(screen: Screen, text: str) -> Callable[[str, int, int], None]:
     """Return a callback that prints on stderr how far a long command is.
 
     The first notice comes after 2 seconds, the next ones 10 seconds apart, none at the end.

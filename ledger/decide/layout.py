@@ -120,10 +120,10 @@ class SpecDraft:
             if name not in (None, there.name):
                 self.rename(there.name, str(name))
             return
-        twin = there or _matching(self._adds, source.id, transform.text)
-        if twin is not None:
+        existing = there or _matching(self._adds, source.id, transform.text)
+        if existing is not None:
             raise InvalidChangeError(
-                f"partition field {twin.name} is {transform.text} of {dotted(source.path)} "
+                f"partition field {existing.name} is {transform.text} of {dotted(source.path)} "
                 "already; keep it, or rename it"
             )
         added = self._old_field(source.id, transform.text, name) or PartitionField(
@@ -182,7 +182,7 @@ class SpecDraft:
             )
         holder = next((each for each in self._fields if each.name == new_name), None)
         if holder is not None and holder is not field and holder.transform == "void":
-            self._set_aside(holder)
+            self._free_name(holder)
         self._renames[name] = new_name
 
     def fields(self, schema: Schema) -> tuple[PartitionField, ...]:
@@ -255,9 +255,9 @@ class SpecDraft:
             return
         if holder.field_id not in self._deleted and holder.transform != "void":
             raise _twice(added.name)
-        self._set_aside(holder)
+        self._free_name(holder)
 
-    def _set_aside(self, holder: PartitionField) -> None:
+    def _free_name(self, holder: PartitionField) -> None:
         self._renames[holder.name] = f"{holder.name}_{holder.field_id}"
 
 

@@ -371,9 +371,9 @@ class StructUpdate:
             if old is None:
                 # They swap names in a cycle: one of them gets a temporary name.
                 old = next(iter(waiting))
-                aside = self._spare(old)
-                waiting[aside] = waiting[old]
-                waiting[old] = aside
+                spare_name = self._spare(old)
+                waiting[spare_name] = waiting[old]
+                waiting[old] = spare_name
             new = waiting.pop(old)
             there.symmetric_difference_update({old, new})
             yield RenameColumn((*self.parent, old), new)

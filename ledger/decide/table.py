@@ -159,7 +159,7 @@ class Decided(Struct, frozen=True):
     batch: Batch
 
 
-class TableWishes:
+class PendingTableChanges:
     """One transaction's changes of schema and layout, which can be decided on any state.
 
     Those of the schema are decided first, as one batch. The first decision pins columns by id.
@@ -319,14 +319,14 @@ class TableIntent:
         ]
         self._asked = asked
         self._allows_incompatible = len(asked) < len(changes)
-        wishes: list[Any] = []
+        pending_changes: list[Any] = []
         self._others: list[OtherChange] = []
         for each in asked:
             if isinstance(BY_ASKED.get(type(each)), StateOperation):
                 self._others.append(_pinned(each, base))
             else:
-                wishes.append(each)
-        self._wishes = TableWishes(wishes, base.schema.highest_field_id)
+                pending_changes.append(each)
+        self._pending_changes = PendingTableChanges(pending_changes, base.schema.highest_field_id)
         self._touched = touched
         self._history = history
         self._formats = formats
@@ -349,8 +349,8 @@ class TableIntent:
         """Return the cells that must be unchanged since the base."""
         if isinstance(self._first, AlreadyCommitted):
             return Needs()
-        anchors = self._wishes.anchors or ()
-        asked = self._wishes.schema if anchors else ()
+        anchors = self._pending_changes.anchors or ()
+        asked = self._pending_changes.schema if anchors else ()
         return Needs.of(self._first, asked, anchors, self._base.schema.highest_field_id)
 
     def meet(self, winners: Sequence[Commit[TableEvent]]) -> None:
@@ -406,14 +406,14 @@ class TableIntent:
 
     def _resolved(self, base: TableState) -> tuple[TableEvent, ...]:
         self._refuse_of_owner(base)
-        if not self._wishes:
+        if not self._pending_changes:
             return ()
         rules = partial(self._rules, base)
-        return self._wishes.resolve(base, rules, self._history).events
+        return self._pending_changes.resolve(base, rules, self._history).events
 
     def _judged(self, base: TableState) -> tuple[TableEvent, ...] | AlreadyCommitted:
         # As if it had not been decided before.
-        self._wishes.anchors = None
+        self._pending_changes.anchors = None
         return self._on(base)
 
     def _refuse_of_owner(self, state: TableState) -> None:
@@ -446,7 +446,7 @@ class TableIntent:
     def _decide(self, state: TableState) -> Iterator[TableEvent]:
         schema = state.schema
         asks = False
-        if self._wishes:
+        if self._pending_changes:
             decided = self._decide_table(state)
             yield from decided.events
             schema, asks = decided.batch.schema, bool(decided.events)
@@ -483,7 +483,7 @@ class TableIntent:
 
     def _decide_table(self, state: TableState) -> Decided:
         """Return the decided changes of the schema and the layout."""
-        decided = self._wishes.decide(state, partial(self._rules, state), self._history)
+        decided = self._pending_changes.decide(state, partial(self._rules, state), self._history)
         if decided.events:
             refuse_marks(
                 decided.batch.schema, state.schema.options, is_erasable=state.keeps_outside

@@ -20,7 +20,7 @@ from ledger.events.commit import FORMAT, Commit, Transaction, said_by
 from ledger.log.checkpoints import Head
 from ledger.log.clock import Moment, StreamClock
 from ledger.log.codec import digest, encode, encode_transaction
-from ledger.log.commit_queue import CommitQueue, PendingCommit, twin
+from ledger.log.commit_queue import CommitQueue, PendingCommit, copy_of_error
 from ledger.log.personal_data import KeptTexts
 from ledger.log.request import (
     Appended,
@@ -429,7 +429,7 @@ class Appender(Generic[S, E]):
             except Exception as error:  # noqa: BLE001 - each waiter raises it
                 for each in together:
                     if not each.is_answered:
-                        each.fail(twin(error))
+                        each.fail(copy_of_error(error))
 
     def _commit_together(self, batch: list[PendingCommit[S, E]], held: _HeldLock[S, E]) -> None:
         if self.log.head is None or batch[0].request.expect_version is not None:

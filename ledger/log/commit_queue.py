@@ -78,16 +78,16 @@ class Worker:
         # A thread stays in its process.
         return Worker, (self._name, self._is_late)
 
-    def ask(self, work: Callable[[], bool], lull_s: Callable[[], float] | None = None) -> None:
+    def ask(self, work: Callable[[], bool], quiet_s: Callable[[], float] | None = None) -> None:
         """Request work; return at once.
 
         Args:
             work: Does the next part; returns False when there was none. It must not raise, and is
                 the same function each time.
-            lull_s: Returns the seconds by which the work may still be delayed, so that it does not
+            quiet_s: Returns the seconds by which the work may still be delayed, so that it does not
                 compete with other threads for the interpreter; None: it is not delayed.
         """
-        self._asked.append((work, lull_s))
+        self._asked.append((work, quiet_s))
         # An interrupt from here on loses no request: every request makes sure that a thread runs,
         # only one of several started threads works, and it checks for requests before it ends.
         if not self._running.locked():
@@ -144,16 +144,16 @@ class Worker:
         if not asked:
             # An earlier request covered it.
             return
-        work, lull_s = self._asked[0]
-        _rest(lull_s)
+        work, quiet_s = self._asked[0]
+        _rest(quiet_s)
         while work():
-            _rest(lull_s)
+            _rest(quiet_s)
         for _ in range(asked):
             self._asked.popleft()
 
 
-def _rest(lull_s: Callable[[], float] | None) -> None:
-    while lull_s is not None and (pause := lull_s()) > 0:
+def _rest(quiet_s: Callable[[], float] | None) -> None:
+    while quiet_s is not None and (pause := quiet_s()) > 0:
         time.sleep(min(pause, LOOKS_AGAIN_S))
 
 
@@ -280,7 +280,7 @@ class PendingCommit(Generic[S, E]):
             if future.done():
                 return
             if self.error is not None:
-                future.set_exception(twin(self.error))
+                future.set_exception(copy_of_error(self.error))
             else:
                 future.set_result(self.outcome())
 
@@ -408,7 +408,7 @@ class CommitQueue(Generic[S, E]):
         except BaseException as error:  # noqa: BLE001 - each waiter raises it
             for each in self._taken:
                 if not each.is_answered:
-                    each.fail(twin(error))
+                    each.fail(copy_of_error(error))
         # `commit` may have taken more.
         answered = [*self._taken]
         self._taken.clear()
@@ -444,7 +444,7 @@ def _log_unknown(*queues: Collection[PendingCommit[Any, Any]]) -> None:
         )
 
 
-def twin(error: BaseException) -> BaseException:
+def copy_of_error(error: BaseException) -> BaseException:
     """Return a copy of an error for another thread, as raising an error extends its traceback.
 
     Example:

@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, Struct
 from ledger.events.commit import Commit
 from ledger.log.codec import Codec, Sketch, digest
 from ledger.log.layout import CommitKeys, Layout
-from ledger.log.segments import AHEAD, Segments, Vouched, stretches
+from ledger.log.segments import AHEAD, Segments, TrustedBodies, stretches
 from ledger.model.errors import DamagedLogError
 from ledger.stores import Store
 from ledger.stores.concurrency import answers
@@ -154,14 +154,14 @@ class Reader(Generic[E]):
         The file is None where it is missing, the digest empty where it is not computed yet.
         """
         for first, found in self._runs(version, last):
-            if isinstance(found, Vouched):
+            if isinstance(found, TrustedBodies):
                 yield from zip(count(first), found.bodies, found.digests, strict=False)
             else:
                 yield from zip(count(first), found, repeat(""), strict=False)
 
     def _runs(
         self, version: int, last: int | None
-    ) -> Iterator[tuple[int, Vouched | Iterator[bytes | None]]]:
+    ) -> Iterator[tuple[int, TrustedBodies | Iterator[bytes | None]]]:
         """Yield runs of commit files from `version` on, each with its first version."""
         if last is None:
             yield version, self._files(version, version + _FIRST_CHUNK - 1)
@@ -224,7 +224,7 @@ class Reader(Generic[E]):
     ) -> Iterator[tuple[D, bytes]]:
         parent = ""
         for begin, run in self._runs(first, last):
-            if isinstance(run, Vouched):
+            if isinstance(run, TrustedBodies):
                 # The hash chain inside a segment is verified already.
                 bodies = enumerate(run.bodies, begin)
                 for version, body in [each for each in bodies if not passes(*each)]:

@@ -428,7 +428,7 @@ WORTH: Final = 200
 _LOGGER = "ledger.log"
 
 
-class Vouched(NamedTuple):
+class TrustedBodies(NamedTuple):
     """Consecutive commit files from a segment that was verified against the log.
 
     Attributes:
@@ -439,10 +439,10 @@ class Vouched(NamedTuple):
     bodies: Sequence[bytes]
     digests: Sequence[str]
 
-    def part(self, begin: int, count: int) -> Vouched:
+    def part(self, begin: int, count: int) -> TrustedBodies:
         """Return `count` of them, from the index `begin` on."""
         end = begin + count
-        return Vouched(self.bodies[begin:end], self.digests[begin:end])
+        return TrustedBodies(self.bodies[begin:end], self.digests[begin:end])
 
 
 class _Link(Struct):
@@ -520,7 +520,7 @@ class Segments:
             warn(_LOGGER, "segment_skipped", file=self._key(span), error=str(error))
             return None
 
-    def read(self, wanted: Sequence[tuple[int, int]]) -> Iterator[Vouched | None]:
+    def read(self, wanted: Sequence[tuple[int, int]]) -> Iterator[TrustedBodies | None]:
         """Yield the commits of each range of versions; None: read the commit files.
 
         Args:
@@ -541,7 +541,7 @@ class Segments:
             # The first incomplete segment is the end of the log.
             is_beyond = vouching is None
             body = None if vouching is None else next(bodies)
-            found = None if body is None else self._vouched(segment_of(last), body, vouching)
+            found = None if body is None else self._trusted_bodies(segment_of(last), body, vouching)
             begin = first - segment_of(last)[0]
             yield None if found is None else found.part(begin, last - first + 1)
 
@@ -558,9 +558,9 @@ class Segments:
     def _key(self, span: tuple[int, int]) -> str:
         return self._layout.segment(*span)
 
-    def _vouched(
+    def _trusted_bodies(
         self, span: tuple[int, int], body: bytes, vouching: bytes | None
-    ) -> Vouched | None:
+    ) -> TrustedBodies | None:
         """Return a segment's commits if they verify against the file of its last commit."""
         try:
             return _chained(read_segment(body, *span), vouching)
@@ -575,7 +575,7 @@ class Segments:
             return None
 
 
-def _chained(bodies: Sequence[bytes], vouching: bytes | None) -> Vouched:
+def _chained(bodies: Sequence[bytes], vouching: bytes | None) -> TrustedBodies:
     """Return commit files with their digests, after verifying the hash chain.
 
     Args:
@@ -596,7 +596,7 @@ def _chained(bodies: Sequence[bytes], vouching: bytes | None) -> Vouched:
             place = body.find(parent, 0, _HEAD)
             if place < 0:
                 _refuse_other_parent(body, before)
-    return Vouched(bodies, digests)
+    return TrustedBodies(bodies, digests)
 
 
 def _refuse_other_parent(body: bytes, before: str) -> None:

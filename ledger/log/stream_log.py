@@ -439,10 +439,10 @@ class StreamLog(Generic[S, E]):
         debts = self._debts + self.lookup.debts
         if debts != self._asked_for:
             # Once each: a busy writer has due caches most of the time.
-            self._keeper.ask(self.keep_next, self._lull_s)
+            self._keeper.ask(self.keep_next, self._quiet_s)
             self._asked_for = debts
 
-    def _lull_s(self) -> float:
+    def _quiet_s(self) -> float:
         """Return the seconds by which saving due caches is still delayed, for a quiet period."""
         if not self._due:
             return 0.0

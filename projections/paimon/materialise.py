@@ -36,7 +36,7 @@ from projections.paimon.paths import (
     Names,
     is_ahead,
     manifest_path,
-    set_aside_path,
+    quarantine_path,
 )
 from projections.paimon.project import PaimonPosition, Projection
 
@@ -150,7 +150,7 @@ class PaimonFiles:
         """Set a file of somebody else's aside under another name."""
         body = outputs.read(path)
         if body is not None:
-            outputs.put(set_aside_path(path, body), body)
+            outputs.put(quarantine_path(path, body), body)
             outputs.remove(path)
 
     def projected(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:

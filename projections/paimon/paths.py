@@ -278,7 +278,7 @@ def statistics_path(name: str) -> str:
     return f"statistics/{name}"
 
 
-def set_aside_path(path: str, body: bytes) -> str:
+def quarantine_path(path: str, body: bytes) -> str:
     """Return where a file of somebody else's goes that stands in the ledger's way.
 
     Paimon's readers look at names that begin as theirs do, which this one does not.

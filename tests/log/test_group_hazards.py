@@ -21,7 +21,7 @@ from ledger.events import TableEvent
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
 from ledger.log import PendingCommit, Request
-from ledger.log.commit_queue import twin
+from ledger.log.commit_queue import copy_of_error
 from ledger.log.request import status_sentence
 from ledger.state import TableState
 from ledger.stores import Store
@@ -194,6 +194,6 @@ class Odd(Exception):  # noqa: N818 - as programs call theirs
 def test_each_thread_raises_an_error_of_its_own_where_one_can_be_made() -> None:
     plain, odd = ValueError("no"), Odd("no", "here")
 
-    assert twin(plain) is not plain
-    assert (twin(plain).args, twin(plain).__cause__) == (plain.args, plain)
-    assert twin(odd) is odd
+    assert copy_of_error(plain) is not plain
+    assert (copy_of_error(plain).args, copy_of_error(plain).__cause__) == (plain.args, plain)
+    assert copy_of_error(odd) is odd

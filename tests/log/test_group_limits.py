@@ -101,12 +101,12 @@ def test_who_was_refused_beside_others_is_refused_once_they_have_landed() -> Non
 def test_a_twin_is_told_of_the_commit_that_it_stands_in_not_of_the_next() -> None:
     crowd = Crowd()
     long = "m" * (MOST_BYTES // 2 + 1)
-    twin = CommitSnapshot(commit_kind="APPEND", commit_user="job", commit_identifier=1)
+    copy_of_error = CommitSnapshot(commit_kind="APPEND", commit_user="job", commit_identifier=1)
 
     asked = crowd.asks(
-        asks_without_looking(twin, "one", message=long),
+        asks_without_looking(copy_of_error, "one", message=long),
         adds("x", message=long),
-        asks_without_looking(twin, "other"),
+        asks_without_looking(copy_of_error, "other"),
         adds("y"),
     )
 

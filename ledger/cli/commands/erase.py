@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Answers, CommitFlags, LedgerFlags, read_time
-from ledger.cli.output import Screen, progress_notices
+from ledger.cli.output import Screen, progress_reports
 from ledger.cli.phrases import again, log_of
 from ledger.events.table import ClockCorrected
 from ledger.history.erasure import Erasure, Remaining
@@ -91,7 +91,7 @@ def erase(  # noqa: PLR0913 - each is an option of its own
     lake = place.open()
     names = ("author", "text", "table", "column", "value")
     sought = dict(zip(names, (author, text, table, column, value), strict=True))
-    report = progress_notices(place.screen, "searching {}: {:,} of {:,}")
+    report = progress_reports(place.screen, "searching {}: {:,} of {:,}")
     if dry_run:
         done = lake.plan_erasure(**sought, on_progress=report)
     else:

@@ -12,7 +12,7 @@ from cyclopts import Group, Parameter
 from ledger.cli.commands.log import rows
 from ledger.cli.exits import UsageError
 from ledger.cli.options import InstantFlags, LedgerFlags, TableName, tables_of
-from ledger.cli.output import Screen, progress_notices
+from ledger.cli.output import Screen, progress_reports
 from ledger.cli.phrases import plain
 from ledger.model.names import Identifier
 from ledger.model.types import whole_number
@@ -50,7 +50,7 @@ def export(
     lake = place.open()
     wanted = [Identifier.parse(each) for each in names]
     out = sys.stdout.buffer
-    report = progress_notices(place.screen, "exporting {}: {:,} of {:,} commits")
+    report = progress_reports(place.screen, "exporting {}: {:,} of {:,} commits")
     done = export_ledger(handle_of(lake).setting, out, wanted, version=version, report=report)
     out.flush()
     place.screen.notice(
@@ -189,7 +189,7 @@ def replay(
         _say(screen, name, found, facts, f"{kind} files in {where}")
     elif into.into_ledger is not None:
         url = into.into_ledger
-        report = progress_notices(screen, _REPLAYING)
+        report = progress_reports(screen, _REPLAYING)
         done = found.into_ledger(url, place.storage_options(), report=report)
         facts = {"url": url, "ledgerId": done.ledger_id, "commitsWritten": done.written}
         _say(screen, name, found, facts, f"a ledger of its own in {url}")
@@ -198,7 +198,7 @@ def replay(
             raise UsageError(
                 "stdout is a terminal; redirect it: lakeledger replay ... --lines > FILE"
             )
-        found.into_lines(sys.stdout.buffer, report=progress_notices(screen, _REPLAYING))
+        found.into_lines(sys.stdout.buffer, report=progress_reports(screen, _REPLAYING))
         sys.stdout.buffer.flush()
     else:
         screen.results("steps", map(_replay_document, found), lambda to: _show(to, found))

@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 
 from ledger.cli.families import add, family
 from ledger.cli.options import LedgerFlags
-from ledger.cli.output import Screen, progress_notices
+from ledger.cli.output import Screen, progress_reports
 from ledger.formats import having, part
 from ledger.ledger import open as open_ledger
 from ledger.model.errors import NotFoundError
@@ -48,7 +48,7 @@ def import_ledger(
         lakeledger import ledger backup.jsonl --ledger ./restored
     """
     lake = open_ledger(place.url(), place.storage_options(), trust=place.trust)
-    report = progress_notices(place.screen, "importing {}: {:,} of {:,} commits")
+    report = progress_reports(place.screen, "importing {}: {:,} of {:,} commits")
     with _opened(file) as lines:
         done = bring(handle_of(lake).setting, lines, as_copy=copy, report=report)
     place.screen.result(_document(lake.url, done), lambda to: _print(to, lake.url, done))

@@ -29,7 +29,7 @@ from ledger.table import Table
 from ledger.table_handle import handle_of
 
 if TYPE_CHECKING:
-    from ledger.audit.listings import Sightings
+    from ledger.audit.listings import FoundCommits
 
 
 COLUMNS = ("version", "time (UTC)", "author", "message", "what happened")
@@ -333,7 +333,7 @@ def _of_named(lake: Ledger, name: str, commit_id: str) -> Entry | None:
     return None
 
 
-def _refuse_unknown(commit_id: str, found: Sightings) -> NoReturn:
+def _refuse_unknown(commit_id: str, found: FoundCommits) -> NoReturn:
     """Raise that no commit has an id, or that this cannot be determined.
 
     Raises:

@@ -21,7 +21,7 @@ from attrs import evolve, field, frozen
 from cyclopts import Parameter
 
 from ledger.cli.options import LedgerFlags, tables_of
-from ledger.cli.output import Screen, progress_notices
+from ledger.cli.output import Screen, progress_reports
 from ledger.following.files import freshness
 from ledger.formats import having, part
 from ledger.history.older import state_at_snapshot
@@ -55,7 +55,7 @@ _QUIET: Final = frozenset({"absent"})
 @contextmanager
 def _progress(screen: Screen, what: str) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar, or print progress at intervals if stderr is not a terminal."""
-    notice = progress_notices(screen, "{}: {:,} of {:,} commits")
+    notice = progress_reports(screen, "{}: {:,} of {:,} commits")
     with screen.progress(what) as bar:
 
         def report(done: int, of: int) -> None:

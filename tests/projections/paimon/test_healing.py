@@ -15,7 +15,7 @@ from ledger.stores import MemoryStore, Store
 from ledger.table_handle import handle_of
 from projections.paimon import expected, rebuild, verify
 from projections.paimon.materialise import follow, project
-from projections.paimon.paths import set_aside_path
+from projections.paimon.paths import quarantine_path
 from tests.faults import Died, DiesAfter
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, ticking
 from tests.projections.formats import PAIMON
@@ -188,7 +188,7 @@ def test_a_foreign_file_in_the_next_place_is_found_and_set_aside() -> None:
     assert verify(handle_of(table)).changed == (path,)
 
     assert rebuild(handle_of(table)).changed == (path,)
-    aside = set_aside_path(path, b"mine")
+    aside = quarantine_path(path, b"mine")
     assert Left.by(table).files == expected(handle_of(table)) | {aside: b"mine"}
     assert verify(handle_of(table)).is_empty
     assert verify(handle_of(table)).foreign == (aside,)

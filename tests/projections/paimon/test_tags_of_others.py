@@ -11,7 +11,7 @@ from ledger.stores import Store
 from ledger.table_handle import handle_of
 from projections.paimon import expected, rebuild, snapshot_from_json, tag_file, tag_path, verify
 from projections.paimon.materialise import project
-from projections.paimon.paths import set_aside_path
+from projections.paimon.paths import quarantine_path
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.projections.formats import PAIMON
 from tests.projections.paimon.projecting import Left
@@ -66,7 +66,7 @@ def test_somebody_elses_tag_is_neither_replaced_nor_taken_away(life: str) -> Non
         assert raised.value.kind == "FOREIGN_FILE"
         assert store.read(TAG.format(handle_of(table).path)) == theirs
         assert tag_path("v") in rebuild(handle_of(table)).changed
-        aside = set_aside_path(tag_path("v"), theirs)
+        aside = quarantine_path(tag_path("v"), theirs)
         assert Left.by(table).files == expected(handle_of(table)) | {aside: theirs}
     else:
         project(handle_of(table))
