@@ -33,7 +33,7 @@ from benchmarks.measure import (
     question_of,
     show,
 )
-from ledger.audit.column_history import AskedLives, lives_of
+from ledger.audit.column_history import RequestedHistories, column_histories
 from ledger.history.verifying.caches import unsealed
 from ledger.history.verifying.subject import Subject
 from ledger.log.layout import SEGMENT_LENGTH
@@ -118,7 +118,9 @@ def _kept(table: ledger.Table) -> float:
     """Return how many columns blame keeps of the log, for each one that there is."""
     there = frozenset(each.id for each in table.schema.fields)
     return len(
-        lives_of(handle_of(table).log, table.state.version, AskedLives(ids=there)).by_id
+        column_histories(
+            handle_of(table).log, table.state.version, RequestedHistories(ids=there)
+        ).by_id
     ) / len(there)
 
 

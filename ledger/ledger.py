@@ -990,7 +990,7 @@ class Ledger:
 
         Example:
             >>> plan = lake.plan_erasure(author="ann")
-            >>> plan.values, [(each.stream, each.versions) for each in plan.standing]
+            >>> plan.values, [(each.stream, each.versions) for each in plan.remaining]
             (0, [('catalog', (0, 1)), ('shop.orders', (0, 1, 2))])
         """
         from ledger.ledger_writes import plan_erasure

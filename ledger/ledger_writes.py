@@ -316,12 +316,12 @@ def plan_erasure(  # noqa: PLR0913 - whom or what it is about
     on_progress: ErasureProgress | None = None,
 ) -> Erasure:
     """Return what `erase` would take away; see `Ledger.plan_erasure`."""
-    from ledger.history.erasure import Erasure, found, standing
+    from ledger.history.erasure import Erasure, found, remaining
 
     report_progress = on_progress or _tell_nobody
     sought, streams = _sought(handle, author, text, table, column, value)
     values, transactions = found(handle.log.personal, sought, report_progress)
-    return Erasure(values, transactions, tuple(standing(streams, sought, report_progress)))
+    return Erasure(values, transactions, tuple(remaining(streams, sought, report_progress)))
 
 
 def erase(  # noqa: PLR0913 - whom or what it is about, and what a commit takes
@@ -358,7 +358,7 @@ def _erased(
     report_progress: ErasureProgress,
 ) -> Erasure:
     """Record that values go, then take them away."""
-    from ledger.history.erasure import Erasure, erase, found, standing
+    from ledger.history.erasure import Erasure, erase, found, remaining
 
     personal = handle.log.personal
     # Without the text: a digest of it would let anybody try names.
@@ -376,7 +376,7 @@ def _erased(
     # Also where there is nothing: a writer that was killed may have left a draft.
     erase(personal, sought, report_progress)
     unrendered = tuple(_rendered_anew(handle, sought.folder))
-    left = tuple(standing(streams, sought, report_progress))
+    left = tuple(remaining(streams, sought, report_progress))
     version = None if recorded is None else recorded.version
     return Erasure(values, transactions, left, version, unrendered, committed is not None)
 

@@ -308,7 +308,7 @@ class Table:
             ["sql", action_of(statement)],
             options,
             lambda state: on_state(asked_of(statement, self.identifier), state),
-            otherwise=[["sql", statement]],
+            previous_requests=[["sql", statement]],
         )
 
     def update_schema(self) -> UpdateSchema:
@@ -422,8 +422,8 @@ class Table:
         from ledger.audit.views import Blames
 
         if column is None:
-            lives = self._handle.column_lives()
-            return Blames((*blame_columns(lives), *blame_settings(lives)))
+            histories = self._handle.column_lives()
+            return Blames((*blame_columns(histories), *blame_settings(histories)))
         path = whole_path(column) if isinstance(column, str) else tuple(column)
         return Blames((blame_column(self._handle.column_lives(path), path),))
 

@@ -61,7 +61,7 @@ from ledger.stores.file_access import FileAccess
 
 # What only some calls need is imported by them: to read starts fast.
 if TYPE_CHECKING:
-    from ledger.audit.column_history import Lives
+    from ledger.audit.column_history import ColumnHistories
     from ledger.audit.listings import RunningSums
     from ledger.decide import changes as table_changes
     from ledger.decide.change_json import as_table_change
@@ -336,15 +336,19 @@ class TableHandle:
         options: CommitOptions = {} if commit_id is None else {"commit_id": commit_id}
         return self.appender.commit_lookup.of_words(self.request(asked, options))
 
-    def column_lives(self, path: tuple[str, ...] = ()) -> Lives:
+    def column_lives(self, path: tuple[str, ...] = ()) -> ColumnHistories:
         """Return the columns that are there, and what else was ever at a path."""
-        from ledger.audit.column_history import AskedLives, lives_of
+        from ledger.audit.column_history import RequestedHistories, column_histories
 
         head = self.state
         there = dict(paths_of(head.schema))
         is_older = bool(path) and path not in there
-        asked = AskedLives(path=path) if is_older else AskedLives(ids=frozenset(there.values()))
-        return lives_of(self.log, head.version, asked)
+        asked = (
+            RequestedHistories(path=path)
+            if is_older
+            else RequestedHistories(ids=frozenset(there.values()))
+        )
+        return column_histories(self.log, head.version, asked)
 
     def column_id(self, column: str | Sequence[str]) -> int:
         """Return the field id of a column, by any name that it ever had; see `Table.column_id`."""
@@ -432,7 +436,7 @@ class TableHandle:
         options: CommitOptions,
         plan: Plan,
         base: TableState | None = None,
-        otherwise: Iterable[Any] = (),
+        previous_requests: Iterable[Any] = (),
     ) -> Appended[TableState]:
         """Commit what a plan means on `base`: by default on the state that this handle holds.
 
@@ -441,16 +445,16 @@ class TableHandle:
             options: See CommitOptions.
             plan: From the newest state that is known to the changes.
             base: The state to plan on.
-            otherwise: How the same was asked before; it is looked at where the id is known.
+            previous_requests: How the same was asked before; it is looked at where the id is known.
         """
-        return self.commit_request(self.request(asked, options), plan, base, otherwise)
+        return self.commit_request(self.request(asked, options), plan, base, previous_requests)
 
     def commit_request(
         self,
         request: Request,
         plan: Plan,
         base: TableState | None = None,
-        otherwise: Iterable[Any] = (),
+        previous_requests: Iterable[Any] = (),
     ) -> Appended[TableState]:
         """Commit what a plan means, for an envelope that stands already.
 
@@ -461,7 +465,7 @@ class TableHandle:
             try:
                 return self._committed(request, plan, base)
             except InvalidInputError:
-                found = self.appender.commit_lookup.otherwise(request, otherwise)
+                found = self.appender.commit_lookup.previous_digests(request, previous_requests)
                 if found is None:
                     raise
                 return found

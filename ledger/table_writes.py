@@ -70,7 +70,7 @@ def commit_snapshot(
     request = handle.request(asked, options)
     with noting(request):
         try:
-            committed = handle.commit_request(request, planned, otherwise=otherwise)
+            committed = handle.commit_request(request, planned, previous_requests=otherwise)
         except (InvalidInputError, CommitConflictError):
             keeping.forget()
             raise

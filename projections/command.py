@@ -193,8 +193,8 @@ class FormatCommand:
 
         def text(to: Screen) -> None:
             said = f": {nothing}" if found.is_empty else ""
-            stands = f"{table.identifier} at version {fresh.version}{_behind(fresh.behind)}"
-            to.line(f"{stands}{said}")
+            described = f"{table.identifier} at version {fresh.version}{_behind(fresh.behind)}"
+            to.line(f"{described}{said}")
             to.table(("what", "file"), rows)
 
         screen.result(document, text)

@@ -10,7 +10,7 @@ behind the log the files are. A format gives the rest as one `FileFormat`:
 - `run`: the pure projection of a stretch of the log onto outputs, incremental and idempotent. It
   writes new files first and pointers last, reads the log by `new_commits`, and only says in its
   position what is to be taken away, since the position until then may still need it;
-- `otherwise` and `renew`: whether files were made in another way than now, and making them anew;
+- `rebuild_reason` and `renew`: files that an older version made are projected again;
 - `compare`: what stands on the store against what the log makes of it, mostly by `difference`;
 - `lost`: what a reader of the newest version needs and does not find;
 - `make_way` and `projected`: what happens to a file in the way, and which files are the ledger's.
@@ -81,7 +81,7 @@ class Gone:
 
 
 @frozen
-class Leaving:
+class PendingDeletes:
     """What of a format's files leaves a table.
 
     Attributes:
@@ -272,7 +272,7 @@ class Compared:
 
 
 @frozen
-class Otherwise:
+class RebuildReason:
     """That files were made in another way than they are now.
 
     Attributes:
@@ -339,7 +339,7 @@ class FileFormat(Protocol[P]):
             UnsupportedError: The format has no such files.
         """
 
-    def otherwise(self, table: TableHandle, stood: P) -> Otherwise | None:
+    def rebuild_reason(self, table: TableHandle, saved: P) -> RebuildReason | None:
         """Return how files were made otherwise than now; None if a run can go on from them."""
 
     def renew(self, table: TableHandle, older: P, target: TableState, on_progress: Progress) -> P:
@@ -348,21 +348,21 @@ class FileFormat(Protocol[P]):
         Can be killed anywhere and begun again; a reader finds whole tables meanwhile.
         """
 
-    def compare(self, table: TableHandle, stood: P, at: TableState) -> Compared:
+    def compare(self, table: TableHandle, saved: P, at: TableState) -> Compared:
         """Compare what stands on the store with what the log makes of it.
 
         What a run that was killed left or took away is as it should be.
 
         Args:
             table: The table.
-            stood: Where its files stand.
+            saved: Where its files stand.
             at: The state to compare at: theirs, or the newest where the log does not have it.
 
         Raises:
             NotFoundError: The files were made otherwise, and cannot be compared.
         """
 
-    def lost(self, table: TableHandle, stood: P) -> Mapping[str, bytes]:
+    def lost(self, table: TableHandle, saved: P) -> Mapping[str, bytes]:
         """Return what readers need of the version that stands and do not find, by path."""
 
     def make_way(self, outputs: StoreOutputs, path: str) -> None:
@@ -425,12 +425,12 @@ class Materialisation(Generic[P]):
 
     def freshness(self, table: TableHandle) -> Lag:
         """Return how far behind the log a table's files are."""
-        stood, newest = self.position(table), target_state(table, None).version
-        is_newest = stood.version == newest and stood.commit in {"", _digest(table, newest)}
+        saved, newest = self.position(table), target_state(table, None).version
+        is_newest = saved.version == newest and saved.commit in {"", _digest(table, newest)}
         # Only where it looks so, as this reads on: an older state than the position is no proof.
-        problem = None if stood.version < newest or is_newest else self._cut(table, stood)
-        said = None if problem is None else str(self._damage(table, stood, problem))
-        return Lag(stood.version, newest, said)
+        problem = None if saved.version < newest or is_newest else self._cut(table, saved)
+        said = None if problem is None else str(self._damage(table, saved, problem))
+        return Lag(saved.version, newest, said)
 
     def refuse_undeclared(self, table: TableHandle, at: TableState) -> None:
         """Refuse new files of a format that a table need not stay expressible in.
@@ -476,13 +476,13 @@ class Materialisation(Generic[P]):
             UnsupportedError: The table does not declare the format, or it has no such files.
         """
         with table.log.store.lock(self.key(table)):
-            start, target = self._standing(table, version)
+            start, target = self._start_and_target(table, version)
             if target.version < start.version:
                 raise InvalidInputError(
                     f"the {self.format.title} files of {table.identifier} stand at version "
                     f"{start.version}, after {target.version}; they only go forward"
                 )
-            reached = self._brought(table, start, target, on_progress)
+            reached = self._advance(table, start, target, on_progress)
             if reached is None:
                 self._mend(table, start, on_progress)
             return target.version if reached is None else reached
@@ -511,8 +511,8 @@ class Materialisation(Generic[P]):
         Looks at nothing that stands already; files that stand at a later version stay as they are.
         """
         with table.log.store.lock(self.key(table)):
-            start, target = self._standing(table, version)
-            reached = self._brought(table, start, target, on_progress)
+            start, target = self._start_and_target(table, version)
+            reached = self._advance(table, start, target, on_progress)
             return start.version if reached is None else reached
 
     def step(self, table: TableHandle, *, commits: int) -> int:
@@ -530,7 +530,7 @@ class Materialisation(Generic[P]):
             UnsupportedError: The newest version does not declare the format, or has no such files.
         """
         with table.log.store.lock(self.key(table)):
-            start, target = self._standing(table, None)
+            start, target = self._start_and_target(table, None)
             reached = self._stepped(table, start, target, commits, nobody)
             return start.version if reached is None else reached
 
@@ -589,11 +589,11 @@ class Materialisation(Generic[P]):
         Raises:
             NotFoundError: The files were made otherwise than now, and cannot be compared.
         """
-        stood = self.position(table)
-        if stood.version < 0:
+        saved = self.position(table)
+        if saved.version < 0:
             # Whose files they are, nobody has to remember: the ledger's own are made again alike.
             return self._without_position(table)
-        return self._compared(table, stood).difference
+        return self._compared(table, saved).difference
 
     def rebuild(self, table: TableHandle, *, on_progress: Progress = nobody) -> Difference:
         """Restore lost and damaged files, and take leftovers away; return what was found wrong.
@@ -605,20 +605,20 @@ class Materialisation(Generic[P]):
             UnsupportedError: There are none of this log's, and the format is not declared.
         """
         with table.log.store.lock(self.key(table)):
-            stood = self.position(table)
-            is_cut = self._cut(table, stood) is not None
-            if stood.version < 0 or is_cut:
+            saved = self.position(table)
+            is_cut = self._cut(table, saved) is not None
+            if saved.version < 0 or is_cut:
                 self.refuse_undeclared(table, target_state(table, None))
-            other = self.format.otherwise(table, stood)
+            other = self.format.rebuild_reason(table, saved)
             if other is not None:
-                self._tell(table, stood, other)
-                stood = self._renewed(table, stood, on_progress)
+                self._tell(table, saved, other)
+                saved = self._renewed(table, saved, on_progress)
             elif not is_cut:
                 # The new position would not list what the last run has still to remove.
-                stood = self._swept(table, stood)
-            compared = self._compared(table, stood)
+                saved = self._swept(table, saved)
+            compared = self._compared(table, saved)
             if not self._declares(compared.rebuilt):
-                compared = evolve(compared, rebuilt=target_state(table, stood.version))
+                compared = evolve(compared, rebuilt=target_state(table, saved.version))
             outputs = outputs_of(table)
             # Of commits that are not in the log any more, nothing else tells.
             of_cut = self.format.projected(outputs, compared.rebuilt) if is_cut else ()
@@ -630,7 +630,7 @@ class Materialisation(Generic[P]):
             reached = self._put(table, outputs, start, compared.rebuilt, nobody)
             if is_cut:
                 # Some of it may be wanted again; what is not, the run has found.
-                self._leaving(table).forget_all()
+                self._pending_deletes(table).forget_all()
             self._stay(table, outputs.met)
             reached = self._left(table, start, reached)
             gone = {*of_cut} - compared.wanted.keys()
@@ -638,7 +638,7 @@ class Materialisation(Generic[P]):
                 # Nobody may come upon what is not in the log, not even for a while.
                 gone -= set(self.format.projected(outputs, compared.rebuilt))
                 garbage = tuple(sorted({*reached.garbage, *gone}))
-                reached = reached.with_leaving(garbage, reached.leaving_since)
+                reached = reached.with_pending_deletes(garbage, reached.leaving_since)
             self._save(table, reached)
             self._swept(table, reached)
         return compared.difference
@@ -654,19 +654,19 @@ class Materialisation(Generic[P]):
         """
         self.rebuild(table)
         with table.log.store.lock(self.key(table)):
-            stood, outputs = self.position(table), outputs_of(table)
-            compared, leaving = self._compared(table, stood), self._leaving(table)
-            known = {*leaving.paths(), *stood.garbage}
+            saved, outputs = self.position(table), outputs_of(table)
+            compared, pending_deletes = self._compared(table, saved), self._pending_deletes(table)
+            known = {*pending_deletes.paths(), *saved.garbage}
             known.update(self.format.marked(outputs, compared.rebuilt))
             known.update(self.format.projected(outputs, compared.rebuilt))
             for path in known - compared.wanted.keys() - self.format.hints.keys():
                 outputs.remove(path)
-            leaving.forget_all()
-            self._save(table, stood.with_leaving((), NOTHING))
+            pending_deletes.forget_all()
+            self._save(table, saved.with_pending_deletes((), NOTHING))
             there = (each for folder in self.format.folders for each in outputs.paths(folder))
             confirm_folders(outputs.store, map(outputs.key, there))
 
-    def _standing(self, table: TableHandle, version: int | None) -> tuple[P, TableState]:
+    def _start_and_target(self, table: TableHandle, version: int | None) -> tuple[P, TableState]:
         """Return where the files stand, and the state to reach.
 
         Raises:
@@ -681,7 +681,7 @@ class Materialisation(Generic[P]):
         self.refuse_undeclared(table, target)
         return start, target
 
-    def _brought(
+    def _advance(
         self, table: TableHandle, start: P, target: TableState, on_progress: Progress
     ) -> int | None:
         """Return the version that files were brought to; None if there was nothing to bring.
@@ -721,7 +721,7 @@ class Materialisation(Generic[P]):
         self, table: TableHandle, start: P, target: TableState, on_progress: Progress
     ) -> int | None:
         """Return the version that files were brought to; None if there was nothing to bring."""
-        other = self.format.otherwise(table, start)
+        other = self.format.rebuild_reason(table, start)
         if other is not None:
             self._tell(table, start, other)
             if target.version < start.version:
@@ -753,7 +753,7 @@ class Materialisation(Generic[P]):
         """
         met = start
         while True:
-            other = self.format.otherwise(table, start)
+            other = self.format.rebuild_reason(table, start)
             reached = self._run(table, start, target, other, on_progress)
             found = self.position(table)
             if found == met:
@@ -772,7 +772,7 @@ class Materialisation(Generic[P]):
         table: TableHandle,
         start: P,
         target: TableState,
-        other: Otherwise | None,
+        other: RebuildReason | None,
         on_progress: Progress,
     ) -> P:
         if other is not None:
@@ -811,34 +811,34 @@ class Materialisation(Generic[P]):
             self._stay(table, files_of(self.format, table, target).keys())
         return reached
 
-    def _renewed(self, table: TableHandle, stood: P, on_progress: Progress) -> P:
-        version = None if self._cut(table, stood) else stood.version
-        other = self.format.otherwise(table, stood)
-        reached = self._anew(table, stood, target_state(table, version), on_progress)
-        reached = self._left(table, stood, reached, other)
+    def _renewed(self, table: TableHandle, saved: P, on_progress: Progress) -> P:
+        version = None if self._cut(table, saved) else saved.version
+        other = self.format.rebuild_reason(table, saved)
+        reached = self._anew(table, saved, target_state(table, version), on_progress)
+        reached = self._left(table, saved, reached, other)
         self._save(table, reached)
         return self._swept(table, reached)
 
-    def _mend(self, table: TableHandle, stood: P, on_progress: Progress) -> None:
-        lost = self.format.lost(table, stood)
+    def _mend(self, table: TableHandle, saved: P, on_progress: Progress) -> None:
+        lost = self.format.lost(table, saved)
         if lost:
             name = str(table.identifier)
-            facts = {"format": self.format.name, "version": stood.version}
+            facts = {"format": self.format.name, "version": saved.version}
             warn(self._logger, "files_restored", table=name, **facts)
             _restore(table, lost, on_progress)
 
-    def _compared(self, table: TableHandle, stood: P) -> Compared:
-        problem = self._cut(table, stood)
-        version = None if stood.version < 0 or problem is not None else stood.version
-        compared = self.format.compare(table, stood, target_state(table, version))
+    def _compared(self, table: TableHandle, saved: P) -> Compared:
+        problem = self._cut(table, saved)
+        version = None if saved.version < 0 or problem is not None else saved.version
+        compared = self.format.compare(table, saved, target_state(table, version))
         found = compared.difference
         if found.foreign:
-            found = found.without({*stood.garbage, *self._leaving(table).paths()})
+            found = found.without({*saved.garbage, *self._pending_deletes(table).paths()})
             compared = evolve(compared, difference=found)
         if problem is None:
             return compared
         changed = tuple(sorted((*found.changed, self.key(table))))
-        report = evolve(found, changed=changed, damage=self._damage(table, stood, problem))
+        report = evolve(found, changed=changed, damage=self._damage(table, saved, problem))
         return evolve(compared, difference=report)
 
     def _lost(self, compared: Compared) -> dict[str, bytes]:
@@ -865,30 +865,30 @@ class Materialisation(Generic[P]):
         key = (self.key(table),)
         return Difference(missing=key) if ours else Difference(foreign=tuple(there))
 
-    def _cut(self, table: TableHandle, stood: P) -> str | None:
+    def _cut(self, table: TableHandle, saved: P) -> str | None:
         """Return how a log is other than the one that files were made of; None if it goes on."""
         table.log.refresh()
         newest = head_state(table.log).version
         files = f"the {self.format.title} files of {table.identifier}"
-        if stood.version > newest:
+        if saved.version > newest:
             return (
-                f"{files} stand at version {stood.version}, and its log ends at version {newest}: "
+                f"{files} stand at version {saved.version}, and its log ends at version {newest}: "
                 "it was cut, commits were taken away"
             )
-        if stood.version >= 0 and stood.commit and _digest(table, stood.version) != stood.commit:
+        if saved.version >= 0 and saved.commit and _digest(table, saved.version) != saved.commit:
             return (
-                f"{files} were made of another commit {stood.version} than the one in its log: "
+                f"{files} were made of another commit {saved.version} than the one in its log: "
                 "commits were exchanged"
             )
         return None
 
-    def _refuse_cut(self, table: TableHandle, stood: P) -> None:
-        problem = self._cut(table, stood)
+    def _refuse_cut(self, table: TableHandle, saved: P) -> None:
+        problem = self._cut(table, saved)
         if problem is not None:
-            raise self._damage(table, stood, problem)
+            raise self._damage(table, saved, problem)
 
-    def _damage(self, table: TableHandle, stood: P, problem: str) -> DamagedLogError:
-        key = table.log.layout.commit(min(stood.version, head_state(table.log).version + 1))
+    def _damage(self, table: TableHandle, saved: P, problem: str) -> DamagedLogError:
+        key = table.log.layout.commit(min(saved.version, head_state(table.log).version + 1))
         return DamagedLogError(
             f"{problem}. Restore {key} from a backup, or make the files of what the log holds: "
             f"lakeledger project {self.format.name} {table.identifier} --rebuild",
@@ -899,24 +899,26 @@ class Materialisation(Generic[P]):
     def _logger(self) -> str:
         return f"projections.{self.format.name}"
 
-    def _tell(self, table: TableHandle, stood: P, other: Otherwise) -> None:
+    def _tell(self, table: TableHandle, saved: P, other: RebuildReason) -> None:
         name = str(table.identifier)
-        facts = {"format": self.format.name, "version": stood.version, **other.facts}
+        facts = {"format": self.format.name, "version": saved.version, **other.facts}
         warn(self._logger, other.event, table=name, **facts)
 
     def _save(self, table: TableHandle, position: P) -> None:
         self.format.positions.save(table.log.store, table.log.layout, position)
 
-    def _leaving(self, table: TableHandle) -> Leaving:
-        return Leaving(table, self.format.name)
+    def _pending_deletes(self, table: TableHandle) -> PendingDeletes:
+        return PendingDeletes(table, self.format.name)
 
     def _stay(self, table: TableHandle, paths: AbstractSet[str]) -> None:
         """Let files stay that a run wants: what merges anew may be what stood before."""
         wanted = paths - self.format.hints.keys()
         if wanted:
-            self._leaving(table).stay(wanted)
+            self._pending_deletes(table).stay(wanted)
 
-    def _left(self, table: TableHandle, met: P, reached: P, other: Otherwise | None = None) -> P:
+    def _left(
+        self, table: TableHandle, met: P, reached: P, other: RebuildReason | None = None
+    ) -> P:
         """Note what stays a while for its readers; return the position that says so.
 
         Args:
@@ -929,44 +931,44 @@ class Materialisation(Generic[P]):
         grace = reader_grace_millis(head_state(table.log).schema.options)
         if other is not None:
             # What was made otherwise, or for another place, serves no reader that comes here.
-            leaving = self._leaving(table).paths() - set(gone)
-            return reached.with_leaving((*gone, *sorted(leaving)), NOTHING)
+            pending_deletes = self._pending_deletes(table).paths() - set(gone)
+            return reached.with_pending_deletes((*gone, *sorted(pending_deletes)), NOTHING)
         if not gone or not grace:
-            return reached.with_leaving(gone, since)
+            return reached.with_pending_deletes(gone, since)
         if met.version < 0 or len(gone) > _FEW:
             # Most of what came and went was never written, or leaves already.
-            gone = self._standing_of(table, gone)
+            gone = self._existing(table, gone)
         # After the pointers have moved: who comes now does not find what is gone.
         table.log.refresh()
         newest = head_state(table.log)
         if gone:
-            self._leaving(table).note(reached.version, Gone(newest.version, gone))
-        return reached.with_leaving((), newest.time_millis if since == NOTHING else since)
+            self._pending_deletes(table).note(reached.version, Gone(newest.version, gone))
+        return reached.with_pending_deletes((), newest.time_millis if since == NOTHING else since)
 
-    def _standing_of(self, table: TableHandle, paths: tuple[str, ...]) -> tuple[str, ...]:
-        outputs, leaving = outputs_of(table), self._leaving(table).paths()
+    def _existing(self, table: TableHandle, paths: tuple[str, ...]) -> tuple[str, ...]:
+        outputs, pending_deletes = outputs_of(table), self._pending_deletes(table).paths()
         there = {path for folder in self.format.folders for path in outputs.paths(folder)}
-        return tuple(path for path in paths if path in there and path not in leaving)
+        return tuple(path for path in paths if path in there and path not in pending_deletes)
 
     def _swept(self, table: TableHandle, position: P) -> P:
         """Take away what need not stay or has stayed long enough, and forget it."""
         newest, since = head_state(table.log), position.leaving_since
         grace = reader_grace_millis(newest.schema.options)
-        outputs, leaving = outputs_of(table), self._leaving(table)
+        outputs, pending_deletes = outputs_of(table), self._pending_deletes(table)
         for path in position.garbage:
             outputs.remove(path)
         if position.garbage:
             # A note of a path that is gone would remove what is written there later.
-            leaving.stay(position.garbage)
+            pending_deletes.stay(position.garbage)
         if since != NOTHING and newest.time_millis - since >= grace:
-            for version, paths in list(leaving.due(position.version, newest, grace)):
+            for version, paths in list(pending_deletes.due(position.version, newest, grace)):
                 for path in paths:
                     outputs.remove(path)
-                leaving.forget(version)
-            since = leaving.since(newest)
+                pending_deletes.forget(version)
+            since = pending_deletes.since(newest)
         if not position.garbage and since == position.leaving_since:
             return position
-        clean = position.with_leaving((), since)
+        clean = position.with_pending_deletes((), since)
         self._save(table, clean)
         return clean
 

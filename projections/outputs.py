@@ -227,7 +227,7 @@ class FilesPosition(Protocol):
         A time of the table's commits, or one of `projections.materialising`'s words for none.
         """
 
-    def with_leaving(self, garbage: tuple[str, ...], since: int) -> Self:
+    def with_pending_deletes(self, garbage: tuple[str, ...], since: int) -> Self:
         """Return this position with other garbage and another such time."""
 
 

@@ -176,7 +176,7 @@ EXAMPLES: Mapping[str, str] = {
     "Ledger.is_erasable": "lake.is_erasable",
     "Ledger.ledger_id": "lake.ledger_id",
     "Ledger.plan_clock_correction": "lake.plan_clock_correction(1_600_000_000_000)",
-    "Ledger.plan_erasure": 'lake.plan_erasure(author="ann").standing',
+    "Ledger.plan_erasure": 'lake.plan_erasure(author="ann").remaining',
     "Ledger.plan_import": 'lake.plan_import("web.visits", theirs, format_name="delta")',
     "Ledger.plan_promotion": 'mirrors.plan_promotion("web.visits", source=theirs).files',
     "Ledger.promote": 'mirrors.promote("web.visits", source=theirs).files',

@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import frozen
 
-from ledger.audit.column_history import Cause, Held, Life, Lives, Path
+from ledger.audit.column_history import Cause, ColumnHistories, ColumnHistory, Held, Path
 from ledger.model.errors import ColumnNotFoundError
 from ledger.model.iceberg_objects import SnapshotRef
 from ledger.model.messages import first_few, html_table, meant
@@ -81,28 +81,28 @@ class Blame:
         return tuple(sorted(unique.values(), key=lambda each: each.version))
 
 
-def blame_column(lives: Lives, path: Path) -> Blame:
+def blame_column(histories: ColumnHistories, path: Path) -> Blame:
     """Return the blame of a column by its current or former path; it may be dropped.
 
     Raises:
         ColumnNotFoundError: No column ever had that path.
     """
-    life = lives.find(path)
-    if life is None:
-        known = [shown_path(each.path) for each in lives.living()]
+    history = histories.find(path)
+    if history is None:
+        known = [shown_path(each.path) for each in histories.living()]
         raise ColumnNotFoundError(
             f"no column was ever called {shown_path(path)}; {meant(shown_path(path), known)}"
         )
-    return _of_life(lives, life)
+    return _of_history(histories, history)
 
 
-def blame_columns(lives: Lives) -> tuple[Blame, ...]:
+def blame_columns(histories: ColumnHistories) -> tuple[Blame, ...]:
     """Return the blames of all current columns, in their order."""
-    top = lives.orders.get((None, ()))
-    return tuple(_of_life(lives, lives.by_id[each]) for each in (top.ids if top else ()))
+    top = histories.orders.get((None, ()))
+    return tuple(_of_history(histories, histories.by_id[each]) for each in (top.ids if top else ()))
 
 
-def blame_settings(lives: Lives) -> tuple[Blame, ...]:
+def blame_settings(histories: ColumnHistories) -> tuple[Blame, ...]:
     """Return the blames of all settings: options, comment, keys, order, layout, tags."""
     found = [
         Blame(
@@ -111,49 +111,51 @@ def blame_settings(lives: Lives) -> tuple[Blame, ...]:
             (),
             (Origin("value", _said(cell, held), held.cause, held.repeats),),
         )
-        for cell, held in lives.settings.items()
+        for cell, held in histories.settings.items()
         if held.value is not None and held.value != ()
     ]
-    top = lives.orders.get((None, ()))
+    top = histories.orders.get((None, ()))
     moves = tuple(Origin("order", None, each) for each in (top.causes() if top else ()))
     if moves:
         found.append(Blame("column order", None, (), moves))
     return tuple(sorted(found, key=lambda each: each.subject))
 
 
-def _of_life(lives: Lives, life: Life) -> Blame:
+def _of_history(histories: ColumnHistories, history: ColumnHistory) -> Blame:
     orders = [
-        (hops, order) for (owner, hops), order in lives.orders.items() if owner == life.field_id
+        (hops, order)
+        for (owner, hops), order in histories.orders.items()
+        if owner == history.field_id
     ]
-    members = (lives.by_id[each] for _, order in orders for each in order.ids)
+    members = (histories.by_id[each] for _, order in orders for each in order.ids)
     origins = [
-        *_own(life),
-        *(Origin("lost", _lost(each), each) for each in life.lost.values()),
+        *_own(history),
+        *(Origin("lost", _lost(each), each) for each in history.lost.values()),
         *(Origin("order", None, each) for _, order in orders for each in order.causes()),
     ]
     return Blame(
-        f"column {shown_path(life.path)}",
-        life.field_id,
-        life.path,
+        f"column {shown_path(history.path)}",
+        history.field_id,
+        history.path,
         tuple(sorted(origins, key=lambda each: each.cause.version)),
-        tuple(_of_life(lives, each) for each in members),
-        life.died,
-        tuple(_around(life)),
+        tuple(_of_history(histories, each) for each in members),
+        history.died,
+        tuple(_around(history)),
     )
 
 
-def _around(life: Life) -> Iterator[Cause]:
-    while life.parent is not None:
-        life = life.parent
-        yield life.added
-        if life.back is not None:
-            yield life.back
+def _around(history: ColumnHistory) -> Iterator[Cause]:
+    while history.parent is not None:
+        history = history.parent
+        yield history.added
+        if history.back is not None:
+            yield history.back
 
 
-def _own(life: Life) -> Iterator[Origin]:
-    yield Origin("created", life.first_name, life.added)
-    for aspect, held in life.aspects.items():
-        if held.cause is not life.added:
+def _own(history: ColumnHistory) -> Iterator[Origin]:
+    yield Origin("created", history.first_name, history.added)
+    for aspect, held in history.aspects.items():
+        if held.cause is not history.added:
             yield Origin(_aspect(aspect), _value(held.value, aspect[0]), held.cause, held.repeats)
 
 

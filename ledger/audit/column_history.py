@@ -105,7 +105,7 @@ MOST_NAMES: Final = 20
 
 
 @define(eq=False)
-class Life:
+class ColumnHistory:
     """History of one column, identified by its field id through renames.
 
     Attributes:
@@ -126,7 +126,7 @@ class Life:
     """
 
     field_id: int
-    parent: Life | None
+    parent: ColumnHistory | None
     hops: Path
     depth: int
     added: Cause
@@ -176,7 +176,7 @@ _NO_SETTINGS = frozenset(
 
 
 @frozen
-class AskedLives:
+class RequestedHistories:
     """Request for dropped columns to keep; current columns are always kept.
 
     Attributes:
@@ -192,7 +192,7 @@ class AskedLives:
     newest: int = 0
 
 
-class Lives:
+class ColumnHistories:
     """Histories of a table's columns and settings, built from its commits, oldest first.
 
     Args:
@@ -205,9 +205,9 @@ class Lives:
         count: Number of columns that the table ever had.
     """
 
-    def __init__(self, asked: AskedLives) -> None:
+    def __init__(self, asked: RequestedHistories) -> None:
         self.count = 0
-        self.by_id: dict[int, Life] = {}
+        self.by_id: dict[int, ColumnHistory] = {}
         self.settings: dict[Cell, Held] = {}
         self.orders: dict[tuple[int | None, Path], Order] = {}
         self._asked = asked
@@ -232,11 +232,11 @@ class Lives:
                     if kind not in _SILENT:
                         _RULES[kind](self, fact, _cause(commit, transaction, fact))
 
-    def living(self) -> Iterator[Life]:
+    def living(self) -> Iterator[ColumnHistory]:
         """Yield the current columns, each before its nested ones."""
         return (each for each in self.by_id.values() if each.died is None)
 
-    def find(self, path: Path) -> Life | None:
+    def find(self, path: Path) -> ColumnHistory | None:
         """Return the column at a path: the current one, or else the last one.
 
         A dropped or renamed column is found only at the requested path.
@@ -249,11 +249,13 @@ class Lives:
             found = [each for each in self.by_id.values() if each.was_at(path)]
         return max(found, key=lambda each: each.field_id, default=None)
 
-    def answers(self, asked: AskedLives) -> bool:
+    def answers(self, asked: RequestedHistories) -> bool:
         """Return whether the columns of a request are kept here."""
-        life = None if asked.column is None else self.by_id.get(asked.column)
-        is_followed = life is not None and self._is_followed(life)
-        return asked == self._asked or (is_followed and asked == AskedLives(column=asked.column))
+        history = None if asked.column is None else self.by_id.get(asked.column)
+        is_followed = history is not None and self._is_followed(history)
+        return asked == self._asked or (
+            is_followed and asked == RequestedHistories(column=asked.column)
+        )
 
     # Settings: options, comment, keys, layout, tags.
 
@@ -288,82 +290,84 @@ class Lives:
 
         Pairs of a version and an index in the commit, oldest first.
         """
-        life = self.by_id.get(field_id)
-        return [] if life is None else [divmod(each, _MOST_PLACES) for each in life.touched]
+        history = self.by_id.get(field_id)
+        return [] if history is None else [divmod(each, _MOST_PLACES) for each in history.touched]
 
-    def _note(self, life: Life, cause: Cause) -> None:
+    def _note(self, history: ColumnHistory, cause: Cause) -> None:
         moment = cause.version * _MOST_PLACES + self._place
-        around: Life | None = life
+        around: ColumnHistory | None = history
         while around is not None:
             touched = around.touched
             if self._is_followed(around) and (not touched or touched[-1] != moment):
                 touched.append(moment)
             around = around.parent
 
-    def _is_followed(self, life: Life) -> bool:
-        return life.is_meant or life.field_id == self._asked.column
+    def _is_followed(self, history: ColumnHistory) -> bool:
+        return history.is_meant or history.field_id == self._asked.column
 
-    def _is_in_followed(self, life: Life | None) -> bool:
+    def _is_in_followed(self, history: ColumnHistory | None) -> bool:
         # Nested columns are reported with it, and may be restored.
-        while life is not None and not self._is_followed(life):
-            life = life.parent
-        return life is not None
+        while history is not None and not self._is_followed(history):
+            history = history.parent
+        return history is not None
 
-    def _call(self, life: Life, name: str, cause: Cause) -> None:
-        life.names.append((name, cause))
+    def _call(self, history: ColumnHistory, name: str, cause: Cause) -> None:
+        history.names.append((name, cause))
         path = self._asked.path
-        life.is_meant = life.is_meant or path[life.depth - 1 : life.depth] == (name,)
+        history.is_meant = history.is_meant or path[history.depth - 1 : history.depth] == (name,)
 
     def _count(self, field_id: int) -> None:
         """Count an unknown column, unless it is restored: ids only grow."""
         self.count += field_id > self._highest_before
         self._highest = max(self._highest, field_id)
 
-    def _bear(self, column: DataField, parent: Life | None, hops: Path, cause: Cause) -> Life:
+    def _bear(
+        self, column: DataField, parent: ColumnHistory | None, hops: Path, cause: Cause
+    ) -> ColumnHistory:
         """Start or resume the history of a column and its nested ones."""
         depth = len(hops) + 1 + (0 if parent is None else parent.depth)
-        life = self.by_id.get(column.id)
-        if life is None or life.died is None:
+        history = self.by_id.get(column.id)
+        if history is None or history.died is None:
             self._count(column.id)
-            life = Life(column.id, parent, hops, depth, cause, first_name=column.name)
+            history = ColumnHistory(column.id, parent, hops, depth, cause, first_name=column.name)
         else:
             # A restored column has the aspects of the event, whatever it had before.
-            life.back, life.died = cause, None
-            life.parent, life.hops, life.depth = parent, hops, depth
+            history.back, history.died = cause, None
+            history.parent, history.hops, history.depth = parent, hops, depth
             self._gone.pop(column.id, None)
-            life.aspects.clear()
-            life.lost.clear()
-        self.by_id[column.id] = life
-        self._call(life, column.name, cause)
-        aspects = life.aspects
+            history.aspects.clear()
+            history.lost.clear()
+        self.by_id[column.id] = history
+        self._call(history, column.name, cause)
+        aspects = history.aspects
         aspects[("name",)] = Held(column.name, cause)
         aspects[("comment",)] = Held(column.description, cause)
         aspects[("default",)] = Held(column.default_value, cause)
-        self._shape(life, (), column.type, cause)
+        self._shape(history, (), column.type, cause)
         self._order(parent, hops).add(column.id)
-        self._note(life, cause)
-        return life
+        self._note(history, cause)
+        return history
 
-    def _shape(self, life: Life, rest: Path, data_type: DataType, cause: Cause) -> None:
+    def _shape(self, history: ColumnHistory, rest: Path, data_type: DataType, cause: Cause) -> None:
         """Record the types from a part of a column inwards, and start the nested columns."""
-        life.aspects[("type", *rest)] = Held(_text(data_type), cause)
-        life.aspects[("nullability", *rest)] = Held(data_type.nullable, cause)
+        history.aspects[("type", *rest)] = Held(_text(data_type), cause)
+        history.aspects[("nullability", *rest)] = Held(data_type.nullable, cause)
         match data_type:
             case RowType(fields=fields):
                 for each in fields:
-                    self._bear(each, life, rest, cause)
+                    self._bear(each, history, rest, cause)
             case ArrayType(element=inner):
-                self._shape(life, (*rest, "element"), inner, cause)
+                self._shape(history, (*rest, "element"), inner, cause)
             case MapType(value=inner):
-                self._shape(life, (*rest, "value"), inner, cause)
+                self._shape(history, (*rest, "value"), inner, cause)
             case _:
                 return
 
-    def _order(self, parent: Life | None, hops: Path) -> Order:
+    def _order(self, parent: ColumnHistory | None, hops: Path) -> Order:
         key = None if parent is None else parent.field_id, hops
         return self.orders.setdefault(key, Order())
 
-    def _members(self, parent: Life | None, hops: Path) -> Iterator[Life]:
+    def _members(self, parent: ColumnHistory | None, hops: Path) -> Iterator[ColumnHistory]:
         key = None if parent is None else parent.field_id, hops
         found = self.orders.get(key)
         return (self.by_id[each] for each in found.ids) if found is not None else iter(())
@@ -402,11 +406,11 @@ class Lives:
             parent.lost.pop(fact.field_id, None)
         self._add(fact, cause)
 
-    def _owner(self, around: Path) -> tuple[Life | None, Path]:
+    def _owner(self, around: Path) -> tuple[ColumnHistory | None, Path]:
         """Return the nearest named column at or around a path, and the rest of the path."""
         if not around:
             return None, ()
-        members: Iterator[Life] = self._members(None, ())
+        members: Iterator[ColumnHistory] = self._members(None, ())
         owner = next(each for each in members if each.name == around[0])
         rest = around[1:]
         hops: Path = ()
@@ -419,82 +423,82 @@ class Lives:
         return owner, hops
 
     def _rename(self, fact: ColumnRenamed, cause: Cause) -> None:
-        life = self.by_id[fact.field_id]
-        if life.aspects["name",].sets(fact.new_name, cause):
-            self._call(life, fact.new_name, cause)
-            self._note(life, cause)
+        history = self.by_id[fact.field_id]
+        if history.aspects["name",].sets(fact.new_name, cause):
+            self._call(history, fact.new_name, cause)
+            self._note(history, cause)
 
     def _drop(self, fact: ColumnDropped, cause: Cause) -> None:
-        life = self.by_id[fact.field_id]
-        self._die(life, cause)
-        if life.parent is not None:
-            life.parent.lost[life.field_id] = cause
-        self._order(life.parent, life.hops).remove(life.field_id)
+        history = self.by_id[fact.field_id]
+        self._die(history, cause)
+        if history.parent is not None:
+            history.parent.lost[history.field_id] = cause
+        self._order(history.parent, history.hops).remove(history.field_id)
 
-    def _die(self, life: Life, cause: Cause) -> None:
-        self._note(life, cause)
-        life.died = cause
+    def _die(self, history: ColumnHistory, cause: Cause) -> None:
+        self._note(history, cause)
+        history.died = cause
         for (owner, _), order in list(self.orders.items()):
-            if owner == life.field_id:
+            if owner == history.field_id:
                 for each in order.ids:
                     self._die(self.by_id[each], cause)
                 del self.orders[owner, _]
-        if life.field_id not in self._asked.ids and not self._is_in_followed(life):
-            self._gone[life.field_id] = None
+        if history.field_id not in self._asked.ids and not self._is_in_followed(history):
+            self._gone[history.field_id] = None
         if len(self._gone) > self._asked.newest:
             forgotten = next(iter(self._gone))
             del self._gone[forgotten], self.by_id[forgotten]
 
     def _retype(self, fact: ColumnTypeUpdated, cause: Cause) -> None:
-        life = self.by_id[fact.field_id]
-        rest = fact.field_names[life.depth :]
+        history = self.by_id[fact.field_id]
+        rest = fact.field_names[history.depth :]
         wanted = type_from_wire(fact.new_data_type)
-        nullable = life.aspects["nullability", *rest]
-        if wanted.depth or (life.field_id, rest) in self.orders or _inner(life, rest):
-            self._lose_inside(life, rest, cause)
+        nullable = history.aspects["nullability", *rest]
+        if wanted.depth or (history.field_id, rest) in self.orders or _inner(history, rest):
+            self._lose_inside(history, rest, cause)
             held = nullable
-            self._shape(life, rest, wanted, cause)
-            life.aspects["nullability", *rest] = held
-            self._note(life, cause)
-        elif life.aspects["type", *rest].sets(_text(wanted), cause):
-            self._note(life, cause)
+            self._shape(history, rest, wanted, cause)
+            history.aspects["nullability", *rest] = held
+            self._note(history, cause)
+        elif history.aspects["type", *rest].sets(_text(wanted), cause):
+            self._note(history, cause)
         if not fact.keep_nullability and nullable.sets(wanted.nullable, cause):
-            self._note(life, cause)
+            self._note(history, cause)
 
-    def _lose_inside(self, life: Life, rest: Path, cause: Cause) -> None:
+    def _lose_inside(self, history: ColumnHistory, rest: Path, cause: Cause) -> None:
         for owner, hops in list(self.orders):
-            if owner == life.field_id and hops[: len(rest)] == rest:
+            if owner == history.field_id and hops[: len(rest)] == rest:
                 for each in self.orders.pop((owner, hops)).ids:
                     self._die(self.by_id[each], cause)
-        for aspect in _inner(life, rest):
-            del life.aspects[aspect]
+        for aspect in _inner(history, rest):
+            del history.aspects[aspect]
         # Earlier losses inside a dropped part do not matter.
-        for key in [k for k, e in life.lost.items() if _inside(e, life)[: len(rest)] == rest]:
-            del life.lost[key]
+        for key in [k for k, e in history.lost.items() if _inside(e, history)[: len(rest)] == rest]:
+            del history.lost[key]
 
     def _allow_null(self, fact: ColumnNullabilityUpdated, cause: Cause) -> None:
-        life = self.by_id[fact.field_id]
-        rest = fact.field_names[life.depth :]
-        if life.aspects["nullability", *rest].sets(fact.new_nullability, cause):
-            self._note(life, cause)
+        history = self.by_id[fact.field_id]
+        rest = fact.field_names[history.depth :]
+        if history.aspects["nullability", *rest].sets(fact.new_nullability, cause):
+            self._note(history, cause)
 
     def _comment(self, fact: ColumnCommentUpdated, cause: Cause) -> None:
-        life = self.by_id[fact.field_id]
-        if life.aspects["comment",].sets(fact.new_comment, cause):
-            self._note(life, cause)
+        history = self.by_id[fact.field_id]
+        if history.aspects["comment",].sets(fact.new_comment, cause):
+            self._note(history, cause)
 
     def _default(self, fact: ColumnDefaultValueUpdated, cause: Cause) -> None:
-        life = self.by_id[fact.field_id]
-        if life.aspects["default",].sets(fact.new_default_value, cause):
-            self._note(life, cause)
+        history = self.by_id[fact.field_id]
+        if history.aspects["default",].sets(fact.new_default_value, cause):
+            self._note(history, cause)
 
     def _move(self, fact: ColumnMoved, cause: Cause) -> None:
-        life = self.by_id[fact.field_id]
+        history = self.by_id[fact.field_id]
         reference = None if isinstance(fact.reference_id, UnsetType) else fact.reference_id
-        order = self._order(life.parent, life.hops)
-        if order.move(life.field_id, fact.move.type, reference, cause):
+        order = self._order(history.parent, history.hops)
+        if order.move(history.field_id, fact.move.type, reference, cause):
             # A move changes the column itself; inside a column, it changes that column, too.
-            self._note(life, cause)
+            self._note(history, cause)
 
     def _key(self, fact: UpdateKeys, cause: Cause) -> None:
         self._hold(("primaryKey",), fact.primary_keys, cause)
@@ -509,7 +513,7 @@ class Lives:
             self._hold(("identifierFields",), schema.identifier_field_ids, cause)
 
     def _become(
-        self, parent: Life | None, hops: Path, fields: Sequence[DataField], cause: Cause
+        self, parent: ColumnHistory | None, hops: Path, fields: Sequence[DataField], cause: Cause
     ) -> None:
         wanted = {each.id for each in fields}
         order = self._order(parent, hops)
@@ -519,38 +523,40 @@ class Lives:
             if parent is not None:
                 parent.lost[each.field_id] = cause
         for column in fields:
-            life = self.by_id.get(column.id)
-            if life is None or life.died is not None:
+            history = self.by_id.get(column.id)
+            if history is None or history.died is not None:
                 self._bear(column, parent, hops, cause)
                 continue
-            if life.aspects["name",].sets(column.name, cause):
-                self._call(life, column.name, cause)
-                self._note(life, cause)
+            if history.aspects["name",].sets(column.name, cause):
+                self._call(history, column.name, cause)
+                self._note(history, cause)
             for aspect, value in (
                 ("comment", column.description),
                 ("default", column.default_value),
             ):
-                if life.aspects[aspect,].sets(value, cause):
-                    self._note(life, cause)
-            self._become_type(life, (), column.type, cause)
+                if history.aspects[aspect,].sets(value, cause):
+                    self._note(history, cause)
+            self._become_type(history, (), column.type, cause)
         order.become([each.id for each in fields], cause)
 
-    def _become_type(self, life: Life, rest: Path, data_type: DataType, cause: Cause) -> None:
-        held = life.aspects["type", *rest]
+    def _become_type(
+        self, history: ColumnHistory, rest: Path, data_type: DataType, cause: Cause
+    ) -> None:
+        held = history.aspects["type", *rest]
         if held.value != _text(data_type):
-            self._lose_inside(life, rest, cause)
-            self._shape(life, rest, data_type, cause)
-            self._note(life, cause)
+            self._lose_inside(history, rest, cause)
+            self._shape(history, rest, data_type, cause)
+            self._note(history, cause)
             return
-        if life.aspects["nullability", *rest].sets(data_type.nullable, cause):
-            self._note(life, cause)
+        if history.aspects["nullability", *rest].sets(data_type.nullable, cause):
+            self._note(history, cause)
         match data_type:
             case RowType(fields=fields):
-                self._become(life, rest, fields, cause)
+                self._become(history, rest, fields, cause)
             case ArrayType(element=inner):
-                self._become_type(life, (*rest, "element"), inner, cause)
+                self._become_type(history, (*rest, "element"), inner, cause)
             case MapType(value=inner):
-                self._become_type(life, (*rest, "value"), inner, cause)
+                self._become_type(history, (*rest, "value"), inner, cause)
             case _:
                 return
 
@@ -560,20 +566,20 @@ def _is_imported(commit: Commit[TableEvent]) -> bool:
     return any(isinstance(each, TableCreated) and each.is_imported for each in facts)
 
 
-def _inner(life: Life, rest: Path) -> list[Aspect]:
+def _inner(history: ColumnHistory, rest: Path) -> list[Aspect]:
     """Return the aspects of the parts nested in a part of a column."""
     count = len(rest)
     return [
         each
-        for each in life.aspects
+        for each in history.aspects
         if each[0] in {"type", "nullability"} and len(each) > count + 1 and each[1:][:count] == rest
     ]
 
 
-def _inside(cause: Cause, life: Life) -> Path:
+def _inside(cause: Cause, history: ColumnHistory) -> Path:
     """Return the path inside a column that an event is about."""
     names: Path = getattr(cause.fact, "field_names", ())
-    return names[life.depth :]
+    return names[history.depth :]
 
 
 def _text(data_type: DataType) -> str:
@@ -587,7 +593,9 @@ def _text(data_type: DataType) -> str:
             return bare_text(data_type)
 
 
-def lives_of(log: StreamLog[Any, Any], last: int, asked: AskedLives) -> Lives:
+def column_histories(
+    log: StreamLog[Any, Any], last: int, asked: RequestedHistories
+) -> ColumnHistories:
     """Return the histories of a table's columns and settings up to a version.
 
     The last result is cached while the stream is open: a lookup of a column by an older name, and
@@ -606,18 +614,20 @@ def lives_of(log: StreamLog[Any, Any], last: int, asked: AskedLives) -> Lives:
     return found
 
 
-_KEPT: Final[WeakKeyDictionary[StreamLog[Any, Any], tuple[int, Lives]]] = WeakKeyDictionary()
+_KEPT: Final[WeakKeyDictionary[StreamLog[Any, Any], tuple[int, ColumnHistories]]] = (
+    WeakKeyDictionary()
+)
 
 
-def _read(log: StreamLog[Any, Any], last: int, asked: AskedLives) -> Lives:
-    lives = Lives(asked)
+def _read(log: StreamLog[Any, Any], last: int, asked: RequestedHistories) -> ColumnHistories:
+    histories = ColumnHistories(asked)
     creation = log.commit_at(0)
     if _is_imported(creation):
-        lives.take(log.personal.resolve_each(read.commit for read in log.commits(0, last)))
+        histories.take(log.personal.resolve_each(read.commit for read in log.commits(0, last)))
     else:
-        lives.take(log.personal.resolve([creation]))
-        lives.take(log.personal.resolve_each(log.reader.wanted(1, last, _sets_nothing)))
-    return lives
+        histories.take(log.personal.resolve([creation]))
+        histories.take(log.personal.resolve_each(log.reader.wanted(1, last, _sets_nothing)))
+    return histories
 
 
 def _sets_nothing(_version: int, body: bytes) -> bool:
@@ -738,25 +748,25 @@ class _Step(Struct, frozen=True, gc=False):
 
 
 _OF_COLUMNS: Final = frozenset(kind for row in COLUMN_OPERATIONS for kind in row.facts)
-_RULES: Final[Mapping[type, Callable[[Lives, Any, Cause], None]]] = {
+_RULES: Final[Mapping[type, Callable[[ColumnHistories, Any, Cause], None]]] = {
     # Events about columns have rules of their own; others set the cells of their operation.
-    **dict.fromkeys(BY_FACT.keys() - _OF_COLUMNS, Lives._set),  # noqa: SLF001
-    IdentifierFieldsSet: Lives._set,  # noqa: SLF001
-    TableCreated: Lives._create,  # noqa: SLF001 - the table of its rules
-    ColumnAdded: Lives._add,  # noqa: SLF001
-    ColumnRenamed: Lives._rename,  # noqa: SLF001
-    ColumnDropped: Lives._drop,  # noqa: SLF001
-    ColumnUndropped: Lives._undrop,  # noqa: SLF001
-    ColumnTypeUpdated: Lives._retype,  # noqa: SLF001
-    ColumnNullabilityUpdated: Lives._allow_null,  # noqa: SLF001
-    ColumnCommentUpdated: Lives._comment,  # noqa: SLF001
-    ColumnDefaultValueUpdated: Lives._default,  # noqa: SLF001
-    ColumnMoved: Lives._move,  # noqa: SLF001
-    UpdateKeys: Lives._key,  # noqa: SLF001
-    PartitionSpecUpdated: Lives._lay_out,  # noqa: SLF001
-    SortOrderReplaced: Lives._lay_out,  # noqa: SLF001
-    added.SchemaReplaced: Lives._replace,
-    added.CurrentSchemaSet: Lives._replace,
+    **dict.fromkeys(BY_FACT.keys() - _OF_COLUMNS, ColumnHistories._set),  # noqa: SLF001
+    IdentifierFieldsSet: ColumnHistories._set,  # noqa: SLF001
+    TableCreated: ColumnHistories._create,  # noqa: SLF001 - the table of its rules
+    ColumnAdded: ColumnHistories._add,  # noqa: SLF001
+    ColumnRenamed: ColumnHistories._rename,  # noqa: SLF001
+    ColumnDropped: ColumnHistories._drop,  # noqa: SLF001
+    ColumnUndropped: ColumnHistories._undrop,  # noqa: SLF001
+    ColumnTypeUpdated: ColumnHistories._retype,  # noqa: SLF001
+    ColumnNullabilityUpdated: ColumnHistories._allow_null,  # noqa: SLF001
+    ColumnCommentUpdated: ColumnHistories._comment,  # noqa: SLF001
+    ColumnDefaultValueUpdated: ColumnHistories._default,  # noqa: SLF001
+    ColumnMoved: ColumnHistories._move,  # noqa: SLF001
+    UpdateKeys: ColumnHistories._key,  # noqa: SLF001
+    PartitionSpecUpdated: ColumnHistories._lay_out,  # noqa: SLF001
+    SortOrderReplaced: ColumnHistories._lay_out,  # noqa: SLF001
+    added.SchemaReplaced: ColumnHistories._replace,
+    added.CurrentSchemaSet: ColumnHistories._replace,
 }
 
 _SILENT: Final = (

@@ -113,7 +113,7 @@ class _Planner:
     # The current columns.
 
     @property
-    def _standing(self) -> set[int]:
+    def _existing_ids(self) -> set[int]:
         return {each.id for each in walk_fields(self._fields)}
 
     @property
@@ -153,9 +153,9 @@ class _Planner:
                 self._drop(gone, self.steps.drops if into is None else into)
 
     def _drop(self, gone: Sequence[DataField], into: list[SchemaChange]) -> None:
-        standing = self._standing
+        existing = self._existing_ids
         for each in gone:
-            if each.id in standing:
+            if each.id in existing:
                 path = self._path(each.id)
                 fact = ColumnDropped(field_names=path, field_id=each.id)
                 self._do(DropColumn(path), fact, into)
@@ -213,7 +213,7 @@ class _Planner:
         comes = False
         for field_id, (column, place) in self._target.items():
             # New columns were never dropped, and searching for them would read the whole past.
-            if field_id in self._standing or field_id > self._before.highest_field_id:
+            if field_id in self._existing_ids or field_id > self._before.highest_field_id:
                 continue
             past = self._past.by_id(field_id)
             if past is None:
@@ -239,8 +239,8 @@ class _Planner:
 
     def add(self) -> None:
         """Add new columns, in the order of the ids; then drop those that could not be before."""
-        standing = self._standing
-        new = {key: each for key, (each, _) in self._target.items() if key not in standing}
+        existing = self._existing_ids
+        new = {key: each for key, (each, _) in self._target.items() if key not in existing}
         inside = {each.id for column in new.values() for each in _inside(column)}
         roots = sorted(new.keys() - inside)
         while roots:
@@ -284,12 +284,12 @@ class _Planner:
     def _place_among(self, column: DataField, level: Level) -> Move | None:
         """Return the position of a new member: after its nearest existing predecessor."""
         siblings = _members_at(self._fields, self._around(level))
-        standing = {each.id: each for each in siblings}
+        existing = {each.id: each for each in siblings}
         wanted = [each.id for each in self._wanted[level]]
-        before = [each for each in wanted[: wanted.index(column.id)] if each in standing]
+        before = [each for each in wanted[: wanted.index(column.id)] if each in existing]
         if not before:
             return Move(column.name, "FIRST")
-        nearest = standing[before[-1]]
+        nearest = existing[before[-1]]
         if siblings[-1] is nearest:
             return None
         return Move(column.name, "AFTER", nearest.name)
@@ -479,11 +479,11 @@ def align(before: Schema, after: Schema, past: PastColumns, *, is_one_table: boo
         >>> [each.id for each in align(one, two, PastColumns(), is_one_table=False).schema.fields]
         [1, 2]
     """
-    standing = frozenset(
+    existing = frozenset(
         found for each in before.fields for found in (each.id, *walk_ids(each.type))
     )
     aligner = _Aligner(
-        before.highest_field_id, before.field_id_policy, past, standing, is_one_table=is_one_table
+        before.highest_field_id, before.field_id_policy, past, existing, is_one_table=is_one_table
     )
     fields = aligner.members(before.fields, after.fields)
     fields = aligner.number(fields)
@@ -508,7 +508,7 @@ class _Aligner:
     highest: int
     policy: FieldIdPolicy
     past: PastColumns
-    standing: frozenset[int]
+    existing: frozenset[int]
     is_one_table: bool = field(kw_only=True)
     ids: dict[int, int] = field(factory=dict)
     """The earlier or new id for each later id."""
@@ -568,7 +568,7 @@ class _Aligner:
             return None
         back = found.returned
         own = {back.id, *walk_ids(back.type)}
-        return back if self.standing.isdisjoint(own) else None
+        return back if self.existing.isdisjoint(own) else None
 
     def _type(self, old: DataType, new: DataType) -> DataType:
         match old, new:

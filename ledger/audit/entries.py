@@ -270,10 +270,12 @@ def entries(log: StreamLog[Any, Any], table: str, wanted: WantedEntries) -> Iter
 def _touching(log: StreamLog[Any, Any], column_id: int, last: int) -> dict[int, list[int]]:
     """Return the indexes of transactions that changed a column, by version, oldest first."""
     # Imported here: a log without a column filter does not need column histories.
-    from ledger.audit.column_history import AskedLives, lives_of
+    from ledger.audit.column_history import RequestedHistories, column_histories
 
     found: dict[int, list[int]] = {}
-    for version, place in lives_of(log, last, AskedLives(column=column_id)).touching(column_id):
+    for version, place in column_histories(
+        log, last, RequestedHistories(column=column_id)
+    ).touching(column_id):
         found.setdefault(version, []).append(place)
     return found
 

@@ -183,7 +183,7 @@ def find_commits(
     """Search several streams for a commit id, concurrently because remote stores are slow."""
     entries: list[Entry] = []
     unread: dict[str, str] = {}
-    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="sightings") as pool:
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="find-commits") as pool:
         looks = pool.map(lambda each: each.look(commit_id), streams)
         for done, (each, found) in enumerate(zip(streams, looks, strict=True), 1):
             if isinstance(found, Entry):

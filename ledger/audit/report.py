@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define, field, frozen
 
-from ledger.audit.column_history import AskedLives, Life, Lives
+from ledger.audit.column_history import ColumnHistories, ColumnHistory, RequestedHistories
 from ledger.audit.entries import Entry
 from ledger.decide.operations import in_words
 from ledger.events import TableEvent
@@ -212,25 +212,25 @@ def _counted(counts: Counter[str]) -> str:
     return f"{most}, ..." if len(counts) > 4 else most  # noqa: PLR2004
 
 
-def bars_of(lives: Lives, begin: int, end: int) -> tuple[Bar, ...]:
+def bars_of(histories: ColumnHistories, begin: int, end: int) -> tuple[Bar, ...]:
     """Return the bars of columns: current ones in their order, then dropped ones."""
-    top = lives.orders.get((None, ()))
+    top = histories.orders.get((None, ()))
     order = {key: at for at, key in enumerate(top.ids)} if top else {}
-    found = sorted(lives.by_id.values(), key=lambda each: _rank(each, order))
+    found = sorted(histories.by_id.values(), key=lambda each: _rank(each, order))
     return tuple(_bar(each, begin, max(end, begin + 1)) for each in found[:MOST_COLUMNS])
 
 
-def _rank(life: Life, order: dict[int, int]) -> tuple[bool, int, tuple[str, ...]]:
-    outer = life
+def _rank(history: ColumnHistory, order: dict[int, int]) -> tuple[bool, int, tuple[str, ...]]:
+    outer = history
     while outer.parent is not None:
         outer = outer.parent
-    gone = -(life.died.version if life.died else 0)
-    return life.died is not None, gone or order.get(outer.field_id, 0), life.path
+    gone = -(history.died.version if history.died else 0)
+    return history.died is not None, gone or order.get(outer.field_id, 0), history.path
 
 
-def _bar(life: Life, begin: int, end: int) -> Bar:
-    last = end if life.died is None else life.died.time_millis
-    names = life.names
+def _bar(history: ColumnHistory, begin: int, end: int) -> Bar:
+    last = end if history.died is None else history.died.time_millis
+    names = history.names
     stops = [*(cause.time_millis for _, cause in islice(names, 1, None)), last]
 
     def place(millis: int) -> float:
@@ -245,12 +245,14 @@ def _bar(life: Life, begin: int, end: int) -> Bar:
         )
         for (name, cause), stop in zip(names, stops, strict=True)
     )
-    words = f"since {moment(life.added.time_millis)} by {life.added.author}"
-    if len(life.names) > 1:
-        words += "; before: " + ", ".join(name for name, _ in [*life.names][:-1][-5:])
-    if life.died is not None:
-        words += f"; dropped {moment(life.died.time_millis)} by {life.died.author}"
-    return Bar(text(shown_path(life.path)), life.field_id, life.died is None, parts, text(words))
+    words = f"since {moment(history.added.time_millis)} by {history.added.author}"
+    if len(history.names) > 1:
+        words += "; before: " + ", ".join(name for name, _ in [*history.names][:-1][-5:])
+    if history.died is not None:
+        words += f"; dropped {moment(history.died.time_millis)} by {history.died.author}"
+    return Bar(
+        text(shown_path(history.path)), history.field_id, history.died is None, parts, text(words)
+    )
 
 
 def schemas_of(schemas: Iterable[Schema]) -> tuple[SchemaPoint, ...]:
@@ -327,10 +329,13 @@ def table_page(
     """
     template = _template()
     there = frozenset(key for _, key in paths_of(state.schema))
-    gathered, lives = Gathered(), Lives(AskedLives(ids=there, newest=MOST_COLUMNS))
+    gathered, histories = (
+        Gathered(),
+        ColumnHistories(RequestedHistories(ids=there, newest=MOST_COLUMNS)),
+    )
     snapshots: list[dict[str, Any]] = []
     for commit in commits:
-        lives.take((commit,))
+        histories.take((commit,))
         for transaction in commit.transactions:
             entry = Entry("", commit, transaction)
             gathered.take(entry)
@@ -338,10 +343,10 @@ def table_page(
             del snapshots[:-MOST_SNAPSHOTS]
     begin = state.created_at
     points = schemas_of(schemas)
-    bars = bars_of(lives, begin, state.updated_at)
+    bars = bars_of(histories, begin, state.updated_at)
     found: dict[str, Any] = {
         "bars": bars,
-        "more_columns": lives.count - len(bars),
+        "more_columns": histories.count - len(bars),
         "begin": moment(begin),
         "end": moment(state.updated_at),
         "curves": curves_of(gathered.growth),

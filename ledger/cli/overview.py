@@ -81,11 +81,11 @@ def _filled(text: str, width: int) -> str:
 
 def families() -> dict[str, dict[str, str]]:
     """Return the summaries of all commands by name, grouped by task."""
-    brought = command_summaries()
+    summaries = command_summaries()
     listed = {
         family: {name: SUMMARIES[name] for name in names} for family, names in FAMILIES.items()
     }
-    listed[PLUGINS] |= brought
+    listed[PLUGINS] |= summaries
     return listed
 
 

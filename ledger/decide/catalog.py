@@ -16,7 +16,7 @@ from attrs import field, frozen
 from msgspec import UNSET, UnsetType
 
 from ledger.decide.bounds import check_view
-from ledger.decide.catalog_facts import Standing, takes_name
+from ledger.decide.catalog_facts import CatalogContext, takes_name
 from ledger.decide.changes import CorrectClock, decide_clock
 from ledger.decide.commit_policies import CommitContext, refuse_in_catalog
 from ledger.decide.table_options import refuse_unerasable
@@ -250,7 +250,7 @@ def name_record(identifier: Identifier) -> TableName:
     return TableName(database_name=identifier.database, table_name=identifier.name)
 
 
-def check_free(identifier: Identifier, standing: Standing) -> None:
+def check_free(identifier: Identifier, catalog: CatalogContext) -> None:
     """Reject a name that is unsafe or taken, or whose database does not exist.
 
     Raises:
@@ -262,16 +262,16 @@ def check_free(identifier: Identifier, standing: Standing) -> None:
     identifier.checked()
     database = identifier.database
     try:
-        standing.state.database(database)
+        catalog.state.database(database)
     except NotFoundError as missing:
-        raise standing.refusal(
+        raise catalog.refusal(
             f"database {database}",
             lambda event: isinstance(event, DatabaseDropped) and event.name == database,
             missing,
         ) from None
-    kind = standing.state.kind_of(identifier)
+    kind = catalog.state.kind_of(identifier)
     if kind is not None:
-        raise standing.refusal(
+        raise catalog.refusal(
             f"name {identifier}",
             takes_name(identifier),
             AlreadyExistsError(f"{kind} {identifier} exists already; choose another name"),
@@ -281,7 +281,7 @@ def check_free(identifier: Identifier, standing: Standing) -> None:
 def check_rename(
     asked: Identifier,
     now: Identifier,
-    standing: Standing,
+    catalog: CatalogContext,
     renamed: Callable[[CatalogEvent], bool],
 ) -> None:
     """Reject a rename of an object that a winner renamed.
@@ -289,7 +289,7 @@ def check_rename(
     Args:
         asked: The name when the writer made the request.
         now: The current name.
-        standing: The states and winners to decide on.
+        catalog: The states and winners to decide on.
         renamed: Whether an event renamed it.
 
     Raises:
@@ -297,16 +297,16 @@ def check_rename(
     """
     if asked != now:
         refused = InvalidChangeError(f"{asked} is called {now} now; retry if you still mean it")
-        raise standing.refusal(f"name {asked}", renamed, refused)
+        raise catalog.refusal(f"name {asked}", renamed, refused)
 
 
-def create_view(request: CreateView, standing: Standing) -> tuple[CatalogEvent, ...]:
+def create_view(request: CreateView, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     """Return the event that creates a view; its name and id must be free."""
-    check_free(request.identifier, standing)
+    check_free(request.identifier, catalog)
     check_view(request.schema.fields)
-    holder = standing.state.view_by_id(request.view_id)
+    holder = catalog.state.view_by_id(request.view_id)
     if holder is not None:
-        raise standing.refusal(
+        raise catalog.refusal(
             f"view id {request.view_id}",
             lambda event: isinstance(event, ViewCreated) and event.view_id == request.view_id,
             AlreadyExistsError(
@@ -321,22 +321,22 @@ def create_view(request: CreateView, standing: Standing) -> tuple[CatalogEvent, 
     return (event,)
 
 
-def alter_view(request: AlterView, standing: Standing) -> tuple[CatalogEvent, ...]:
+def alter_view(request: AlterView, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     """Return the changes that do not hold already; a cell that a winner set is a conflict."""
-    view = _same_view(request.identifier, standing)
+    view = _same_view(request.identifier, catalog)
     asked = asked_cells(request.changes)
     now = view_cells(view.schema)
     decided = set()
     for cell, value in asked.items():
         sets_it = _sets_cell(view.view_id, cell)
-        if not standing.changed_since(sets_it):
+        if not catalog.changed_since(sets_it):
             continue
         if now.get(cell) != value:
             refused = InvalidChangeError(
                 f"{cell} of view {view.identifier} is {now.get(cell)!r} now, not {value!r}; "
                 "check it and retry"
             )
-            raise standing.refusal(f"view {view.identifier} {cell}", sets_it, refused)
+            raise catalog.refusal(f"view {view.identifier} {cell}", sets_it, refused)
         decided.add(cell)
     open_changes = [each for each in request.changes if view_cell(each) not in decided]
     _check_dialects(view, open_changes)
@@ -349,36 +349,36 @@ def alter_view(request: AlterView, standing: Standing) -> tuple[CatalogEvent, ..
     return (ViewAltered(identifier=name, view_id=view.view_id, changes=pending),)
 
 
-def rename_view(request: RenameView, standing: Standing) -> tuple[CatalogEvent, ...]:
+def rename_view(request: RenameView, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     """Return the rename of a view; none if it has that name already."""
-    view = _same_view(request.source, standing)
+    view = _same_view(request.source, catalog)
     if view.identifier == request.destination:
         return ()
     check_rename(
         request.source,
         view.identifier,
-        standing,
+        catalog,
         lambda event: isinstance(event, ViewRenamed) and event.view_id == view.view_id,
     )
-    check_free(request.destination, standing)
+    check_free(request.destination, catalog)
     source, destination = name_record(view.identifier), name_record(request.destination)
     return (ViewRenamed(source=source, destination=destination, view_id=view.view_id),)
 
 
-def drop_view(request: DropView, standing: Standing) -> tuple[CatalogEvent, ...]:
+def drop_view(request: DropView, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     """Return the drop of a view; none if a winner dropped it."""
-    view_id = standing.base.view(request.identifier).view_id
-    found = standing.state.view_by_id(view_id)
+    view_id = catalog.base.view(request.identifier).view_id
+    found = catalog.state.view_by_id(view_id)
     if found is None:
         return ()
     return (ViewDropped(identifier=name_record(found.identifier), view_id=view_id),)
 
 
-def _same_view(identifier: Identifier, standing: Standing) -> ViewEntry:
-    view_id = standing.base.view(identifier).view_id
-    found = standing.state.view_by_id(view_id)
+def _same_view(identifier: Identifier, catalog: CatalogContext) -> ViewEntry:
+    view_id = catalog.base.view(identifier).view_id
+    found = catalog.state.view_by_id(view_id)
     if found is None:
-        raise standing.refusal(
+        raise catalog.refusal(
             f"view {identifier}",
             lambda event: isinstance(event, ViewDropped) and event.view_id == view_id,
             NotFoundError(f"view {identifier} was dropped; read it again before you change it"),
@@ -500,29 +500,29 @@ def _fitted(stem: str, suffix: str) -> str:
     return stem.encode()[:room].decode(errors="ignore") + suffix
 
 
-def move_ledger(request: MoveLedger, standing: Standing) -> tuple[CatalogEvent, ...]:
+def move_ledger(request: MoveLedger, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     """Return the event of a move; none where the ledger is recorded there already."""
-    if standing.state.place == request.place:
+    if catalog.state.place == request.place:
         return ()
-    _refuse_other(request.was, standing)
+    _refuse_other(request.was, catalog)
     return (LedgerMoved(request.place),)
 
 
-def alias_ledger(request: AliasLedger, standing: Standing) -> tuple[CatalogEvent, ...]:
+def alias_ledger(request: AliasLedger, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     """Return the event of another URL of a ledger; none where it is recorded already."""
-    state = standing.state
+    state = catalog.state
     is_said = state.place == request.of
     if request.place == request.of or (is_said and request.place in state.aliases):
         return ()
-    _refuse_other(request.was, standing)
+    _refuse_other(request.was, catalog)
     alias = PlaceAliased(request.place)
     return (alias,) if is_said else (LedgerMoved(request.of), alias)
 
 
-def copy_ledger(request: CopyLedger, standing: Standing) -> tuple[CatalogEvent, ...]:
+def copy_ledger(request: CopyLedger, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     """Return the event that makes a ledger a copy; external tables stay the original's."""
-    _refuse_other(request.was, standing)
-    without = (each.table_id for each in standing.state.tables.values() if is_absolute(each.path))
+    _refuse_other(request.was, catalog)
+    without = (each.table_id for each in catalog.state.tables.values() if is_absolute(each.path))
     return (
         LedgerCopied(
             place=request.place,
@@ -533,19 +533,19 @@ def copy_ledger(request: CopyLedger, standing: Standing) -> tuple[CatalogEvent, 
     )
 
 
-def _refuse_other(was: str, standing: Standing) -> None:
+def _refuse_other(was: str, catalog: CatalogContext) -> None:
     """Reject a request about the ledger's place if that has changed since the request was made.
 
     Raises:
         CommitConflictError: A winner moved the ledger or made it a copy.
         InvalidChangeError: An earlier commit did.
     """
-    if standing.state.place != was:
-        raise standing.refusal(
+    if catalog.state.place != was:
+        raise catalog.refusal(
             "place",
             _tells_place,
             InvalidChangeError(
-                f"the ledger is recorded at {standing.state.place} by now; check it with "
+                f"the ledger is recorded at {catalog.state.place} by now; check it with "
                 "lakeledger doctor, then retry"
             ),
         )
@@ -590,35 +590,37 @@ class CatalogIntent:
             CommitConflictError: One of these, because of a winner; or a winner set the same cell
                 to another value.
         """
-        standing = Standing(state or EMPTY_CATALOG, self._base or state or EMPTY_CATALOG, winners)
-        self._base = standing.base
-        events = decide(self.request, standing)
+        catalog = CatalogContext(
+            state or EMPTY_CATALOG, self._base or state or EMPTY_CATALOG, winners
+        )
+        self._base = catalog.base
+        events = decide(self.request, catalog)
         if self._context is not None:
-            options = {name: each.options for name, each in standing.state.databases.items()}
+            options = {name: each.options for name, each in catalog.state.databases.items()}
             refuse_in_catalog(options, events, self._context)
         return events
 
 
-def decide(request: CatalogRequest, standing: Standing) -> tuple[CatalogEvent, ...]:
+def decide(request: CatalogRequest, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     """Return the events that a request becomes; a pure function, as `CatalogIntent.decide`."""
-    return DECIDED[type(request)](request, standing)
+    return DECIDED[type(request)](request, catalog)
 
 
-def _erase(request: EraseValues, _standing: Standing) -> tuple[CatalogEvent, ...]:
+def _erase(request: EraseValues, _catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     table = UNSET if request.table_id is None else request.table_id
     column = UNSET if request.field_id is None else request.field_id
     return (ValuesErased(request.values, request.transactions, table, column),)
 
 
-def _correct_clock(request: CorrectClock, standing: Standing) -> tuple[CatalogEvent, ...]:
-    decided = decide_clock(standing.state, request)
-    other = standing.changed_since(
+def _correct_clock(request: CorrectClock, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
+    decided = decide_clock(catalog.state, request)
+    other = catalog.changed_since(
         lambda event: (
             isinstance(event, ClockCorrected) and event.true_time_millis != request.true_time_millis
         )
     )
     if other:
-        raise standing.refusal(
+        raise catalog.refusal(
             "clock",
             lambda event: isinstance(event, ClockCorrected),
             InvalidChangeError("the catalog's clock was corrected; check it, then retry"),
@@ -626,31 +628,31 @@ def _correct_clock(request: CorrectClock, standing: Standing) -> tuple[CatalogEv
     return () if decided is None else (decided,)
 
 
-def _create_database(request: CreateDatabase, standing: Standing) -> tuple[CatalogEvent, ...]:
+def _create_database(request: CreateDatabase, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     # An identifier's check knows that a dot ends a database's name; the table's name is any.
     name = Identifier(request.name, "any").checked().database
-    if name in standing.state.databases:
+    if name in catalog.state.databases:
         if request.if_not_exists:
             return ()
-        raise standing.refusal(
+        raise catalog.refusal(
             f"database {name}",
             lambda event: isinstance(event, DatabaseCreated) and event.name == name,
             AlreadyExistsError(f"database {name} exists already; open it or choose another name"),
         )
-    path = database_location(standing.state, name)
+    path = database_location(catalog.state, name)
     return (DatabaseCreated(name=name, path=path, options=dict(sorted(request.options.items()))),)
 
 
-def _alter_database(request: AlterDatabase, standing: Standing) -> tuple[CatalogEvent, ...]:
+def _alter_database(request: AlterDatabase, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     name = request.name
     both = sorted(set(request.removals) & set(request.updates))
     if both:
         raise InvalidChangeError(f"database {name}: {both} are both removed and set; choose one")
     wanted: dict[str, str | None] = {**dict.fromkeys(request.removals), **request.updates}
-    now = _same_database(name, standing).options
+    now = _same_database(name, catalog).options
     pending = {key: value for key, value in wanted.items() if now.get(key) != value}
     for key in pending:
-        _check_option(name, key, standing)
+        _check_option(name, key, catalog)
     if not pending:
         return ()
     removals = tuple(sorted(key for key, value in pending.items() if value is None))
@@ -658,26 +660,26 @@ def _alter_database(request: AlterDatabase, standing: Standing) -> tuple[Catalog
     return (DatabaseAltered(name=name, removals=removals, updates=updates),)
 
 
-def _check_option(name: str, key: str, standing: Standing) -> None:
+def _check_option(name: str, key: str, catalog: CatalogContext) -> None:
     def sets_it(event: CatalogEvent) -> bool:
         if not isinstance(event, DatabaseAltered) or event.name != name:
             return False
         return key in event.removals or key in event.updates
 
-    if standing.changed_since(sets_it):
-        value = standing.state.database(name).options.get(key)
+    if catalog.changed_since(sets_it):
+        value = catalog.state.database(name).options.get(key)
         set_to = "was removed" if value is None else f"was set to {value!r}"
         refused = InvalidChangeError(
             f"option {key!r} of database {name} {set_to}; check it and retry"
         )
-        raise standing.refusal(f"database {name} option {key}", sets_it, refused)
+        raise catalog.refusal(f"database {name} option {key}", sets_it, refused)
 
 
-def _same_database(name: str, standing: Standing) -> DatabaseEntry:
-    meant = standing.base.database(name)
-    found = standing.state.databases.get(name)
+def _same_database(name: str, catalog: CatalogContext) -> DatabaseEntry:
+    meant = catalog.base.database(name)
+    found = catalog.state.databases.get(name)
     if found is None or found.path != meant.path:
-        raise standing.refusal(
+        raise catalog.refusal(
             f"database {name}",
             lambda event: isinstance(event, DatabaseDropped) and event.name == name,
             NotFoundError(f"database {name} was dropped; read it again before you change it"),
@@ -685,18 +687,18 @@ def _same_database(name: str, standing: Standing) -> DatabaseEntry:
     return found
 
 
-def _drop_database(request: DropDatabase, standing: Standing) -> tuple[CatalogEvent, ...]:
+def _drop_database(request: DropDatabase, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     name = request.name
-    meant = standing.base.database(name)
-    found = standing.state.databases.get(name)
+    meant = catalog.base.database(name)
+    found = catalog.state.databases.get(name)
     if found is None or found.path != meant.path:
         return ()
-    inside = standing.state.names_in(name)
+    inside = catalog.state.names_in(name)
     if not inside:
         return (DatabaseDropped(name=name),)
     shown = ", ".join(str(each) for each in inside[:_MOST_NAMES_SHOWN])
     more = f" and {len(inside) - _MOST_NAMES_SHOWN} more" if len(inside) > _MOST_NAMES_SHOWN else ""
-    raise standing.refusal(
+    raise catalog.refusal(
         f"database {name}",
         lambda event: any(takes_name(each)(event) for each in inside),
         InvalidChangeError(
@@ -706,24 +708,24 @@ def _drop_database(request: DropDatabase, standing: Standing) -> tuple[CatalogEv
     )
 
 
-def _create_table(request: CreateTable, standing: Standing) -> tuple[CatalogEvent, ...]:
+def _create_table(request: CreateTable, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     name = request.identifier
-    check_free(name, standing)
-    holder = standing.state.table_by_id(request.table_id)
+    check_free(name, catalog)
+    holder = catalog.state.table_by_id(request.table_id)
     if holder is not None:
-        raise standing.refusal(
+        raise catalog.refusal(
             f"table id {request.table_id}",
             lambda event: isinstance(event, TableCreated) and event.table_id == request.table_id,
             AlreadyExistsError(
                 f"table id {request.table_id} is {holder.identifier}'s; take a fresh one"
             ),
         )
-    if request.origin is UNSET and not standing.state.keeps_outside:
+    if request.origin is UNSET and not catalog.state.keeps_outside:
         refuse_unerasable(request.schema.options)
     event = TableCreated(
         identifier=name_record(name),
         table_id=request.table_id,
-        path=_table_path(request, standing),
+        path=_table_path(request, catalog),
         schema=request.schema,
         is_external=request.external_path is not None,
         field_id_policy=request.field_id_policy,
@@ -734,16 +736,16 @@ def _create_table(request: CreateTable, standing: Standing) -> tuple[CatalogEven
     return (event,)
 
 
-def _table_path(request: CreateTable, standing: Standing) -> str:
+def _table_path(request: CreateTable, catalog: CatalogContext) -> str:
     name = request.identifier
     if request.external_path is None:
-        database = standing.state.database(name.database)
-        return table_location(standing.state, database.path, name.name, request.table_id)
+        database = catalog.state.database(name.database)
+        return table_location(catalog.state, database.path, name.name, request.table_id)
     path = external_location(request.external_path)
-    used = clash(standing.state, path)
+    used = clash(catalog.state, path)
     if used is None:
         return path
-    raise standing.refusal(
+    raise catalog.refusal(
         f"location {used}",
         lambda event: isinstance(event, TableCreated) and event.path == used,
         InvalidChangeError(
@@ -753,11 +755,11 @@ def _table_path(request: CreateTable, standing: Standing) -> str:
     )
 
 
-def _rename_table(request: RenameTable, standing: Standing) -> tuple[CatalogEvent, ...]:
-    meant = standing.base.table(request.source)
-    found = standing.state.table_by_id(meant.table_id)
+def _rename_table(request: RenameTable, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
+    meant = catalog.base.table(request.source)
+    found = catalog.state.table_by_id(meant.table_id)
     if found is None:
-        raise standing.refusal(
+        raise catalog.refusal(
             f"table {request.source}",
             lambda event: isinstance(event, TableDropped) and event.table_id == meant.table_id,
             TableDroppedError(f"table {request.source} was dropped; it cannot be renamed"),
@@ -767,30 +769,30 @@ def _rename_table(request: RenameTable, standing: Standing) -> tuple[CatalogEven
     check_rename(
         request.source,
         found.identifier,
-        standing,
+        catalog,
         lambda event: isinstance(event, TableRenamed) and event.table_id == meant.table_id,
     )
-    check_free(request.destination, standing)
+    check_free(request.destination, catalog)
     destination = name_record(request.destination)
     source = name_record(found.identifier)
     return (TableRenamed(source=source, destination=destination, table_id=meant.table_id),)
 
 
-def _drop_table(request: DropTable, standing: Standing) -> tuple[CatalogEvent, ...]:
-    found = standing.state.table_by_id(request.table_id)
+def _drop_table(request: DropTable, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
+    found = catalog.state.table_by_id(request.table_id)
     if found is not None:
         name: TableName = name_record(found.identifier)
         return (TableDropped(identifier=name, table_id=request.table_id),)
-    if standing.base.table_by_id(request.table_id) is not None:
+    if catalog.base.table_by_id(request.table_id) is not None:
         return ()
-    standing.state.table(request.identifier)
+    catalog.state.table(request.identifier)
     raise TableDroppedError(
         f"table {request.identifier} with id {request.table_id} was dropped; another table has "
         "its name now: open that one if you mean it"
     )
 
 
-DECIDED: Mapping[type, Callable[[Any, Standing], tuple[CatalogEvent, ...]]] = {
+DECIDED: Mapping[type, Callable[[Any, CatalogContext], tuple[CatalogEvent, ...]]] = {
     CreateDatabase: _create_database,
     AlterDatabase: _alter_database,
     DropDatabase: _drop_database,

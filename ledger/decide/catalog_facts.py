@@ -88,7 +88,7 @@ CATALOG_FACTS: Mapping[type, CatalogFact] = {
 
 
 @frozen
-class Standing:
+class CatalogContext:
     """The states and commits on which a request is decided.
 
     Attributes:
@@ -102,23 +102,23 @@ class Standing:
     winners: Sequence[Commit[CatalogEvent]]
 
     def refusal(
-        self, cell: str, won: Callable[[CatalogEvent], bool], otherwise: LedgerError
+        self, cell: str, won: Callable[[CatalogEvent], bool], fallback: LedgerError
     ) -> LedgerError:
-        """Return the error to raise: a conflict if a winner caused it, else `otherwise`.
+        """Return the error to raise: a conflict if a winner caused it, else `fallback`.
 
         Args:
             cell: The cell that both writers set.
             won: Whether an event is the cause; the newest such event is reported.
-            otherwise: The error, if the cause was there before the request.
+            fallback: The error, if the cause was there before the request.
         """
         for commit in reversed(self.winners):
             for transaction in reversed(commit.transactions):
                 for event in reversed(transaction.events):
                     if won(event):
                         author = said_by(transaction) or None
-                        message = _conflict_message(otherwise, event, commit.version, author)
+                        message = _conflict_message(fallback, event, commit.version, author)
                         return CommitConflictError(message, cell, commit.version, author, event)
-        return otherwise
+        return fallback
 
     def changed_since(self, changed: Callable[[CatalogEvent], bool]) -> bool:
         """Return whether an event of a winner satisfies a test."""
@@ -141,11 +141,11 @@ def takes_name(identifier: Identifier) -> Callable[[CatalogEvent], bool]:
 
 
 def _conflict_message(
-    otherwise: LedgerError, event: CatalogEvent, version: int, author: str | None
+    fallback: LedgerError, event: CatalogEvent, version: int, author: str | None
 ) -> str:
     tag = kind_of(type(event))
     who = author or "another writer"
-    return f"{otherwise.message} ({who} came first with {tag} in catalog version {version})"
+    return f"{fallback.message} ({who} came first with {tag} in catalog version {version})"
 
 
 def first_commit(

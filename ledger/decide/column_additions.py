@@ -207,16 +207,16 @@ def decide_undrop(draft: SchemaDraft, change: UndropColumn) -> Anchor:
     return Anchor((*parents, None), reference, assigned=(column.id,))
 
 
-def _standing(draft: SchemaDraft) -> set[int]:
+def _live_ids(draft: SchemaDraft) -> set[int]:
     columns = draft.working.columns.values()
     return {found for each in columns for found in (each.id, *walk_ids(each.type))}
 
 
 def _past_column(draft: SchemaDraft, change: UndropColumn) -> PastColumn:
-    standing, path = _standing(draft), change.field_names
+    live_ids, path = _live_ids(draft), change.field_names
     if change.field_id is not None:
         found = draft.past.by_id(change.field_id)
-        if change.field_id in standing:
+        if change.field_id in live_ids:
             there = ColumnNames(tuple(draft.working.columns.values())).path(change.field_id)
             raise argument(
                 f"column {dotted(there or ())} (id {change.field_id}) was not dropped; there is "
@@ -230,9 +230,9 @@ def _past_column(draft: SchemaDraft, change: UndropColumn) -> PastColumn:
         return found
     if not path:
         raise argument("fieldNames and fieldId are both missing: name the column that was dropped")
-    found = draft.past.at(path, _level(draft, path[:-1]), standing)
+    found = draft.past.at(path, _level(draft, path[:-1]), live_ids)
     if found is None:
-        raise _not_dropped(draft, path, standing)
+        raise _not_dropped(draft, path, live_ids)
     return found
 
 
@@ -247,7 +247,7 @@ def _level(draft: SchemaDraft, around: Path) -> Level | None:
     return (found.field.id,) if found.field is not None else (*found.level, around[-1])
 
 
-def _not_dropped(draft: SchemaDraft, path: Path, standing: set[int]) -> Exception:
+def _not_dropped(draft: SchemaDraft, path: Path, live_ids: set[int]) -> Exception:
     said = dotted(path)
     places = type_places(draft.working.columns.values())
     if any(each.path == path for each in places):
@@ -256,7 +256,7 @@ def _not_dropped(draft: SchemaDraft, path: Path, standing: set[int]) -> Exceptio
     if called is None:
         return ColumnNotFoundError(f"no column {said} was ever dropped; see lakeledger blame")
     now = ColumnNames(tuple(draft.working.columns.values())).path(called.field.id)
-    if called.field.id in standing:
+    if called.field.id in live_ids:
         return argument(f"column {said} was renamed, not dropped: it is {dotted(now or ())} now")
     return ColumnNotFoundError(
         f"column {said} (id {called.field.id}) was called {dotted(called.path)} when it was "

@@ -211,8 +211,8 @@ def decide_position(draft: SchemaDraft, change: UpdateColumnPosition) -> Anchor:
         reference = member_named(siblings, move.reference_field_name or "")
         if reference is None:
             raise argument(f"column {move.reference_field_name} to move {move.type} was not found")
-    stands = {"FIRST": siblings[0], "LAST": siblings[-1]}.get(move.type, reference)
-    if stands is mover:
+    neighbour = {"FIRST": siblings[0], "LAST": siblings[-1]}.get(move.type, reference)
+    if neighbour is mover:
         raise unsupported(f"column {dotted(path)} cannot move {move.type} itself")
     draft.record(
         ColumnMoved(

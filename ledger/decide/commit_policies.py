@@ -1,7 +1,7 @@
 """Commit policies of a table, declared as options and checked on every commit.
 
-A database can declare them for all of its tables (`DatabasePolicy`); a table's own option of the same key
-takes precedence. The options and what they reject:
+A database can declare them for all of its tables (`DatabasePolicy`); a table's own option of
+the same key takes precedence. The options and what they reject:
 
 - `ledger.require-message`: a change without a message (`true`), or with one in which this regular
   expression is not found.

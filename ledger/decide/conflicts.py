@@ -314,7 +314,7 @@ class Touched:
             if touches is None:
                 continue
             others = (each for each in touches if each.value != value)
-            if cell[-1] == "exists" and value is True and _stands(cell, state.schema):
+            if cell[-1] == "exists" and value is True and _column_exists(cell, state.schema):
                 # It was dropped, and has been restored.
                 continue
             if cell[0] == "name":
@@ -345,7 +345,7 @@ class Touched:
             del self._unread[0]
 
 
-def _stands(cell: Cell, schema: Schema) -> bool:
+def _column_exists(cell: Cell, schema: Schema) -> bool:
     return any(each.id == cell[1] for each in walk_fields(schema.fields))
 
 

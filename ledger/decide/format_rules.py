@@ -180,13 +180,13 @@ def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> It
 def lost_source_problems(batch: Batch) -> Iterator[Refusal]:
     """Yield the fields of the default layout that lose their column by a batch."""
     before, layout = batch.before, batch.layout
-    return unless_stood(
+    return new_problems(
         source_problems(batch.schema, layout.spec, layout.sort_order),
         source_problems(before.schema, before.spec, before.sort_order),
     )
 
 
-def unless_stood(now: Iterable[Refusal], before: Iterable[Refusal]) -> Iterator[Refusal]:
+def new_problems(now: Iterable[Refusal], before: Iterable[Refusal]) -> Iterator[Refusal]:
     """Yield the problems of a table that it did not have before a change.
 
     Args:
@@ -194,8 +194,8 @@ def unless_stood(now: Iterable[Refusal], before: Iterable[Refusal]) -> Iterator[
         before: The problems before; not read where there are none now.
     """
     found = list(now)
-    stood = set(before) if found else ()
-    return (each for each in found if each not in stood)
+    existing = set(before) if found else ()
+    return (each for each in found if each not in existing)
 
 
 def refused_retyping(what: str, before: DataType, after: DataType, rule: str) -> Refusal:
@@ -420,8 +420,8 @@ class Batch(Struct, frozen=True, dict=True):
         highest = self.before.schema.highest_field_id
         back = {each.id for each in walk_fields(self.changed_columns) if each.id <= highest}
         there = self.columns_before
-        stood = [there[each.id] for each in self.changed_columns if each.id in there]
-        back.difference_update([each.id for each in walk_fields(stood)])
+        existing = [there[each.id] for each in self.changed_columns if each.id in there]
+        back.difference_update([each.id for each in walk_fields(existing)])
         if back:
             # A member of another column has only moved.
             back.difference_update([each.id for each in walk_fields(self.before.schema.fields)])
@@ -433,12 +433,12 @@ class Batch(Struct, frozen=True, dict=True):
         Args:
             older: Schemas of the table, oldest first.
         """
-        stood: set[int] = set()
+        existing: set[int] = set()
         gone: set[int] = set()
         for schema in (*older, self.before.schema):
             there = {each.id for each in walk_fields(schema.fields)}
-            gone |= stood - there
-            stood |= there
+            gone |= existing - there
+            existing |= there
         return frozenset(each.id for each in walk_fields(self.schema.fields) if each.id in gone)
 
     @property

@@ -98,7 +98,7 @@ class LayoutOperation(Operation, frozen=True, kw_only=True):
 
 
 @define
-class Course:
+class DecisionContext:
     """Progress of a transaction that is being decided on a state.
 
     Attributes:
@@ -131,6 +131,6 @@ class StateOperation(Operation, frozen=True, kw_only=True):
     """
 
     asked: type
-    decide: Callable[[Course, Any], TableEvent | None]
+    decide: Callable[[DecisionContext, Any], TableEvent | None]
     asks_formats: bool
     owners: frozenset[OwnerKind]

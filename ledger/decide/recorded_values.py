@@ -166,8 +166,8 @@ def _kinds(annotation: Any) -> Iterator[Any]:
         yield annotation
 
 
-def _limits(bound: Bound | None, otherwise: _Range) -> _Range:
-    return otherwise if bound is None else bound.in_logs
+def _limits(bound: Bound | None, default: _Range) -> _Range:
+    return default if bound is None else bound.in_logs
 
 
 def _values(names: Sequence[str]) -> _Values:

@@ -25,7 +25,7 @@ from ledger.decide.changes import (
 )
 from ledger.decide.format_rules import Formats, refuse_tag
 from ledger.decide.imported_operations import no_ref_cells, ref_cells, says_no_ref, says_ref
-from ledger.decide.operation import Cell, Course, Operation, StateOperation, no_cells
+from ledger.decide.operation import Cell, DecisionContext, Operation, StateOperation, no_cells
 from ledger.decide.snapshots import (
     check_reachable,
     committed_facts,
@@ -313,75 +313,79 @@ def decide_branch_expiry(state: TableState, change: ExpireSnapshots) -> Snapshot
     return SnapshotsExpired(earliest_snapshot_id=earliest)
 
 
-def _decide_snapshot(course: Course, change: asked.CommitSnapshot | asked.Rollback) -> ListingEvent:
-    state, schema = course.state, course.schema
-    course.refuse_names(state, schema, change)
+def _decide_snapshot(
+    context: DecisionContext, change: asked.CommitSnapshot | asked.Rollback
+) -> ListingEvent:
+    state, schema = context.state, context.schema
+    context.refuse_names(state, schema, change)
     if change.branch is not None:
         branch = met(state, change.branch)
-        return decide_on_branch(state, branch, change, course.formats, schema.id)
-    course.snapshot_id += 1
+        return decide_on_branch(state, branch, change, context.formats, schema.id)
+    context.snapshot_id += 1
     event = decide_snapshot(
         state,
         change,
-        course.formats,
-        snapshot_id=course.snapshot_id,
+        context.formats,
+        snapshot_id=context.snapshot_id,
         schema_id=schema.id,
-        records=course.records,
+        records=context.records,
     )
-    course.records = event.total_record_count
+    context.records = event.total_record_count
     return event
 
 
-def _decide_fast_forward(course: Course, change: asked.FastForward) -> SnapshotCommitted:
-    state, schema = course.state, course.schema
-    course.refuse_names(state, schema, change)
-    course.snapshot_id += 1
+def _decide_fast_forward(context: DecisionContext, change: asked.FastForward) -> SnapshotCommitted:
+    state, schema = context.state, context.schema
+    context.refuse_names(state, schema, change)
+    context.snapshot_id += 1
     return decide_fast_forward(
         state,
         met(state, change.branch),
         change,
-        course.formats,
-        snapshot_id=course.snapshot_id,
+        context.formats,
+        snapshot_id=context.snapshot_id,
         schema_id=schema.id,
     )
 
 
 def _decide_expiry(
-    course: Course, change: asked.ExpireSnapshots
+    context: DecisionContext, change: asked.ExpireSnapshots
 ) -> SnapshotsExpired | SnapshotsRemoved | None:
-    of_branch = course.state.branch_number(change.earliest_snapshot_id)
+    of_branch = context.state.branch_number(change.earliest_snapshot_id)
     if of_branch:
-        return decide_branch_expiry(course.state, change)
-    return decide_expiry(course.state, change)
+        return decide_branch_expiry(context.state, change)
+    return decide_expiry(context.state, change)
 
 
 def _decide_tag(
-    course: Course, change: asked.TagChange
+    context: DecisionContext, change: asked.TagChange
 ) -> TagCreated | TagReplaced | TagDeleted | None:
-    if not course.is_first and tag_holds(course.state, change):
+    if not context.is_first and tag_holds(context.state, change):
         return None
-    return decide_tag(course.state, change, course.formats)
+    return decide_tag(context.state, change, context.formats)
 
 
-def _decide_branch(course: Course, change: asked.SetBranch) -> SnapshotRefSet | None:
-    if (change.resets or not course.is_first) and branch_holds(course.state, change):
+def _decide_branch(context: DecisionContext, change: asked.SetBranch) -> SnapshotRefSet | None:
+    if (change.resets or not context.is_first) and branch_holds(context.state, change):
         return None
-    return decide_branch(course.state, change, course.formats)
+    return decide_branch(context.state, change, context.formats)
 
 
-def _decide_no_branch(course: Course, change: asked.DeleteBranch) -> SnapshotRefRemoved | None:
-    if not course.is_first and change.name not in course.state.branches:
+def _decide_no_branch(
+    context: DecisionContext, change: asked.DeleteBranch
+) -> SnapshotRefRemoved | None:
+    if not context.is_first and change.name not in context.state.branches:
         return None
-    return SnapshotRefRemoved(course.state.branch(change.name).name)
+    return SnapshotRefRemoved(context.state.branch(change.name).name)
 
 
-def _decide_drop(course: Course, change: asked.DropTable) -> TableDropped:
+def _decide_drop(context: DecisionContext, change: asked.DropTable) -> TableDropped:
     name = TableName(change.database, change.name)
-    return TableDropped(identifier=name, table_id=course.state.table_id)
+    return TableDropped(identifier=name, table_id=context.state.table_id)
 
 
-def _decide_owner(course: Course, change: asked.SetOwner) -> OwnerSet | None:
-    state, owner = course.state, course.state.owner
+def _decide_owner(context: DecisionContext, change: asked.SetOwner) -> OwnerSet | None:
+    state, owner = context.state, context.state.owner
     if (owner.kind, owner.protocol) == (change.owner, change.protocol):
         return None
     if change.protocol is None:
@@ -398,7 +402,7 @@ def _decide_owner(course: Course, change: asked.SetOwner) -> OwnerSet | None:
             "first (lakeledger serve-table --back)",
             kind="SERVED",
         )
-    refuse_unservable(course.schema.options, change.protocol)
+    refuse_unservable(context.schema.options, change.protocol)
     return OwnerSet(owner="served", protocol=change.protocol)
 
 
@@ -657,7 +661,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
     StateOperation(
         asked=asked.SetPartitionStatistics,
         facts=(PartitionStatisticsSet,),
-        decide=lambda course, change: decide_statistics(course.state, change),
+        decide=lambda context, change: decide_statistics(context.state, change),
         asks_formats=False,
         owners=METADATA_OWNERS,
         sets=_statistics,
@@ -669,7 +673,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
     StateOperation(
         asked=asked.SetStatistics,
         facts=(StatisticsSet,),
-        decide=lambda course, change: decide_puffin(course.state, change),
+        decide=lambda context, change: decide_puffin(context.state, change),
         asks_formats=False,
         owners=METADATA_OWNERS,
         sets=_puffin,
@@ -699,7 +703,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
     StateOperation(
         asked=CorrectClock,
         facts=(ClockCorrected,),
-        decide=lambda course, change: decide_clock(course.state, change),
+        decide=lambda context, change: decide_clock(context.state, change),
         asks_formats=False,
         owners=ANY_OWNER,
         sets=_clock,

@@ -37,7 +37,7 @@ from ledger.decide.format_rules import (
     refuse_unknown,
 )
 from ledger.decide.layout import shape_of
-from ledger.decide.operation import Course, LayoutOperation, StateOperation
+from ledger.decide.operation import DecisionContext, LayoutOperation, StateOperation
 from ledger.decide.operations import BY_ASKED, operation
 from ledger.decide.schema_batch import Decision, decide_schema, resolve_schema
 from ledger.decide.table_options import PERSONAL_OPTION, refuse_marks
@@ -466,7 +466,7 @@ class TableIntent:
         self, state: TableState, schema: Schema
     ) -> Iterator[tuple[StateOperation, TableEvent]]:
         """Yield the events of the changes that come after those of the schema and the layout."""
-        course = Course(
+        context = DecisionContext(
             state,
             schema,
             state.origin.last_used_id(state),
@@ -477,7 +477,7 @@ class TableIntent:
         )
         for change in self._others:
             row = operation(change, StateOperation)
-            event = row.decide(course, change)
+            event = row.decide(context, change)
             if event is not None:
                 yield row, event
 

@@ -149,9 +149,9 @@ def refuse_live(
         InvalidChangeError: A file is a DELETE, is live already, was removed before, is named
             twice, or has a path that other readers would spell differently.
     """
-    leaving = next((each for each in adds if each.kind != "ADD"), None)
-    if leaving is not None:
-        raise InvalidChangeError(f"{leaving.path} is a DELETE; name the path in delete= instead")
+    removal = next((each for each in adds if each.kind != "ADD"), None)
+    if removal is not None:
+        raise InvalidChangeError(f"{removal.path} is a DELETE; name the path in delete= instead")
     names = live.names
     for each in adds:
         names.check(each.path)

@@ -228,7 +228,7 @@ class Erasure:
     Attributes:
         values: Number of values: authors, messages, maps of properties, bounds, partition values.
         transactions: Number of transactions that they belong to.
-        standing: Values that remain in logs.
+        remaining: Values that remain in logs.
         version: The catalog's version that records the erasure; None if nothing was erased.
         unrendered: Files of engines' metadata that could not be rendered again, with reasons.
         repeated: True if that commit had been committed by an earlier attempt.
@@ -236,7 +236,7 @@ class Erasure:
 
     values: int
     transactions: int
-    standing: tuple[Remaining, ...]
+    remaining: tuple[Remaining, ...]
     version: int | None = None
     unrendered: tuple[str, ...] = ()
     repeated: bool = False
@@ -312,7 +312,7 @@ def _left_of_columns(key: str, body: bytes, sought: Sought) -> tuple[bytes | Non
     return (personal_data.encode_values(less) if gone else None), gone
 
 
-def standing(
+def remaining(
     streams: Iterable[tuple[str, StreamLog[Any, Any]]], sought: Sought, report: Progress
 ) -> Iterator[Remaining]:
     """Yield the streams whose logs contain matching values, and those that cannot be read."""

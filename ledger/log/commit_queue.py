@@ -448,7 +448,7 @@ def copy_of_error(error: BaseException) -> BaseException:
     """Return a copy of an error for another thread, as raising an error extends its traceback.
 
     Example:
-        >>> error = twin(ValueError("no"))
+        >>> error = copy_of_error(ValueError("no"))
         >>> error
         ValueError('no')
     """

@@ -284,7 +284,7 @@ class Reader(Generic[E]):
         """
         missing = self._layout.commit(version)
         later_ones = self._layout.commits(version + ahead for ahead in strides)
-        for later, is_there in zip(later_ones, self._standing(later_ones), strict=True):
+        for later, is_there in zip(later_ones, self._existing(later_ones), strict=True):
             # In this order: a writer may have created both since `version` was found missing.
             if is_there and not self._store.exists(missing):
                 raise DamagedLogError(
@@ -293,7 +293,7 @@ class Reader(Generic[E]):
                     missing,
                 )
 
-    def _standing(self, keys: Sequence[str]) -> Iterable[bool]:
+    def _existing(self, keys: Sequence[str]) -> Iterable[bool]:
         """Return for each key whether it exists; concurrently on a remote store."""
         exists = self._store.exists
         return map(exists, keys) if self._store.is_near else answers(exists, keys)

@@ -7,8 +7,8 @@ was written.
 
 Nothing is guessed: after a failed create the file itself is read back, and only if it does not
 exist the same bytes are sent again, under the same key. A caller that got `Unknown` looks up its
-commit id (`find_commit`); `CommitLookup` tells whether a commit is that of a request, by the digest of
-the request, which every transaction contains.
+commit id (`find_commit`); `CommitLookup` tells whether a commit is that of a request, by the
+digest of the request, which every transaction contains.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Request(Struct, frozen=True, kw_only=True, eq=False):
     Attributes:
         commit_id: Unique; the caller's own or a generated one.
         asked: The request digest: SHA-256 of the requested content, hex; None: not compared.
-        otherwise: Request digests that older versions may have recorded for the same request.
+        previous_digests: Request digests that older versions may have recorded for the request.
         is_given: Whether the caller gave the id, so that it may be in the log already.
         author: The author.
         message: The commit message.
@@ -77,7 +77,7 @@ class Request(Struct, frozen=True, kw_only=True, eq=False):
 
     commit_id: str
     asked: str
-    otherwise: tuple[str, ...] = ()
+    previous_digests: tuple[str, ...] = ()
     is_given: bool = True
     author: str = ""
     message: str = ""
@@ -175,13 +175,13 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
     effective = options.get("effective_time")
     try:
         words = (options["asked"], asked) if "asked" in options else (asked,)
-        digest, *otherwise = [digest_of(each) for each in words]
+        digest, *previous_digests = [digest_of(each) for each in words]
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidInputError(f"the request cannot be encoded as JSON: {error}") from error
     return Request(
         commit_id=given or fresh_id(),
         asked=digest,
-        otherwise=tuple(otherwise),
+        previous_digests=tuple(previous_digests),
         is_given=given is not None,
         author=options.get("author", default_author),
         message=options.get("message", ""),
@@ -542,8 +542,8 @@ def status_sentence(request: Request) -> str:
 
     Example:
         >>> request = Request(commit_id="monday", asked="")
-        >>> request.fate.version = 7
-        >>> fate(request)
+        >>> request.status.version = 7
+        >>> status_sentence(request)
         'commit monday was committed as version 7'
     """
     commit_id, found = request.commit_id, request.status
@@ -679,19 +679,21 @@ class CommitLookup(Struct, Generic[StateT, E], frozen=True):
             return None
         for version in self.log.with_id(request.commit_id):
             commit = self.log.commit_at(version)
-            if _was_asked(commit, request, request.otherwise) or _holds(commit, request):
+            if _was_asked(commit, request, request.previous_digests) or _holds(commit, request):
                 return self.acknowledge(version, request)
         return None
 
-    def otherwise(self, request: Request, otherwise: Iterable[Any]) -> Appended[StateT] | None:
+    def previous_digests(
+        self, request: Request, previous_digests: Iterable[Any]
+    ) -> Appended[StateT] | None:
         """Return the result of an earlier commit of a request that was recorded differently.
 
         Args:
             request: The request, whose digest differs from the recorded one.
-            otherwise: Other contents, in plain data, that the request may be recorded by.
+            previous_digests: Other contents, in plain data, that the request may be recorded by.
         """
         versions = list(self.log.with_id(request.commit_id)) if request.is_given else []
-        for asked in map(digest_of, otherwise) if versions else ():
+        for asked in map(digest_of, previous_digests) if versions else ():
             for version in versions:
                 if _was_asked(self.log.commit_at(version), request, (asked,)):
                     return self.acknowledge(version, request)

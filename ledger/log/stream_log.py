@@ -339,11 +339,11 @@ class StreamLog(Generic[S, E]):
             if looked is not None and head is not None:
                 # A store that does not answer now is no evidence against the log.
                 with suppress(OSError):
-                    self._check_stands(head)
+                    self._check_exists(head)
             # Not reached after an error: the check is repeated until it succeeds.
             self._looked_s = moment_s
 
-    def _check_stands(self, head: Head[S]) -> None:
+    def _check_exists(self, head: Head[S]) -> None:
         version = head.state.version
         key = self.layout.commit(version)
         body = self.store.read(key)

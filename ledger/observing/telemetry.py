@@ -1,6 +1,6 @@
 """Log events through structlog; spans and metrics through OpenTelemetry's API.
 
-`LOG_EVENTS` is the list of log events. Failures that harm nothing (`warn`) are always logged; normal
+`LOG_EVENTS` lists the log events. Failures that harm nothing (`warn`) are always logged; normal
 operation (`tell`) only if the program configured structlog, so that other programs pay nothing: not
 even structlog is imported. Authors, messages and values are never logged: what is erased in the
 ledger must not survive in logs.

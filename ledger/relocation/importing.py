@@ -52,7 +52,7 @@ _BESIDE = ("changes/", "statistics/")
 
 
 @frozen
-class Brought:
+class ImportSummary:
     """Result of an import.
 
     Attributes:
@@ -70,13 +70,13 @@ class Brought:
     absent: tuple[str, ...]
 
 
-def bring(
+def import_lines(
     setting: TableSetting,
     lines: Iterable[bytes],
     *,
     as_copy: bool = False,
     report: ReportProgress = tell_nobody,
-) -> Brought:
+) -> ImportSummary:
     """Import the lines of an export into a store.
 
     Args:
@@ -110,7 +110,7 @@ class _Bringing:
     theirs: bytes = b""
     last_line: LastLine | None = None
 
-    def run(self, lines: Iterable[bytes]) -> Brought:
+    def run(self, lines: Iterable[bytes]) -> ImportSummary:
         catalog = catalog_stream(self.setting.store)
         for number, said, place in _numbered(lines):
             if number == 1:
@@ -138,7 +138,7 @@ class _Bringing:
         self._caches()
         self._begin_root()
         here = id_of(self.root)
-        return Brought(
+        return ImportSummary(
             here,
             copied_from(self.root),
             tuple((each.shown, each.last, each.parent) for each in self.streams),
@@ -177,8 +177,8 @@ class _Bringing:
             raise DamagedLogError(f"{place}: the catalog has no such table {said.name!r}", place)
         if is_absolute(cataloged.path):
             raise InvalidInputError(
-                f"table {cataloged.name} lies outside of its ledger, at {cataloged.path}, and cannot be "
-                "imported: its log belongs there. Export the other tables by their names"
+                f"table {cataloged.name} lies outside of its ledger, at {cataloged.path}, and "
+                "cannot be imported: its log belongs there. Export the other tables by their names"
             )
         log = OpenedTable.at(cataloged.path, self.setting).log
         self.streams.append(_Stream(log, cataloged.name, said, cataloged.digest))

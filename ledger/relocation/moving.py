@@ -61,7 +61,7 @@ Kind = Literal[
     "manifests",
 ]
 
-_TELLING: Final = ("kind", "path", "content")
+_FAILURE_EVENTS: Final = ("kind", "path", "content")
 _MAY_BE_ABSOLUTE: Final = "^/|://|^[Ff][Ii][Ll][Ee]:"
 """Regular expression that matches every text accepted by `is_absolute`."""
 
@@ -140,7 +140,7 @@ def _placed_files(table: Tied, state: TableState) -> list[FileChange]:
     Other files are filtered as Arrow rows. If there are only others, just the columns of the
     filter are read.
     """
-    few = live_tables(change_tables(table.log, state, _TELLING))
+    few = live_tables(change_tables(table.log, state, _FAILURE_EVENTS))
     if not any(len(each) for each in map(_that_tell, few)):
         return []
     whole = [*map(_that_tell, live_tables(change_tables(table.log, state)))]
@@ -414,7 +414,7 @@ def _verdict(lake: Moved, recorded: str) -> Verdict:
 
 def _shows(here: Store, there: Store) -> bool:
     """Return True if a file written to one store appears in the other."""
-    key = f"{STREAM_FOLDER}/whereabouts-{fresh_id()}"
+    key = f"{STREAM_FOLDER}/location-{fresh_id()}"
     here.create(key, b"here\n")
     try:
         return there.exists(key)

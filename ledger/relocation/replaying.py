@@ -28,7 +28,7 @@ from ledger.stores import open_store
 
 if TYPE_CHECKING:
     from ledger.audit.difference import TableDiff
-    from ledger.relocation.importing import Brought
+    from ledger.relocation.importing import ImportSummary
 
 
 _IN_MEMORY = 64 * 1024 * 1024
@@ -128,7 +128,7 @@ class Replay:
         storage_options: Mapping[str, Any] | None = None,
         *,
         report: ReportProgress = tell_nobody,
-    ) -> Brought:
+    ) -> ImportSummary:
         """Create a second ledger, with a new id, that has the table up to the last version.
 
         Its catalog is complete. A repeated call resumes an interrupted one, and extends an earlier
@@ -143,7 +143,7 @@ class Replay:
             AlreadyExistsError: Another ledger is at the URL.
             InvalidInputError: The replay does not begin at version 0.
         """
-        from ledger.relocation.importing import bring
+        from ledger.relocation.importing import import_lines
 
         store = open_store(url, storage_options)
         if store.url == self._table.setting.store.url:
@@ -152,7 +152,7 @@ class Replay:
         with tempfile.SpooledTemporaryFile(_IN_MEMORY) as lines:
             self.into_lines(lines, report=report)
             lines.seek(0)
-            return bring(setting, lines, as_copy=True, report=report)
+            return import_lines(setting, lines, as_copy=True, report=report)
 
     def into_files(
         self,

@@ -313,7 +313,7 @@ class PastColumns:
     Example:
         >>> one, two = Schema.of({"a": "INT", "b": "INT"}), Schema.of({"a": "STRING"})
         >>> past = PastColumns([two, one])
-        >>> past.at(("b",), (None,), standing={0}).field.id, past.by_id(1).path
+        >>> past.at(("b",), (None,), live_ids={0}).field.id, past.by_id(1).path
         (1, ('b',))
     """
 
@@ -329,18 +329,18 @@ class PastColumns:
         found = self._found.get(field_id)
         return found or next((each for each in self._rest if each.field.id == field_id), None)
 
-    def at(self, path: Path, level: Level | None, standing: Collection[int]) -> PastColumn | None:
+    def at(self, path: Path, level: Level | None, live_ids: Collection[int]) -> PastColumn | None:
         """Return the column last at a path, of those that the table no longer has.
 
         Args:
             path: The path, by the names then; or the last name at `level`.
             level: The struct that the path's parent leads to now; None where it leads to none.
-            standing: The ids of the columns that the table has now.
+            live_ids: The ids of the columns that the table has now.
         """
 
         def fits(past: PastColumn) -> bool:
             is_there = past.level == level and past.path[-1] == path[-1]
-            return past.field.id not in standing and (is_there or past.path == path)
+            return past.field.id not in live_ids and (is_there or past.path == path)
 
         return next(filter(fits, self._all()), None)
 

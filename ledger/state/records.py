@@ -123,7 +123,7 @@ _TAG_DECODER = msgspec.json.Decoder(Tag)
 _NO_TAGS = "tags that are none"
 
 
-def _stands(name: object, record: Raw) -> bool:
+def _is_record(name: object, record: Raw) -> bool:
     """Return whether a record may hold a tag's name; False: it does not."""
     return _ENCODER.encode(name) in bytes(record)
 
@@ -170,7 +170,7 @@ class _Tags(MutableMapping[str, Tag]):
             return name in self._found
         # Most callers look up once, a name that is new and not in the record.
         is_first, self._was_asked = not self._was_asked, True
-        return (not is_first or _stands(name, record)) and name in self._named
+        return (not is_first or _is_record(name, record)) and name in self._named
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._named)

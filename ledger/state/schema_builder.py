@@ -504,8 +504,8 @@ class SchemaBuilder:
         path, data_type = event.field_names, _read(event.data_type)
         ids = [event.field_id, *walk_ids(data_type)]
         columns = self._columns.in_order()
-        standing = {found for each in columns for found in (each.id, *walk_ids(each.type))}
-        if len(set(ids)) < len(ids) or max(ids) > self.highest_field_id or standing & set(ids):
+        live_ids = {found for each in columns for found in (each.id, *walk_ids(each.type))}
+        if len(set(ids)) < len(ids) or max(ids) > self.highest_field_id or live_ids & set(ids):
             raise InvalidChangeError(
                 f"{dotted(path)}: ids {sorted(ids)} are not those of a column that was dropped; "
                 f"ids up to {self.highest_field_id} were assigned"

@@ -308,7 +308,7 @@ class DeltaPosition:
     garbage: tuple[str, ...] = ()
     leaving_since: int = 0
 
-    def with_leaving(self, garbage: tuple[str, ...], since: int) -> DeltaPosition:
+    def with_pending_deletes(self, garbage: tuple[str, ...], since: int) -> DeltaPosition:
         """Return this position with other garbage and another time since when files leave."""
         return evolve(self, garbage=garbage, leaving_since=since)
 

@@ -233,8 +233,8 @@ class DeltaLog:
 
     def _checkpoints(self, version: int) -> set[int]:
         """Return the versions up to one that have a checkpoint."""
-        standing = map(version_of, filter(is_checkpoint, self._outputs.paths(FOLDER)))
-        return {each for each in standing if each is not None and each <= version}
+        versions = map(version_of, filter(is_checkpoint, self._outputs.paths(FOLDER)))
+        return {each for each in versions if each is not None and each <= version}
 
     def _replay(self, newest: int, version: int) -> Reconciled:
         """Return what a checkpoint and the commits after it add up to; -1: there is none."""

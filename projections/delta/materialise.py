@@ -83,8 +83,8 @@ from projections.materialising import (
     Compared,
     Difference,
     Materialisation,
-    Otherwise,
     Progress,
+    RebuildReason,
     files_of,
     new_commits,
     nobody,
@@ -814,12 +814,12 @@ class DeltaFiles:
             return Projection(table, renewing, DeltaPosition(), target).run(on_progress)
         return Projection(table, outputs, start, target).run(on_progress)
 
-    def otherwise(self, table: TableHandle, stood: DeltaPosition) -> Otherwise | None:
+    def rebuild_reason(self, table: TableHandle, saved: DeltaPosition) -> RebuildReason | None:
         """Return whether another renderer made files."""
         del table
-        if stood.version < 0 or stood.renderer == RENDERER:
+        if saved.version < 0 or saved.renderer == RENDERER:
             return None
-        return Otherwise("older_renderer_replaced", {"renderer": stood.renderer})
+        return RebuildReason("older_renderer_replaced", {"renderer": saved.renderer})
 
     def renew(
         self, table: TableHandle, older: DeltaPosition, target: TableState, on_progress: Progress
@@ -830,13 +830,13 @@ class DeltaFiles:
         renewing = _Renewing(outputs.store, outputs.root)
         return Projection(table, renewing, DeltaPosition(), target).run(on_progress)
 
-    def compare(self, table: TableHandle, stood: DeltaPosition, at: TableState) -> Compared:
+    def compare(self, table: TableHandle, saved: DeltaPosition, at: TableState) -> Compared:
         """Compare what stands on the store with what the log makes of it.
 
         Checkpoints are compared by content. A file of somebody else's in a place that is or will
         be the ledger's is told as changed. Rebuilding makes the files of the newest version.
         """
-        del stood
+        del saved
         outputs = outputs_of(table)
         there = {path: outputs.read(path) or b"" for path in outputs.paths(FOLDER)}
         wanted, newest = files_of(self, table, at), target_state(table, None)
@@ -867,9 +867,9 @@ class DeltaFiles:
         )
         return Compared(found, wanted, tuple(in_the_way), newest)
 
-    def lost(self, table: TableHandle, stood: DeltaPosition) -> Mapping[str, bytes]:
+    def lost(self, table: TableHandle, saved: DeltaPosition) -> Mapping[str, bytes]:
         """Return all files that are lost or damaged, as readers go back in time, too."""
-        wanted = files_of(self, table, target_state(table, stood.version))
+        wanted = files_of(self, table, target_state(table, saved.version))
         outputs = outputs_of(table)
         found = {path: outputs.read(path) for path in wanted}
         return {
@@ -902,11 +902,11 @@ def _is_as_made(path: str, body: bytes, wanted: bytes) -> bool:
 
 
 def _later(
-    files: DeltaFiles, table: TableHandle, stood: TableState, newest: TableState
+    files: DeltaFiles, table: TableHandle, saved: TableState, newest: TableState
 ) -> tuple[dict[str, bytes], dict[str, bytes]]:
     """Return what the newest version has, and what a run to it may have written on the way."""
     found = []
-    for target in (newest, evolve(newest, earliest_snapshot_id=stood.earliest_snapshot_id)):
+    for target in (newest, evolve(newest, earliest_snapshot_id=saved.earliest_snapshot_id)):
         try:
             found.append(files_of(files, table, target))
         except UnsupportedError:
@@ -933,9 +933,9 @@ def check_ahead(
         StoreError: A file that the ledger did not project has the name of one to be written.
         UnsupportedError: Delta has no such files.
     """
-    stood = DELTA.position(table)
-    is_current = stood.renderer == RENDERER and stood.corrections == len(target.corrections)
-    start = stood if is_current else DeltaPosition()
+    saved = DELTA.position(table)
+    is_current = saved.renderer == RENDERER and saved.corrections == len(target.corrections)
+    start = saved if is_current else DeltaPosition()
     Projection(table, _Ahead(outputs_of(table)), start, target).check_ahead(ahead)
 
 

@@ -22,8 +22,8 @@ from ledger.decide.format_rules import (
     TableCreation,
     emptiness_problems,
     lost_source_problems,
+    new_problems,
     refused_retyping,
-    unless_stood,
 )
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
@@ -299,10 +299,10 @@ def layout_problems(
     before: tuple[Schema, PartitionSpec], after: tuple[Schema, PartitionSpec]
 ) -> Iterator[Refusal]:
     """Yield what becomes of the columns that partition a table with files."""
-    stood = partition_columns(*before)
-    if [each.id for each in stood] == [each.id for each in partition_columns(*after)]:
+    earlier = partition_columns(*before)
+    if [each.id for each in earlier] == [each.id for each in partition_columns(*after)]:
         return
-    named = ", ".join(each.name for each in stood) or "none"
+    named = ", ".join(each.name for each in earlier) or "none"
     yield Refusal(
         f"partition spec {after[1].spec_id}",
         "a table keeps the columns that partition it, since each of its files has one value of "
@@ -444,9 +444,9 @@ class DeltaRules:
     def problems(self, batch: Batch) -> Iterator[Refusal]:
         """Yield what it cannot express of what a batch makes of a table."""
         is_new = batch.is_new(self)
-        stood = {} if is_new else batch.before.schema.options
+        earlier = {} if is_new else batch.before.schema.options
         options = batch.schema.options
-        yield from option_problems({k: v for k, v in options.items() if k not in stood})
+        yield from option_problems({k: v for k, v in options.items() if k not in earlier})
         if batch.is_same_shape and not is_new:
             return
         columns = batch.schema.fields if is_new else batch.changed_columns
@@ -508,7 +508,7 @@ def _whole_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
         yield from emptiness_problems(schema)
         yield from whole
         return
-    yield from unless_stood(whole, _whole(before.schema, before.spec))
+    yield from new_problems(whole, _whole(before.schema, before.spec))
     if before.snapshot is not None:
         now = (schema, batch.layout.spec)
         yield from layout_problems((before.schema, before.spec), now)

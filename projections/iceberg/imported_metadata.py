@@ -287,14 +287,16 @@ def metadata_of(state: TableState, list_of: Callable[[int], str] = _of_nobody) -
 
 
 @frozen
-class Standing:
+class KnownMetadata:
     """A table at a version, and the same in Iceberg's words."""
 
     state: TableState
     metadata: TableMetadata
 
 
-def standing(state: TableState, file: TableMetadata, before: Standing | None = None) -> Standing:
+def known_metadata(
+    state: TableState, file: TableMetadata, before: KnownMetadata | None = None
+) -> KnownMetadata:
     """Return a table in Iceberg's words, as `metadata_of` says them.
 
     What a file of its source says just so is taken from there, and what stood before from before:
@@ -312,7 +314,7 @@ def standing(state: TableState, file: TableMetadata, before: Standing | None = N
     had = None if before is None else before.state.imported_from(IcebergOrigin)
     if before is None or had is None or not _goes_on(had, origin):
         made = _metadata(state, origin, _like(origin, file), _entries_like(origin, file))
-        return Standing(state, made)
+        return KnownMetadata(state, made)
     said = before.metadata
     dropped, logged = moved_on(had.snapshot_log, origin.snapshot_log)
     more = islice(origin.snapshots.values(), len(had.snapshots), None)
@@ -324,13 +326,13 @@ def standing(state: TableState, file: TableMetadata, before: Standing | None = N
     )
     if list(origin.schemas.values()) == list(had.schemas.values()):
         made = evolve(made, schemas=said.schemas)
-    return Standing(state, knowing(made, said))
+    return KnownMetadata(state, knowing(made, said))
 
 
-def as_said(state: TableState, file: TableMetadata) -> Standing:
+def as_said(state: TableState, file: TableMetadata) -> KnownMetadata:
     """Return a table in Iceberg's words that says what a file of its source does, all of it."""
     made = _metadata(state, state.imported_from(IcebergOrigin), file.snapshots, file.snapshot_log)
-    return Standing(state, knowing(made, file))
+    return KnownMetadata(state, knowing(made, file))
 
 
 def _goes_on(had: IcebergOrigin, has: IcebergOrigin) -> bool:

@@ -42,7 +42,7 @@ from ledger.stores.file_access import FileAccess, endpoint_of
 from ledger.table_handle import TableHandle
 from projections.iceberg.differences import Step, counters, difference, steps
 from projections.iceberg.engine_files import EngineManifests
-from projections.iceberg.imported_metadata import Standing, as_said, ledger_schema
+from projections.iceberg.imported_metadata import KnownMetadata, as_said, ledger_schema
 from projections.iceberg.manifest_reading import partition_width
 from projections.iceberg.materialise import project
 from projections.iceberg.metadata_schema import Schema
@@ -551,7 +551,7 @@ def _times(metadata: TableMetadata) -> Iterator[int]:
 
 
 def planned(
-    trial: Trial, files: Sequence[MetadataFile], known: m.Standing | None = None
+    trial: Trial, files: Sequence[MetadataFile], known: m.KnownMetadata | None = None
 ) -> Iterator[Planned]:
     """Yield the transactions that metadata files bring, oldest first.
 
@@ -564,12 +564,12 @@ def planned(
         UnsupportedError: The ledger cannot hold what one says; the message names it.
     """
     for each in files:
-        begun = known or m.standing(trial.state, each.metadata)
+        begun = known or m.known_metadata(trial.state, each.metadata)
         before = begun.metadata
         for step in steps(before, each.metadata):
             yield _planned(trial, before, step, each)
             before = step.target
-        known = m.standing(trial.state, each.metadata, begun)
+        known = m.known_metadata(trial.state, each.metadata, begun)
         _refuse_inexact(known.metadata, each)
 
 
@@ -716,7 +716,7 @@ class _Look:
 
     newest: MetadataFile
 
-    def standing(self, state: TableState) -> Standing | None:
+    def known_metadata(self, state: TableState) -> KnownMetadata | None:
         """Return a state in Iceberg's words, if it is what the source said then."""
         origin, newest = state.imported_from(IcebergOrigin), self.newest
         is_it = origin.synced_in == state.version and origin.metadata_file == newest.url
@@ -743,8 +743,8 @@ def read(source: str, table: TableHandle | None, now_millis: int, access: FileAc
     start = known if creation is None else creation.state()
     if start is None:
         raise AssertionError("a table is there, or is born")
-    standing = look.standing(start) if look else None
-    plan = tuple(planned(Trial(start, now_millis), files, standing))
+    known_metadata = look.known_metadata(start) if look else None
+    plan = tuple(planned(Trial(start, now_millis), files, known_metadata))
     if table is not None:
         _looks[table] = _Look(found.newest)
     return Incoming(
@@ -819,15 +819,15 @@ class IcebergHandover:
         origin = state.imported_from(IcebergOrigin)
         if origin.encryption_keys:
             raise UnsupportedError(
-                f"{origin.source} is encrypted, and the ledger writes nothing that is: it stays its "
-                "owner's"
+                f"{origin.source} is encrypted, and the ledger writes no encrypted files; leave it "
+                "to its owner"
             )
         lost = lost_marks(state.schema.options.get(PERSONAL_OPTION, ""), state.schema.fields)
         if lost and state.keeps_outside:
             raise UnsupportedError(
-                f"{origin.source} marks {lost[0]} as personal, and has no such column: bounds of the "
-                f"one that is meant would stand in lines for ever. Set its property "
-                f"{PERSONAL_OPTION}, take that over (lakeledger import iceberg), and promote again"
+                f"{origin.source} marks {lost[0]} as personal, and has no such column: the bounds "
+                f"of the column that is meant would stay in the log for ever. Set its property "
+                f"{PERSONAL_OPTION}, import that (lakeledger import iceberg), and promote again"
             )
         last = last_taken(origin.snapshots)
         said = TablePromoted(

@@ -31,10 +31,10 @@ from projections.manifest_files.container import read_container
 from projections.materialising import (
     Compared,
     Difference,
-    Leaving,
     Materialisation,
-    Otherwise,
+    PendingDeletes,
     Progress,
+    RebuildReason,
     difference,
     files_of,
     nobody,
@@ -44,17 +44,17 @@ from projections.materialising import (
 from projections.outputs import MemoryOutputs, Outputs, PositionFile, StoreOutputs
 
 
-def compared(table: TableHandle, stood: IcebergPosition, at: TableState) -> Compared:
+def compared(table: TableHandle, saved: IcebergPosition, at: TableState) -> Compared:
     """Compare a table's files with those that it should have at a state.
 
     Args:
         table: The table.
-        stood: Where they stand.
+        saved: Where they stand.
         at: The state; the newest, where nobody knows that, or the log was cut below it.
     """
     outputs, names = outputs_of(table), Names(at.table_id)
     # Of what leaves, nobody asks any more how it should be.
-    there = frozenset(outputs.paths(FOLDER)) - Leaving(table, "iceberg").paths()
+    there = frozenset(outputs.paths(FOLDER)) - PendingDeletes(table, "iceberg").paths()
     wanted = _wanted(table, at, names, there)
     found = difference(outputs, wanted, folders=(FOLDER,), hints=(HINT,))
     later = _later(table, at, names, there)
@@ -68,7 +68,7 @@ def compared(table: TableHandle, stood: IcebergPosition, at: TableState) -> Comp
         if path not in ours and (path in later or _is_later(names, path, at.version))
     }
     changed, missing = [*found.changed, *in_way], list(found.missing)
-    if stood.version == at.version:
+    if saved.version == at.version:
         hint = outputs.read(HINT)
         # A run that was killed may have pointed to a later version already.
         fine = {wanted[HINT], *(b"%d" % v for v in _hadoop_versions(names, ours))}
@@ -262,14 +262,14 @@ class IcebergFiles:
         """Write what a stretch of the log brings; return the new position."""
         return Projection(table, outputs, start, target, self.wants).run(on_progress)
 
-    def otherwise(self, table: TableHandle, stood: IcebergPosition) -> Otherwise | None:
+    def rebuild_reason(self, table: TableHandle, saved: IcebergPosition) -> RebuildReason | None:
         """Return whether another renderer made files, or for another place."""
-        if stood.leads_on(table.location):
+        if saved.leads_on(table.location):
             return None
-        if stood.renderer != RENDERER:
-            return Otherwise("older_renderer_replaced", {"renderer": stood.renderer})
-        facts = {"stood_at": stood.location, "now_at": table.location}
-        return Otherwise("place_replaced", facts)
+        if saved.renderer != RENDERER:
+            return RebuildReason("older_renderer_replaced", {"renderer": saved.renderer})
+        facts = {"stood_at": saved.location, "now_at": table.location}
+        return RebuildReason("place_replaced", facts)
 
     def renew(
         self, table: TableHandle, older: IcebergPosition, target: TableState, on_progress: Progress
@@ -296,7 +296,7 @@ class IcebergFiles:
         gone = (each for each in own - made if each != names.hadoop(target.version))
         return evolve(reached, garbage=tuple(sorted({*reached.garbage, *gone})))
 
-    def compare(self, table: TableHandle, stood: IcebergPosition, at: TableState) -> Compared:
+    def compare(self, table: TableHandle, saved: IcebergPosition, at: TableState) -> Compared:
         """Compare what stands on the store with what the log makes of it.
 
         Metadata files of earlier versions are compared where they are; nothing has to name them. A
@@ -306,15 +306,15 @@ class IcebergFiles:
         Raises:
             NotFoundError: The files were made by an older renderer, or for another place.
         """
-        if not stood.leads_on(table.location):
-            raise NotFoundError(_otherwise(table, stood), kind="OTHER_PROJECTION")
-        return compared(table, stood, at)
+        if not saved.leads_on(table.location):
+            raise NotFoundError(_rebuild_message(table, saved), kind="OTHER_PROJECTION")
+        return compared(table, saved, at)
 
-    def lost(self, table: TableHandle, stood: IcebergPosition) -> Mapping[str, bytes]:
+    def lost(self, table: TableHandle, saved: IcebergPosition) -> Mapping[str, bytes]:
         """Return what is lost or damaged, if a reader of the newest snapshot misses any."""
-        if _is_whole(table, stood):
+        if _is_whole(table, saved):
             return {}
-        at = at_version(table.log, stood.version)
+        at = at_version(table.log, saved.version)
         outputs, wanted = outputs_of(table), files_of(self, table, at)
         return {path: body for path, body in wanted.items() if outputs.read(path) != body}
 
@@ -336,28 +336,28 @@ def _marked(outputs: StoreOutputs, names: Names) -> list[str]:
     return [path for path, body in found if body and body.endswith(names.sync_marker(path))]
 
 
-def _is_whole(table: TableHandle, stood: IcebergPosition) -> bool:
+def _is_whole(table: TableHandle, saved: IcebergPosition) -> bool:
     """Whether all files are sound that a reader of the newest snapshot needs."""
-    outputs, state = outputs_of(table), at_version(table.log, stood.version)
+    outputs, state = outputs_of(table), at_version(table.log, saved.version)
     names = Names(state.table_id)
-    wanted = {each.path: each.check for each in stood.manifests if not each.is_of_engine}
-    if stood.list_check:
-        wanted[names.manifest_list(state.last_snapshot_id)] = stood.list_check
+    wanted = {each.path: each.check for each in saved.manifests if not each.is_of_engine}
+    if saved.list_check:
+        wanted[names.manifest_list(state.last_snapshot_id)] = saved.list_check
     wanted |= dict.fromkeys(
-        (names.metadata(state.version), names.hadoop(state.version)), stood.check
+        (names.metadata(state.version), names.hadoop(state.version)), saved.check
     )
     found = ((outputs.read(path), check) for path, check in wanted.items())
-    return outputs.read(HINT) == b"%d" % stood.version and all(
+    return outputs.read(HINT) == b"%d" % saved.version and all(
         body is not None and hashlib.sha256(body).hexdigest() == check for body, check in found
     )
 
 
-def _otherwise(table: TableHandle, stood: IcebergPosition) -> str:
+def _rebuild_message(table: TableHandle, saved: IcebergPosition) -> str:
     again = f"make them anew: lakeledger project iceberg {table.identifier}"
-    if stood.renderer != RENDERER:
+    if saved.renderer != RENDERER:
         return f"the Iceberg files of {table.identifier} were made by an older renderer; {again}"
     return (
-        f"the Iceberg files of {table.identifier} were made at {stood.location}, and the table is "
+        f"the Iceberg files of {table.identifier} were made at {saved.location}, and the table is "
         f"at {table.location}: the ledger was copied or moved, and they lead to the other place; "
         f"{again}"
     )
@@ -404,14 +404,14 @@ def project(
 def _one(table: TableHandle, version: int, on_progress: Progress) -> int:
     """Write one version's metadata file, and what it names if the files are not so far yet."""
     with table.log.store.lock(ICEBERG.key(table)):
-        stands = ICEBERG.position(table).version
+        projected_version = ICEBERG.position(table).version
         made, target = MemoryOutputs(), target_state(table, version)
         ICEBERG.refuse_undeclared(table, target)
         Projection(table, made, IcebergPosition(), target).render(on_progress)
         metadata = Names(target.table_id).metadata(version)
         outputs = outputs_of(table)
         for path, body in made.files.items():
-            if path == metadata or version > stands:
+            if path == metadata or version > projected_version:
                 outputs.put(path, body)
-        Leaving(table, "iceberg").stay(outputs.met)
+        PendingDeletes(table, "iceberg").stay(outputs.met)
     return version

@@ -71,14 +71,14 @@ class Limit:
         reader: Its name, as people know it.
         version: The one that it was seen with.
         says: What it does, as half a sentence.
-        brought: From a table's state before and after a change to what is concerned that was not
-            before: columns, partition fields, or the table.
+        added_names: The names that a change adds, given the states of a table before and after it:
+            columns, partition fields, or the table.
     """
 
     reader: str
     version: str
     says: str
-    brought: Callable[[TableState, TableState], Iterable[str]]
+    added_names: Callable[[TableState, TableState], Iterable[str]]
 
     def warnings(self, before: TableState, after: TableState) -> Iterator[str]:
         """Yield a sentence where a change brings what the reader gets wrong, however many things.
@@ -86,7 +86,7 @@ class Limit:
         Things of one kind stand together: `columns a, b: ...`.
         """
         named: dict[str, list[str]] = {}
-        for each in self.brought(before, after):
+        for each in self.added_names(before, after):
             kind = next((kind for kind in _KINDS if each.startswith(kind)), "")
             named.setdefault(kind, []).append(each.removeprefix(kind))
         for kind, names in named.items():
@@ -99,13 +99,13 @@ def _columns(
 ) -> Callable[[TableState, TableState], Iterator[str]]:
     """Return what tells the places, at every depth, that are what is meant and were not."""
 
-    def brought(before: TableState, after: TableState) -> Iterator[str]:
+    def added_names(before: TableState, after: TableState) -> Iterator[str]:
         had = {_key(each) for each in type_places(before.schema.fields) if is_meant(each)}
         for each in type_places(after.schema.fields):
             if is_meant(each) and _key(each) not in had:
                 yield f"column {each.name}"
 
-    return brought
+    return added_names
 
 
 def _key(place: TypePlace) -> tuple[int | str | None, ...]:

@@ -162,7 +162,7 @@ class IcebergPosition:
         """Whether a run can go on from here: the files are this renderer's, and of this place."""
         return self.version < 0 or (self.renderer == RENDERER and self.location == location)
 
-    def with_leaving(self, garbage: tuple[str, ...], since: int) -> IcebergPosition:
+    def with_pending_deletes(self, garbage: tuple[str, ...], since: int) -> IcebergPosition:
         """Return this position with other garbage and another time since when files leave."""
         return evolve(self, garbage=garbage, leaving_since=since)
 

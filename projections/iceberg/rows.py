@@ -85,7 +85,7 @@ def scan(
         )
     # Before anything is written: a filter that cannot be read needs no files.
     plan = at.plan(where)
-    metadata, made = _standing(table, at) or _rendered(table, at)
+    metadata, made = _published(table, at) or _rendered(table, at)
     schema = metadata.schema()
     files = RowFiles(table.file_access, made, table.reached)
     refuse_lost_deletes(table, (each.file for each in plan.files), files)
@@ -106,7 +106,7 @@ def scan(
 def _imported(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]]:
     """Return the metadata of a table that was born in Iceberg, turned back to an instant."""
     made = MemoryOutputs()
-    if at.state.lists_files and at.state.snapshot is not None and not _stands(table, at):
+    if at.state.lists_files and at.state.snapshot is not None and not _is_published(table, at):
         render_imported(table, made, target_state(table, at.version), nobody)
     then = {
         "current_snapshot_id": at.state.last_snapshot_id or None,
@@ -116,7 +116,7 @@ def _imported(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[s
     return metadata, {f"{table.location}/{each}": body for each, body in made.files.items()}
 
 
-def _stands(table: TableHandle, at: TableAt) -> bool:
+def _is_published(table: TableHandle, at: TableAt) -> bool:
     """Whether the manifest list of the ledger's own snapshot can be read where it belongs."""
     if table.setting.trust == "log":
         return False
@@ -132,7 +132,7 @@ def _stands(table: TableHandle, at: TableAt) -> bool:
     return outputs_of(table).read(names.manifest_list(at.state.last_snapshot_id)) is not None
 
 
-def _standing(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]] | None:
+def _published(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]] | None:
     """Return the newest metadata, turned back to an instant; None if it cannot be."""
     if table.setting.trust == "log":
         # Whoever may write there may change projected files, too: they are made in memory.

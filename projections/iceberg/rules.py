@@ -29,8 +29,8 @@ from ledger.decide.format_rules import (
     declared_by,
     emptiness_problems,
     named_places,
+    new_problems,
     refused_retyping,
-    unless_stood,
 )
 from ledger.decide.snapshots import is_named
 from ledger.model.errors import InvalidChangeError, InvalidInputError, UnsupportedError
@@ -481,8 +481,8 @@ class IcebergRules:
             step = Step(each.before, version, may_require=batch.may_require)
             yield from step.problems(each.columns, each.only)
         whole = _whole(batch.schema, batch.layout, batch.rules)
-        stood = () if is_new else _whole(batch.before.schema, batch.before, batch.rules)
-        yield from unless_stood(whole, stood)
+        known_problems = () if is_new else _whole(batch.before.schema, batch.before, batch.rules)
+        yield from new_problems(whole, known_problems)
         yield from batch_name_problems(batch, is_new=is_new)
 
     def last_problems(self, batch: Batch) -> Iterator[Refusal]:

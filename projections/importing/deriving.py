@@ -172,10 +172,10 @@ def _placed(
     """Yield the additions, and the moves that nothing less brings about."""
     order = {each.id: place for place, each in enumerate(after)}
     steady = _longest_ascending([order[each] for each in there])
-    standing = {each for each in there if order[each] in steady}
+    placed = {each for each in there if order[each] in steady}
     # An id that is given out later is higher, whatever its place.
     for each in sorted((each for each in after if each.id not in there), key=lambda e: e.id):
-        move = _move(each, after, standing)
+        move = _move(each, after, placed)
         yield ColumnAdded(
             (*around, each.name),
             type_to_wire(each.type),
@@ -185,40 +185,40 @@ def _placed(
             field_id=each.id,
             parent_id=UNSET if owner < 0 else owner,
         )
-        standing.add(each.id)
+        placed.add(each.id)
         if each.initial_default != each.default_value:
             yield ColumnDefaultValueUpdated(
                 (*around, each.name), each.default_value, field_id=each.id
             )
     for each in after:
-        if each.id not in standing:
-            before = _before(each, after, standing)
+        if each.id not in placed:
+            before = _before(each, after, placed)
             yield ColumnMoved(
                 _behind(each, before),
                 (*around, each.name) if around else (),
                 field_id=each.id,
                 reference_id=UNSET if before is None else before.id,
             )
-            standing.add(each.id)
+            placed.add(each.id)
 
 
-def _before(member: DataField, after: Sequence[DataField], standing: set[int]) -> DataField | None:
+def _before(member: DataField, after: Sequence[DataField], placed: set[int]) -> DataField | None:
     """Return the nearest member before one that stands where it is to be."""
     found = None
     for each in after:
         if each.id == member.id:
             return found
-        if each.id in standing:
+        if each.id in placed:
             found = each
     return found
 
 
-def _move(member: DataField, after: Sequence[DataField], standing: set[int]) -> Move | None:
+def _move(member: DataField, after: Sequence[DataField], placed: set[int]) -> Move | None:
     """Return where an added member goes; None: behind all that stand."""
     behind = after[[each.id for each in after].index(member.id) + 1 :]
-    if not any(each.id in standing for each in behind):
+    if not any(each.id in placed for each in behind):
         return None
-    return _behind(member, _before(member, after, standing))
+    return _behind(member, _before(member, after, placed))
 
 
 def _behind(member: DataField, before: DataField | None) -> Move:

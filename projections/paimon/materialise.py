@@ -20,8 +20,8 @@ from projections.materialising import (
     Difference,
     FileFormat,
     Materialisation,
-    Otherwise,
     Progress,
+    RebuildReason,
     difference,
     files_of,
     misleading,
@@ -97,14 +97,14 @@ class PaimonFiles:
         begin = PaimonPosition() if corrected else start
         return Projection(table, outputs, begin, target).run(on_progress)
 
-    def otherwise(self, table: TableHandle, stood: PaimonPosition) -> Otherwise | None:
+    def rebuild_reason(self, table: TableHandle, saved: PaimonPosition) -> RebuildReason | None:
         """Return whether another rule made files, or for another place."""
-        if stood.is_older:
-            return Otherwise("older_renderer_replaced", {"renderer": stood.renderer})
-        if stood.location in {"", table.location}:
+        if saved.is_older:
+            return RebuildReason("older_renderer_replaced", {"renderer": saved.renderer})
+        if saved.location in {"", table.location}:
             return None
-        facts = {"stood_at": stood.location, "now_at": table.location}
-        return Otherwise("place_replaced", facts)
+        facts = {"stood_at": saved.location, "now_at": table.location}
+        return RebuildReason("place_replaced", facts)
 
     def renew(
         self, table: TableHandle, older: PaimonPosition, target: TableState, on_progress: Progress
@@ -122,7 +122,7 @@ class PaimonFiles:
         gone = _of_older(outputs, Names(table.state.table_id), older)
         return evolve(reached, garbage=(*reached.garbage, *gone))
 
-    def compare(self, table: TableHandle, stood: PaimonPosition, at: TableState) -> Compared:
+    def compare(self, table: TableHandle, saved: PaimonPosition, at: TableState) -> Compared:
         """Compare what stands on the store with what the log makes of it.
 
         A file of somebody else's in a place that is or will be the ledger's is told as changed.
@@ -134,15 +134,15 @@ class PaimonFiles:
         there = evolve(there, changed=tuple(sorted((*there.changed, *found_difference))))
         newest = target_state(table, None)
         found, in_the_way = sorted_out(self, table, there, at, newest)
-        if stood.is_older and stood.rollbacks and not found.is_empty:
+        if saved.is_older and saved.rollbacks and not found.is_empty:
             older_reason = "made by an older version of lakeledger, which had other files after a "
             key = positions.FILE.key(table.log.layout)
             found = Difference((), (key,), found.foreign, older_reason + "rollback")
         return Compared(found, wanted, in_the_way, newest)
 
-    def lost(self, table: TableHandle, stood: PaimonPosition) -> Mapping[str, bytes]:
+    def lost(self, table: TableHandle, saved: PaimonPosition) -> Mapping[str, bytes]:
         """Return all files that are lost or damaged, as Paimon's readers go back in time, too."""
-        at = target_state(table, stood.version)
+        at = target_state(table, saved.version)
         outputs, wanted = outputs_of(table), files_of(self, table, at)
         return {path: body for path, body in wanted.items() if outputs.read(path) != body}
 
@@ -184,7 +184,7 @@ def sorted_out(
     files: FileFormat[PaimonPosition],
     table: TableHandle,
     found: Difference,
-    stood: TableState,
+    saved: TableState,
     newest: TableState,
 ) -> tuple[Difference, tuple[str, ...]]:
     """Return a difference without what killed runs did, and what of it stands in the way.
@@ -193,20 +193,20 @@ def sorted_out(
         files: Paimon's.
         table: The table.
         found: How its files differ from those of the version that they stand at.
-        stood: The state then.
+        saved: The state then.
         newest: The table's newest state.
     """
     if found == Difference():
         return found, ()
     outputs = outputs_of(table)
-    behind = stood.version < newest.version
+    behind = saved.version < newest.version
     # No run takes away or replaces what it does not make otherwise.
     wanted = _files(files, table, newest) if behind and not found.is_empty else {}
     missing, changed = found.missing, found.changed
     if behind:
         missing = tuple(path for path in missing if path in wanted)
         changed = tuple(p for p in changed if p not in wanted or outputs.read(p) != wanted[p])
-    later = _later(files, table, stood, newest) if behind and found.foreign else {}
+    later = _later(files, table, saved, newest) if behind and found.foreign else {}
     foreign = [path for path in found.foreign if path not in later]
     ahead = {
         path
@@ -224,10 +224,10 @@ def sorted_out(
 
 
 def _later(
-    files: FileFormat[PaimonPosition], table: TableHandle, stood: TableState, newest: TableState
+    files: FileFormat[PaimonPosition], table: TableHandle, saved: TableState, newest: TableState
 ) -> dict[str, bytes]:
     """Return what a run from one state to another may write, wherever it is to end."""
-    return _files(files, table, evolve(newest, earliest_snapshot_id=stood.earliest_snapshot_id))
+    return _files(files, table, evolve(newest, earliest_snapshot_id=saved.earliest_snapshot_id))
 
 
 def _files(

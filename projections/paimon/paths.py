@@ -284,7 +284,7 @@ def quarantine_path(path: str, body: bytes) -> str:
     Paimon's readers look at names that begin as theirs do, which this one does not.
 
     Example:
-        >>> set_aside_path("snapshot/snapshot-6", b"mine")
+        >>> quarantine_path("snapshot/snapshot-6", b"mine")
         'snapshot/foreign-3fd30542-snapshot-6'
     """
     folder, _, name = path.rpartition("/")

@@ -114,7 +114,7 @@ class PaimonPosition:
         """Whether the files were made by an older rule."""
         return self.renderer != RENDERER
 
-    def with_leaving(self, garbage: tuple[str, ...], since: int) -> PaimonPosition:
+    def with_pending_deletes(self, garbage: tuple[str, ...], since: int) -> PaimonPosition:
         """Return this position with other garbage and another time since when files leave."""
         return evolve(self, garbage=garbage, leaving_since=since)
 

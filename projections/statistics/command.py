@@ -46,12 +46,12 @@ from projections.statistics.questions import (
 )
 from projections.statistics.questions import document as view_document
 from projections.statistics.report import (
-    brought_up_to_date,
     print_columns,
     print_distinct,
     print_history,
     print_many,
     print_report,
+    refreshed_statistics,
     report_of,
     totals_json,
 )
@@ -350,7 +350,7 @@ def _one(
     at = when.of(table)
     chosen = engines.choose(table)
     with screen.progress("counting") as report_progress:
-        kept = brought_up_to_date(table, at, chosen, screen.notice, report_progress)
+        kept = refreshed_statistics(table, at, chosen, screen.notice, report_progress)
     view, title = wanted.shapes.view, f"{table.identifier}{when}"
     if wanted.asking.ask is not None:
         _answer(wanted.asking.ask, table, when, kept, screen, wanted)
@@ -510,7 +510,7 @@ def _many(
             try:
                 chosen = engines.choose(table)
                 at = table.at()
-                kept = brought_up_to_date(table, at, chosen, screen.notice)
+                kept = refreshed_statistics(table, at, chosen, screen.notice)
                 engine = "spark" if str(table.identifier) in by_spark else chosen.name
                 report = report_of(table, kept, at, engine)
                 documents.append(report.document(wanted.by, wanted.top))

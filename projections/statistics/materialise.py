@@ -360,11 +360,11 @@ def _step(log: TableLog, engine: Engine, kept: Kept, last: int) -> Kept:
     merged = {tile for each in shares for tile in covered(each.first, each.last)}
     for tiles in _levels(first, last):
         engine.merge(here, [each for each in tiles if each not in merged])
-    standing = positions.advance(log.store, log.layout, position)
-    for tile in {*old.tiles, *position.tiles}.difference(standing.tiles):
+    advanced = positions.advance(log.store, log.layout, position)
+    for tile in {*old.tiles, *position.tiles}.difference(advanced.tiles):
         if not tile.is_kept:
             kept.files.remove(tile)
-    return evolve(kept, position=standing)
+    return evolve(kept, position=advanced)
 
 
 def _chained(

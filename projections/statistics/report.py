@@ -77,7 +77,7 @@ class Report:
         }
 
 
-def brought_up_to_date(
+def refreshed_statistics(
     table: Table,
     at: TableAt,
     engine: Engine,

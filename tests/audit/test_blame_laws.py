@@ -24,7 +24,7 @@ from ledger import (
     UpdateColumnType,
 )
 from ledger.audit.blame import blame_column, blame_columns, blame_settings, flat
-from ledger.audit.column_history import AskedLives, Lives
+from ledger.audit.column_history import ColumnHistories, RequestedHistories
 from ledger.events import ColumnAdded, ColumnUndropped, SchemaEvent, TableEvent
 from ledger.log import Codec
 from ledger.model import paths_of as paths_of_schema
@@ -68,11 +68,11 @@ def steps_of(table: Table) -> tuple[list[Step], list[object]]:
     return steps, [each.fact for each in steps]
 
 
-EVERYTHING = AskedLives(newest=10**6)
+EVERYTHING = RequestedHistories(newest=10**6)
 
 
-def lives_of(table: Table, asked: AskedLives = EVERYTHING) -> Lives:
-    lives = Lives(asked)
+def column_histories(table: Table, asked: RequestedHistories = EVERYTHING) -> ColumnHistories:
+    lives = ColumnHistories(asked)
     lives.take(table.events())
     return lives
 
@@ -103,7 +103,7 @@ def test_blame_names_exactly_the_facts_whose_removal_would_change_the_column(
             if other.get(field_id) != column:
                 differing[field_id].add(index)
 
-    for blame in flat(blame_columns(lives_of(table))):
+    for blame in flat(blame_columns(column_histories(table))):
         assert blame.field_id is not None
         named = {
             index
@@ -133,7 +133,7 @@ def test_blame_names_exactly_the_facts_whose_removal_would_change_the_column(
 def test_every_column_that_is_there_is_blamed_at_its_path(seed: int) -> None:
     table = random_table(seed, "iceberg", steps=14)
 
-    found = {each.field_id: each.path for each in flat(blame_columns(lives_of(table)))}
+    found = {each.field_id: each.path for each in flat(blame_columns(column_histories(table)))}
 
     assert found == paths_of(table.state.schema.fields)
 
@@ -155,7 +155,10 @@ def test_a_log_filtered_by_a_column_finds_exactly_what_diffs_show_for_it(
     ]
 
     touching = [
-        version for version, _ in lives_of(table, AskedLives(column=watched)).touching(watched)
+        version
+        for version, _ in column_histories(table, RequestedHistories(column=watched)).touching(
+            watched
+        )
     ]
 
     moved = {
@@ -186,7 +189,7 @@ def test_settings_are_blamed_and_a_dropped_column_is_found_by_its_name() -> None
         table.alter([SetOption("twice", "1")], author=author)
     table.alter([RenameColumn(("amount",), "total")])
     table.alter([DropColumn(("total",))], author="eve")
-    lives = lives_of(table, AskedLives(path=("amount",)))
+    lives = column_histories(table, RequestedHistories(path=("amount",)))
 
     found = {each.subject: each for each in blame_settings(lives)}
     assert [(c.author, c.version) for c in found["option k"].causes] == [("bob", 2)]
@@ -206,7 +209,7 @@ def test_of_columns_that_had_one_name_the_one_that_is_there_is_found() -> None:
     table.alter([DropColumn(("note",))], author="ann")
     table.alter([AddColumn(("note",), "STRING")], author="bob")
 
-    found = blame_column(lives_of(table, AskedLives(path=("note",))), ("note",))
+    found = blame_column(column_histories(table, RequestedHistories(path=("note",))), ("note",))
 
     assert found.died is None
     assert found.origins[0].cause.author == "bob"
@@ -219,9 +222,9 @@ def test_what_was_inside_a_column_goes_with_its_type() -> None:
     table.alter([UpdateColumnType(("tags", "element"), "BIGINT")], author="bob")
     table.alter([UpdateColumnType(("tags",), "STRING")], author="eve")
 
-    life = lives_of(table).by_id[table.state.schema.field("tags").id]
+    life = column_histories(table).by_id[table.state.schema.field("tags").id]
     assert [key for key in life.aspects if "element" in key] == []
-    blamed = blame_column(lives_of(table), ("tags",))
+    blamed = blame_column(column_histories(table), ("tags",))
     assert {each.author for each in blamed.causes} == {"ann", "eve"}
 
 
@@ -249,7 +252,7 @@ def test_a_table_that_was_born_in_iceberg_is_blamed_through_columns_that_return(
     codec: Codec[TableEvent] = Codec(TableEvent)
     lines = (Path(__file__).parents[1] / "data/born/commits.jsonl").read_bytes().splitlines()
     commits = [codec.decode(each, "a line") for each in lines]
-    lives, builder = Lives(AskedLives()), TableBuilder()
+    lives, builder = ColumnHistories(RequestedHistories()), TableBuilder()
     for commit in commits:
         lives.take([commit])
         builder.commit(commit)
@@ -268,7 +271,7 @@ def test_a_member_that_came_back_has_its_whole_life_where_its_struct_is_asked_fo
     table.alter([UndropColumn(("point", "p"))])
     table.alter([RenameColumn(("point",), "place")])
 
-    lives = lives_of(table, AskedLives(path=("point",)))
+    lives = column_histories(table, RequestedHistories(path=("point",)))
     (member,) = (
         each for each in blame_column(lives, ("point",)).members if each.subject.endswith(".p")
     )
@@ -283,23 +286,29 @@ def test_what_is_forgotten_of_a_log_is_what_nobody_asks_for(
     seed: int, formats: str, data: st.DataObject
 ) -> None:
     table = random_table(seed, formats, steps=25)
-    whole = lives_of(table)
+    whole = column_histories(table)
     there = frozenset(key for _, key in paths_of_schema(table.state.schema))
 
-    few = lives_of(table, AskedLives(ids=there))
+    few = column_histories(table, RequestedHistories(ids=there))
     assert list(flat(blame_columns(few))) == list(flat(blame_columns(whole)))
     assert set(few.by_id) <= there
-    assert lives_of(table, AskedLives(newest=2)).count == len(whole.by_id)
+    assert column_histories(table, RequestedHistories(newest=2)).count == len(whole.by_id)
 
     # Every path that could ever be read leads to the column of the whole that it led to.
     paths = {path for each in table.schemas() for path, _ in paths_of_schema(each)}
     path = data.draw(st.sampled_from(sorted(paths)))
-    one, other = (lives_of(table, AskedLives(path=path, newest=newest)) for newest in (0, 10**6))
+    one, other = (
+        column_histories(table, RequestedHistories(path=path, newest=newest))
+        for newest in (0, 10**6)
+    )
     if other.find(path) is not None:
         assert blame_column(one, path) == blame_column(other, path)
     for field_id in whole.by_id:
-        asked = AskedLives(column=field_id)
-        narrow, wide = lives_of(table, asked), lives_of(table, attrs.evolve(asked, newest=10**6))
+        asked = RequestedHistories(column=field_id)
+        narrow, wide = (
+            column_histories(table, asked),
+            column_histories(table, attrs.evolve(asked, newest=10**6)),
+        )
         assert narrow.touching(field_id) == wide.touching(field_id)
 
 
@@ -320,11 +329,11 @@ def test_what_is_kept_of_a_log_goes_with_the_columns_not_with_the_changes() -> N
         ids = frozenset(key for _, key in paths_of_schema(table.state.schema))
         sizes = []
         for asked in (
-            AskedLives(ids=ids),
-            AskedLives(path=("c1",)),
-            AskedLives(ids=ids, newest=20),
+            RequestedHistories(ids=ids),
+            RequestedHistories(path=("c1",)),
+            RequestedHistories(ids=ids, newest=20),
         ):
-            lives = lives_of(table, asked)
+            lives = column_histories(table, asked)
             names = sum(len(each.names) for each in lives.by_id.values())
             sizes += [len(lives.by_id), names, len(lives.settings)]
         return tuple(sizes)

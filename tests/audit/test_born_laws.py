@@ -30,7 +30,7 @@ from pyiceberg.types import (
 import ledger
 from ledger import DataField, Table
 from ledger.audit.blame import blame_columns, flat
-from ledger.audit.column_history import AskedLives, lives_of
+from ledger.audit.column_history import RequestedHistories, column_histories
 from ledger.audit.entries import WantedEntries, entries
 from ledger.audit.migration import Migration, migrate, tried
 from ledger.audit.undo import reverted, undone
@@ -114,17 +114,17 @@ def swap(table: IcebergTable, rng: random.Random) -> None:
                 update.rename_column(old, new)
 
 
-Life = tuple[Table, tuple[TableState, ...]]
+ColumnHistory = tuple[Table, tuple[TableState, ...]]
 """A table that was taken over, and its state at each version."""
 
 
 @pytest.fixture(scope="module")
-def life(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Life]:
+def life(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], ColumnHistory]:
     """Give a function that returns the life of a seed."""
     return functools.cache(lambda seed: taken_over(tmp_path_factory.mktemp("theirs"), seed))
 
 
-def taken_over(folder: Path, seed: int) -> Life:
+def taken_over(folder: Path, seed: int) -> ColumnHistory:
     theirs, rng = created(folder / "theirs", COLUMNS), random.Random(seed)
     for _ in range(STEPS):
         change(theirs, rng)
@@ -152,7 +152,7 @@ def shape(state: TableState) -> tuple[DataField, ...]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_log_filtered_by_a_column_finds_exactly_what_diffs_show_for_it(
-    life: Callable[[int], Life], seed: int
+    life: Callable[[int], ColumnHistory], seed: int
 ) -> None:
     table, states = life(seed)
     columns = [by_id(shape(each)) for each in states]
@@ -176,11 +176,17 @@ def order(state: TableState) -> list[int]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_blame_says_what_is_and_since_when_no_version_says_otherwise(
-    life: Callable[[int], Life], seed: int
+    life: Callable[[int], ColumnHistory], seed: int
 ) -> None:
     table, states = life(seed)
     now = by_id(shape(states[-1]))
-    blamed = [*flat(blame_columns(lives_of(handle_of(table).log, len(states) - 1, AskedLives())))]
+    blamed = [
+        *flat(
+            blame_columns(
+                column_histories(handle_of(table).log, len(states) - 1, RequestedHistories())
+            )
+        )
+    ]
     assert {each.field_id for each in blamed} == set(now)
     for blame in blamed:
         assert blame.field_id is not None
@@ -206,7 +212,7 @@ def aspect_of(state: TableState, field_id: int, aspect: str) -> object:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_diff_applied_to_one_instant_gives_the_other_ids_included(
-    life: Callable[[int], Life], seed: int
+    life: Callable[[int], ColumnHistory], seed: int
 ) -> None:
     _, states = life(seed)
     rng, reached = random.Random(seed), 0
@@ -225,7 +231,7 @@ def test_a_diff_applied_to_one_instant_gives_the_other_ids_included(
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_reverting_gives_an_instants_schema_and_undoing_an_undo_gives_it_back(
-    life: Callable[[int], Life], seed: int
+    life: Callable[[int], ColumnHistory], seed: int
 ) -> None:
     _, states = life(seed)
     head, past, reached = states[-1], past_of(states), 0

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import SetOption, Table, UpdateColumnComment
-from ledger.audit.column_history import AskedLives, Lives, lives_of
+from ledger.audit.column_history import ColumnHistories, RequestedHistories, column_histories
 from ledger.audit.entries import Entry
 from ledger.stores import Store
 from ledger.table_handle import handle_of
@@ -78,17 +78,17 @@ def test_a_filtered_log_is_the_whole_log_filtered(
 
 def test_lives_from_segments_are_those_of_every_commit(table: Table) -> None:
     newest = table.state.version
-    asked = AskedLives(newest=10)
-    whole = Lives(asked)
+    asked = RequestedHistories(newest=10)
+    whole = ColumnHistories(asked)
     whole.take(read.commit for read in handle_of(table).log.commits(0, newest))
 
-    fast = lives_of(handle_of(table).log, newest, asked)
+    fast = column_histories(handle_of(table).log, newest, asked)
 
     assert fast.settings == whole.settings
     assert {key: each.aspects for key, each in fast.by_id.items()} == {
         key: each.aspects for key, each in whole.by_id.items()
     }
-    assert lives_of(handle_of(table).log, newest, asked) is fast
+    assert column_histories(handle_of(table).log, newest, asked) is fast
 
 
 def test_most_of_a_segment_is_decoded_for_nobody(table: Table) -> None:
@@ -115,7 +115,9 @@ def test_a_log_by_column_reads_beside_its_columns_lives_only_what_touched_it() -
         made.append([data_file(f"{number}.parquet")])
     touched = made.alter([UpdateColumnComment(("amount",), "said once")]).version
     handle_of(made).log.wait_for_caches()
-    lives_of(handle_of(made).log, made.state.version, AskedLives(column=made.column_id("amount")))
+    column_histories(
+        handle_of(made).log, made.state.version, RequestedHistories(column=made.column_id("amount"))
+    )
     store.asked.clear()
 
     assert [each.version for each in made.entries(column="amount")] == [touched, 0]

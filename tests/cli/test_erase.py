@@ -58,7 +58,7 @@ def test_what_is_not_there_is_said_not_to_be(run: Run, folder: Path) -> None:
     assert ran.code == exits.OK
     assert "no such values are stored outside the log" in ran.out
     document = run("erase", "--text", "nobody", "--ledger", folder, "--output", "json").document
-    assert (document["values"], document["version"], document["standing"]) == (0, None, [])
+    assert (document["values"], document["version"], document["remaining"]) == (0, None, [])
 
 
 def test_what_lines_hold_is_listed(run: Run, folder: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_table_from_delta_says_what_was_done_and_forgets_who_did_it(tmp_path: 
     store = handle_of(lake).setting.store
     for text in (ANN, WHY):
         assert all(key.startswith("_ledger/personal/") for key in holding(store, text))
-        assert lake.erase(text=text).standing == ()
+        assert lake.erase(text=text).remaining == ()
         assert holding(store, text) == []
     table.project("delta")
     write(source, 2, info(30, userName=ANN), add("c"))

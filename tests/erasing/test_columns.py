@@ -29,7 +29,7 @@ from ledger import (
 )
 from ledger.log.personal_data import FOLDER
 from ledger.relocation.exporting import export
-from ledger.relocation.importing import bring
+from ledger.relocation.importing import import_lines
 from ledger.stores import Durability, LocalStore, Store
 from ledger.table_handle import handle_of
 from projections.source.span_reading import End, Scan
@@ -88,7 +88,7 @@ def a_life_of_columns_is_erased(store: Store, seed: int) -> None:
             done = lake.erase(table="shop.people", column=life.mail)
             gone += [each[:16] for each in life.mails]
             life.mails = [f"{each}{seed}"[::-1] for each in life.mails]
-        assert (done.standing, done.unrendered) == ((), ())
+        assert (done.remaining, done.unrendered) == ((), ())
         assert {text: found for text in gone if (found := holding_deep(store, text))} == {}
         if not life.mails:
             break
@@ -278,11 +278,11 @@ def test_what_lines_hold_from_before_a_column_was_marked_is_told() -> None:
 
     mails = lake_on(store).erase(table="shop.people", column="mail", value=ANN)
     kinds = lake_on(store).erase(table="shop.people", column="kind", value=YEAR)
-    assert [(each.values, each.standing[0].versions) for each in (mails, kinds)] == [
+    assert [(each.values, each.remaining[0].versions) for each in (mails, kinds)] == [
         (1, (2,)),
         (1, (2,)),
     ]
-    assert kinds.standing[0].paths == (f"kind={YEAR}/b",)
+    assert kinds.remaining[0].paths == (f"kind={YEAR}/b",)
 
 
 def test_a_writer_who_did_not_know_of_a_mark_is_asked_to_ask_again() -> None:
@@ -340,11 +340,11 @@ def test_an_export_carries_values_and_an_import_brings_none_back() -> None:
     people(here).append([file("a", ANN), file("b", BOB)])
     before = exported(here)
     lake_on(here).erase(text=ANN)
-    bring(handle_of(lake_on(there)).setting, io.BytesIO(exported(here)))
+    import_lines(handle_of(lake_on(there)).setting, io.BytesIO(exported(here)))
     assert holding_deep(there, ANN[:16]) == []
     assert paths(lake_on(there).table("shop.people"), f"mail = '{BOB}'") == ["a", "b"]
 
-    bring(handle_of(lake_on(there)).setting, io.BytesIO(before))
+    import_lines(handle_of(lake_on(there)).setting, io.BytesIO(before))
     assert holding_deep(there, ANN[:16]) == []
     assert findings(lake_on(there), there) == []
 

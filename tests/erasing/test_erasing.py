@@ -27,7 +27,7 @@ from ledger.history.garbage import KEPT_MILLIS, orphaned_values, remove
 from ledger.log import Request, StreamLog, Transaction
 from ledger.log.personal_data import FOLDER
 from ledger.relocation.exporting import export
-from ledger.relocation.importing import bring
+from ledger.relocation.importing import import_lines
 from ledger.state import CatalogBuilder
 from ledger.stores import Durability, LocalStore, Store
 from ledger.table_handle import handle_of
@@ -54,7 +54,7 @@ def a_life_is_erased(store: Store, seed: int) -> None:
         lake = lake_on(store) if rng.random() < 0.5 else life.lake
         done = lake.erase(author=person)
 
-        assert done.standing == ()
+        assert done.remaining == ()
         assert (done.version is None) == (done.values == 0) == (before == 0)
         assert holding(store, person) == []
         gone.append(person)
@@ -207,11 +207,11 @@ def test_what_lines_hold_for_ever_is_told_and_not_removed() -> None:
     table.alter([SetOption("owner", ANN)], author=BOB)
     table.append([data_file(f"{ANN}/a.parquet")])
 
-    (standing,) = lake.erase(author=ANN).standing
+    (remaining,) = lake.erase(author=ANN).remaining
 
-    assert standing.stream == "shop.orders"
-    assert standing.versions == (2, 3)
-    assert standing.paths == (f"{ANN}/a.parquet",)
+    assert remaining.stream == "shop.orders"
+    assert remaining.versions == (2, 3)
+    assert remaining.paths == (f"{ANN}/a.parquet",)
 
 
 def test_a_ledger_that_keeps_all_in_its_lines_erases_nothing() -> None:
@@ -220,7 +220,7 @@ def test_a_ledger_that_keeps_all_in_its_lines_erases_nothing() -> None:
 
     with pytest.raises(InvalidInputError, match="lakeledger init --erasable"):
         lake_on(store).erase(author=ANN)
-    assert lake_on(store).plan_erasure(author="tester").standing[0].versions == (0, 1)
+    assert lake_on(store).plan_erasure(author="tester").remaining[0].versions == (0, 1)
 
 
 def test_a_request_that_is_asked_again_leaves_nothing_that_no_commit_names() -> None:
@@ -448,7 +448,7 @@ def exported(store: Store) -> bytes:
 
 
 def brought(lines: bytes, store: Store) -> None:
-    bring(handle_of(lake_on(store)).setting, io.BytesIO(lines))
+    import_lines(handle_of(lake_on(store)).setting, io.BytesIO(lines))
 
 
 def test_what_was_erased_on_either_side_is_erased_after_an_import() -> None:

@@ -298,9 +298,9 @@ def test_lines_that_hold_the_value_as_a_default_are_listed() -> None:
     table.alter([UpdateColumnType(("n",), "STRING")])
 
     for value, versions in (("5551234", (1,)), ("7", (3,)), (None, (1, 3))):
-        (line,) = lake.plan_erasure(table="d.t", column="n", value=value).standing
+        (line,) = lake.plan_erasure(table="d.t", column="n", value=value).remaining
         assert line.versions == versions
-    assert lake.plan_erasure(table="d.t", column="n", value="8").standing == ()
+    assert lake.plan_erasure(table="d.t", column="n", value="8").remaining == ()
 
 
 @pytest.mark.parametrize("text", ["soon", "", "12.5", "1e999", "0x10"])

@@ -71,8 +71,8 @@ def test_whoever_asks_for_tags_again_searches_their_record_no_more(
         searched.append(name)
         return real(name, record)
 
-    real = table_record._stands
-    monkeypatch.setattr(table_record, "_stands", stands)
+    real = table_record._is_record
+    monkeypatch.setattr(table_record, "_is_record", stands)
 
     tags = read_again(state)
     for each in ("new", "a", "newer", "b"):

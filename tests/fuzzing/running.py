@@ -28,7 +28,7 @@ from attrs import define, field, frozen
 
 from ledger import Ledger, LedgerError, Table
 from ledger.opening.ledger_file import ROOT_KEY
-from ledger.relocation.importing import bring
+from ledger.relocation.importing import import_lines
 from ledger.stores import MemoryStore
 from ledger.table_handle import handle_of
 from tests.faults import Inline
@@ -240,7 +240,7 @@ def _look(table: Table) -> None:
 def _export(lake: Ledger, folder: Path, bodies: Bodies) -> None:
     lines = (folder / "ledger.jsonl").read_bytes() if (folder / "ledger.jsonl").exists() else b""
     try:
-        bring(handle_of(lake).setting, io.BytesIO(lines))
+        import_lines(handle_of(lake).setting, io.BytesIO(lines))
     except (LedgerError, OSError):
         if ROOT_KEY in bodies:
             raise WrittenError("a rejected export can be opened as a ledger") from None

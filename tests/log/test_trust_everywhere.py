@@ -77,7 +77,7 @@ OF_LEDGERS: Reads = {
     "url": lambda it: it.url,
     "view": lambda it: it.view("shop.seen"),
     "views": lambda it: it.views("shop"),
-    "whereabouts": lambda it: it.inspect_location(),
+    "inspect_location": lambda it: it.inspect_location(),
 }
 OF_TABLES: Reads = {
     "at": lambda it: [it.at(version=7), it.at(snapshot=3), it.at(tag="v1")],
@@ -123,14 +123,14 @@ OF_INSTANTS: Reads = {
 }
 OF_LEDGER_HANDLES: Reads = {
     "births": lambda it: it.births(),
-    "landed_before": lambda it: it.committed_before("id-there", ["something"]),
+    "committed_before": lambda it: it.committed_before("id-there", ["something"]),
     "refuse_lost_root": lambda it: it.refuse_lost_root(),
     "streams": lambda it: [log.refresh() for _, log in it.streams()],
 }
 OF_TABLE_HANDLES: Reads = {
     "again": lambda it: it.again().state,
     "engine_files_at": lambda it: it.engine_files_at(it.state),
-    "landed_before": lambda it: it.committed_before("id-50", ["something"]),
+    "committed_before": lambda it: it.committed_before("id-50", ["something"]),
     "past_columns": lambda it: it.past_columns(it.state),
     "read_file": lambda it: it.read_file("real.parquet"),
 }
@@ -151,7 +151,7 @@ OF_WHAT_THEY_ARE_GIVEN = {
     *("plan_import", "plan_promotion", "tables_to_import", "data_files", "new_files"),
 }
 """They read another's files, or what their caller read."""
-ABOUT_FILES = {"freshness", "whereabouts"}
+ABOUT_FILES = {"freshness", "inspect_location"}
 """What they tell is how far projected files are, and where these lead."""
 
 

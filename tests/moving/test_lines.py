@@ -30,7 +30,7 @@ from ledger import (
 from ledger.history.verifying import Subject, Verification
 from ledger.opening.context import TableSetting
 from ledger.relocation.exporting import export, read
-from ledger.relocation.importing import Brought, bring
+from ledger.relocation.importing import ImportSummary, import_lines
 from ledger.stores import MemoryStore, Store
 from ledger.table_handle import handle_of
 from tests.faults import Died, DiesAfter, Mortal
@@ -49,8 +49,8 @@ def exported(store: Store, *tables: str, version: int | None = None) -> bytes:
     return out.getvalue()
 
 
-def brought(lines: bytes, store: Store, *, as_copy: bool = False) -> Brought:
-    return bring(setting_of(store), io.BytesIO(lines), as_copy=as_copy)
+def brought(lines: bytes, store: Store, *, as_copy: bool = False) -> ImportSummary:
+    return import_lines(setting_of(store), io.BytesIO(lines), as_copy=as_copy)
 
 
 def files(store: Store) -> dict[str, bytes]:

@@ -247,7 +247,7 @@ print(loaded, sorted(calls))
 def test_who_does_not_listen_pays_four_calls_a_commit_and_no_import() -> None:
     assert (
         output_of("-c", SILENT).strip()
-        == "[] ['is_heard', 'is_observed', 'is_traced', 'told_commit']"
+        == "[] ['is_heard', 'is_observed', 'is_traced', 'traced_commit']"
     )
 
 

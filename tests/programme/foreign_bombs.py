@@ -32,7 +32,7 @@ from ledger.cli import main as main_of_cli
 from ledger.events.commit import FORMAT
 from ledger.files import to_table
 from ledger.files.live import named_files
-from ledger.relocation.importing import bring
+from ledger.relocation.importing import import_lines
 from ledger.table_handle import handle_of
 
 MANY: Final = 3_000_000
@@ -513,7 +513,7 @@ def export(line: bytes) -> Bomb:
 
 def brought(folder: Path) -> object:
     with (folder / "export.jsonl").open("rb") as lines:
-        return bring(handle_of(ledger.open(str(folder / "lake"))).setting, lines)
+        return import_lines(handle_of(ledger.open(str(folder / "lake"))).setting, lines)
 
 
 CASES: Final[dict[str, Bomb]] = {

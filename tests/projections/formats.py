@@ -14,7 +14,7 @@ from ledger.stores import Store
 from ledger.table_handle import handle_of
 from projections.delta import materialise as of_delta
 from projections.iceberg import materialise as of_iceberg
-from projections.materialising import Difference, Leaving, Materialisation
+from projections.materialising import Difference, Materialisation, PendingDeletes
 from projections.paimon import materialise as of_paimon
 from tests.faults import Died, DiesAfter, Wrapped
 from tests.lakes import lake_on, memory
@@ -50,7 +50,7 @@ class Format:
         return {path: body for path, body in self.made(table).items() if path not in leaving}
 
     def leaving(self, table: Table) -> frozenset[str]:
-        return Leaving(handle_of(table), self.name).paths()
+        return PendingDeletes(handle_of(table), self.name).paths()
 
     def random_table(self, seed: int, store: Store, steps: int = 40) -> Table:
         table: Table = self.projecting.random_table(seed, store, steps)

@@ -383,11 +383,11 @@ def test_no_format_has_files_of_a_table_that_does_not_declare_it(
     asked: tuple[Callable[[], object], ...] = (
         lambda: table.project(name),
         lambda: table.project(name, version=1),
-        lambda: kept.advance(table),
-        lambda: next(kept.follow(table)),
-        lambda: kept.rebuild(table),
-        lambda: kept.expected(table),
-        lambda: kept.replay(table, LocalStore(tmp_path / "elsewhere"), version=1),
+        lambda: kept.advance(handle_of(table)),
+        lambda: next(kept.follow(handle_of(table))),
+        lambda: kept.rebuild(handle_of(table)),
+        lambda: kept.expected(handle_of(table)),
+        lambda: kept.replay(handle_of(table), LocalStore(tmp_path / "elsewhere"), version=1),
     )
     for refused in asked:
         with pytest.raises(UnsupportedError, match=f"^{_undeclared(name)} ledger.formats$"):
@@ -395,8 +395,8 @@ def test_no_format_has_files_of_a_table_that_does_not_declare_it(
     for flags in ((), ("--follow",), ("--rebuild",)):
         assert main(["project", name, "shop.t", "--ledger", root, *flags]) != 0
         assert _undeclared(name) in capsys.readouterr().err
-    assert kept.verify(table).is_empty
-    assert not kept.has_files(table)
+    assert kept.verify(handle_of(table)).is_empty
+    assert not kept.has_files(handle_of(table))
 
 
 @pytest.mark.parametrize("name", PROJECTED)
@@ -407,19 +407,19 @@ def test_files_that_stand_stay_sound_when_their_format_is_left(name: str, tmp_pa
     table = opened.create_table("shop.t", schema)
     table.append([file("a.parquet")])
     version, kept = table.project(name), formats.part(name, "kept")
-    stands = sorted(kept.expected(table))
+    stands = sorted(kept.expected(handle_of(table)))
     others = ",".join(each for each in PROJECTED if each != name)
     table.alter([SetOption("ledger.formats", others)])
     with pytest.raises(UnsupportedError, match=_undeclared(name)):
         table.project(name)
-    assert kept.verify(table).is_empty
+    assert kept.verify(handle_of(table)).is_empty
     place = Path(table.location.removeprefix("file://"))
     lost = stands[-1]
     (place / lost).unlink()
-    assert kept.verify(table).missing == (lost,)
-    kept.rebuild(table)
-    assert kept.verify(table).is_empty
-    assert kept.freshness(table).version == version
+    assert kept.verify(handle_of(table)).missing == (lost,)
+    kept.rebuild(handle_of(table))
+    assert kept.verify(handle_of(table)).is_empty
+    assert kept.freshness(handle_of(table)).version == version
 
 
 def test_a_part_that_a_format_does_not_bring_is_told_with_those_that_do(install: Install) -> None:

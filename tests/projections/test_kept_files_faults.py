@@ -193,7 +193,7 @@ def test_what_is_to_be_taken_away_is_so_after_a_kill_between(kept: Format) -> No
     files.save(
         handle_of(table).log.store,
         handle_of(table).log.layout,
-        stands.with_leaving((left_over,), stands.leaving_since),
+        stands.with_pending_deletes((left_over,), stands.leaving_since),
     )
 
     kept.project(table)

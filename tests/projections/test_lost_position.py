@@ -27,15 +27,15 @@ def table() -> Table:
 
 @pytest.mark.parametrize("projection", [delta, iceberg, paimon], ids=["delta", "iceberg", "paimon"])
 def test_files_without_a_position_are_told(table: Table, projection: ModuleType) -> None:
-    assert projection.verify(table).is_empty
-    projection.project(table)
+    assert projection.verify(handle_of(table)).is_empty
+    projection.project(handle_of(table))
     store = handle_of(table).log.store
     (key,) = (key for key in store.keys("db.db/t/_ledger/projections"))
     store.delete(key)
 
-    assert projection.verify(table).missing == (key,)
-    projection.rebuild(table)
-    assert projection.verify(table).is_empty
+    assert projection.verify(handle_of(table)).missing == (key,)
+    projection.rebuild(handle_of(table))
+    assert projection.verify(handle_of(table)).is_empty
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,6 @@ def test_files_of_somebody_else_are_no_damage(
     table: Table, projection: ModuleType, path: str
 ) -> None:
     handle_of(table).log.store.replace(f"db.db/t/{path}", b"somebody else's")
-    found = projection.verify(table)
+    found = projection.verify(handle_of(table))
     assert found.is_empty
     assert found.foreign == (path,)

@@ -205,7 +205,7 @@ def test_who_is_overtaken_between_two_steps_says_where_the_files_stand(
                     reached_by_others.append(kept.project(through(store)))
             return super().read(key)
 
-    found = getattr(kept.kept, how)(through(Overtaken(store)))
+    found = getattr(kept.kept, how)(handle_of(through(Overtaken(store))))
 
     assert reached_by_others == [table.state.version]
     assert found == kept.stands(table) == table.state.version

@@ -20,7 +20,7 @@ STEPS = 14
 
 
 @frozen
-class Course:
+class DecisionContext:
     """How a table lives.
 
     Attributes:
@@ -48,7 +48,7 @@ class Course:
 class DiskLife(Life):
     """A life of files that have a suffix, as Paimon wants, and deletes only where they may be."""
 
-    def __init__(self, table: Table, course: Course) -> None:
+    def __init__(self, table: Table, course: DecisionContext) -> None:
         super().__init__(table, course.seed)
         self._course = course
 
@@ -110,7 +110,7 @@ def a_lake(root: Path) -> Ledger:
     return lake
 
 
-def lived(lake: Ledger, course: Course) -> Lived:
+def lived(lake: Ledger, course: DecisionContext) -> Lived:
     """Let a table live, tagging it three times."""
     schema = Schema.of(
         {"id": "BIGINT", "day": "DATE", "kind": "STRING"},

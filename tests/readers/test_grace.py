@@ -15,7 +15,7 @@ from ledger.stores import LocalStore
 from ledger.table_handle import handle_of
 from projections.delta import DELTA
 from projections.iceberg import ICEBERG
-from projections.materialising import Leaving, Materialisation
+from projections.materialising import Materialisation, PendingDeletes
 from projections.paimon import PAIMON
 from tests.faults import Died, Mortal
 from tests.lakes import START_MILLIS, lake_on, memory
@@ -215,7 +215,7 @@ def test_a_shorter_time_holds_for_what_leaves_already(tmp_path: Path) -> None:
     table.expire_snapshots(before=4)
     project(table)
     pass_minutes(table, clock, 60)
-    assert all(Leaving(handle_of(table), each.format.name).paths() for each in KEPT)
+    assert all(PendingDeletes(handle_of(table), each.format.name).paths() for each in KEPT)
     table.alter([SetOption(OPTION, "0")])
     project(table)
     assert_exact(table)
@@ -239,7 +239,8 @@ def test_a_rebuild_leaves_what_readers_hold_too(tmp_path: Path) -> None:
     for minutes in (1, 60):
         pass_minutes(table, clock, minutes)
     assert not (
-        Leaving(handle_of(table), "paimon").paths() | Leaving(handle_of(table), "delta").paths()
+        PendingDeletes(handle_of(table), "paimon").paths()
+        | PendingDeletes(handle_of(table), "delta").paths()
     )
     table.alter([SetOption(OPTION, "0")])
     project(table)

@@ -28,7 +28,7 @@ from projections.iceberg import statistics_files as publish_iceberg
 from projections.iceberg.materialise import project
 from projections.statistics.analyze import analyze
 from tests.readers.iceberg_runtime import catalog_of
-from tests.readers.partition_lives import Course, Lived, a_lake, lived
+from tests.readers.partition_lives import DecisionContext, Lived, a_lake, lived
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 # Paimon has no delete files of that sort.
 ICEBERG = (("ledger.formats", "iceberg"),)
 COURSES = [
-    Course(1, (("format-version", "1"),)),
-    Course(2),
-    Course(3, ICEBERG, deletes=True),
-    Course(7, ICEBERG, deletes=True),
-    Course(4, (("format-version", "3"),)),
+    DecisionContext(1, (("format-version", "1"),)),
+    DecisionContext(2),
+    DecisionContext(3, ICEBERG, deletes=True),
+    DecisionContext(7, ICEBERG, deletes=True),
+    DecisionContext(4, (("format-version", "3"),)),
 ]
 
 NULL = "__DEFAULT_PARTITION__"
@@ -55,7 +55,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
 
 
 @pytest.fixture(scope="module")
-def lives(lake: Ledger) -> dict[Course, Lived]:
+def lives(lake: Ledger) -> dict[DecisionContext, Lived]:
     found = {each: lived(lake, each) for each in COURSES}
     for each in found.values():
         project(handle_of(each.table))
@@ -63,12 +63,12 @@ def lives(lake: Ledger) -> dict[Course, Lived]:
 
 
 @pytest.fixture(params=COURSES, ids=str)
-def life(lives: dict[Course, Lived], request: pytest.FixtureRequest) -> Lived:
-    course: Course = request.param
+def life(lives: dict[DecisionContext, Lived], request: pytest.FixtureRequest) -> Lived:
+    course: DecisionContext = request.param
     return lives[course]
 
 
-def test_the_lives_hold_everything_that_can_happen(lives: dict[Course, Lived]) -> None:
+def test_the_lives_hold_everything_that_can_happen(lives: dict[DecisionContext, Lived]) -> None:
     kinds = {"APPEND", "OVERWRITE", "COMPACT", "RolledBack", "SnapshotsExpired", "evolution"}
     assert set.union(*(each.happenings() for each in lives.values())) == kinds
     assert all(len(each.instants()) == 4 for each in lives.values())
@@ -231,7 +231,7 @@ def test_icebergs_java_computes_the_partition_statistics_that_are_published(
 def test_icebergs_java_goes_on_from_statistics_that_were_published_earlier(
     iceberg: SparkSession, lake: Ledger
 ) -> None:
-    life = lived(lake, Course(11, ICEBERG, deletes=True))
+    life = lived(lake, DecisionContext(11, ICEBERG, deletes=True))
     table = life.table
     # What a rollback brings back was added long ago, and Java's increments count what is added.
     rolled_back = [

@@ -21,12 +21,17 @@ from projections.statistics.analyze import analyze
 from tests.pypaimon_or_skip import CatalogFactory
 from tests.readers.java_core import JavaPaimon
 from tests.readers.lakehouse import add_rows, folder_of
-from tests.readers.partition_lives import Course, Lived, lived
+from tests.readers.partition_lives import DecisionContext, Lived, lived
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-COURSES = [Course(21, evolves=False), Course(22, evolves=False), Course(23), Course(24)]
+COURSES = [
+    DecisionContext(21, evolves=False),
+    DecisionContext(22, evolves=False),
+    DecisionContext(23),
+    DecisionContext(24),
+]
 
 NULL = "__DEFAULT_PARTITION__"
 COLUMNS = ["partition", "record_count", "file_size_in_bytes", "file_count"]
@@ -35,7 +40,7 @@ Figures = tuple[int, int, int]
 
 
 @pytest.fixture(scope="module")
-def lives(lake: Ledger) -> dict[Course, Lived]:
+def lives(lake: Ledger) -> dict[DecisionContext, Lived]:
     found = {each: lived(lake, each) for each in COURSES}
     for each in found.values():
         PAIMON.project(handle_of(each.table))
@@ -43,12 +48,12 @@ def lives(lake: Ledger) -> dict[Course, Lived]:
 
 
 @pytest.fixture(params=COURSES, ids=str)
-def life(lives: dict[Course, Lived], request: pytest.FixtureRequest) -> Lived:
-    course: Course = request.param
+def life(lives: dict[DecisionContext, Lived], request: pytest.FixtureRequest) -> Lived:
+    course: DecisionContext = request.param
     return lives[course]
 
 
-def test_the_lives_hold_everything_that_can_happen(lives: dict[Course, Lived]) -> None:
+def test_the_lives_hold_everything_that_can_happen(lives: dict[DecisionContext, Lived]) -> None:
     kinds = {"APPEND", "OVERWRITE", "COMPACT", "RolledBack", "SnapshotsExpired", "evolution"}
     assert set.union(*(each.happenings() for each in lives.values())) == kinds
     assert all(len(each.instants()) == 4 for each in lives.values())

@@ -190,7 +190,7 @@ import os, subprocess, sys
 import ledger
 from ledger.model.errors import StoreError
 from ledger.stores import LocalStore; from ledger.stores import local as posix
-from ledger.log.request import Patience
+from ledger.log.request import RetryPolicy
 
 def remount(how):
     subprocess.run(["mount", "-o", f"remount,{how}", "tmpfs", sys.argv[1]], check=True)

@@ -107,18 +107,18 @@ def _erasure_document(done: Erasure) -> dict[str, Any]:
         "transactions": done.transactions,
         "version": done.version,
         "repeated": done.repeated,
-        "standing": [_document(each) for each in done.standing],
+        "remaining": [_document(each) for each in done.remaining],
         "unrendered": list(done.unrendered),
         "unreached": list(COPIES),
     }
 
 
-def _document(standing: Remaining) -> dict[str, Any]:
+def _document(remaining: Remaining) -> dict[str, Any]:
     return {
-        "stream": standing.stream,
-        "versions": list(standing.versions),
-        "paths": list(standing.paths),
-        **({"problem": standing.problem} if standing.problem else {}),
+        "stream": remaining.stream,
+        "versions": list(remaining.versions),
+        "paths": list(remaining.paths),
+        **({"problem": remaining.problem} if remaining.problem else {}),
     }
 
 
@@ -135,7 +135,7 @@ def _print(screen: Screen, done: Erasure, *, dry_run: bool) -> None:
         screen.line(f"catalog version {done.version} records it{again(repeated=True)}")
     for one in done.unrendered:
         screen.line(f"could not be rewritten and may still contain the data: {one}")
-    for each in done.standing:
+    for each in done.remaining:
         if each.problem:
             screen.line(f"{each.stream} could not be searched: {each.problem}")
         if each.versions:

@@ -135,10 +135,10 @@ class _Following:
                 self._failed(name, format_name, reached)
                 continue
             self.problems.pop((name, format_name), None)
-            stood = before.get(format_name)
-            if stood is not None and reached > stood.version:
-                self._went(name, format_name, reached, stood)
-                lacking = lacking or reached < (stood.newest if newest is None else newest)
+            earlier = before.get(format_name)
+            if earlier is not None and reached > earlier.version:
+                self._went(name, format_name, reached, earlier)
+                lacking = lacking or reached < (earlier.newest if newest is None else newest)
         self.seconds += time.monotonic() - begun
         return lacking
 
@@ -161,20 +161,20 @@ class _Following:
                     self._failed(str(entry.identifier), "", error)
         return [(str(entries[each].identifier), table) for each, table in self.tables.items()]
 
-    def _went(self, name: str, format_name: str, reached: int, stood: Any) -> None:
+    def _went(self, name: str, format_name: str, reached: int, earlier: Any) -> None:
         self.runs += 1
-        self.commits += reached - max(0, stood.version)
-        lacked = reached - stood.version
+        self.commits += reached - max(0, earlier.version)
+        lacked = reached - earlier.version
         self._say(
             {
                 "table": name,
                 "format": format_name,
                 "version": reached,
                 "lackedCommits": lacked,
-                "lackedMillis": stood.millis,
+                "lackedMillis": earlier.millis,
             },
             f"{name}  {format_name} at version {reached} ({lacked:,} commits, "
-            f"{stood.millis / 1000:,.1f} s behind before)",
+            f"{earlier.millis / 1000:,.1f} s behind before)",
         )
 
     def _failed(self, name: str, format_name: str, error: Exception) -> None:

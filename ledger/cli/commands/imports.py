@@ -16,7 +16,7 @@ from ledger.cli.output import Screen, progress_reports
 from ledger.formats import having, part
 from ledger.ledger import open as open_ledger
 from ledger.model.errors import NotFoundError
-from ledger.relocation.importing import Brought, bring
+from ledger.relocation.importing import ImportSummary, import_lines
 from ledger.table_handle import handle_of
 
 
@@ -50,7 +50,7 @@ def import_ledger(
     lake = open_ledger(place.url(), place.storage_options(), trust=place.trust)
     report = progress_reports(place.screen, "importing {}: {:,} of {:,} commits")
     with _opened(file) as lines:
-        done = bring(handle_of(lake).setting, lines, as_copy=copy, report=report)
+        done = import_lines(handle_of(lake).setting, lines, as_copy=copy, report=report)
     place.screen.result(_document(lake.url, done), lambda to: _print(to, lake.url, done))
 
 
@@ -65,7 +65,7 @@ def _opened(file: str) -> Iterator[IO[bytes]]:
         yield lines
 
 
-def _document(url: str, done: Brought) -> dict[str, Any]:
+def _document(url: str, done: ImportSummary) -> dict[str, Any]:
     document: dict[str, Any] = {
         "url": url,
         "ledgerId": done.ledger_id,
@@ -80,7 +80,7 @@ def _document(url: str, done: Brought) -> dict[str, Any]:
     return {key: value for key, value in document.items() if value is not None}
 
 
-def _print(screen: Screen, url: str, done: Brought) -> None:
+def _print(screen: Screen, url: str, done: ImportSummary) -> None:
     of = f", a copy of {done.copied_from}" if done.copied_from else ""
     screen.line(f"{url} has the ledger {done.ledger_id}{of}")
     screen.line(f"{done.written:,} commits were written")

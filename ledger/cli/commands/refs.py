@@ -101,7 +101,7 @@ def rollback(
         committed(place.screen, table, appended, writing)
         return
     # Repeated runs of a job make no snapshots if nothing changes.
-    if not writing.commit_id and _stands(table.state, snapshot, tag):
+    if not writing.commit_id and _has_tag(table.state, snapshot, tag):
         newest = table.state.last_snapshot_id
         unchanged(place.screen, table, f"snapshot {newest} is already its newest")
         return
@@ -109,7 +109,7 @@ def rollback(
     committed(place.screen, table, appended, writing)
 
 
-def _stands(state: TableState, snapshot: int | None, tag: str | None) -> bool:
+def _has_tag(state: TableState, snapshot: int | None, tag: str | None) -> bool:
     target = snapshot if tag is None else state.tag(tag).snapshot_id
     return state.snapshot is not None and target == state.last_snapshot_id
 
@@ -243,11 +243,11 @@ def _first_kept(table: Table, before: int | None, keep: int | None, older_than: 
         return before
     state = table.state
     newest = state.last_snapshot_id
-    first = newest + 1 - keep if keep else _standing_at(table, read_time(older_than or ""))
+    first = newest + 1 - keep if keep else _newest_at(table, read_time(older_than or ""))
     return max(state.earliest_snapshot_id, first)
 
 
-def _standing_at(table: Table, moment: datetime | int) -> int:
+def _newest_at(table: Table, moment: datetime | int) -> int:
     """Return the id of the current snapshot at a time; 0 if there was none."""
     try:
         return table.at(timestamp=moment).state.last_snapshot_id

@@ -98,7 +98,7 @@ class Story:
             "table": self.identifier,
             "location": self.location,
             "tagName": self.tag,
-            "standings": [_standing_json(each) for each in self.standings],
+            "standings": [_chapter_json(each) for each in self.standings],
             "columns": [
                 {"fieldId": each.field_id, "then": each.then, "now": each.now, "what": each.what}
                 for each in self.columns
@@ -163,14 +163,14 @@ def _statistics(
 def _standings(table: Table, rollback: RolledBack) -> list[Chapter]:
     good = rollback.target_snapshot_id
     return [
-        _standing(f"at tag {TAG}", table.at(tag=TAG)),
-        _standing("before the mistake", table.at(snapshot=good)),
-        _standing("after the mistake", table.at(snapshot=rollback.snapshot_id - 1)),
-        _standing("after the rollback", table.at(snapshot=rollback.snapshot_id)),
+        _chapter(f"at tag {TAG}", table.at(tag=TAG)),
+        _chapter("before the mistake", table.at(snapshot=good)),
+        _chapter("after the mistake", table.at(snapshot=rollback.snapshot_id - 1)),
+        _chapter("after the rollback", table.at(snapshot=rollback.snapshot_id)),
     ]
 
 
-def _standing(moment: str, at: TableAt) -> Chapter:
+def _chapter(moment: str, at: TableAt) -> Chapter:
     return Chapter(
         moment,
         at.state.last_snapshot_id,
@@ -181,14 +181,14 @@ def _standing(moment: str, at: TableAt) -> Chapter:
     )
 
 
-def _standing_json(standing: Chapter) -> dict[str, Any]:
+def _chapter_json(chapter: Chapter) -> dict[str, Any]:
     return {
-        "moment": standing.moment,
-        "snapshotId": standing.snapshot_id,
-        "version": standing.version,
-        "recordCount": standing.record_count,
-        "fileCount": standing.file_count,
-        "fileSizeInBytes": standing.file_size_in_bytes,
+        "moment": chapter.moment,
+        "snapshotId": chapter.snapshot_id,
+        "version": chapter.version,
+        "recordCount": chapter.record_count,
+        "fileCount": chapter.file_count,
+        "fileSizeInBytes": chapter.file_size_in_bytes,
     }
 
 

@@ -16,7 +16,7 @@ from ledger.stores import Store
 from ledger.table_handle import handle_of
 from projections.iceberg import Names, expected, position
 from projections.iceberg.position import FOLDER, HINT
-from projections.materialising import Leaving, outputs_of
+from projections.materialising import PendingDeletes, outputs_of
 from tests.lakes import lake_on, orders, reader_grace
 from tests.projections.paimon.projecting import step
 
@@ -71,7 +71,7 @@ class Left:
 
         What only stays a while for older readers is left out, too.
         """
-        leaving = Leaving(handle_of(table), "iceberg").paths()
+        leaving = PendingDeletes(handle_of(table), "iceberg").paths()
         store, layout = handle_of(table).log.store, handle_of(table).log.layout
         stands = position.FILE.load(store, layout).version
         return {

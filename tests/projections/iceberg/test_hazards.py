@@ -29,7 +29,7 @@ from ledger.model.types import IntType, MultisetType
 from ledger.table_handle import handle_of
 from projections.iceberg import TableMetadata, expected, read_metadata, verify
 from projections.iceberg.materialise import project
-from projections.materialising import Difference, Leaving
+from projections.materialising import Difference, PendingDeletes
 from tests.lakes import lake_on, memory, orders
 from tests.projections.iceberg.older_logs import record, record_file
 from tests.projections.iceberg.projecting import (
@@ -357,7 +357,7 @@ def test_a_log_that_may_be_longer_again_names_no_file_that_went() -> None:
         project(handle_of(table))
         assert_found_alike(table)
     there = {path for path in Left.by(table).files if is_metadata(path)}
-    there -= Leaving(handle_of(table), "iceberg").paths()
+    there -= PendingDeletes(handle_of(table), "iceberg").paths()
     logged = {
         each.metadata_file.removeprefix(f"{table.location}/") for each in newest(table).metadata_log
     }

@@ -63,7 +63,7 @@ def test_they_are_made_anew(
     if has_more:
         table.append([FileChange(path="e", record_count=1, file_size_in_bytes=1, field_ids=True)])
     assert callable(make)
-    make(table)
+    make(handle_of(table))
     if make is rebuild:
         # It restores the version that the files stood at.
         project(handle_of(table))

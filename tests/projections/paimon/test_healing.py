@@ -59,7 +59,7 @@ def test_files_of_an_older_version_are_made_anew(name: str, how: object) -> None
         project(handle_of(table), version=stood - 1)
 
     assert callable(how)
-    how(table)
+    how(handle_of(table))
 
     PAIMON.assert_exact(table)
     assert is_consistent(Left.by(table))

@@ -35,7 +35,7 @@ from projections.statistics.questions import (
     asked_of,
     snapshot_statistics,
 )
-from projections.statistics.report import brought_up_to_date, report_of
+from projections.statistics.report import refreshed_statistics, report_of
 from tests.projections.delta.importing.writing import Life
 from tests.projections.iceberg.importing.writing import COLUMNS, created
 from tests.projections.paimon.importing.paimon_source import PaimonSource
@@ -46,7 +46,7 @@ BY_NAME = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "name"), sp
 
 
 def counted(table: Table, at: TableAt) -> Counted:
-    return brought_up_to_date(table, at, Local(handle_of(table).log), pytest.fail)
+    return refreshed_statistics(table, at, Local(handle_of(table).log), pytest.fail)
 
 
 def rows_by_partition(table: Table, at: TableAt, key: str) -> dict[str, int]:

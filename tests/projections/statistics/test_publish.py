@@ -18,7 +18,7 @@ from ledger.table_handle import handle_of
 from ledger.transforms import bucket
 from projections.iceberg import Names
 from projections.iceberg import materialise as iceberg
-from projections.materialising import Leaving, outputs_of
+from projections.materialising import PendingDeletes, outputs_of
 from tests.projections.statistics import lives as tables
 from tests.projections.statistics.publishing import a_file, a_table, metadata, published, rows
 from tests.thorough import some
@@ -197,7 +197,7 @@ def test_what_stands_on_the_store_is_what_the_log_names_however_publications_cam
     assert set(outputs.paths("metadata")) >= wanted.keys() | named
     stands = {each for each in outputs.paths("metadata") if each.endswith("parquet")}
     # What leaves stays for older readers.
-    assert stands - Leaving(handle_of(table), "iceberg").paths() == named
+    assert stands - PendingDeletes(handle_of(table), "iceberg").paths() == named
     assert {path: outputs.read(path) for path in wanted} == wanted
     assert iceberg.verify(handle_of(table)).foreign == ()
     for snapshot_id, file in table.state.partition_statistics.items():

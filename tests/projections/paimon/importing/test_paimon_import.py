@@ -24,7 +24,7 @@ from ledger import (
 from ledger.events import SchemaNamed, TableFactsSet, UpdateKeys
 from ledger.state import TableStream
 from ledger.table_handle import handle_of
-from projections.materialising import Leaving
+from projections.materialising import PendingDeletes
 from projections.paimon import schema_from_json, verify
 from projections.paimon.importing import schema_events
 from tests.lakes import lake_on, memory
@@ -57,7 +57,7 @@ def said(path: Path) -> Any:
 
 def assert_files_say_the_same(mine: Path, theirs: Path, table: Table | None = None) -> None:
     """Every metadata file is here, and else only what a table's older readers may hold."""
-    leaving = Leaving(handle_of(table), "paimon").paths() if table else frozenset()
+    leaving = PendingDeletes(handle_of(table), "paimon").paths() if table else frozenset()
     for pattern in ("schema/*", "snapshot/snapshot-*", "tag/*", "branch/*/*/*-*"):
         found = {each.relative_to(theirs): said(each) for each in theirs.glob(pattern)}
         here = {each.relative_to(mine): said(each) for each in mine.glob(pattern)}
