@@ -194,7 +194,7 @@ EXAMPLES: Mapping[str, str] = {
     "Ledger.url": "lake.url",
     "Ledger.view": 'lake.view("shop.ids").schema.query',
     "Ledger.views": 'lake.views("shop")',
-    "Ledger.whereabouts": "lake.inspect_location().verdict",
+    "Ledger.inspect_location": "lake.inspect_location().verdict",
     "LedgerError": 'with suppress(ledger.LedgerError): lake.table("shop.gone")',
     "MissingDependencyError": 'orders.project("hudi")',
     "Move": 'ledger.AddColumn(("zip",), "STRING", move=ledger.Move("zip", "AFTER", "id"))',

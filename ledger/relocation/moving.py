@@ -61,7 +61,7 @@ Kind = Literal[
     "manifests",
 ]
 
-_FAILURE_EVENTS: Final = ("kind", "path", "content")
+_FIELDS_OF_PLACES: Final = ("kind", "path", "content")
 _MAY_BE_ABSOLUTE: Final = "^/|://|^[Ff][Ii][Ll][Ee]:"
 """Regular expression that matches every text accepted by `is_absolute`."""
 
@@ -140,7 +140,7 @@ def _placed_files(table: Tied, state: TableState) -> list[FileChange]:
     Other files are filtered as Arrow rows. If there are only others, just the columns of the
     filter are read.
     """
-    few = live_tables(change_tables(table.log, state, _FAILURE_EVENTS))
+    few = live_tables(change_tables(table.log, state, _FIELDS_OF_PLACES))
     if not any(len(each) for each in map(_that_tell, few)):
         return []
     whole = [*map(_that_tell, live_tables(change_tables(table.log, state)))]
