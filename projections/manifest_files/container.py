@@ -1,12 +1,12 @@
 """Avro object containers: deterministic writing, bounded reading.
 
-The frame is read apart: each block is checked before it is unpacked.
+The frame is parsed first: each block's size is checked before it is decompressed.
 
 Source: the Avro specification, object container files.
 
 Source: the Avro specification, required and optional codecs; the Snappy and LZ4 block formats.
 
-A container brings its own schema, so a changed one could ask for endless or bottomless values.
+A container has its own schema, so a damaged one could declare endless or unbounded values.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _XZ_MEMORY_BYTES: Final = 128 << 20
 
 
 class _Decompressor(Protocol):
-    """What bz2, lzma and Zstandard have alike."""
+    """Common interface of the decompressors of bz2, lzma and Zstandard."""
 
     @property
     def eof(self) -> bool: ...
@@ -42,16 +42,16 @@ class _Decompressor(Protocol):
 
 
 def unpacked(codec: str, block: bytes, most: int) -> bytes:
-    """Return a block's content.
+    """Return a block's content, decompressed.
 
     Args:
-        codec: The container's word for how its blocks are packed.
-        block: As it stands in the file.
-        most: How many bytes may come out of it.
+        codec: The name of the container's codec.
+        block: The block's bytes in the file.
+        most: The limit for the decompressed bytes.
 
     Raises:
-        ValueError: It is torn, or is packed in a way that Avro does not know.
-        TooLargeError: It holds more.
+        ValueError: The block is damaged, or the codec is not one of Avro's.
+        TooLargeError: It decompresses to more.
         MissingDependencyError: The package for the codec is not installed.
 
     Example:
@@ -60,7 +60,7 @@ def unpacked(codec: str, block: bytes, most: int) -> bytes:
     """
     unpack = _UNPACK.get(codec)
     if unpack is None:
-        raise ValueError(f"no codec of Avro's is called {codec!r}")
+        raise ValueError(f"Avro has no codec {codec!r}")
     return unpack(block, most)
 
 
@@ -76,7 +76,7 @@ def _plain(block: bytes, most: int) -> bytes:
 
 def _deflate(block: bytes, most: int) -> bytes:
     inflater = zlib.decompressobj(_RAW_DEFLATE)
-    # A limit of 0 would be none.
+    # 0 would mean no limit.
     found = inflater.decompress(block, most + 1)
     if len(found) > most:
         raise _too_long(most)
@@ -102,7 +102,7 @@ def _zstandard(block: bytes, most: int) -> bytes:
 def _snappy(block: bytes, most: int) -> bytes:
     block = block[:-_SNAPPY_CHECKSUM]
     snappy = _library("cramjam", "snappy").snappy
-    # It says beforehand how long it will get, and room is made for that.
+    # The length is declared at the beginning, and memory is reserved for it.
     if snappy.decompress_raw_len(block) > most:
         raise _too_long(most)
     return bytes(snappy.decompress_raw(block))
@@ -116,7 +116,7 @@ def _lz4(block: bytes, most: int) -> bytes:
 
 
 def _streams(begin: Callable[[], _Decompressor], block: bytes, most: int) -> bytes:
-    """Return what streams that follow each other hold together."""
+    """Return the joined content of consecutive compressed streams."""
     found = bytearray()
     while block:
         stream = begin()
@@ -153,28 +153,28 @@ _UNPACK: Final[dict[str, Callable[[bytes, int], bytes]]] = {
 _PRIMITIVES = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 _DEEPEST = 16
 _MOST_TYPES = 100_000
-"""Types in a schema: a manifest's has some 60, and one for each field that partitions its files."""
+"""Limit for types in a schema: a manifest has some 60, and one per partition field."""
 _VALUES_A_BYTE = 4
 _SPARE_VALUES = 64
-"""Values that no byte stands for cost memory all the same: an empty record, null. A list may repeat
-each of its elements' as often as it has bytes, and a file each of its records' more seldom."""
+"""Limits for values without bytes, such as an empty record or null, which use memory all the same:
+so many per byte of a list element or a record, and for a record some more."""
 
 
 def readable_schema(schema: Any) -> Any:
-    """Return a file's schema, parsed, with logical types taken as their plain numbers.
+    """Return a file's parsed schema, with logical types replaced by their plain types.
 
     Args:
-        schema: As the file has it, names in full.
+        schema: The schema in the file, names in full.
 
     Raises:
-        ValueError: It is no record, contains itself, nests too deep, or has values without bytes
-            in places where any number of them could stand.
+        ValueError: It is not a record, contains itself, nests too deep, or has values without bytes
+            in arrays, where their number is unlimited.
     """
     import fastavro
 
     plain = _plain_type(schema, {}, 0)
     if not isinstance(plain, dict) or plain["type"] != "record" or not _takes_bytes(plain, {}):
-        raise ValueError("its schema is no record with fields")
+        raise ValueError("its schema is not a record with fields")
     _check_densities(plain)
     return fastavro.parse_schema(plain)
 
@@ -218,16 +218,16 @@ def _plain_complex(schema: dict[str, Any], known: dict[str, Any], depth: int) ->
 
 
 def _check_densities(plain: Any) -> None:
-    """Check that no value has many more values in it than the least bytes that it stands in.
+    """Check that the number of values in a value is limited by its least bytes.
 
     Raises:
-        ValueError: One has, or there are too many types.
+        ValueError: It is not for some value, or there are too many types.
     """
     sizes: dict[str, tuple[int, int]] = {}
     types = 0
 
     def sizes_of(schema: Any) -> tuple[int, int]:
-        """Return the least bytes of a value, and how many values are in it."""
+        """Return the least bytes of a value, and the number of values in it."""
         nonlocal types
         types += 1
         if types > _MOST_TYPES:
@@ -255,18 +255,18 @@ def _check_densities(plain: Any) -> None:
 
 def _refuse_dense(least: int, values: int, *, spare: int) -> None:
     if values > _VALUES_A_BYTE * (least + 1) + spare:
-        raise ValueError(f"its schema has {values} values that stand in {least} bytes")
+        raise ValueError(f"its schema has {values} values in {least} bytes")
 
 
 def _takes_bytes(schema: Any, known: dict[str, Any]) -> bool:
-    """Return whether every value of a plain schema stands in at least one byte."""
+    """Return whether every value of a plain schema takes at least one byte."""
     if isinstance(schema, str):
         return schema in known or schema != "null"
     if isinstance(schema, dict) and schema["type"] == "record":
         return any(_takes_bytes(each["type"], known) for each in schema["fields"])
     if isinstance(schema, dict) and schema["type"] == "fixed":
         return int(schema["size"]) > 0
-    # The branch of a union, the end of an array or map, the symbol of an enum take a byte each.
+    # The branch of a union, the end of an array or map, and an enum's symbol take a byte each.
     return True
 
 
@@ -282,12 +282,12 @@ def write_container(
     sync_marker: bytes,
     metadata: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Return an uncompressed container; a compression library's version must not change it.
+    """Return an uncompressed container; its bytes do not depend on a compression library.
 
     Args:
-        schema: Avro's, decoded.
-        records: In order. What `fits` it is copied as it stands in another container.
-        sync_marker: 16 bytes that stand between blocks; derive them from what the file is.
+        schema: The Avro schema, decoded.
+        records: The records in order. A `WrittenRecord` that `fits` is copied unchanged.
+        sync_marker: The 16 bytes between blocks; derive them from the file's identity.
         metadata: Keys and values for the file's header.
     """
     runs = [records]
@@ -307,12 +307,11 @@ def write_runs(
     """Return a container as `write_container` does, of runs of records that share no block.
 
     Args:
-        schema: Avro's, decoded.
-        runs: Each with its records in order; blocks that fit the schema are copied as they stand.
+        schema: The Avro schema, decoded.
+        runs: Lists of records in order; blocks that fit the schema are copied unchanged.
         sync_marker: 16 bytes.
         metadata: Keys and values for the file's header.
-        block_bytes: A block ends when it has so many, or before one that is copied would make it
-            longer.
+        block_bytes: A block ends at this size, or before a copied one that would exceed it.
     """
     import fastavro
 
@@ -350,7 +349,7 @@ def _block(content: bytes, count: int, sync_marker: bytes) -> bytes:
 
 
 def _numeral(number: int) -> bytes:
-    """Return a number that is not negative as Avro writes a long."""
+    """Return a non-negative number as an Avro long."""
     raw, found = number << 1, bytearray()
     while raw >= _MORE:
         found.append(raw & ~_MORE & 0xFF | _MORE)
@@ -360,7 +359,7 @@ def _numeral(number: int) -> bytes:
 
 
 def written_text(text: str) -> bytes:
-    r"""Return a text as a container has it.
+    r"""Return a text in Avro's binary form.
 
     Example:
         >>> written_text("a.parquet")
@@ -371,10 +370,10 @@ def written_text(text: str) -> bytes:
 
 
 class WrittenRecord(NamedTuple):
-    """A record as it stands in a container.
+    """A record in its encoded form.
 
     Attributes:
-        schema: The container's, as `readable_schema` gives it.
+        schema: The container's schema, from `readable_schema`.
         body: Its bytes.
     """
 
@@ -383,12 +382,12 @@ class WrittenRecord(NamedTuple):
 
 
 class WrittenBlock(NamedTuple):
-    """Some records as they stand in a container, one behind the other.
+    """Consecutive records in their encoded form.
 
     Attributes:
-        schema: The container's, as `readable_schema` gives it.
-        size: How many there are.
-        body: Their bytes, unpacked.
+        schema: The container's schema, from `readable_schema`.
+        size: The number of records.
+        body: Their bytes, decompressed.
     """
 
     schema: Any
@@ -399,11 +398,11 @@ class WrittenBlock(NamedTuple):
         """Yield each record with its bytes.
 
         Raises:
-            ValueError: The bytes are not so many records.
+            ValueError: The bytes do not hold that many records.
         """
         length = len(self.body)
         if not 0 <= self.size <= length:
-            raise ValueError(f"{self.size} records cannot stand in {length} bytes")
+            raise ValueError(f"{self.size} records do not fit in {length} bytes")
         window = self.body[:MOST_RECORD_BYTES]
         stream, base, begin = io.BytesIO(window), 0, 0
         for _ in range(self.size):
@@ -418,23 +417,23 @@ class WrittenBlock(NamedTuple):
             raise ValueError(f"{length - begin} bytes follow a block's last record")
 
     def first(self) -> WrittenBlock:
-        """Return the first record alone."""
+        """Return the first record, decoded."""
         stream = io.BytesIO(self.body[:MOST_RECORD_BYTES])
         _record(stream, self.schema, is_last=len(self.body) <= MOST_RECORD_BYTES)
         return WrittenBlock(self.schema, 1, self.body[: stream.tell()])
 
 
 def _record(stream: io.BytesIO, schema: Any, *, is_last: bool) -> Any:
-    """Return the next record of a stream that holds some of a block's bytes.
+    """Return the next record of a stream with a part of a block's bytes.
 
     Args:
-        stream: At the record's begin.
-        schema: The block's.
+        stream: The stream, at the beginning of the record.
+        schema: The block's schema.
         is_last: Whether the block ends where the stream does.
 
     Raises:
         TooLargeError: The record is longer than a record may be.
-        EOFError, IndexError: The block ends inside of it.
+        EOFError, IndexError: The block ends within the record.
     """
     import fastavro
 
@@ -454,10 +453,10 @@ def _record(stream: io.BytesIO, schema: Any, *, is_last: bool) -> Any:
 
 
 def fits(schema: Any) -> Callable[[WrittenRecord | WrittenBlock], bool]:
-    """Return what tells whether records may be copied into a container of a schema.
+    """Return a predicate: whether a record may be copied into a container of a schema.
 
     Args:
-        schema: Avro's, decoded.
+        schema: The Avro schema, decoded.
     """
     wanted = readable_schema(schema)
     known: dict[int, tuple[Any, bool]] = {}
@@ -473,20 +472,20 @@ def fits(schema: Any) -> Callable[[WrittenRecord | WrittenBlock], bool]:
 
 
 def read_container(body: bytes, file: str) -> Iterator[dict[str, Any]]:
-    """Yield a container's records, logical types as their plain numbers.
+    """Yield a container's records, logical types as their plain types.
 
-    So the memory that it takes is what the caller keeps, beside one block.
+    Only one block is decompressed at a time.
 
-    A file cut exactly behind a block reads as a shorter file: Avro keeps no total. Compare its
-    size with the one that was recorded for it.
+    A file cut exactly at the end of a block reads as a shorter file: Avro has no total. Compare
+    the file's size with the recorded one.
 
     Args:
         body: The whole file.
         file: Its name, for errors.
 
     Raises:
-        DamagedLogError: The bytes are no container, or are cut or changed.
-        TooLargeError: They unpack to more than a file of their size may.
+        DamagedLogError: The bytes are not a container, or are cut short or changed.
+        TooLargeError: They decompress to more than a file of their size may.
         MissingDependencyError: The package for the file's codec is not installed.
     """
     for record, _ in read_written(body, file):
@@ -501,12 +500,12 @@ def read_written(body: bytes, file: str) -> Iterator[tuple[dict[str, Any], Writt
         file: Its name, for errors.
 
     Raises:
-        DamagedLogError, TooLargeError, MissingDependencyError: As of `read_container`.
+        DamagedLogError, TooLargeError, MissingDependencyError: As in `read_container`.
     """
     left = MOST_RECORDS + len(body) // RECORD_BYTES
     blocks = checked_records(_written_blocks(body), file)
     for block in blocks:
-        # A block that says more records than it has bytes is damaged, as its reader finds.
+        # A block that declares more records than it has bytes fails when it is decoded.
         left -= min(block.size, len(block.body))
         if left < 0:
             most = MOST_RECORDS + len(body) // RECORD_BYTES
@@ -515,7 +514,7 @@ def read_written(body: bytes, file: str) -> Iterator[tuple[dict[str, Any], Writt
 
 
 def checked_records(found: Iterator[_T], file: str) -> Iterator[_T]:
-    """Yield what a decoder yields, its errors as `raising_damage` tells them."""
+    """Yield a decoder's items, with its errors translated by `raising_damage`."""
     while True:
         with raising_damage(file):
             try:
@@ -526,14 +525,14 @@ def checked_records(found: Iterator[_T], file: str) -> Iterator[_T]:
 
 
 def read_blocks(body: bytes, file: str) -> list[WrittenBlock]:
-    """Return a container's blocks, of which no record is read yet.
+    """Return a container's blocks, with records not decoded.
 
     Args:
         body: The whole file.
         file: Its name, for errors.
 
     Raises:
-        DamagedLogError: The bytes are no container, or are cut or changed.
+        DamagedLogError: The bytes are not a container, or are cut short or changed.
         MissingDependencyError: The package for the file's codec is not installed.
     """
     with raising_damage(file):
@@ -541,14 +540,14 @@ def read_blocks(body: bytes, file: str) -> list[WrittenBlock]:
 
 
 def container_schema(body: bytes, file: str) -> Any:
-    """Return the schema that a container's header says, as `readable_schema` gives it.
+    """Return the schema in a container's header, from `readable_schema`.
 
     Args:
         body: The file, or its beginning.
         file: Its name, for errors.
 
     Raises:
-        DamagedLogError: The bytes begin no container.
+        DamagedLogError: The bytes are not the beginning of a container.
     """
     import fastavro
 
@@ -559,11 +558,11 @@ def container_schema(body: bytes, file: str) -> Any:
 
 @contextmanager
 def raising_damage(file: str) -> Iterator[None]:
-    """Tell whatever a decoder says of a file's bytes as damage.
+    """Translate errors of a decoder to errors about a damaged file.
 
     Raises:
         DamagedLogError: The decoder failed.
-        TooLargeError: The bytes unpack to more than they may.
+        TooLargeError: The bytes decompress to more than they may.
         MissingDependencyError: The package for the file's codec is not installed.
     """
     try:
@@ -573,9 +572,9 @@ def raising_damage(file: str) -> Iterator[None]:
     except LedgerError:
         raise
     except Exception as error:
-        # Decoders fail in their own ways on bytes that nobody wrote; all of them mean the same.
+        # Decoders raise errors of any type on damaged bytes; all of them mean the same.
         raise DamagedLogError(
-            f"{file} is no readable Avro file: {type(error).__name__}: {error}; take the "
+            f"{file} is not a readable Avro file: {type(error).__name__}: {error}; take the "
             "snapshot that names it as lost, or restore the file from a copy",
             file,
         ) from error
@@ -585,7 +584,7 @@ def _written_blocks(body: bytes) -> Iterator[WrittenBlock]:
     import fastavro
 
     stream = io.BytesIO(body)
-    # fastavro reads the header here, and would unpack a block whole, however big that gets.
+    # fastavro reads only the header here: it would decompress a block without a limit.
     header: Any = fastavro.block_reader(stream)
     schema = readable_schema(header.writer_schema)
     for block, content in contents(body, stream.tell(), str(header.codec)):
@@ -602,21 +601,21 @@ def _too_large(file: str, what: str) -> TooLargeError:
 SYNC_BYTES: Final = 16
 
 MOST_BLOCK_BYTES: Final = 64 << 20
-"""How many bytes a block may unpack to: writers end one after some 16 to 64 kB, and PyIceberg,
-which puts a whole manifest list into one, after some 100 bytes a manifest."""
+"""Limit for a decompressed block: writers end one after some 16 to 64 kB, and PyIceberg,
+which writes a whole manifest list in one, after some 100 bytes per manifest."""
 
 MOST_EXPANSION: Final = 64
-"""How many times its size a file may unpack to, beyond the first `MOST_BLOCK_BYTES`: the paths and
+"""Limit for a file's expansion beyond the first `MOST_BLOCK_BYTES`: the paths and
 statistics of two files are never the same."""
 
 MOST_RECORD_BYTES: Final = 2 << 20
-"""Twice as many bytes as a record may have. Statistics of 20,000 columns take some 1 MB; as objects
-of Python, the shortest elements of lists take 100 times their bytes."""
+"""Twice the limit for a record's bytes. Statistics of 20,000 columns take some 1 MB; as Python
+objects, the shortest list elements take 100 times their bytes."""
 
 MOST_RECORDS: Final = 1 << 16
 RECORD_BYTES: Final = 4
-"""A record beyond the first `MOST_RECORDS` takes at least so many bytes of the file: each names a
-file of its own."""
+"""Least bytes in the file per record beyond the first `MOST_RECORDS`: each names a
+different file."""
 
 _MORE: Final = 0x80
 _LONGEST_NUMBER: Final = 10
@@ -624,12 +623,12 @@ _LONGEST_NUMBER: Final = 10
 
 @frozen
 class Block:
-    """A block as it stands in the file.
+    """A block in its encoded form.
 
     Attributes:
-        count: How many records it says that it holds.
-        body: Packed.
-        position: Where it begins, in bytes from the file's begin.
+        count: The declared number of records.
+        body: The compressed bytes.
+        position: Its offset in the file, in bytes.
     """
 
     count: int
@@ -638,16 +637,16 @@ class Block:
 
 
 def contents(body: bytes, start: int, codec: str) -> Iterator[tuple[Block, bytes]]:
-    """Yield a container's blocks, each with its content.
+    """Yield a container's blocks, each with its decompressed content.
 
     Args:
         body: The whole file.
-        start: Where the first block begins, right behind the header.
-        codec: The container's.
+        start: The offset of the first block, right after the header.
+        codec: The container's codec.
 
     Raises:
-        ValueError: The blocks do not fill the file to its end, or are torn.
-        TooLargeError: They unpack to more than an honest writer's do.
+        ValueError: The blocks do not fill the file to its end, or are damaged.
+        TooLargeError: They decompress to more than an ordinary writer's do.
         MissingDependencyError: The package for the codec is not installed.
     """
     left = MOST_BLOCK_BYTES + MOST_EXPANSION * len(body)
@@ -657,9 +656,9 @@ def contents(body: bytes, start: int, codec: str) -> Iterator[tuple[Block, bytes
         except (MissingDependencyError, TooLargeError):
             raise
         except Exception as error:
-            # Each library has errors of its own for bytes that nobody wrote.
+            # Each library raises its own errors on damaged bytes.
             raise ValueError(
-                f"the block at byte {block.position} cannot be unpacked: {error}"
+                f"the block at byte {block.position} cannot be decompressed: {error}"
             ) from error
         left -= len(content)
         yield block, content
@@ -674,7 +673,9 @@ def _blocks(body: bytes, start: int) -> Iterator[Block]:
         size, position = _number(body, position)
         end = position + size
         if size < 0 or body[end : end + SYNC_BYTES] != marker:
-            raise ValueError(f"a block of {size} bytes at byte {position} does not end in its mark")
+            raise ValueError(
+                f"a block of {size} bytes at byte {position} does not end in its marker"
+            )
         yield Block(count, body[position:end], begin)
         position = end + SYNC_BYTES
 
@@ -685,4 +686,4 @@ def _number(body: bytes, position: int) -> tuple[int, int]:
         raw |= (byte & ~_MORE) << 7 * index
         if byte < _MORE:
             return raw >> 1 ^ -(raw & 1), position + index + 1
-    raise ValueError(f"no number ends behind byte {position}")
+    raise ValueError(f"no number ends after byte {position}")

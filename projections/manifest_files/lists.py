@@ -1,7 +1,7 @@
 """Manifest lists of a snapshot: the ledger's or an engine's.
 
-A projection makes manifests from the files that the log lists. Where it lists only some, a reader
-of such manifests would miss the others, so whoever makes them asks `UnlistedFiles` first.
+A projection writes manifests from the files that the log lists. If the log lists only some, a
+reader of such manifests would miss the others, so a projection checks `UnlistedFiles` first.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ledger.events.snapshots import RolledBack, SnapshotCommitted, SnapshotEvent
 
 
 def list_names(table_id: str, snapshot_id: int) -> tuple[str, str]:
-    """Return the names of the base and the delta list that a projection to Paimon gives.
+    """Return the names of the base and the delta list in a projection to Paimon.
 
-    They are functions of the log, so that a snapshot has them whether or not the files stand.
+    They are functions of the log, so a snapshot has them whether or not the files exist.
 
     Args:
-        table_id: The table's; a UUID where the ledger gave it.
+        table_id: The table's id; a UUID if the ledger assigned it.
         snapshot_id: The snapshot.
 
     Example:
@@ -37,27 +37,27 @@ def list_names(table_id: str, snapshot_id: int) -> tuple[str, str]:
 
 
 def lists_files(event: SnapshotEvent) -> bool:
-    """Whether a snapshot has a list of its files in the ledger."""
+    """Return whether the ledger lists a snapshot's files."""
     return bool(bytes(event.files)) or not isinstance(event.changes, UnsetType)
 
 
 def names_lists(event: SnapshotEvent) -> bool:
-    """Whether a snapshot's files are known from the manifest lists of its engine alone."""
+    """Return whether only an engine's manifest lists name a snapshot's files."""
     if isinstance(event, RolledBack) or lists_files(event):
         return False
     return any(isinstance(each, str) for each in (event.base_manifest_list, delta_list(event)))
 
 
 def delta_list(event: SnapshotCommitted) -> str | None:
-    """Return the manifest list that says what a snapshot changed, if its engine named one."""
+    """Return the manifest list of a snapshot's changes, if its engine named one."""
     return None if isinstance(event.delta_manifest_list, UnsetType) else event.delta_manifest_list
 
 
 class UnlistedFiles:
-    """Which snapshots hold such files.
+    """Snapshots with files that only an engine's manifest lists name.
 
     Args:
-        flips: The ids from which on the answer is another one, ascending; at first it is no.
+        flips: The snapshot ids at which the answer changes, ascending; it begins with no.
 
     Example:
         >>> unlisted = UnlistedFiles([3, 5])
@@ -70,11 +70,11 @@ class UnlistedFiles:
 
     @property
     def flips(self) -> tuple[int, ...]:
-        """The ids from which on the answer is another one, ascending."""
+        """The snapshot ids at which the answer changes, ascending."""
         return tuple(self._flips)
 
     def learn(self, event: SnapshotEvent) -> None:
-        """Take in the next snapshot."""
+        """Add the next snapshot."""
         if isinstance(event, RolledBack):
             holds = self.held_by(event.target_snapshot_id)
         else:
@@ -83,5 +83,5 @@ class UnlistedFiles:
             self._flips.append(event.snapshot_id)
 
     def held_by(self, snapshot_id: int) -> bool:
-        """Whether a snapshot that was learnt holds any."""
+        """Return whether an added snapshot has such files."""
         return bisect_right(self._flips, snapshot_id) % 2 == 1
