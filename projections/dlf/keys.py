@@ -34,7 +34,7 @@ from projections.dlf.objects import (
 
 
 class Style(Enum):
-    """Whose spelling an object is written in; reading takes both without being told.
+    """Spelling of a rendered object; reading accepts both spellings without a setting.
 
     | | `DLF` | `PAIMON_REST` |
     |---|---|---|
@@ -43,7 +43,7 @@ class Style(Enum):
     | data type | `{"primitiveType": "INT"}` | `"INT"` |
     | instant | `{"snapshotInstant": {...}}` | `{"type": "snapshot", ...}` |
     | snapshot | has logOffsets | has uuid, writerVersion, properties, nextRowId, operation |
-    | partition | spec and sums | also totalBuckets, done, options, who and when |
+    | partition | spec and sums | also totalBuckets, done, options, audit |
     """
 
     DLF = "DLF"
@@ -53,7 +53,7 @@ class Style(Enum):
 _AUDIT = ("owner", "created_at", "created_by", "updated_at", "updated_by")
 _SUMS = ("record_count", "file_size_in_bytes", "file_count", "last_file_creation_time")
 _SCHEMA = ("fields", "partition_keys", "primary_keys", "options", "comment")
-# A default for older files is Iceberg's alone.
+# Only Iceberg has a default for older files.
 _ADD_COLUMN = ("field_names", "data_type", "comment", "move")
 _MOVE = ("field_name", "reference_field_name", "type")
 _OPTIONAL_LISTS = (
@@ -102,8 +102,8 @@ _ATTRIBUTES: dict[Style, dict[type, tuple[str, ...]]] = {
 
 _TIMES = frozenset({"created_at", "updated_at"})
 
-# Paimon's classes print a key without a value as null but for these, which they annotate so, and
-# but for times, which are plain numbers there and cannot be null.
+# Paimon's classes print a key without a value as null, except for these, which are annotated
+# otherwise, and for times, which are plain numbers there and cannot be null.
 _LEFT_OUT: dict[type, frozenset[str]] = {
     Schema: frozenset({"comment"}),
     ViewSchema: frozenset({"comment"}),
@@ -136,7 +136,7 @@ _IDENTIFIER_KEYS: dict[Style, dict[str, str]] = {
 
 
 def attributes_of(kind: type, style: Style) -> tuple[str, ...]:
-    """Return the attributes that an object shows in a style, in order."""
+    """Return the attributes of an object in a style, in order."""
     listed = _ATTRIBUTES[style].get(kind)
     if listed is not None:
         return listed
@@ -150,7 +150,7 @@ def attributes_of(kind: type, style: Style) -> tuple[str, ...]:
 NEVER_NULL: dict[type, frozenset[str]] = {
     Snapshot: frozenset({"base_manifest_list", "delta_manifest_list"})
 }
-"""What the page says is never null, and a value of the ledger's own may lack: empty text then."""
+"""Attributes that the page never shows as null and the ledger may lack: empty text then."""
 
 
 def is_left_out(kind: type, attribute: str, style: Style) -> bool:
@@ -180,7 +180,7 @@ def key_of(kind: type, attribute: str, style: Style) -> str:
 
 
 def camel_case(attribute: str) -> str:
-    """Return a Python attribute's name as the JSON key that both styles make of it."""
+    """Return the JSON key, in both styles, of a Python attribute's name."""
     first, *rest = attribute.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
@@ -193,20 +193,20 @@ VIEWS: frozenset[type] = frozenset(
 """The attrs classes of the API's objects."""
 
 VALUES: frozenset[type] = frozenset({Schema, ViewSchema, Snapshot})
-"""The model's own values that are objects of the page, key by key."""
+"""The model's own values that are objects of the page, rendered key by key."""
 
 CHANGES: frozenset[type] = frozenset({*get_args(SchemaChange), *get_args(ViewChange)})
-"""The ledger's own records of what is asked of a table or a view."""
+"""The ledger's own records of changes to a table or a view."""
 
 RENDERED: frozenset[type] = VIEWS | VALUES | CHANGES | {Identifier, Move}
-"""What is rendered key by key; data types, columns and instants have forms of their own."""
+"""The classes rendered key by key; data types, columns and instants have other forms."""
 
 DEFINITIONS: dict[str, type] = {
     "file": dlf.FileFunctionDefinition,
     "sql": dlf.SqlFunctionDefinition,
     "lambda": dlf.LambdaFunctionDefinition,
 }
-"""Definitions of functions by their `type`, which both styles call so."""
+"""Definitions of functions by their `type`, equal in both styles."""
 
 _FUNCTION_CHANGES: dict[type, str] = {
     dlf.AddDefinition: "addDefinition",
@@ -216,7 +216,7 @@ _FUNCTION_CHANGES: dict[type, str] = {
 
 
 def change_tag(kind: type) -> str | None:
-    """Return what tells this kind of change from the others; None for anything else.
+    """Return the tag of a kind of change; None for any other class.
 
     Example:
         >>> from ledger.events.schema import AddColumn

@@ -29,7 +29,7 @@ from ledger.model.types import DataField
 
 @frozen(kw_only=True)
 class Audited:
-    """Who owns something, who made it and who changed it last."""
+    """Owner, creator and last editor of an object, with times."""
 
     owner: str | None = None
     created_at: int | None = None
@@ -40,7 +40,7 @@ class Audited:
 
 @frozen(kw_only=True)
 class Page:
-    """One page of a list; `next_page_token` asks for the next one and is None on the last."""
+    """One page of a list; `next_page_token` requests the next one and is None on the last."""
 
     next_page_token: str | None = None
 
@@ -65,7 +65,7 @@ class GetDatabaseResponse(Audited):
 
 @frozen
 class AlterDatabaseRequest:
-    """Take options away from a database and set others.
+    """Remove options of a database and set others.
 
     Example:
         >>> AlterDatabaseRequest(updates={"comment": "sales"}).removals
@@ -78,7 +78,7 @@ class AlterDatabaseRequest:
 
 @frozen
 class AlterDatabaseResponse:
-    """Which options went, which were set, and which could not go since they were not there."""
+    """Options that were removed, set, and missing, so that they could not be removed."""
 
     removed: tuple[str, ...] = ()
     updated: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ FunctionDefinition = FileFunctionDefinition | SqlFunctionDefinition | LambdaFunc
 
 @frozen
 class AddDefinition:
-    """Define a function for one more engine."""
+    """Add a function's definition for one more engine."""
 
     name: str
     definition: FunctionDefinition
@@ -143,7 +143,7 @@ class AddDefinition:
 
 @frozen
 class UpdateDefinition:
-    """Define a function anew for an engine."""
+    """Replace a function's definition for an engine."""
 
     name: str
     definition: FunctionDefinition
@@ -151,7 +151,7 @@ class UpdateDefinition:
 
 @frozen
 class DropDefinition:
-    """Take away a function's definition for an engine."""
+    """Drop a function's definition for an engine."""
 
     name: str
 
@@ -159,7 +159,7 @@ class DropDefinition:
 FunctionChange = (
     SetOption | RemoveOption | UpdateComment | AddDefinition | UpdateDefinition | DropDefinition
 )
-"""What a writer may ask of a function."""
+"""A change of a function."""
 
 
 @frozen(kw_only=True)
@@ -191,7 +191,7 @@ class GetFunctionResponse(Audited):
 
 @frozen
 class AlterFunctionRequest:
-    """Change a function, one change after the other, all or none."""
+    """Change a function; the changes are applied in order, all or none."""
 
     changes: tuple[FunctionChange, ...]
 
@@ -225,9 +225,9 @@ class Partition:
     """A partition with sums over its live files.
 
     Attributes:
-        spec: Which one.
+        spec: The partition's spec.
         last_file_creation_time: Maximum over every file ever added or removed, Unix milliseconds.
-        total_buckets: This and all that follow: only Paimon's REST spelling has them.
+        total_buckets: This and all that follow: only in Paimon's REST spelling.
 
     Example:
         >>> Partition(
@@ -252,7 +252,7 @@ class Partition:
 
 @frozen(kw_only=True)
 class PartitionStatistics:
-    """What one commit adds to a partition's sums; counts may be negative."""
+    """Change of a partition's sums by one commit; counts may be negative."""
 
     spec: PartitionSpec = field(hash=False)
     record_count: int
@@ -271,13 +271,13 @@ class ListPartitionsResponse(Page):
 
 @frozen
 class CreatePartitionsRequest:
-    """Make partitions known before they hold a file.
+    """Create partitions before they hold a file.
 
     Attributes:
-        partition_specs: Which ones.
-        ignore_if_exists: Whether one that exists is no error.
+        partition_specs: The partitions' specs.
+        ignore_if_exists: Whether an existing one is no error.
         partition_statistics: Their sums; a negative number means unknown.
-        replace_statistics: Whether these take the place of known sums.
+        replace_statistics: Whether these replace known sums.
     """
 
     partition_specs: tuple[PartitionSpec, ...]
@@ -288,7 +288,7 @@ class CreatePartitionsRequest:
 
 @frozen
 class CreatePartitionsResponse:
-    """Which partitions are new and which were there already."""
+    """Partitions that were created, and those that existed already."""
 
     created: tuple[PartitionSpec, ...] = ()
     existed: tuple[PartitionSpec, ...] = ()
@@ -296,7 +296,7 @@ class CreatePartitionsResponse:
 
 @frozen
 class DropPartitionsRequest:
-    """Drop partitions with all that they hold."""
+    """Drop partitions with all their files."""
 
     partition_specs: tuple[PartitionSpec, ...]
     ignore_if_not_exists: bool = True
@@ -304,7 +304,7 @@ class DropPartitionsRequest:
 
 @frozen
 class DropPartitionsResponse:
-    """Which partitions are gone and which were not there."""
+    """Partitions that were dropped, and those that did not exist."""
 
     dropped: tuple[PartitionSpec, ...] = ()
     missing: tuple[PartitionSpec, ...] = ()
@@ -312,21 +312,21 @@ class DropPartitionsResponse:
 
 @frozen
 class MarkDonePartitionsRequest:
-    """Say that partitions are complete."""
+    """Mark partitions as complete."""
 
     specs: tuple[PartitionSpec, ...]
 
 
 @frozen
 class ListPartitionsByNamesRequest:
-    """Ask for certain partitions."""
+    """List the partitions with given specs."""
 
     specs: tuple[PartitionSpec, ...]
 
 
 @frozen
 class ListPartitionsByFilterRequest:
-    """Ask for the partitions that a predicate, as Paimon's JSON text, lets through."""
+    """List the partitions that match a predicate, given as Paimon's JSON text."""
 
     filter: str
     partition_name_pattern: str | None = None
@@ -336,12 +336,12 @@ class ListPartitionsByFilterRequest:
 
 @frozen
 class CreateTagRequest:
-    """Name a snapshot.
+    """Create a tag.
 
     Attributes:
         tag_name: The name.
-        snapshot_id: Which one; the latest unless given.
-        time_retained: How long it is kept, as Paimon spells durations (`1 d`); None for ever.
+        snapshot_id: The tagged snapshot; the latest unless given.
+        time_retained: The retention in Paimon's spelling of durations (`1 d`); None for ever.
 
     Example:
         >>> CreateTagRequest("v1", snapshot_id=3).time_retained is None
@@ -359,8 +359,8 @@ class GetTagResponse:
 
     Attributes:
         tag_name: The name.
-        snapshot: The snapshot that it names.
-        tag_create_time: Unix milliseconds; None where the tag was made without a retention.
+        snapshot: The tagged snapshot.
+        tag_create_time: Unix milliseconds; None for a tag without retention.
         tag_time_retained: An ISO 8601 duration, such as `PT24H`; None for ever.
     """
 
@@ -379,7 +379,7 @@ class ListTagsResponse(Page):
 
 @frozen
 class CreateBranchRequest:
-    """Make a branch, of a tag's snapshot or empty."""
+    """Create a branch, from a tag's snapshot or empty."""
 
     branch: str
     from_tag: str | None = None
@@ -387,26 +387,26 @@ class CreateBranchRequest:
 
 @frozen
 class RenameBranchRequest:
-    """Give a branch another name."""
+    """Rename a branch."""
 
     to_branch: str
 
 
 @frozen
 class ForwardBranchRequest:
-    """Let the main branch take over a branch; the request's path names it."""
+    """Fast-forward the main branch to a branch; the request's path names it."""
 
 
 @frozen
 class ListBranchesResponse:
-    """Names of a table's branches; None where Paimon says nothing instead of an empty list."""
+    """Names of a table's branches; None where Paimon leaves out an empty list."""
 
     branches: tuple[str, ...] | None = None
 
 
 @frozen
 class ConsumerInfo:
-    """How far a reader has read; the snapshots from there on do not expire."""
+    """Read position of a consumer; snapshots from there on do not expire."""
 
     consumer_id: str
     next_snapshot: int | None = None
@@ -421,7 +421,7 @@ class ListConsumersResponse(Page):
 
 @frozen
 class ResetConsumerRequest:
-    """Set how far a reader has read; None forgets the reader."""
+    """Set a consumer's read position; None removes the consumer."""
 
     consumer_id: str
     next_snapshot_id: int | None = None
@@ -429,11 +429,11 @@ class ResetConsumerRequest:
 
 @frozen
 class ConfigResponse:
-    """What a client has to know first.
+    """Configuration that a client reads at startup.
 
     Attributes:
-        defaults: Options that the client's own win over.
-        overrides: Options that win over the client's own.
+        defaults: Options that the client's own override.
+        overrides: Options that override the client's own.
     """
 
     defaults: Mapping[str, str] = field(factory=dict, hash=False)
@@ -442,14 +442,14 @@ class ConfigResponse:
 
 @frozen
 class ErrorResponse:
-    """Why a request failed.
+    """Error of a failed request.
 
-    Gateways answer with `Message` and `Code`; these are read, too.
+    Gateways answer with `Message` and `Code`; these are read as well.
 
     Attributes:
-        resource_type: TABLE, COLUMN, SNAPSHOT, ...; None when it is about none.
-        resource_name: Which one.
-        message: For people.
+        resource_type: TABLE, COLUMN, SNAPSHOT, ...; None if it concerns no resource.
+        resource_name: The resource's name.
+        message: A message for the user.
         code: The HTTP status.
 
     Example:
@@ -473,21 +473,21 @@ class GetTableTokenResponse:
 
 @frozen
 class AuthTableQueryRequest:
-    """Ask what may be read of a table; None stands for all its columns."""
+    """Request the filters and masks for reading a table; None means all its columns."""
 
     select: tuple[str, ...] | None = None
 
 
 @frozen
 class AuthTableQueryResponse:
-    """What must be done to what is read: predicates and masks, each as Paimon's JSON text."""
+    """Filters and masks to apply when reading: predicates, each as Paimon's JSON text."""
 
     filter: tuple[str, ...] | None = None
     column_masking: Mapping[str, str] | None = field(default=None, hash=False)
 
 
 ApiInstant = SnapshotInstant | TagInstant
-"""The page's Instant: exactly one of these two."""
+"""The page's Instant: exactly one of the two is given."""
 
 
 @frozen(kw_only=True)
@@ -506,14 +506,14 @@ class TableSnapshot:
 
 @frozen
 class GetTableSnapshotResponse:
-    """The snapshot that a table stands at."""
+    """The current snapshot of a table."""
 
     snapshot: TableSnapshot
 
 
 @frozen
 class GetVersionSnapshotResponse:
-    """The snapshot that a version names: EARLIEST, LATEST, a number or a tag."""
+    """The snapshot of a version: EARLIEST, LATEST, a number or a tag."""
 
     snapshot: Snapshot
 
@@ -527,13 +527,13 @@ class ListSnapshotsResponse(Page):
 
 @frozen(kw_only=True)
 class CommitTableRequest:
-    """Add a snapshot if the table still stands where the writer left it.
+    """Commit a snapshot if the table is unchanged since the writer read it.
 
     Attributes:
-        table_id: The table's UUID, which a new table of the same name does not have.
-        base_snapshot_uuid: UUID of the snapshot built upon; None for the first one.
+        table_id: The table's UUID; a new table of the same name has another one.
+        base_snapshot_uuid: UUID of the snapshot that it is based on; None for the first one.
         snapshot: The new snapshot.
-        statistics: What it adds to each partition; counts may be negative.
+        statistics: Its changes of each partition's sums; counts may be negative.
     """
 
     table_id: str
@@ -544,18 +544,18 @@ class CommitTableRequest:
 
 @frozen
 class CommitTableResponse:
-    """Whether the snapshot was added; False when somebody else was first."""
+    """Result of a snapshot commit; False if another writer was first."""
 
     success: bool
 
 
 @frozen
 class RollbackTableRequest:
-    """Go back to an older snapshot.
+    """Roll back to an older snapshot.
 
     Attributes:
-        instant: Where to.
-        from_snapshot: The snapshot that must be the latest for this to happen; None for any.
+        instant: The target.
+        from_snapshot: The snapshot that must be the latest one; None for any.
 
     Example:
         >>> RollbackTableRequest(TagInstant("v1")).instant
@@ -575,7 +575,7 @@ class GetTableResponse(Audited):
         name: Its name, without the database.
         path: Its location as an absolute URL.
         schema_id: The id of `schema`.
-        database: Only Paimon's REST spelling has it.
+        database: Only in Paimon's REST spelling.
 
     Example:
         >>> table = GetTableResponse(
@@ -605,21 +605,21 @@ class CreateTableRequest:
 
 @frozen
 class AlterTableRequest:
-    """Change a table's schema, one change after the other, all or none."""
+    """Change a table's schema; the changes are applied in order, all or none."""
 
     changes: tuple[SchemaChange, ...]
 
 
 @frozen
 class ReplaceTableRequest:
-    """Empty a table and give it another schema."""
+    """Remove all rows of a table and replace its schema."""
 
     schema: Schema
 
 
 @frozen
 class RenameRequest:
-    """Give a table or a view another name. Paimon's class is RenameTableRequest for both."""
+    """Rename a table or a view. Paimon's class is RenameTableRequest for both."""
 
     source: Identifier
     destination: Identifier
@@ -627,7 +627,7 @@ class RenameRequest:
 
 @frozen
 class RegisterTableRequest:
-    """Make a table known that exists at `path` already."""
+    """Register a table that exists at `path` already."""
 
     identifier: Identifier
     path: str
@@ -635,7 +635,7 @@ class RegisterTableRequest:
 
 @frozen
 class RollbackSchemaRequest:
-    """Go back to an older schema."""
+    """Roll back to an older schema."""
 
     schema_id: int
 
@@ -663,7 +663,7 @@ class ListTablesGloballyResponse(Page):
 
 @frozen(kw_only=True)
 class GetViewResponse(Audited):
-    """A view. The DLF page has no owner and no audit; Paimon's REST spelling does.
+    """A view. Owner and audit are only in Paimon's REST spelling, not on the DLF page.
 
     Example:
         >>> GetViewResponse(id="1", name="view_demo", schema=ViewSchema((), "SELECT 1")).name
@@ -685,7 +685,7 @@ class CreateViewRequest:
 
 @frozen
 class AlterViewRequest:
-    """Change a view, one change after the other, all or none."""
+    """Change a view; the changes are applied in order, all or none."""
 
     changes: tuple[ViewChange, ...]
 

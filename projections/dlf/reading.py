@@ -1,9 +1,9 @@
 """JSON to objects, in both spellings, without implicit casts.
 
-What cattrs finds wrong becomes one sentence that names the place.
+Errors of cattrs are reported in one sentence that names the place.
 
-The ledger's own reader of types takes both spellings and is lenient about a mix of them; the page
-is not.
+The ledger's own reader of types accepts both spellings and is lenient about a mix of them; the
+page is not.
 """
 
 from __future__ import annotations
@@ -61,22 +61,22 @@ _MAX_NESTING = 4 * MAX_DEPTH + 32
 _LONGS = range(-(2**63), 2**63)
 _PLAIN_KEY = re.compile(r"\w{1,64}")
 
-# Where a value stands: where its container stands, and the key or index inside it.
+# Position of a value: that of its container, and the key or index in it.
 _Place: TypeAlias = "tuple[_Place, str | int] | None"
 
 
 def decoded(obj: object) -> object:
-    """Return a JSON document as plain Python, once it is known to be harmless.
+    """Return a JSON document as plain Python, after checking that it is harmless.
 
-    Harmless: JSON's own types, keys that are texts, whole numbers of 64 bits, Unicode that can be
-    encoded, and no deeper than the deepest type. It takes time in proportion to the document, and
-    no recursion.
+    Harmless: JSON's own types, keys that are texts, integers of 64 bits, Unicode that can be
+    encoded, and no deeper than the deepest type. The check takes time in proportion to the document
+    and uses no recursion.
 
     Args:
-        obj: JSON text, or what a JSON decoder made of it.
+        obj: JSON text, or decoded JSON.
 
     Raises:
-        InvalidInputError: It is not; the message names the place.
+        InvalidInputError: It is not harmless; the message names the place.
 
     Example:
         >>> decoded('{"id": 1}')
@@ -97,7 +97,7 @@ def decoded(obj: object) -> object:
             members = value.items()
         elif isinstance(value, list):
             members = enumerate(value)
-        # The last in is looked at first, and people read from the top.
+        # The last one pushed is checked first, and errors are reported from the top.
         waiting.extend((each, (place, key), depth + 1) for key, each in reversed([*members]))
     return document
 
@@ -112,7 +112,7 @@ def _parsed(text: str | bytes) -> object:
 
 
 def _problem(value: object) -> str | None:
-    """Return what is wrong with one value, its members aside."""
+    """Return the problem of one value, without those of its members."""
     match value:
         case None | bool() | float() | list():
             return None
@@ -122,9 +122,9 @@ def _problem(value: object) -> str | None:
             sound, rule = is_storable(value), "has half a character; send whole Unicode"
         case dict():
             sound = all(isinstance(key, str) and is_storable(key) for key in value)
-            rule = "has a key that is no text; JSON's keys are texts"
+            rule = "has a key that is not a text; JSON's keys are texts"
         case _:
-            return f"{type(value).__name__} is no JSON; give what a JSON decoder gave"
+            return f"{type(value).__name__} is not a JSON type; give decoded JSON"
     return None if sound else rule
 
 
@@ -138,17 +138,17 @@ def _path(place: _Place) -> str:
         place, key = place
         plain = isinstance(key, str) and _PLAIN_KEY.fullmatch(key)
         steps.append(f".{key}" if plain else f"[{key!r:.80}]")
-    # A path as deep as the document says at its beginning all that it says.
+    # The beginning of a very deep path is enough.
     return "$" + "".join(reversed(steps))[:200]
 
 
 def refusal(error: Exception, kind: object, obj: object) -> InvalidInputError:
-    """Return the error to raise for what a reader raised: the first problem and where it is.
+    """Return the error to raise for an error of a reader: the first problem and its place.
 
     Args:
-        error: What the reader raised.
-        kind: What was to be read.
-        obj: What it was to be read from.
+        error: The reader's error.
+        kind: The class to be read.
+        obj: The JSON that it was read from.
 
     Example:
         >>> refusal(ValueError("$.name: is missing"), str, {}).message
@@ -161,7 +161,7 @@ def refusal(error: Exception, kind: object, obj: object) -> InvalidInputError:
     if isinstance(cause, RecursionError):
         return InvalidInputError(f"{path}: nests too deep for the stack left here; flatten it")
     if str(text).startswith("$"):
-        # The reader of a part says where inside the part: `$.type: ...`.
+        # The reader of a part gives the place inside the part: `$.type: ...`.
         return InvalidInputError(f"{path}{str(text)[1:]}")
     if path == "$":
         name = getattr(kind, "__name__", "object of this kind")
@@ -202,7 +202,7 @@ _LONG = re.compile(r"-?[0-9]{1,19}")
 
 
 def strict_converter() -> Converter:
-    """Return a converter that takes texts, numbers, lists and maps for what they are.
+    """Return a converter that accepts texts, numbers, lists and maps without casts.
 
     Example:
         >>> strict_converter().structure(["a"], tuple[str, ...])
@@ -212,29 +212,29 @@ def strict_converter() -> Converter:
     for primitive in (str, int, bool):
         converter.register_structure_hook(primitive, checked)
     converter.register_structure_hook_func(_is_literal, _literal)
-    # cattrs takes the letters of a text for a list, and an object's keys too.
+    # cattrs accepts a text or an object as a list, of its letters or keys.
     converter.register_structure_hook_func(_is_tuple, partial(_tuple, converter))
     converter.register_structure_hook_func(_is_mapping, partial(_mapping, converter))
     return converter
 
 
 def checked(value: Any, kind: type[T]) -> T:
-    """Return a value of one of JSON's own types as it is.
+    """Return a value of one of JSON's own types, unchanged.
 
     Raises:
-        ValueError: It is another.
+        ValueError: It is of another type.
     """
-    # JSON's true and false are ints to Python.
+    # JSON's true and false are ints in Python.
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise ValueError(f"{value!r:.80} is not {_JSON_NAMES[kind]}")
     return value
 
 
 def present(obj: Any) -> dict[str, Any]:
-    """Return an object's members but for those that are null.
+    """Return an object's members without those that are null.
 
     Raises:
-        ValueError: It is no object.
+        ValueError: It is not an object.
     """
     return {key: value for key, value in checked(obj, dict).items() if value is not None}
 
@@ -244,9 +244,9 @@ def member(content: dict[str, Any], key: str, kind: type[T], place: str = "") ->
 
     Args:
         content: The object's members, without null ones.
-        key: Which one.
+        key: The member's key.
         kind: One of JSON's own types.
-        place: Where the object stands inside of what is being read: "" or like `.tagInstant`.
+        place: The object's place in the document: "" or like `.tagInstant`.
 
     Raises:
         ValueError: It is missing or of another type; the message names the place.
@@ -260,10 +260,10 @@ def member(content: dict[str, Any], key: str, kind: type[T], place: str = "") ->
 
 
 def number(value: Any, _: object) -> int:
-    """Return a whole number, also from its digits: the DLF page has some as texts.
+    """Return an integer, also from its digits: the DLF page has some as texts.
 
     Raises:
-        ValueError: It is none, or has more than 64 bits.
+        ValueError: It is not an integer, or has more than 64 bits.
 
     Example:
         >>> number("12", int)
@@ -275,10 +275,10 @@ def number(value: Any, _: object) -> int:
 
 
 def flag(value: Any, _: object) -> bool:
-    """Return a truth value, also from its name: the DLF page has one as a text.
+    """Return a boolean, also from its name: the DLF page has one as a text.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is neither.
 
     Example:
         >>> flag("false", bool)
@@ -331,11 +331,11 @@ _MEMBERS = ("element", "key", "value")
 
 
 def check_wrappers(data_type: object, path: str) -> None:
-    """Refuse a data type in which a wrapper does not fit; whatever else is wrong is let through.
+    """Reject a data type in which a wrapper does not fit; other errors are not checked.
 
     Args:
-        data_type: What a JSON decoder gave for a type, in either style.
-        path: Where it stands in the document, for messages.
+        data_type: The decoded JSON of a type, in either style.
+        path: Its place in the document, for messages.
 
     Raises:
         InvalidTypeError: The message names the place.
@@ -381,7 +381,7 @@ def _check_primitive(text: object, place: str) -> None:
     except InvalidTypeError:
         return
     if root in _CONSTRUCTED:
-        raise InvalidTypeError(f"{place}: {text!r:.80} is no primitive type; wrap it as {root}")
+        raise InvalidTypeError(f"{place}: {text!r:.80} is not a primitive type; wrap it as {root}")
 
 
 def _types_inside(value: dict[str, Any], place: str) -> list[tuple[object, str]]:
@@ -406,18 +406,18 @@ def read(obj: object, kind: UnionType) -> Any: ...
 def read(obj: object, kind: Any) -> Any:
     """Read an object of the metadata API, in either style.
 
-    Unknown keys are ignored and an explicit null reads as absent. A REST or DLF schema carries no
-    highest field id: it is taken to be the greatest id present, so never fold changes onto it.
+    Unknown keys are ignored and an explicit null reads as absent. A REST or DLF schema has no
+    highest field id: the greatest id present is used, so never fold changes onto it.
     Source: the DLF page; Paimon's REST classes.
 
     Args:
-        obj: JSON text, or what a JSON decoder made of it.
-        kind: What it is: a view of this package, a value of the model, or a union of them such as
-            `SchemaChange`. For an Instant give either instant's class; the other one is taken as
+        obj: JSON text, or decoded JSON.
+        kind: The class: a view of this package, a value of the model, or a union of them such as
+            `SchemaChange`. For an Instant give either instant's class; the other one is accepted as
             well.
 
     Raises:
-        InvalidInputError: It is no such object; the message names the place, like
+        InvalidInputError: It is not such an object; the message names the place, like
             `$.schema.fields[2].type`.
 
     Example:
@@ -437,7 +437,7 @@ def read(obj: object, kind: Any) -> Any:
 @cache
 def _converter() -> Converter:
     converter = strict_converter()
-    # Made when first needed, since cattrs binds the hooks of a class's members into the class's.
+    # Created on first use, since cattrs binds the hooks of a class's members into the class's.
     converter.register_structure_hook_factory(
         lambda kind: kind in VIEWS or kind in VALUES, lambda kind: _reader(kind, converter)
     )
@@ -452,7 +452,7 @@ def _converter() -> Converter:
 
 
 def _reader(kind: Any, converter: Converter) -> _Read:
-    """Return the hook of one class: by its keys, and what is special about it."""
+    """Return the hook of one class: its keys, and its special cases."""
     if kind is Schema:
         not_on_the_wire = ("id", "highest_field_id", "time_millis", "version")
         return _by_keys(kind, converter, dict.fromkeys(not_on_the_wire, override(omit=True)))
@@ -495,7 +495,7 @@ def _with_schema_id(table: GetTableResponse) -> GetTableResponse:
 def _counted(obj: Any) -> dict[str, Any]:
     # Counts may be absent on the DLF page; Paimon's Java reads absent ones as 0.
     content = {"totalRecordCount": 0, "deltaRecordCount": 0, **present(obj)}
-    # As it is rendered where none is named.
+    # The same as rendered where no place is named.
     nameless = [key for key in ("baseManifestList", "deltaManifestList") if content.get(key) == ""]
     return {key: value for key, value in content.items() if key not in nameless}
 
@@ -546,9 +546,9 @@ _TAG_KEYS = ("action", "type")
 
 
 def register_changes(converter: Converter) -> None:
-    """Let a converter read changes and definitions, alone or as a member of their unions."""
+    """Add hooks to read changes and definitions, alone or as members of their unions."""
     for kind in CHANGES:
-        # Three changes of a view are changes of a table, too.
+        # Three changes of a view are changes of a table as well.
         of_tables = kind in get_args(SchemaChange)
         converter.register_structure_hook(kind, _table_change if of_tables else _dialect_change)
     converter.register_structure_hook(Move, _move)
@@ -578,7 +578,7 @@ def _move(obj: Any, _: object) -> Move:
         change = schema_change_from_json({"type": "updateColumnPosition", "move": obj})
     except InvalidChangeError as error:
         raise ValueError(f"${error.message.removeprefix('$.move')}") from error
-    assert isinstance(change, UpdateColumnPosition)  # noqa: S101 - what was asked for just above
+    assert isinstance(change, UpdateColumnPosition)  # noqa: S101 - the class requested above
     return change.move
 
 

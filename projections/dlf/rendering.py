@@ -1,7 +1,7 @@
 """Objects to JSON, by one cattrs converter per spelling.
 
 Data types differ most: the DLF page wraps every type, `{"primitiveType": "INT NOT NULL"}`,
-`{"arrayType": {...}}`; what a style has no word for is refused.
+`{"arrayType": {...}}`; a value without a form in a style is rejected.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def render(view: object, style: Style = Style.DLF) -> Any:
     """Return an object of the metadata API as JSON, keys in the API's order.
 
     In the DLF spelling, optional keys without a value are left out, and a Snapshot that names no
-    manifest lists says empty text for them; `table_snapshot` knows their names. In Paimon's, keys
+    manifest lists has empty texts for them; `table_snapshot` has their names. In Paimon's, keys
     are null where its Java classes print null, and left out where those leave them out. A map's
     keys are sorted. Source: the DLF page; Paimon's REST classes.
 
@@ -71,12 +71,12 @@ def render(view: object, style: Style = Style.DLF) -> Any:
         view: A view of this package, or one of the ledger's own values: Schema, ViewSchema,
             Snapshot, Identifier, DataField, DataType, Move, a SchemaChange, a ViewChange,
             SnapshotInstant, TagInstant.
-        style: Whose spelling.
+        style: The spelling.
 
     Raises:
-        UnsupportedError: The style has no word for it; the message names the column, the change
+        UnsupportedError: The style has no form for it; the message names the column, the change
             or the instant.
-        InvalidInputError: It is no object of the metadata API.
+        InvalidInputError: It is not an object of the metadata API.
 
     Example:
         >>> from ledger.model.names import Identifier
@@ -87,7 +87,7 @@ def render(view: object, style: Style = Style.DLF) -> Any:
     """
     if type(view) not in RENDERED and not isinstance(view, (*_INSTANTS, DataField, DataType)):
         raise InvalidInputError(
-            f"{view!r:.80} is no object of the metadata API; render a view of projections.dlf"
+            f"{view!r:.80} is not an object of the metadata API; render a view of projections.dlf"
         )
     return _converter(style).unstructure(view)
 
@@ -137,7 +137,7 @@ def _tag(kind: type, style: Style) -> dict[str, str]:
 
 
 def _spelling(kind: type, style: Style) -> dict[str, Callable[[Any, Any], Any]]:
-    """Return the attributes of which the value itself is spelled in a way of its own."""
+    """Return the attributes whose own value has a special spelling."""
     if kind is GetTableResponse and style is Style.DLF:
         return dict.fromkeys(_TEXT_IN_DLF, lambda _, value: str(value).lower())
     if style is Style.DLF and kind in NEVER_NULL:
@@ -154,7 +154,7 @@ def _spelling(kind: type, style: Style) -> dict[str, Callable[[Any, Any], Any]]:
 
 def _plain(value: Any, converter: Converter) -> Any:
     if isinstance(value, dict):
-        # The order of a map means nothing, so one order gives one text; JSON's keys are strings.
+        # A map's order has no meaning, so equal maps give equal texts; JSON's keys are strings.
         return {str(key): _plain(value[key], converter) for key in sorted(value)}
     if isinstance(value, tuple):
         return [_plain(each, converter) for each in value]
@@ -184,7 +184,7 @@ def _position_hook(
                 f"column {'.'.join(change.field_names)} is nested: {style.value} objects move "
                 "top-level columns only; commit this change through the ledger"
             )
-        # The page asks for the path even where the move alone says it.
+        # The page requires the path even if the move alone has it.
         names = change.field_names or (change.move.field_name,)
         return by_keys(msgspec.structs.replace(change, field_names=names))
 
@@ -221,15 +221,15 @@ def field_json(column: DataField, style: Style, where: str = "") -> dict[str, An
     """Return a DataField; `description` and `defaultValue` are left out when absent.
 
     The DLF page does not list these two, but has changes that set the first, so both are written
-    where a column has them: nothing is dropped in silence.
+    if a column has them: nothing is dropped silently.
 
     Args:
         column: The column, or the member of a ROW.
         style: The spelling.
-        where: The dotted name of what holds it, for messages.
+        where: The dotted name of its container, for messages.
 
     Raises:
-        UnsupportedError: Its type has no word in this style.
+        UnsupportedError: Its type has no form in this style.
     """
     name = f"{where}.{column.name}" if where else column.name
     content = {"id": column.id, "name": column.name, "type": type_json(column.type, style, name)}
@@ -249,7 +249,7 @@ def type_json(data_type: DataType, style: Style, where: str) -> Any:
         where: The dotted name of the column, for messages.
 
     Raises:
-        UnsupportedError: It, or a type inside it, has no word in this style.
+        UnsupportedError: It, or a type inside it, has no form in this style.
 
     Example:
         >>> from ledger.model.types.text import parse_type
@@ -285,6 +285,6 @@ def _atomic(data_type: DataType, style: Style, where: str) -> Any:
     if style is Style.DLF and data_type.root in _DLF_PRIMITIVES:
         return {"primitiveType": text}
     raise UnsupportedError(
-        f"column {where} is {text}, which {style.value} objects have no word for; "
+        f"column {where} is {text}, which {style.value} objects cannot express; "
         "read the table through another projection, or change the column's type"
     )

@@ -20,13 +20,13 @@ from projections.manifest_files.lists import list_names
 def get_table_response(
     state: TableState, identifier: Identifier, *, root_url: str, owner: str | None = None
 ) -> GetTableResponse:
-    """Return a table's GetTableResponse at the instant that `state` stands at.
+    """Return a table's GetTableResponse at the instant of a state.
 
     Args:
         state: The table's state.
-        identifier: Its name at that instant; the state does not know it.
-        root_url: The ledger's root, which a relative location is resolved against.
-        owner: Who owns it; whoever created it, unless given.
+        identifier: Its name at that instant, which the state does not have.
+        root_url: The ledger's root, against which a relative location is resolved.
+        owner: The owner; by default the creator.
 
     Example:
         >>> from ledger.model.schema import Schema
@@ -57,13 +57,13 @@ def get_table_response(
 def table_snapshot(state: TableState, *, snapshot: Snapshot | None = None) -> TableSnapshot | None:
     """Return a table's TableSnapshot; None when it has no snapshot at that instant.
 
-    The page's Snapshot always names its manifest lists. Where no engine wrote any, those are named
-    that a projection to Paimon gives, whether or not they stand.
+    The page's Snapshot always names its manifest lists. If no engine wrote any, they have the names
+    that a projection to Paimon gives them, whether or not they exist.
 
     Args:
         state: The table's state.
-        snapshot: The same snapshot with what a projection knows besides, such as the names of its
-            manifest lists; the state's own unless given.
+        snapshot: The same snapshot with more facts from a projection, such as the names of its
+            manifest lists; by default the state's own.
 
     Example:
         >>> from ledger.model.schema import Schema
@@ -78,7 +78,7 @@ def table_snapshot(state: TableState, *, snapshot: Snapshot | None = None) -> Ta
     current = snapshot or state.snapshot
     if current is None:
         return None
-    # No projection to Paimon gives a table from Iceberg lists of its own.
+    # A table from Iceberg has no manifest lists from a projection to Paimon.
     is_iceberg = isinstance(state.origin, IcebergOrigin)
     base, delta = ("", "") if is_iceberg else list_names(state.table_id, current.id)
     named = evolve(
@@ -96,11 +96,11 @@ def table_snapshot(state: TableState, *, snapshot: Snapshot | None = None) -> Ta
 
 
 def get_view_response(entry: ViewEntry, *, owner: str | None = None) -> GetViewResponse:
-    """Return a view's GetViewResponse at the instant that the catalog's `entry` is from.
+    """Return a view's GetViewResponse at the instant of a catalog entry.
 
     Args:
-        entry: The view, as the catalog's state knows it.
-        owner: Who owns it; whoever created it, unless given.
+        entry: The view's entry in the catalog's state.
+        owner: The owner; by default the creator.
 
     Example:
         >>> from ledger.state.catalog import Audit

@@ -195,9 +195,9 @@ def test_types_of_the_greatest_depth_pass_and_deeper_ones_are_refused(
         (1e300, "$.createdAt: 1e+300 is not a whole number"),
         (float("nan"), "$.createdAt: nan is not a whole number"),
         ("\ud800", "$.createdAt: has half a character; send whole Unicode"),
-        ({1: 2}, "$.createdAt: has a key that is no text; JSON's keys are texts"),
-        ((1,), "$.createdAt: tuple is no JSON; give what a JSON decoder gave"),
-        (object, "$.createdAt: type is no JSON; give what a JSON decoder gave"),
+        ({1: 2}, "$.createdAt: has a key that is not a text; JSON's keys are texts"),
+        ((1,), "$.createdAt: tuple is not a JSON type; give decoded JSON"),
+        (object, "$.createdAt: type is not a JSON type; give decoded JSON"),
     ],
     ids=lambda each: str(each)[:30] if not isinstance(each, int) else "number",
 )
@@ -254,7 +254,7 @@ def test_a_number_of_five_thousand_digits_is_refused_in_text_as_well() -> None:
 
 @pytest.mark.parametrize("thing", [None, 5, "orders", object(), {"a": 1}, [1]])
 def test_only_objects_of_the_api_are_rendered(thing: object) -> None:
-    with pytest.raises(InvalidInputError, match="is no object of the metadata API"):
+    with pytest.raises(InvalidInputError, match="is not an object of the metadata API"):
         render(thing)
 
 

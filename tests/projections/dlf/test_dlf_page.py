@@ -239,7 +239,10 @@ NOT_ONE_TYPE: list[tuple[Any, str]] = [
     ({"type": "ARRAY", "element": "INT", **INT}, "$: sets type and primitiveType"),
     ({"arrayType": MAP["mapType"]}, "$.arrayType.type: is 'MAP NOT NULL', but in arrayType"),
     ({"rowType": ARRAY["arrayType"]}, "$.rowType.type: is 'ARRAY', but in rowType it begins with"),
-    ({"primitiveType": "INT ARRAY"}, "$.primitiveType: 'INT ARRAY' is no primitive type; wrap it"),
+    (
+        {"primitiveType": "INT ARRAY"},
+        "$.primitiveType: 'INT ARRAY' is not a primitive type; wrap it",
+    ),
     ({"primitiveType": 1}, "$.primitiveType: 1 is not a text"),
     ({"primitiveType": "LONG"}, "$: cannot read type 'LONG'"),
     ({"arrayType": {"type": "ARRAY"}}, "$.arrayType.element: is missing"),
