@@ -21,18 +21,18 @@ from ledger.table_handle import TableHandle
 from projections.outputs import PositionFile
 
 ENGINE = "lakeledger"
-"""Who commits say that they are by."""
+"""Engine name that the ledger's commits give in `engineInfo`."""
 
 COMMIT_INFO = "source.commit-info"
-"""The property of a transaction of others that keeps who did it and why, as its source says."""
+"""Table property with the author and message of an imported transaction."""
 
 _ENCODER = msgspec.json.Encoder()
 _LITERAL = "/=@!$&'()*,;~"
-"""What a URI's path may hold beside letters and digits; a colon would be taken for a scheme's."""
+"""Characters besides letters and digits kept unquoted in a URI; a colon would end a scheme."""
 
 
 class Add(msgspec.Struct, frozen=True, rename="camel"):
-    """A file that is in the table from a version on; times are Unix milliseconds."""
+    """An `add` action: a live file from a version on; times are Unix milliseconds."""
 
     path: str
     partition_values: dict[str, str | None]
@@ -43,7 +43,7 @@ class Add(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Remove(msgspec.Struct, frozen=True, rename="camel"):
-    """A file that is no longer in the table from a version on."""
+    """A `remove` action: a file that is no longer in the table from a version on."""
 
     path: str
     deletion_timestamp: int
@@ -54,7 +54,7 @@ class Remove(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Txn(msgspec.Struct, frozen=True, rename="camel"):
-    """How far a writer with keys of its own has come."""
+    """A `txn` action: the last transaction version of one application."""
 
     app_id: str
     version: int
@@ -62,7 +62,7 @@ class Txn(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Line(msgspec.Struct, rename="camel"):
-    """One line of a commit file, with what reconciliation asks of it."""
+    """One line of a commit file, with the fields that reconciliation needs."""
 
     add: Add | None = None
     remove: Remove | None = None
@@ -82,13 +82,13 @@ _INFO_DECODER = msgspec.json.Decoder(_CommitInfo)
 
 
 def file_uri(path: str, below: str = "") -> str:
-    """Return a data file's path as actions write it: a URI, relative to the table where it can be.
+    """Return a data file's path as actions write it: a URI, relative to the table if possible.
 
-    A place on this machine has no scheme, which DuckDB takes for a folder's name.
+    A local path gets no scheme: DuckDB takes a scheme for a folder's name.
 
     Args:
-        path: As the log has it.
-        below: The URL that relative paths are below; empty for where the actions are.
+        path: The path in the ledger's log.
+        below: The URL that relative paths start from; empty for the table's own location.
 
     Example:
         >>> file_uri("day=2024-01-01/a b%20.parquet"), file_uri("/lake/a:b")
@@ -108,7 +108,7 @@ def file_uri(path: str, below: str = "") -> str:
 
 
 def data_below(table: TableHandle) -> str:
-    """Return what `file_uri` takes: empty where a table's data files lie beside its log."""
+    """Return the `below` of `file_uri`: empty if a table's data files are next to its log."""
     return "" if table.data_location == table.location else table.data_location
 
 
@@ -118,28 +118,28 @@ def line(kind: str, action: Any) -> bytes:
 
 
 def txn_line(app_id: str, version: int, millis: int) -> bytes:
-    """Return the line that says how far a writer with keys of its own has come."""
+    """Return the `txn` line with an application's last transaction version."""
     return line("txn", {"appId": app_id, "version": version, "lastUpdated": millis})
 
 
 def commit_millis(body: bytes) -> int:
-    """Return the in-commit timestamp of a commit file of this ledger's."""
+    """Return the in-commit timestamp of a commit file written by the ledger."""
     info = _DECODER.decode(body.partition(b"\n")[0]).commit_info
     if not bytes(info):
-        raise ValueError("the first line is no commitInfo")
+        raise ValueError("the first line is not a commitInfo action")
     return _INFO_DECODER.decode(info).in_commit_timestamp
 
 
 @define
 class Reconciled:
-    """What a prefix of a Delta log adds up to.
+    """State of a Delta log after action reconciliation.
 
     Attributes:
         adds: The live files by path.
-        removes: Files that are gone, and that somebody may still read, by path.
-        txns: The newest of each writer.
-        protocol: The newest, as JSON.
-        metadata: The newest, as JSON.
+        removes: Tombstones of removed files that readers may still need, by path.
+        txns: The last transaction version of each application.
+        protocol: The newest protocol action, as JSON.
+        metadata: The newest metaData action, as JSON.
     """
 
     adds: dict[str, Add] = Factory(dict)
@@ -149,10 +149,10 @@ class Reconciled:
     metadata: bytes = b""
 
     def apply(self, body: bytes) -> None:
-        """Take in the next commit file.
+        """Apply the next commit file.
 
         Raises:
-            msgspec.DecodeError: It is none.
+            msgspec.DecodeError: The bytes are not a commit file.
         """
         for text in body.splitlines():
             found = _DECODER.decode(text)
@@ -170,7 +170,7 @@ class Reconciled:
                 self.metadata = bytes(found.meta_data)
 
     def forget_removed(self, until_millis: int) -> None:
-        """Forget files that were removed by then: nothing that can be read holds them."""
+        """Drop the tombstones of files removed up to a time: no readable version has them."""
         gone = [
             each.path for each in self.removes.values() if each.deletion_timestamp <= until_millis
         ]
@@ -179,7 +179,7 @@ class Reconciled:
 
     @property
     def size(self) -> int:
-        """How many actions a checkpoint of it has."""
+        """Number of actions in a checkpoint of this state."""
         return 2 + len(self.adds) + len(self.removes) + len(self.txns)
 
 
@@ -189,7 +189,7 @@ def by_path(found: Iterable[Any]) -> Iterator[Any]:
 
 
 def is_own(body: bytes) -> bool:
-    """Whether a commit file is one that a ledger projected."""
+    """Return whether a commit file was projected by a ledger."""
     try:
         info = _DECODER.decode(body.partition(b"\n")[0]).commit_info
         return _INFO_DECODER.decode(info).engine_info == ENGINE
@@ -198,17 +198,17 @@ def is_own(body: bytes) -> bool:
 
 
 FOLDER = "_delta_log"
-"""The folder whose files the ledger projects."""
+"""The folder with the Delta log."""
 
 HINT = f"{FOLDER}/_last_checkpoint"
-"""The hint that names the newest checkpoint."""
+"""The `_last_checkpoint` file, which names the newest checkpoint."""
 
 _VERSION = re.compile(rf"{FOLDER}/(\d{{20}})(\.json|\.checkpoint\.parquet)", re.ASCII)
 _CHECKPOINT = ".checkpoint.parquet"
 
 
 def commit_path(version: int) -> str:
-    """Return where a version's commit is, below the table's location.
+    """Return the path of a version's commit, relative to the table's location.
 
     >>> commit_path(7)
     '_delta_log/00000000000000000007.json'
@@ -217,33 +217,33 @@ def commit_path(version: int) -> str:
 
 
 def checkpoint_path(version: int) -> str:
-    """Return where a version's checkpoint is, if it has one."""
+    """Return the path of a version's checkpoint, or None if it has none."""
     return f"{FOLDER}/{version:020d}{_CHECKPOINT}"
 
 
 def version_of(path: str) -> int | None:
-    """Return the version that a commit or checkpoint is of; None for any other file."""
+    """Return the version of a commit or checkpoint file; None for any other file."""
     found = _VERSION.fullmatch(path)
     return int(found[1]) if found else None
 
 
 def is_checkpoint(path: str) -> bool:
-    """Whether a path is a checkpoint's."""
+    """Return whether a path is that of a checkpoint."""
     return version_of(path) is not None and path.endswith(_CHECKPOINT)
 
 
 RENDERER = 2
-"""Counts the ways of making files from one log; it grows when any byte of them changes."""
+"""Version of the renderer; it is raised when any byte of the projected files changes."""
 
 
 @frozen
 class Checkpointed:
-    """Where the newest regular checkpoint is, and what came since.
+    """The newest regular checkpoint, and the number of changes since.
 
     Attributes:
-        version: Delta's; -1 before the first.
-        size: How many actions it has.
-        weight: How many versions and file actions came after it.
+        version: The Delta version; -1 before the first checkpoint.
+        size: The number of its actions.
+        weight: The number of versions and file actions after it.
     """
 
     version: int = -1
@@ -253,37 +253,37 @@ class Checkpointed:
     def due(self, version: int, interval: int) -> bool:
         """Return whether a version has a checkpoint of its own.
 
-        A checkpoint costs its size, so that larger ones are further apart: what they cost stays in
-        proportion to what is written.
+        A checkpoint costs its size, so larger ones are further apart: their cost stays
+        proportional to the amount written.
         """
         return version - max(self.version, 0) >= interval and 100 * self.weight >= self.size
 
 
 @frozen
 class DeltaPosition:
-    """Where a projection stands.
+    """Position of the Delta projection of one table.
 
     Attributes:
         version: The last ledger commit applied; -1 before the first.
         commit: The digest of that commit.
         delta_version: The newest version of the Delta table; -1 before the first.
         timestamp: Its in-commit timestamp, Unix milliseconds.
-        oldest: The first version whose commit still stands.
-        protocol: What its protocol says, as JSON.
-        metadata: What its metadata says, as JSON.
+        oldest: The oldest version whose commit file exists.
+        protocol: The newest protocol action, as JSON.
+        metadata: The newest metaData action, as JSON.
         features: The table features that were ever needed.
-        schema_id: Of the ledger's schema that the metadata is of; -1 before the first.
-        type_changes: What types were before, by field id.
-        live: How many live files use the names of a schema, by its id.
-        snapshots: Pairs of a snapshot and its version, where snapshots since count on together.
-        checkpoint: The newest regular one.
-        hint: What the hint says; empty without a checkpoint.
-        unlisted: The snapshots from which on the answer is another one to whether there are live
-            files that only an engine's manifests list.
-        unsaid: Why Delta cannot say live files, by path.
-        corrections: How many corrections of clocks the timestamps go by.
-        renderer: Whose files they are.
-        garbage: Files that nothing names any more and that are still to be taken away.
+        schema_id: The ledger schema of the metadata; -1 before the first.
+        type_changes: The type changes so far, by field id.
+        live: The number of live files per schema whose names they use, by its id.
+        snapshots: Pairs of a snapshot and its version; later ids and versions increase together.
+        checkpoint: The newest regular checkpoint.
+        hint: The content of `_last_checkpoint`; empty without a checkpoint.
+        unlisted: The snapshot ids at which it changes whether there are live files that only an
+            engine's manifests list.
+        unsaid: Live files that Delta cannot express, by path, with the reason.
+        corrections: The number of clock corrections applied to the timestamps.
+        renderer: The version of the renderer that wrote the files.
+        garbage: Unreferenced files that are still to be deleted.
         leaving_since: See `projections.outputs.FilesPosition`.
     """
 
@@ -309,7 +309,7 @@ class DeltaPosition:
     leaving_since: int = 0
 
     def with_pending_deletes(self, garbage: tuple[str, ...], since: int) -> DeltaPosition:
-        """Return this position with other garbage and another time since when files leave."""
+        """Return this position with other garbage and another `leaving_since`."""
         return evolve(self, garbage=garbage, leaving_since=since)
 
 

@@ -15,16 +15,16 @@ from ledger.model.parquet_limits import bounded_table
 from projections.delta.actions import Add, Reconciled, Remove, Txn, by_path
 
 _FEW_ROWS: Final = 32
-"""So many become objects of Python at a time."""
+"""Number of rows converted to Python objects at a time."""
 
 _KINDS = ("protocol", "metaData", "txn", "add", "remove")
 
 _LEAST_BLOCK_BYTES: Final = 1 << 24
-"""Arrow reads JSON in blocks, none shorter than a line."""
+"""Minimum block size of Arrow's JSON reader; a block must hold a whole line."""
 
 
 def to_parquet(found: Reconciled) -> bytes:
-    """Return a checkpoint's bytes: one row an action, each kind a column of its own."""
+    """Return a checkpoint's bytes: one row per action, one column per kind of action."""
     import pyarrow.parquet as pq
 
     sink = io.BytesIO()
@@ -35,8 +35,8 @@ def to_parquet(found: Reconciled) -> bytes:
 def _table(rows: Iterable[dict[str, Any]]) -> Any:
     """Return rows as an Arrow table.
 
-    By Arrow's reader of JSON, which lets go of the interpreter meanwhile: given Python's objects,
-    Arrow looks for pandas, and loading that holds up every commit of the process.
+    Uses Arrow's JSON reader, which releases the GIL: given Python objects,
+    Arrow imports pandas, and that import delays every commit of the process.
     """
     import pyarrow as pa
     import pyarrow.json as arrow_json
@@ -67,7 +67,7 @@ def _table(rows: Iterable[dict[str, Any]]) -> Any:
 
 
 def _as_json(kind: Any) -> Any:
-    """Return the type that Arrow reads from JSON for one: it reads no maps."""
+    """Return the type that Arrow's JSON reader produces for a type: it reads no maps."""
     import pyarrow as pa
     import pyarrow.types as is_a
 
@@ -79,7 +79,7 @@ def _as_json(kind: Any) -> Any:
 
 
 def _from_json(array: Any, kind: Any) -> Any:
-    """Return what was read from JSON as the type that was meant; maps are lists of entries."""
+    """Convert a column read from JSON to the intended type; maps are lists of entries."""
     import pyarrow as pa
     import pyarrow.types as is_a
 
@@ -94,10 +94,10 @@ def _from_json(array: Any, kind: Any) -> Any:
 
 
 def from_parquet(body: bytes) -> Reconciled:
-    """Return what a checkpoint of this ledger's says.
+    """Return the state in a checkpoint that the ledger wrote.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The bytes are not a checkpoint.
     """
     found = Reconciled()
     rows = (row for some in _read(body).to_batches(_FEW_ROWS) for row in some.to_pylist())
@@ -117,10 +117,10 @@ def from_parquet(body: bytes) -> Reconciled:
 
 
 def hint_json(version: int, found: Reconciled) -> bytes:
-    """Return what leads to a checkpoint.
+    """Return the content of `_last_checkpoint` for a checkpoint.
 
-    Spark takes its schema from here, and need not open the file for it: delta-spark 4.2 cannot
-    under Spark 4.1.4, its own tables' neither.
+    Spark reads the checkpoint's schema from it instead of opening the file: delta-spark 4.2
+    fails to open checkpoints under Spark 4.1.4, including those of its own tables.
     """
     return msgspec.json.encode(
         {
@@ -133,7 +133,7 @@ def hint_json(version: int, found: Reconciled) -> bytes:
 
 
 def is_same(one: bytes, other: bytes) -> bool:
-    """Return whether two checkpoints say the same, whatever wrote them."""
+    """Return whether two checkpoints have the same content, whatever library wrote them."""
     if one == other:
         return True
     try:
@@ -148,7 +148,7 @@ def _read(body: bytes) -> Any:
     try:
         return bounded_table(body, "the checkpoint").cast(_schema())
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"no checkpoint: {error}") from error
+        raise ValueError(f"not a checkpoint: {error}") from error
 
 
 def _rows(found: Reconciled) -> Iterator[dict[str, Any]]:
@@ -160,7 +160,7 @@ def _rows(found: Reconciled) -> Iterator[dict[str, Any]]:
     for _, txn in sorted(found.txns.items()):
         yield {"txn": msgspec.to_builtins(txn)}
     for add in by_path(found.adds.values()):
-        # Whoever reads a checkpoint reads the whole table: nothing in it changes anything.
+        # A checkpoint is the whole table: none of its actions changes data.
         yield {"add": {**_listed(add), "dataChange": False}}
     for remove in by_path(found.removes.values()):
         yield {"remove": {**_listed(remove), "dataChange": False}}
@@ -172,7 +172,7 @@ def _listed(action: Add | Remove) -> dict[str, Any]:
 
 
 def _described(action: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Return the fields of an action that a checkpoint has; imported metadata may have more."""
+    """Return the checkpoint's fields of an action; imported metadata may have more."""
     names = {each.name for each in _schema().field(kind).type}
     return {key: value for key, value in action.items() if key in names}
 
@@ -194,7 +194,7 @@ def _present(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _said(fields: Any) -> dict[str, Any]:
-    """Return the fields of an Arrow struct as a Delta schema says them."""
+    """Return the fields of an Arrow struct as Delta schema fields."""
     said = [
         {"name": each.name, "type": _said_type(each.type), "nullable": True, "metadata": {}}
         for each in fields

@@ -1,15 +1,15 @@
 """Delta schemas as the ledger's columns, and column mapping.
 
-What a column is, its physical name says: the one that files hold, which no rename changes. Where a
-table maps its columns the ledger keeps Delta's ids; elsewhere it counts, and a name that comes back
-is the column that had it.
+A column is identified by its physical name: the one in the files, which no rename changes. If a
+table uses column mapping, the ledger keeps Delta's ids; otherwise it assigns ids, and a name that
+returns is the same column again.
 
 Source: the Delta transaction protocol, "Schema Serialization Format", "Column Mapping" and "Writer
 Requirements for IcebergCompatV2".
 
-Delta finds a column of all files by one name. As long as columns keep their names that is their
-own, and every reader knows it; after the first rename or drop it is the physical name, which is the
-one that the live files hold.
+Delta finds a column in all files by one name. Until the first rename or drop that is the
+column's own name, which every reader supports; afterwards it is the physical name, the one in the
+live files.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ _MODE = "delta.columnMapping.mode"
 _ID = "delta.columnMapping.id"
 _PHYSICAL = "delta.columnMapping.physicalName"
 NESTED_IDS = "delta.columnMapping.nested.ids"
-"""Where a column's metadata gives the ids of the elements, keys and values inside it."""
+"""Key of column metadata with the ids of the nested elements, keys and values."""
 
 Path = tuple[str, ...]
 
 
 def path_text(path: Path) -> str:
-    """Return the path of a column as the log has it.
+    """Return a column's path as Delta's log writes it.
 
     Example:
         >>> path_text(("a", "element", "b.c"))
@@ -74,14 +74,14 @@ def path_text(path: Path) -> str:
 
 @frozen
 class CalledInFiles:
-    """What files call the columns of a table's schemas.
+    """Names of a table's columns in its files.
 
-    The ledger's own files call them as their schema does. Those that came from a source have its
+    The ledger's own files use the names of their schema. Files imported from a source use its
     physical names.
 
     Attributes:
-        names: Those by field id.
-        last_schema_id: The last schema of the source; -1 where there is none.
+        names: The physical names of the source, by field id.
+        last_schema_id: The last schema of the source; -1 if there is none.
     """
 
     names: Mapping[int, str]
@@ -89,14 +89,14 @@ class CalledInFiles:
 
     @classmethod
     def of(cls, state: TableState) -> CalledInFiles:
-        """Return what files of a table call columns."""
+        """Return the names of a table's columns in its files."""
         origin = state.origin
         if not isinstance(origin, DeltaOrigin) or origin.source_schema_id < 0:
             return cls({}, -1)
         return cls(origin.names_in_files, origin.source_schema_id)
 
     def schema(self, schema: Schema) -> Schema:
-        """Return a schema with its columns called as its files call them."""
+        """Return a schema whose columns have the names used in its files."""
         if schema.id > self.last_schema_id:
             return schema
         return evolve(schema, fields=tuple(map(self._field, schema.fields)))
@@ -119,19 +119,19 @@ def _quoted(name: str) -> str:
 
 
 def is_mapped(configuration: Mapping[str, str]) -> bool:
-    """Whether columns have names of their own in files."""
+    """Return whether a table's columns have physical names (column mapping)."""
     return configuration.get(_MODE, "none") != "none"
 
 
 @frozen
 class Columns:
-    """A schema of Delta's as the ledger's.
+    """A Delta schema converted to the ledger's columns.
 
     Attributes:
-        fields: Its columns.
-        names: What files call each, by field id.
-        new: The ids of those that nobody knew, by the path of their physical names.
-        has_own_ids: Whether all ids are Delta's own, which files carry then.
+        fields: The columns.
+        names: The name of each in files, by field id.
+        new: The ids of new columns, by the path of their physical names.
+        has_own_ids: Whether all ids are Delta's own, which the files then contain.
     """
 
     fields: tuple[t.DataField, ...]
@@ -149,21 +149,21 @@ def columns_of(
     """Return the columns of a Delta schema.
 
     Args:
-        schema: It, as JSON.
-        configuration: The table's, which says whether columns are mapped.
-        known: The ids of all columns that ever were, by the path of their physical names.
-        highest: The highest id that was given out; 0 for none.
+        schema: The schema, as JSON.
+        configuration: The table's configuration, which sets the column mapping mode.
+        known: The ids of all columns so far, by the path of their physical names.
+        highest: The highest id assigned so far; 0 for none.
 
     Raises:
         UnsupportedError: The ledger has no such type; the message names the column.
-        InvalidInputError: It is no schema.
+        InvalidInputError: The text is not a Delta schema.
     """
     reading = _Reading(is_mapped(configuration), known)
     try:
         reading.number(schema, highest)
         fields = reading.members(schema, (), ())
     except (KeyError, TypeError, AttributeError) as error:
-        raise InvalidInputError(f"the source's schema is none of Delta's: {error!r}") from error
+        raise InvalidInputError(f"the source's schema is not a Delta schema: {error!r}") from error
     except RecursionError as error:
         raise InvalidInputError(
             f"the source's schema nests deeper than {t.MAX_DEPTH} types: flatten its columns"
@@ -172,7 +172,7 @@ def columns_of(
     if has_own_ids:
         _check_unique(fields)
     else:
-        # Where columns are counted anew, ids inside them could be those of other columns.
+        # If ids are assigned here, ids of nested types could be those of other columns.
         fields = without_member_ids(fields)
     _check_names(fields)
     return Columns(fields, reading.names, reading.new, has_own_ids)
@@ -185,20 +185,20 @@ def _check_unique(fields: tuple[t.DataField, ...]) -> None:
             if number in names:
                 raise InvalidInputError(
                     f"the source gives field id {number} twice, in column {names[number]} and in "
-                    f"column {each.name}; give each column, element, key and value one of its own"
+                    f"column {each.name}; give each column, element, key and value its own id"
                 )
             names[number] = each.name
 
 
 def _check_names(fields: tuple[t.DataField, ...]) -> None:
-    """Check that no two columns have one name, or one id, which stands for a name in files."""
+    """Check that no two columns have the same name, physical name or id."""
     seen: dict[int | str, str] = {}
     for each in fields:
         for key in (each.id, each.name):
             if key in seen:
                 raise InvalidInputError(
                     f"the source's columns {seen[key]} and {each.name} have the same name or the "
-                    "same physical name; give each a name of its own"
+                    "same physical name; give each its own name"
                 )
             seen[key] = each.name
 
@@ -207,11 +207,11 @@ def nested_ids_of(schema: Schema, physical: Mapping[int, str]) -> dict[int, dict
     """Return the ids that types carry for elements, keys and values, as column metadata gives them.
 
     Args:
-        schema: The ledger's.
-        physical: What files call each column, by field id.
+        schema: The ledger's schema.
+        physical: The name of each column in files, by field id.
 
     Returns:
-        By the id of the nearest column around: the ids by path, from its physical name on.
+        The ids by path, relative to the column's physical name, by the id of the nearest column.
 
     Example:
         >>> kind = t.MapType(t.STRING, t.ArrayType(t.STRING, element_id=9), key_id=7, value_id=8)
@@ -237,7 +237,7 @@ def _carried(kind: t.DataType, path: str) -> Iterator[tuple[str, int]]:
 def physical_fields(
     schema: Mapping[str, Any], configuration: Mapping[str, str], known: Mapping[str, int]
 ) -> tuple[t.DataField, ...]:
-    """Return a schema's columns by the names that files hold; every column is known."""
+    """Return a schema's columns with their names in files; every column is known."""
     columns = columns_of(schema, configuration, known, 0)
 
     def renamed(each: t.DataField) -> t.DataField:
@@ -261,13 +261,13 @@ def members_of(
 
 @frozen
 class _Place:
-    """Where a type stands in a Delta schema.
+    """Position of a type in a Delta schema.
 
     Attributes:
         path: Its path in physical names.
-        said: Its path as people know it.
-        nested: The ids of elements, keys and values in the nearest column, by their paths in it.
-        key: Its path among those.
+        said: Its path in display names.
+        nested: The nested ids of elements, keys and values in the nearest column, by path.
+        key: Its path in `nested`.
     """
 
     path: Path
@@ -280,10 +280,10 @@ class _Place:
 
     @property
     def id(self) -> int | None:
-        """The id of the element, key or value that stands there; None where none is given."""
+        """The id of this element, key or value; None if none is given."""
         found = self.nested.get(self.key)
         if found is not None and type(found) is not int:
-            raise TypeError(f"{NESTED_IDS} gives {self.key} {found!r}, which is no id")
+            raise TypeError(f"{NESTED_IDS} gives {self.key} {found!r}, which is not an id")
         return found
 
 
@@ -296,7 +296,7 @@ class _Reading:
     has_own_ids: bool = True
 
     def number(self, schema: Mapping[str, Any], highest: int) -> None:
-        """Give ids to columns that nobody knew: Delta's own, in their order, where they are new."""
+        """Assign ids to new columns: Delta's own, in their order, if they are unused."""
         unknown = [
             (self._own_id(member), place, path)
             for place, (path, member) in enumerate(self.all(schema, ()))
@@ -339,9 +339,9 @@ class _Reading:
         """Return the members of a struct.
 
         Args:
-            schema: It.
+            schema: The struct.
             around: Its path in physical names.
-            said: Its path as people know it.
+            said: Its path in display names.
         """
         return tuple(self._field(each, around, said) for each in schema["fields"])
 
@@ -352,7 +352,7 @@ class _Reading:
         self.names[field_id] = path[-1]
         self.has_own_ids = self.has_own_ids and field_id == self._own_id(member)
         nested = member.get("metadata", {}).get(NESTED_IDS, {}) if self.mapped else {}
-        # Paths begin with the physical name; some writers take the other one.
+        # Paths begin with the physical name; some writers use the display name.
         key = next((each for each in (path[-1], name) if _begins(nested, each)), name)
         data_type = self._type(member["type"], _Place(path, (*said, name), nested, key))
         return t.DataField(
@@ -415,11 +415,11 @@ Level = tuple[int | str | None, ...]
 
 @define
 class HeldNames:
-    """What files of some schemas call columns, those that are gone included.
+    """Names of columns in the files of some schemas, dropped columns included.
 
     Attributes:
         names: The names by field id.
-        meant: The field ids by level and name, told without case, as Spark tells them.
+        meant: The field ids by level and case-folded name, as Spark compares names.
     """
 
     names: dict[int, set[str]] = field(factory=lambda: defaultdict(set))
@@ -427,7 +427,7 @@ class HeldNames:
 
     @classmethod
     def of(cls, schemas: Iterable[Schema]) -> HeldNames:
-        """Return what files call columns that use the names of some schemas."""
+        """Return the names of columns in files that use the names of some schemas."""
         found = cls()
         for schema in schemas:
             for place, field_id in fields_of(schema):
@@ -446,14 +446,14 @@ class HeldNames:
 
 
 def fields_of(schema: Schema) -> Iterator[tuple[TypePlace, int]]:
-    """Yield every place of a schema that has a name, with its field id."""
+    """Yield every named field of a schema, at every depth, with its field id."""
     for place in type_places(schema.fields):
         if place.field is not None:
             yield place, place.field.id
 
 
 def physical_names(schema: Schema, held: HeldNames) -> dict[int, str]:
-    """Return what a schema's columns are called in files, by field id.
+    """Return the names of a schema's columns in files, by field id.
 
     Example:
         >>> old, new = Schema.of({"a": "INT"}), Schema.of({"b": "INT"})
@@ -464,7 +464,7 @@ def physical_names(schema: Schema, held: HeldNames) -> dict[int, str]:
 
 
 def clashes(schema: Schema, held: HeldNames) -> Iterator[tuple[TypePlace, str]]:
-    """Yield the columns of a schema that no one name finds in all files, each with the reason."""
+    """Yield the columns that no single name finds in all files, each with the reason."""
     for place, field_id in fields_of(schema):
         names = sorted(held.names.get(field_id, ()))
         if len(names) > 1:
@@ -473,11 +473,11 @@ def clashes(schema: Schema, held: HeldNames) -> Iterator[tuple[TypePlace, str]]:
         for name in names:
             others = held.meant[place.level, name.casefold()] - {field_id}
             if others:
-                yield place, f"files hold field {min(others)} under its name {name}, too"
+                yield place, f"files hold field {min(others)} under its name {name} as well"
 
 
 def renames_or_drops(before: Schema, after: Schema) -> bool:
-    """Return whether a column of a schema has another name in a later one, or none.
+    """Return whether a column of a schema is renamed or dropped in a later one.
 
     Example:
         >>> from ledger.model.types import DataField, IntType, RowType

@@ -1,13 +1,13 @@
-"""DeltaLog: commit files, versions and the files of one `_delta_log`.
+"""DeltaLog: commit files, versions and checkpoints of one `_delta_log`.
 
-A commit is there at once and whole; its checkpoint follows it, the hint comes last, and what only
-expired snapshots need is named in the position before anybody takes it away.
+A commit file is written atomically, then its checkpoint, then `_last_checkpoint`. Files that
+only expired snapshots need are recorded in the position before they are deleted.
 
 Source: the Delta transaction protocol, "Commit Provenance Information"; the names of operations are
 those of Delta's own writers.
 
-Snapshots and schema steps are counted together, so that from one schema step to the next a
-snapshot's version is its id and a constant: only where that changes has to be remembered.
+Snapshot ids and versions increase together between two schema steps, so that a snapshot's
+version is its id plus a constant: only the changes of that constant are stored.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ _FILE_ACTIONS = (b'{"add":', b'{"remove":')
 
 
 class DeltaLog:
-    """One table's log.
+    """The log of one table.
 
     Args:
-        outputs: Where its files go.
-        start: Where the run before stopped.
-        oldest: The first version whose commit stands; None where it is still to come.
+        outputs: The storage of the projected files.
+        start: The position of the previous run.
+        oldest: The oldest version whose commit file exists; None if it is still to come.
     """
 
     def __init__(self, outputs: Outputs, start: DeltaPosition, oldest: int | None) -> None:
@@ -78,7 +78,7 @@ class DeltaLog:
         self._checkpoint = start.checkpoint
         self._hint = start.hint.encode()
         is_first = start.delta_version < 0
-        # A run from the beginning leaves out what has expired; another one leaves no gap.
+        # The first run leaves out what has expired; a later run leaves no gap.
         self._writes = not is_first or oldest is not None
         self._replayed: Reconciled | None = Reconciled() if is_first else None
         self._tail: list[bytes] = []
@@ -86,38 +86,38 @@ class DeltaLog:
 
     @property
     def has_begun(self) -> bool:
-        """Whether there is a version."""
+        """Return whether there is a version."""
         return self._version >= 0
 
     def next(self, millis: int) -> tuple[int, int]:
-        """Go on to the next version; return it and its in-commit timestamp.
+        """Advance to the next version; return it and its in-commit timestamp.
 
         Args:
-            millis: When it came to be; timestamps increase, whatever clocks did.
+            millis: The time of the commit; timestamps increase even if clocks went back.
         """
         self._version += 1
         self._millis = self._times[self._version] = max(millis, self._millis + 1)
         return self._version, self._millis
 
     def begin_at(self, version: int) -> None:
-        """Let the log begin with a version: nobody reads the ones before.
+        """Let the log begin with a version, if no reader needs earlier ones.
 
-        It is the newest, or one to come, and then nothing lies between.
+        The version is the newest or a later one, with none in between.
         """
         self._oldest, self._writes = version, True
         self.skip_to(version)
 
     def skip_to(self, version: int) -> None:
-        """Go on with a version; there are none between it and the newest."""
+        """Advance to a version; there are none between it and the newest."""
         self._version = max(self._version, version - 1)
 
     def put(self, lines: Iterable[bytes], interval: int, removed_until: int) -> None:
         """Write the commit of the newest version, and its checkpoint if it has one.
 
         Args:
-            lines: Its actions.
-            interval: How many versions lie between two checkpoints, at least.
-            removed_until: Files that were removed up to this version are read by nobody.
+            lines: The version's actions.
+            interval: The least number of versions between two checkpoints.
+            removed_until: The version up to which no reader needs removed files.
         """
         said = tuple(lines)
         body, version = b"".join(said), self._version
@@ -141,7 +141,7 @@ class DeltaLog:
         """Return the content of a checkpoint of the newest version.
 
         Args:
-            removed_until: Files that were removed up to this version are read by nobody.
+            removed_until: The version up to which no reader needs removed files.
 
         Raises:
             DamagedLogError: A file of an earlier run is missing or damaged.
@@ -151,7 +151,7 @@ class DeltaLog:
         return found
 
     def finish(self, reached: DeltaPosition) -> DeltaPosition:
-        """Write what the log begins with and the hint; return the position, garbage included."""
+        """Write the first checkpoint and the hint; return the position with its garbage."""
         oldest = self._oldest or 0
         is_new = oldest > self._start.oldest
         if is_new and 0 < oldest <= self._start.delta_version:
@@ -170,29 +170,29 @@ class DeltaLog:
 
     def _garbage(self, oldest: int) -> tuple[str, ...]:
         found = [(version_of(path), path) for path in self._outputs.paths(FOLDER)]
-        # What went before is gone already, or noted.
+        # Earlier files are deleted or recorded as garbage already.
         first = 0 if self._start.version < 0 else self._start.oldest
         gone = [(each, path) for each, path in found if each is not None and first <= each < oldest]
         return tuple(path for _, path in sorted(gone))
 
     def _begin_earlier(self, version: int) -> None:
-        """Give a version of an earlier run the checkpoint that a log begins with.
+        """Write the checkpoint at which the log begins, for a version of an earlier run.
 
         Raises:
-            StoreError: A file that the ledger did not project stands in its place.
+            StoreError: A file that the ledger did not project has its name.
         """
-        # What is removed by then is left out, whichever checkpoint it is found from.
+        # Files removed by then are left out, whichever checkpoint the state is computed from.
         newest = max(self._checkpoints(version - 1), default=-1)
         begins = _without_removed(self._replay(newest, version))
         there = self._checkpoint_of(version)
         if there is None or not is_same(to_parquet(_without_removed(there)), to_parquet(begins)):
             self._put_checkpoint(version, begins)
         elif version > self._hinted():
-            # A run that was killed came as far as the checkpoint, or one was due there.
+            # A run that was killed may have written it, or a regular checkpoint was due.
             self._hint = hint_json(version, there)
 
     def _checkpoint_of(self, version: int) -> Reconciled | None:
-        """Return what a version's checkpoint says; None where none stands that is one."""
+        """Return the state in a version's checkpoint; None if there is no valid one."""
         body = self._outputs.read(checkpoint_path(version))
         try:
             return None if body is None else from_parquet(body)
@@ -211,7 +211,7 @@ class DeltaLog:
         return int(msgspec.json.decode(self._hint)["version"]) if self._hint else -1
 
     def _reconciled(self) -> Reconciled:
-        """Return what the log adds up to, up to the newest version."""
+        """Return the reconciled state at the newest version."""
         if self._replayed is None:
             self._replayed = self._load(self._start.delta_version)
             for each in self._tail:
@@ -220,14 +220,14 @@ class DeltaLog:
         return self._replayed
 
     def _load(self, version: int) -> Reconciled:
-        """Return what the log of earlier runs adds up to, up to a version.
+        """Return the reconciled state of earlier runs at a version.
 
-        From the checkpoints that those runs knew: a later one that was there before, made where the
-        log begins by now, has forgotten removals that are told as long as the log begins earlier.
+        Starts from a checkpoint that those runs recorded: a later one, written where the log begins
+        by now, lacks tombstones that belong to the state while the log begins earlier.
         """
         known = self._checkpoints(version)
         own = known & {self._start.checkpoint.version, self._start.oldest}
-        # A log that has its beginning needs none.
+        # A log that still has its first commit needs no checkpoint.
         others = known if self._start.oldest else ()
         return self._replay(max(own or others, default=-1), version)
 
@@ -237,20 +237,20 @@ class DeltaLog:
         return {each for each in versions if each is not None and each <= version}
 
     def _replay(self, newest: int, version: int) -> Reconciled:
-        """Return what a checkpoint and the commits after it add up to; -1: there is none."""
+        """Return the state of a checkpoint (-1: none) and the commits after it."""
         found = Reconciled()
         if newest >= 0:
             path = checkpoint_path(newest)
             try:
                 found = from_parquet(self._read(path))
             except (ValueError, LookupError) as error:
-                raise DamagedLogError(f"{path} is no checkpoint of the ledger's", path) from error
+                raise DamagedLogError(f"{path} is not a checkpoint of the ledger", path) from error
         for each in range(newest + 1, version + 1):
             path = commit_path(each)
             try:
                 found.apply(self._read(path))
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise DamagedLogError(f"{path} is no commit of the ledger's", path) from error
+                raise DamagedLogError(f"{path} is not a commit of the ledger", path) from error
         return found
 
     def _time_of(self, version: int) -> int:
@@ -260,7 +260,7 @@ class DeltaLog:
             try:
                 found = self._times[version] = commit_millis(self._read(path))
             except (msgspec.DecodeError, ValueError) as error:
-                raise DamagedLogError(f"{path} is no commit of the ledger's", path) from error
+                raise DamagedLogError(f"{path} is not a commit of the ledger", path) from error
         return found
 
     def _read(self, path: str) -> bytes:
@@ -297,7 +297,7 @@ _STEPS: dict[type, str] = {
 }
 
 
-def commit_info(  # noqa: PLR0913 - what a reader is told
+def commit_info(  # noqa: PLR0913 - the fields of commitInfo
     transaction: Transaction[TableEvent],
     *,
     millis: int,
@@ -307,16 +307,16 @@ def commit_info(  # noqa: PLR0913 - what a reader is told
     parameters: Mapping[str, str],
     metrics: Mapping[str, int],
 ) -> bytes:
-    """Return the first line of a commit: who, when, why, and where the ledger has it.
+    """Return the `commitInfo` line of a commit: author, message, time and ledger version.
 
     Args:
-        transaction: The ledger's.
+        transaction: The ledger's transaction.
         millis: The in-commit timestamp, Unix milliseconds.
-        version: Delta's.
-        ledger_version: The ledger's, of the commit that holds the transaction.
-        operation: What was done, in Delta's words.
-        parameters: Of the operation.
-        metrics: Of the operation.
+        version: The Delta version.
+        ledger_version: The ledger version of the commit that holds the transaction.
+        operation: The name of the operation in Delta.
+        parameters: The operation's parameters.
+        metrics: The operation's metrics.
     """
     found: dict[str, Any] = {
         "inCommitTimestamp": millis,
@@ -344,7 +344,7 @@ def commit_info(  # noqa: PLR0913 - what a reader is told
 
 
 def step_operation(events: Sequence[TableEvent]) -> str:
-    """Return what Delta calls the events of a schema step; `ALTER TABLE` where they are several."""
+    """Return Delta's operation for the events of a schema step; `ALTER TABLE` for several."""
     found = {_STEPS.get(type(each), "ALTER TABLE") for each in events}
     return found.pop() if len(found) == 1 else "ALTER TABLE"
 
@@ -352,12 +352,12 @@ def step_operation(events: Sequence[TableEvent]) -> str:
 def snapshot_operation(
     event: SnapshotEvent, files: Sequence[FileChange], restored: int | None
 ) -> tuple[str, dict[str, str]]:
-    """Return what Delta calls a snapshot, and the operation's parameters.
+    """Return Delta's operation for a snapshot, and its parameters.
 
     Args:
-        event: It.
-        files: What comes and goes.
-        restored: The version that a rollback goes back to, if it still has one.
+        event: The snapshot's event.
+        files: The added and removed files.
+        restored: The version that a rollback restores, if it still has one.
     """
     said = {"snapshotId": str(event.snapshot_id)}
     if isinstance(event, RolledBack):
@@ -373,7 +373,7 @@ def snapshot_operation(
 
 
 def metrics_of(files: Sequence[FileChange]) -> dict[str, int]:
-    """Return how many files, rows and bytes come and go."""
+    """Return operation metrics: files, rows and bytes added and removed."""
     come = [each for each in files if each.kind == "ADD"]
     gone = [each for each in files if each.kind == "DELETE"]
     return {
@@ -386,17 +386,17 @@ def metrics_of(files: Sequence[FileChange]) -> dict[str, int]:
 
 
 class Versions:
-    """The versions of snapshots.
+    """Delta versions of the ledger's snapshots.
 
     Args:
-        runs: Pairs of a snapshot and its version, from which on both count together.
-        flips: Of the snapshots whose files only manifests of their engine list, as `UnlistedFiles`
-            has them.
+        runs: Pairs of a snapshot and its version; later ids and versions increase together.
+        flips: The snapshot ids at which it changes whether files are listed only by an engine's
+            manifests, as in `UnlistedFiles`.
         last: The newest snapshot so far.
 
     Attributes:
-        runs: As given, and more.
-        unlisted: Which snapshots hold files that only manifests of their engine list.
+        runs: The pairs, including those added here.
+        unlisted: The snapshots with files that only an engine's manifests list.
 
     Example:
         >>> versions = Versions([(1, 1), (4, 6)], last=5)
@@ -412,14 +412,14 @@ class Versions:
         self.unlisted = UnlistedFiles(flips)
 
     def add(self, event: SnapshotEvent, version: int) -> None:
-        """Take in the next snapshot."""
+        """Add the next snapshot."""
         snapshot_id = self._last = event.snapshot_id
         if not self.runs or version - snapshot_id != self.runs[-1][1] - self.runs[-1][0]:
             self.runs.append((snapshot_id, version))
         self.unlisted.learn(event)
 
     def version_of(self, snapshot_id: int) -> int | None:
-        """Return a snapshot's version; None for one that was not met yet."""
+        """Return a snapshot's version; None for one that was not added yet."""
         if snapshot_id > self._last:
             return None
         place = bisect_right(self.runs, (snapshot_id, 2**63)) - 1

@@ -14,4 +14,4 @@ DELTA = LazyFormat(
     import_command="projections.delta.command:register",
     promoter="projections.delta.importing:PROMOTE",
 )
-"""Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""
+"""The Delta format's rules, files and other parts; see `ledger.formats`."""

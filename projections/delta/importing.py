@@ -1,8 +1,8 @@
-"""Import of Delta tables, each version as one transaction, and their promotion.
+"""Import of Delta tables, one transaction per version, and promotion of imported tables.
 
-A version of a Delta log is created once, whoever writes it. A promotion creates one last version,
-which asks writers for a feature that no engine has: whoever commits after it is rejected, and
-whoever was faster has committed before it, and is imported first. Readers see no difference.
+A version of a Delta log is created exactly once. A promotion creates one last version, which
+requires a writer feature that no engine supports: later writers are rejected by the protocol, and
+a commit of a faster writer comes before it and is imported first. Readers see no difference.
 
 Source: the Delta transaction protocol, "Partition Value Serialization" and "Per-file Statistics".
 """
@@ -81,16 +81,16 @@ from projections.importing.trial import (
 
 @frozen
 class Listing:
-    """How files of one version are listed.
+    """Context for converting the files of one version.
 
     Attributes:
-        columns: The version's.
-        partitioning: The columns that partition the table, in their order.
-        schema_id: The ledger's, whose names the files use.
-        spec_id: The ledger's.
-        absolute: Makes a path absolute.
-        rows: Counts the rows of a file whose statistics do not.
-        carries_ids: Whether the files carry the ids of their columns.
+        columns: The version's columns.
+        partitioning: The partition columns, in their order.
+        schema_id: The ledger schema whose names the files use.
+        spec_id: The ledger's partition spec.
+        absolute: Function that makes a path absolute.
+        rows: Function that counts a file's rows, for files without statistics.
+        carries_ids: Whether the files contain field ids.
     """
 
     columns: Columns
@@ -102,11 +102,11 @@ class Listing:
     carries_ids: bool
 
     def change(self, added: Added) -> FileChange:
-        """Return a file as the ledger lists it.
+        """Convert a Delta file to a file of the ledger.
 
         Raises:
-            UnsupportedError: It has a deletion vector, or a partition value that is none.
-            InvalidInputError: Its statistics are none.
+            UnsupportedError: It has a deletion vector, or an invalid partition value.
+            InvalidInputError: Its statistics are invalid.
         """
         path = self.path(added.path)
         if added.deletion_vector is not None:
@@ -120,7 +120,7 @@ class Listing:
             facts = self._facts(stats)
         except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             raise InvalidInputError(
-                f"file {path} has statistics that are none; have its owner compute them anew"
+                f"file {path} has invalid statistics; have its owner compute them again"
             ) from error
         return FileChange(
             path=path,
@@ -135,7 +135,7 @@ class Listing:
         )
 
     def path(self, path: str) -> str:
-        """Return where a file is, by the path that the log has: a URI's."""
+        """Return a file's path, decoded from the URI in the log."""
         return self.absolute(unquote(path))
 
     def _value(self, column: t.DataField, added: Added, path: str) -> PartitionValue:
@@ -147,7 +147,7 @@ class Listing:
         except (ValueError, OverflowError, UnsupportedError) as error:
             raise UnsupportedError(
                 f"file {path} has the value {text!r} in partition column {column.name}, which is "
-                f"no {column.type.root} that the ledger can hold"
+                f"not a valid {column.type.root} in the ledger"
             ) from error
 
     def _facts(self, stats: Mapping[str, Any]) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def _count(said: Any) -> int | None:
 
 
 def _bound(value: Any, data_type: t.DataType, *, upper: bool) -> str | None:
-    """Return a bound in hex; None where there is none that is safe."""
+    """Return a bound in hex; None if there is no safe one."""
     extreme = bound_of(value, data_type, upper=upper)
     facts = ColumnFacts(1, 0, extreme, extreme)
     return (upper_bound if upper else lower_bound)(facts, data_type, data_type)
@@ -218,8 +218,8 @@ READABLE = frozenset(
         "variantType-preview",
     }
 )
-"""Features that ask something of readers, and that are understood; of deletion vectors that they
-are told and refused where there is one."""
+"""Reader features that an import supports; a file with a deletion vector is rejected when it is
+read."""
 
 _LAST_READER = 3
 _COORDINATED = "coordinatedCommits"
@@ -227,29 +227,29 @@ _AUTHORS = ("userName", "userId", "author", "user")
 _NO_COLUMNS = "the source's table has no columns yet, and the ledger has no such tables: import it"
 
 Live = Callable[[], Iterable[FileChange]]
-"""Returns the files that are live where an import goes on."""
+"""Function that returns the files that are live where an import continues."""
 
 
 def metadata_of(text: str, place: str) -> tuple[Metadata, dict[str, Any]]:
-    """Return metadata and the schema in it.
+    """Return a metaData action and its schema.
 
     Raises:
-        InvalidInputError: It is none.
+        InvalidInputError: The metadata is invalid.
     """
     try:
-        # All of it: it is handed on as it stands.
+        # All of it is kept, unchanged.
         found = msgspec.convert(msgspec.json.decode(text), Metadata)
         return found, msgspec.json.decode(found.schema_string, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidInputError(f"{place} has metadata that is none: {error}") from error
+        raise InvalidInputError(f"{place} has invalid metadata: {error}") from error
 
 
 def creation_of(first: Version, source: Source) -> ImportedCreation:
-    """Return how a table begins whose oldest version is known.
+    """Return the creation events of a table, from its oldest known version.
 
     Raises:
         UnsupportedError: The ledger cannot hold its schema.
-        InvalidInputError: The version does not say what a table is.
+        InvalidInputError: The version lacks a protocol or metadata.
     """
     text = first.actions.metadata
     if not text or not first.actions.protocol:
@@ -289,7 +289,7 @@ def _partitioning(columns: Columns, metadata: Metadata) -> tuple[DataField, ...]
     try:
         return tuple(by_name[each] for each in metadata.partition_columns)
     except KeyError as error:
-        raise InvalidInputError(f"the source partitions by {error}, which is no column") from error
+        raise InvalidInputError(f"the source partitions by {error}, not a column") from error
 
 
 def _millis(version: Version) -> int:
@@ -303,7 +303,7 @@ def _operation(actions: Actions) -> str | UnsetType:
 
 
 def author_of(info: Mapping[str, Any]) -> str:
-    """Return who made a version, as far as its commit says.
+    """Return the author of a version, as far as its commit names one.
 
     Example:
         >>> author_of({"operation": "WRITE", "userName": "ann"})
@@ -314,12 +314,12 @@ def author_of(info: Mapping[str, Any]) -> str:
 
 @define
 class Planner:
-    """Plans what is to come, on the table as everything planned so far leaves it.
+    """Planner of new transactions, each on the state that the previous one leaves.
 
     Attributes:
-        trial: The table.
-        source: Whose it is.
-        live: Reads the files that are live where it begins.
+        trial: The table's state so far.
+        source: The table's source.
+        live: Function that reads the files that are live where the planner begins.
     """
 
     trial: Trial
@@ -331,14 +331,14 @@ class Planner:
 
     @property
     def schemas(self) -> tuple[int, ...]:
-        """The ids of the schemas that came."""
+        """The ids of the schemas added here."""
         return tuple(dict.fromkeys(self._schemas))
 
     def planned(self, versions: Iterable[Version]) -> Iterator[Planned]:
-        """Yield a transaction a version.
+        """Yield one transaction per version.
 
         Raises:
-            UnsupportedError: The ledger cannot hold what one says; the message names it.
+            UnsupportedError: The ledger cannot hold a version; the message names it.
             InvalidInputError: A version is damaged.
         """
         for each in versions:
@@ -375,7 +375,7 @@ class Planner:
         )
 
     def _columns(self, text: str) -> tuple[Columns, Metadata]:
-        """Return the columns and the metadata of a version, whichever said them last."""
+        """Return the columns and the metadata in force at a version."""
         state = self.trial.state
         origin = state.imported_from(DeltaOrigin)
         text = text or origin.metadata
@@ -475,7 +475,7 @@ class Planner:
         )
 
     def _changes(self, version: Version, listing: Listing) -> tuple[FileChange, ...]:
-        """Return what comes and goes, and go on to the files that are live then."""
+        """Return the added and removed files of a version, and advance the live files."""
         if self._files is None:
             self._files = {each.path: each for each in self.live()}
         live, actions = self._files, version.actions
@@ -484,7 +484,7 @@ class Planner:
             there = {listing.path(each) for each in actions.added}
             gone = [live.pop(path) for path in list(live) if path not in there]
         else:
-            # What goes and comes at once has other statistics; its rows stay.
+            # A file removed and added at once has new statistics; its rows stay.
             for each in actions.removed:
                 file = None if each in actions.added else live.pop(listing.path(each), None)
                 if file is not None:
@@ -498,13 +498,13 @@ class Planner:
         return (*(replace(each, kind="DELETE") for each in gone), *come)
 
     def _rows(self, path: str) -> int:
-        """Return how many rows a file has, by its footer."""
+        """Return a file's row count, read from its Parquet footer."""
         import pyarrow as pa
 
         try:
             return int(read_metadata(self.source.read(path), path).num_rows)
         except (pa.ArrowException, OSError) as error:
-            raise InvalidInputError(f"{path} is no Parquet file: {error}") from error
+            raise InvalidInputError(f"{path} is not a Parquet file: {error}") from error
 
     def _followed(self, version: Version, columns: Columns) -> DeltaFollowed:
         actions, known = version.actions, self.trial.state.imported_from(DeltaOrigin).columns
@@ -526,9 +526,9 @@ def _is_layout(event: TableEvent) -> bool:
 
 
 def _key(commit: Actions) -> tuple[str, int]:
-    """Return the writer and the number that a commit file gives a version.
+    """Return the application and transaction version that identify a commit.
 
-    A checkpoint gives none: it repeats the newest number of every writer, and those came before.
+    A checkpoint gives none: it repeats the last number of every application.
     """
     if len(commit.txns) == 1:
         return next(iter(commit.txns.items()))
@@ -540,40 +540,40 @@ def _kind(version: Version, files: Iterable[FileChange]) -> CommitKind:
     actions = version.actions
     changes = {each.data_change for each in actions.added.values()}
     changes |= {each.data_change for each in actions.removed.values()}
-    # No action of a checkpoint changes data, whatever the commits before it did.
+    # No action of a checkpoint changes data, whatever the original commits did.
     if not version.is_whole and actions.removed and changes == {False}:
         return "COMPACT"
     return "OVERWRITE" if any(each.kind == "DELETE" for each in files) else "APPEND"
 
 
 def refuse_unreadable(text: str) -> None:
-    """Check that a protocol asks nothing of readers that is not understood.
+    """Check that a protocol requires no unsupported reader features.
 
     Raises:
-        UnsupportedError: It does; the message names the feature.
-        InvalidInputError: It is none.
+        UnsupportedError: It requires one; the message names the feature.
+        InvalidInputError: The protocol is invalid.
     """
     if not text:
         return
     try:
         found = msgspec.json.decode(text, type=Protocol)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidInputError(f"the source has a protocol that is none: {error}") from error
+        raise InvalidInputError(f"the source has an invalid protocol: {error}") from error
     unknown = sorted(set(found.reader_features or ()) - READABLE)
     if unknown or found.min_reader_version > _LAST_READER:
         what = ", ".join(unknown) or f"reader version {found.min_reader_version}"
-        raise UnsupportedError(f"its readers have to know {what}, which an import does not")
+        raise UnsupportedError(f"its readers must support {what}, which an import does not")
     for each in found.writer_features or ():
         if each.startswith(_COORDINATED):
-            # Newer versions may stand with the coordinator alone.
+            # Newer versions may exist only at the coordinator.
             raise UnsupportedError(
-                f"it has {each}: its newest commits are with a coordinator, which an import does "
-                "not ask; take the feature off at the source first"
+                f"it has {each}: a coordinator holds its newest commits, which an import does "
+                "not query; remove the feature at the source first"
             )
 
 
 def read(place: str, table: TableHandle | None, now_millis: int, access: FileAccess) -> Incoming:
-    """Return what is new; see `projections.importing.importing.Read`."""
+    """Return the new versions; see `projections.importing.importing.Read`."""
     source = Source(place, access)
     known = -1
     if table is not None:
@@ -582,7 +582,7 @@ def read(place: str, table: TableHandle | None, now_millis: int, access: FileAcc
     creation = None if table is not None else creation_of(versions[0], source)
     start = table.state if table is not None else creation.state() if creation is not None else None
     if start is None:
-        raise AssertionError("a table is there, or is born")
+        raise AssertionError("the table exists or is created by this import")
     planner = Planner(
         Trial(start, now_millis),
         source,
@@ -597,15 +597,15 @@ def read(place: str, table: TableHandle | None, now_millis: int, access: FileAcc
 
 
 def _known(table: TableHandle, source: Source) -> int:
-    """Return the version up to which a table has followed a source.
+    """Return the source version up to which a table was imported.
 
     Raises:
-        AlreadyExistsError: It follows another one, or the source is not the one that it was.
+        AlreadyExistsError: The table is imported from another source, or the source was replaced.
     """
     delta = table.state.origin
     if not isinstance(delta, DeltaOrigin):
         raise AlreadyExistsError(
-            f"table {table.identifier} follows {delta.source}, which is no Delta table; "
+            f"table {table.identifier} follows {delta.source}, which is not a Delta table; "
             "import under another name"
         )
     if delta.delta_version > source.newest:
@@ -620,12 +620,12 @@ def _other(table: TableHandle, delta: DeltaOrigin, source: Source, said: str) ->
     return AlreadyExistsError(
         f"table {table.identifier} has followed {delta.source} up to its version "
         f"{delta.delta_version}, and {source.name} {said}: it is another table, or was dropped and "
-        "made anew; import it under another name"
+        "recreated; import it under another name"
     )
 
 
 def tables(place: str, access: FileAccess) -> list[FoundTable]:
-    """Return the tables of a folder."""
+    """Return the Delta tables below a folder."""
     root = plain(place_of_source(place))
     return tables_below(SourceFiles(access.below(root)), root, has_folder(FOLDER))
 
@@ -640,51 +640,51 @@ class DeltaHandover:
     """See `projections.importing.promoting.Handover`."""
 
     def source(self, table: TableHandle) -> str:
-        """Return how the table's source is found."""
+        """Return the source of an imported table."""
         return table.state.imported_from(DeltaOrigin).source
 
     def is_here(self, table: TableHandle, source: str, access: FileAccess) -> bool:
-        """Return no: a folder is its source for good, and its last version comes in, too."""
+        """Return no: a folder stays the source, and its last version is imported too."""
         del table, source, access
         return False
 
     def promotion(self, table: TableHandle, source: str) -> tuple[TableEvent, ...]:
-        """Return what the promotion says, and refuse what the ledger cannot own.
+        """Return the promotion's event; reject tables that the ledger cannot own.
 
         Raises:
-            UnsupportedError: Another ledger owns the table, or the ledger's own words do not say
-                its columns or what its files call them.
-            DamagedLogError: Its projected log lacks a file, or has a damaged one.
-            StoreError: A file of another program has the name of one to be projected.
+            UnsupportedError: Another ledger owns the table, or the ledger cannot express its
+                columns or their names in files.
+            DamagedLogError: A file of its projected log is missing or damaged.
+            StoreError: A file of another program has the name of a file to be projected.
         """
         state = table.state
         delta = state.imported_from(DeltaOrigin)
         if FENCE in _features(delta) and not is_fenced(state):
             raise UnsupportedError(
-                f"{source} is written by a ledger's table already, and by nobody else: commit "
-                "there; what it gets is followed here"
+                f"{source} is already written by a ledger's table only: commit "
+                "there; its changes are imported here"
             )
         for problem in _problems(table):
-            raise UnsupportedError(f"{source} stays its owner's: {problem}")
+            raise UnsupportedError(f"{source} cannot be promoted: {problem}")
         kept = (RemoveOption(each) for each in sorted(state.schema.options) if is_reserved(each))
         events: tuple[TableEvent, ...] = (TablePromoted(source=delta.source), *kept)
         if not is_fenced(state):
-            # Once the source keeps others out there is no way back.
+            # Once the source rejects other writers there is no way back.
             _check_projection(table, delta, events)
         return events
 
     def adoption(self, table: TableHandle) -> tuple[TableEvent, ...]:
-        """Return nothing: the ledger lists the files of a table from Delta ever since."""
+        """Return nothing: the ledger lists the files of an imported Delta table from the start."""
         del table
         return ()
 
     def hand_over(
         self, table: TableHandle, source: str, access: FileAccess, now_millis: int
     ) -> bool:
-        """Write the version that keeps others out, if nobody has committed meanwhile.
+        """Write the version that locks out other writers, unless another commit came first.
 
-        It has then to come in, too. Where the source's storage knows no conditional create, its
-        owner has to stop its writers, and nothing is written there.
+        That commit must then be imported first. If the source's storage has no conditional create,
+        nothing is written, and its owner has to stop its writers.
         """
         state = table.state
         delta = state.imported_from(DeltaOrigin)
@@ -695,20 +695,20 @@ class DeltaHandover:
         if store is None:
             return True
         path = commit_path(delta.delta_version + 1)
-        # Whoever was first: what stands there comes in now.
+        # Another writer was first: its commits are imported now.
         store.create(path.removeprefix(f"{FOLDER}/"), _last_version(table, delta, now_millis))
         return False
 
     def instructions(self, table: TableHandle) -> tuple[str, ...]:
-        """Return what the table's former owner has to do, a sentence each."""
+        """Return the next steps for the table's former owner, one sentence each."""
         state, name = table.state, table.identifier
         delta = state.imported_from(DeltaOrigin)
         if is_fenced(state):
             said = f"lead its writers to the ledger: {delta.source} refuses those that know table"
             stop = f"{said} features since its version {delta.delta_version}"
         else:
-            stop = f"stop all writers of {delta.source}: what commits there now is lost here"
-        read = f"let readers read {table.location}: its versions are the source's, and go on"
+            stop = f"stop all writers of {delta.source}: new commits there are lost to the ledger"
+        read = f"let readers read {table.location}: its versions continue the source's"
         keep = (
             f"keep the files below {delta.source}, and run no VACUUM there: older rows stay in it"
         )
@@ -717,7 +717,7 @@ class DeltaHandover:
 
 
 def is_fenced(state: TableState) -> bool:
-    """Whether a table's source lets nobody commit any more but this ledger's table."""
+    """Return whether a table's source accepts commits only from this ledger's table."""
     return _own_fence(state.table_id) in _features(state.imported_from(DeltaOrigin))
 
 
@@ -769,7 +769,7 @@ def _fenced_protocol(table_id: str, delta: DeltaOrigin) -> bytes:
 
 
 def _last_version(table: TableHandle, delta: DeltaOrigin, now_millis: int) -> bytes:
-    """Return the commit by which a source's log ends for everybody else."""
+    """Return the last commit of a source's log, which locks out other writers."""
     configuration = msgspec.json.decode(delta.metadata).get("configuration") or {}
     millis = max(now_millis, delta.timestamp_millis + 1)
     timed = {"inCommitTimestamp": millis} if configuration.get(_TIMED) == "true" else {}
@@ -787,7 +787,7 @@ def _last_version(table: TableHandle, delta: DeltaOrigin, now_millis: int) -> by
 
 
 def _problems(table: TableHandle) -> Iterator[str]:
-    """Yield what stands against going on in the ledger's own words, a sentence each."""
+    """Yield the problems that prevent the ledger from owning a table, one sentence each."""
     state = table.state
     schema = state.schema
     for each in (
@@ -803,8 +803,8 @@ def _problems(table: TableHandle) -> Iterator[str]:
     for schema_id, said in schemas_by_id(table.log, unnumbered).items():
         if called.schema(said) != said:
             yield (
-                f"file {unnumbered[schema_id]} has no field ids of the table's, and other names "
-                "for its columns, so that only Delta finds them; write its rows into a table of "
+                f"file {unnumbered[schema_id]} has no field ids of the table, and other column "
+                "names, so that only Delta can read it; write its rows into a table of "
                 "the ledger's own (lakeledger create, then add-files)"
             )
 

@@ -19,7 +19,7 @@ from ledger.model.types import INT_MAX, LONG_MAX
 
 
 class Added(msgspec.Struct, frozen=True, rename="camel"):
-    """A file that is in the table; `modification_time` in Unix milliseconds."""
+    """An `add` action; `modification_time` in Unix milliseconds."""
 
     path: str
     partition_values: dict[str, str | None] = {}
@@ -31,7 +31,7 @@ class Added(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Removed(msgspec.Struct, frozen=True, rename="camel"):
-    """A file that is no longer in the table."""
+    """A `remove` action."""
 
     path: str
     data_change: bool = True
@@ -41,7 +41,7 @@ _ProtocolVersion = Annotated[int, Meta(ge=0, le=INT_MAX)]
 
 
 class Protocol(msgspec.Struct, frozen=True, rename="camel"):
-    """What readers and writers have to know."""
+    """A `protocol` action: the requirements for readers and writers."""
 
     min_reader_version: _ProtocolVersion
     min_writer_version: _ProtocolVersion
@@ -55,7 +55,7 @@ class _Format(msgspec.Struct, frozen=True):
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
-    """What the table is; whoever projects it hands on all of this."""
+    """A `metaData` action; a projection passes all of it on."""
 
     id: str
     schema_string: str
@@ -87,24 +87,24 @@ class _Line(msgspec.Struct, rename="camel"):
 
 
 _NO_ACTION = (AttributeError, TypeError, ValueError, RecursionError)
-"""Errors of cells of other types than an action has."""
+"""Errors raised for cells of types that an action does not have."""
 
 _LINE = msgspec.json.Decoder(_Line)
 _ENCODER = msgspec.json.Encoder()
 
 
 class Actions:
-    """What one commit does, or one checkpoint adds up to.
+    """The actions of one commit, or of one checkpoint.
 
     Attributes:
-        added: Files by the path that the log has.
-        removed: The same of files that go.
-        txns: The version of each writer with keys of its own.
-        protocol: As JSON; empty where it is not said.
-        metadata: The same.
-        commit_info: Who and why, as JSON; empty where it is not said.
-        info: The same, decoded; empty, too, where it is no object.
-        sidecars: Files that hold more of a checkpoint.
+        added: Files by the path in the log.
+        removed: Removed files by the path in the log.
+        txns: The last transaction version of each application.
+        protocol: As JSON; empty if absent.
+        metadata: As JSON; empty if absent.
+        commit_info: The provenance, as JSON; empty if absent.
+        info: The provenance, decoded; empty if absent or not an object.
+        sidecars: Sidecar files with more actions of a checkpoint.
     """
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class Actions:
         self.sidecars: list[str] = []
 
     def take(self, line: _Line) -> None:
-        """Take in one action."""
+        """Add one action."""
         if line.add is not None:
             self.added[line.add.path] = line.add
         elif line.remove is not None:
@@ -138,15 +138,15 @@ class Actions:
 
 
 def read_lines(body: bytes, name: str, into: Actions | None = None) -> Actions:
-    """Return what the lines of a file say.
+    """Return the actions in the lines of a file.
 
     Args:
         body: A commit, or a checkpoint in JSON.
-        name: What messages call the file.
-        into: What was read before.
+        name: The file's name, for messages.
+        into: The actions read before.
 
     Raises:
-        InvalidInputError: It is half a file, or another one.
+        InvalidInputError: The file is cut short, or is not of a Delta log.
     """
     found = into or Actions()
     try:
@@ -154,18 +154,18 @@ def read_lines(body: bytes, name: str, into: Actions | None = None) -> Actions:
             if each.strip():
                 found.take(_LINE.decode(each))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInputError(f"{name} is no file of a Delta log: {error}") from error
+        raise InvalidInputError(f"{name} is not a file of a Delta log: {error}") from error
     return found
 
 
 def read_parquet(body: bytes, name: str, into: Actions | None = None) -> Actions:
-    """Return what the rows of a checkpoint, of a part of one or of a sidecar say.
+    """Return the actions in the rows of a checkpoint, a part of one or a sidecar.
 
-    Rows become actions a batch at a time, so that memory does not depend on what is repeated.
+    Rows are converted batch by batch, so that repeated values do not cost memory.
 
     Raises:
-        InvalidInputError: As of `read_lines`; or a file is listed twice.
-        TooLargeError: It declares or unpacks to more than a file of its size may.
+        InvalidInputError: As in `read_lines`; or a file is listed twice.
+        TooLargeError: The file declares or unpacks to more than its size allows.
     """
     import pyarrow as pa
 
@@ -177,7 +177,7 @@ def read_parquet(body: bytes, name: str, into: Actions | None = None) -> Actions
     except InvalidInputError:
         raise
     except (pa.ArrowException, OSError, msgspec.DecodeError, *_NO_ACTION) as error:
-        raise InvalidInputError(f"{name} is no checkpoint of a Delta log: {error}") from error
+        raise InvalidInputError(f"{name} is not a checkpoint of a Delta log: {error}") from error
     return found
 
 
@@ -191,21 +191,21 @@ _COLUMNS: Final = (
 )
 
 _MOST_EMPTY_ROWS: Final = 100_000
-"""Rows of actions that are not read here, such as the metadata of domains: there are few."""
+"""Limit for rows of actions that are ignored here, such as domain metadata: there are few."""
 
 _TEXT_FLOOR: Final = 512 << 20
 _TEXT_PER_BYTE: Final = 2_048
-"""Bytes of all statistics together, where each file that has the same ones counts: they are parsed
+"""Limit for the bytes of all statistics, repeated ones counted each time: they are parsed
 file by file."""
 
 
 class _Rows:
-    """Takes in the rows of one file.
+    """Collector of the actions in the rows of one file.
 
     Args:
-        found: What was read before.
+        found: The actions read before.
         name: The file's name, for errors.
-        size: Its bytes.
+        size: Its size in bytes.
     """
 
     def __init__(self, found: Actions, name: str, size: int) -> None:
@@ -216,10 +216,10 @@ class _Rows:
         self._most_text = _TEXT_FLOOR + _TEXT_PER_BYTE * size
 
     def take(self, batch: Any) -> None:
-        """Take in some rows.
+        """Add some rows.
 
         Raises:
-            InvalidInputError: A file is listed twice, or a row is no action.
+            InvalidInputError: A file is listed twice, or a row is not an action.
             TooLargeError: There are more empty rows, or more bytes of statistics, than allowed.
         """
         taken = 0
@@ -243,7 +243,7 @@ class _Rows:
         known = self._found.added
         if added.path in known and added.deletion_vector == known[added.path].deletion_vector:
             raise InvalidInputError(
-                f"{self._name} lists file {added.path} twice, and is no checkpoint of a Delta log: "
+                f"{self._name} lists file {added.path} twice, which no Delta checkpoint does: "
                 "have its owner write it again"
             )
         self._text += len(added.stats or "") + len(added.path)

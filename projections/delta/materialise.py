@@ -1,13 +1,13 @@
 """Delta projection: versions of a table as files of a Delta log, and plans for it.
 
-Every snapshot and every schema step of the ledger is a version of the Delta table, in order, each a
-whole table by itself. Everything is a function of the log, so two projectors at once, or one that
-was killed and started again, write the same.
+Each snapshot and each schema step of the ledger is one version of the Delta table, in order, and
+each version is complete. Everything is a function of the log, so concurrent projectors, or one that
+was killed and restarted, write the same files.
 
-Protocol and metadata of an imported table are those of the source, so that every reader sees what
-it saw there. The differences are few: other writers are kept out, the times of versions are in the
-log, and files, which stay where they are, have absolute paths. Once the ledger owns the table, its
-log continues as that of any other table.
+An imported table keeps the protocol and metadata of its source, so readers see the same table.
+There are few differences: other writers are locked out, commits have in-commit timestamps, and
+files, which are not moved, have absolute paths. Once the ledger owns the table, its log
+continues like that of any other table.
 """
 
 from __future__ import annotations
@@ -108,13 +108,13 @@ def followed(
     transaction: Transaction[TableEvent],
     state: TableState,
 ) -> Callable[[int], Iterator[bytes]]:
-    """Return what makes the lines of a version of the source, from its in-commit timestamp.
+    """Return a function from an in-commit timestamp to the lines of an imported version.
 
     Args:
         table: The table.
-        event: The version.
-        transaction: What has brought it.
-        state: The table right after it.
+        event: The event of the imported version.
+        transaction: The transaction with the event.
+        state: The table right after the transaction.
     """
 
     def lines(millis: int) -> Iterator[bytes]:
@@ -147,11 +147,11 @@ def _file_lines(
 def versions_of_source(
     table: TableHandle, state: TableState
 ) -> Iterator[tuple[SnapshotCommitted, int]]:
-    """Yield the snapshots that came from a source, each with its version there.
+    """Yield the imported snapshots, each with its version at the source.
 
     Args:
         table: The table.
-        state: It, while it follows.
+        state: Its state while it is still imported.
     """
     for read in table.log.commits(0, state.version):
         for transaction in read.commit.transactions:
@@ -162,17 +162,17 @@ def versions_of_source(
 
 
 def fold_of_owned(table: TableHandle, state: TableState, schemas: Schemas) -> TableFold:
-    """Return what protocol and metadata go on from once the ledger owns a table.
+    """Return the protocol and metadata from which a promoted table continues.
 
-    What readers have to know of it stays; what only other writers had to know goes.
+    Features that readers need stay; features for writers only are dropped.
 
     Args:
         table: The table.
-        state: It, right after the promotion.
-        schemas: Finds its schemas, as files call their columns.
+        state: Its state right after the promotion.
+        schemas: Function that finds its schemas, with column names as in its files.
     """
     delta = state.imported_from(DeltaOrigin)
-    # A promotion adds no files; `Projection.check_ahead` asks before the log has its commits.
+    # A promotion adds no files; `Projection.check_ahead` runs before the log has its commits.
     before = at_version(table.log, min(state.version - 1, table.state.version))
     files = table.files_at(before)
     return TableFold(
@@ -184,7 +184,7 @@ def fold_of_owned(table: TableHandle, state: TableState, schemas: Schemas) -> Ta
 
 
 def _type_changes(delta: DeltaOrigin) -> Iterator[tuple[int, tuple[dict[str, str], ...]]]:
-    """Yield what types were before, as the source says it, by field id."""
+    """Yield the type changes in the source's schema, by field id."""
     metadata = msgspec.json.decode(delta.metadata)
     schema = msgspec.json.decode(metadata["schemaString"])
     configuration = metadata.get("configuration") or {}
@@ -203,7 +203,7 @@ def _info(
     except msgspec.DecodeError:
         found = {}
     source = {"sourceEngineInfo": found["engineInfo"]} if "engineInfo" in found else {}
-    # All else may have been erased, and is never here where it can be.
+    # The other fields may have been erased.
     operation = "UNKNOWN" if isinstance(event.operation, UnsetType) else event.operation
     found = {"operation": operation, "operationParameters": {}, **found, **source}
     own = {"inCommitTimestamp": millis, "timestamp": millis}
@@ -219,7 +219,7 @@ def _table_lines(event: DeltaFollowed) -> Iterator[bytes]:
 
 
 def _timed(metadata: str) -> dict[str, Any]:
-    """Return metadata of a table whose versions all say when they came to be."""
+    """Return metadata with in-commit timestamps enabled for all versions."""
     found: dict[str, Any] = msgspec.json.decode(metadata)
     stated: Mapping[str, str] = found.get("configuration") or {}
     kept = {key: value for key, value in stated.items() if key not in _OF_ENABLING}
@@ -233,7 +233,7 @@ def _timed(metadata: str) -> dict[str, Any]:
 
 
 class _Files:
-    """The files of one version, by the names that they hold."""
+    """The files of one imported version, with column names as in the files."""
 
     def __init__(self, state: TableState, below: str, *, changes: bool) -> None:
         delta = state.imported_from(DeltaOrigin)
@@ -246,7 +246,7 @@ class _Files:
         )
 
     def add(self, file: FileChange) -> Add:
-        """Return the action that brings a file."""
+        """Return the `add` action of a file."""
         return Add(
             path=file_uri(file.path, self._below),
             partition_values=self._partition(file) or {},
@@ -257,7 +257,7 @@ class _Files:
         )
 
     def remove(self, file: FileChange, millis: int) -> Remove:
-        """Return the action that takes a file away."""
+        """Return the `remove` action of a file."""
         partition = self._partition(file)
         return Remove(
             path=file_uri(file.path, self._below),
@@ -269,7 +269,7 @@ class _Files:
         )
 
     def _partition(self, file: FileChange) -> dict[str, str | None] | None:
-        """Return a file's partition; None where a column of it has gone since."""
+        """Return a file's partition; None if one of its columns was dropped since."""
         spec = self._state.spec_by_id(file.spec_id)
         if any(each.source_id not in self._fields for each in spec.fields):
             return None
@@ -293,8 +293,8 @@ class Projection:
 
     Attributes:
         table: The table.
-        outputs: Where its files go.
-        start: Where the run before stopped.
+        outputs: The storage of its files.
+        start: The position of the previous run.
         target: The state at the version to reach.
     """
 
@@ -304,12 +304,12 @@ class Projection:
     target: TableState
 
     def run(self, on_progress: Progress) -> DeltaPosition:
-        """Write what is new; return the new position, and in it what is to be taken away.
+        """Write the new versions; return the new position, with the files to be deleted.
 
         Raises:
-            DamagedLogError: What the run before left is gone or damaged.
-            StoreError: A file that the ledger did not project stands in a place of its own.
-            UnsupportedError: Delta has no such files.
+            DamagedLogError: A file of the previous run is missing or damaged.
+            StoreError: A file that the ledger did not project has the name of one of its files.
+            UnsupportedError: Delta cannot express the table.
         """
         refuse(self.table, origin_problems(self.target))
         run = _Run(self)
@@ -318,15 +318,15 @@ class Projection:
         return run.finish()
 
     def check_ahead(self, ahead: Iterable[Commit[TableEvent]]) -> None:
-        """Check that commits to come can be projected, and a checkpoint written after them.
+        """Check that future commits, and a checkpoint after them, can be projected.
 
         Args:
-            ahead: They follow the log's newest commit; the last one leads to the target.
+            ahead: Commits after the log's newest one; the last one leads to the target.
 
         Raises:
             DamagedLogError: A file of an earlier run is missing or damaged, or the log is.
             StoreError: A file that the ledger did not project has the name of one to be written.
-            UnsupportedError: Delta has no such files.
+            UnsupportedError: Delta cannot express the table.
         """
         refuse(self.table, origin_problems(self.target))
         run, newest = _Run(self), self.table.state
@@ -339,7 +339,7 @@ class Projection:
 
 
 def _oldest_version(origin: Origin) -> int:
-    """Return the oldest version that came in alone from a source in Delta; 0 without one."""
+    """Return the first version imported on its own from a Delta source; 0 if there is none."""
     return origin.oldest_version if isinstance(origin, DeltaOrigin) else 0
 
 
@@ -371,7 +371,7 @@ class _Run:
         return found
 
     def _oldest_there(self) -> int | None:
-        """Return the first version whose commit stands; None where it is still to come."""
+        """Return the oldest version whose commit file exists; None if it is still to come."""
         if self._is_imported and self._start.version < 0:
             return None
         if self._oldest_snapshot == 1:
@@ -419,7 +419,7 @@ class _Run:
                 self._snapshot(transaction, event, state, millis)
 
     def _follow(self, transaction: Transaction[TableEvent], state: TableState) -> None:
-        """Project a version of the source."""
+        """Project an imported version."""
         for event in transaction.events:
             if isinstance(event, DeltaFollowed):
                 self._begin_followed(event, transaction)
@@ -432,7 +432,7 @@ class _Run:
                 self._log.put(lines, checkpoint_interval(state.schema), until)
 
     def _begin_followed(self, event: DeltaFollowed, transaction: Transaction[TableEvent]) -> None:
-        """Let the log begin with a version of the source, if nobody reads those before it."""
+        """Let the log begin with an imported version, if no reader needs earlier ones."""
         version, oldest = event.delta_version, self._oldest_snapshot
         comes = oldest > 1 and any(
             isinstance(each, SnapshotCommitted) and each.snapshot_id == oldest
@@ -440,7 +440,7 @@ class _Run:
         )
         is_first = version == self._oldest_followed
         if is_first:
-            # Of what came before, the source no longer had all.
+            # The source no longer had all of the earlier versions.
             self._log.skip_to(version)
         was_there = oldest == 1 or self._versions.version_of(oldest) is not None
         if (is_first and was_there) or (version >= self._oldest_followed and comes):
@@ -483,7 +483,7 @@ class _Run:
         named = set(self._fold.live)
         for each in said:
             self._fold.count(each.schema_id, 1 if each.kind == "ADD" else -1)
-        # Files that are called as others are say nothing new; most snapshots bring no others.
+        # Metadata changes only with the set of schemas whose names live files use.
         is_new = named != set(self._fold.live) or not self._fold.says(state.schema)
         lines = list(self._fold.learn(state)) if is_new else []
         if self._target.reachable(event.snapshot_id):
@@ -508,7 +508,7 @@ class _Run:
         )
 
     def _said(self, files: tuple[FileChange, ...], state: TableState) -> list[FileChange]:
-        """Return the files of a snapshot that Delta can say; of the others, remember why not."""
+        """Return the files that Delta can express; record the reason for each other file."""
         rendering = TableFiles(state, self._schemas, self._below)
         said = []
         for each in files:
@@ -536,10 +536,10 @@ class _Run:
         return None
 
     def _refuse_unsaid(self, snapshot_id: int) -> None:
-        """Refuse a snapshot, which can be read, that Delta cannot say.
+        """Reject a readable snapshot that Delta cannot express.
 
         Raises:
-            UnsupportedError: It cannot.
+            UnsupportedError: Delta cannot express it.
         """
         problem = next(iter(self._unsaid.values()), None)
         if self._fold.problem is not None:
@@ -561,7 +561,7 @@ class _Run:
         millis: int,
     ) -> Iterator[bytes]:
         rendering = TableFiles(state, self._schemas, self._below)
-        # A compaction only puts the same rows into other files.
+        # A compaction rewrites the same rows into other files.
         changes = isinstance(event, RolledBack) or event.commit_kind != "COMPACT"
         for each in said:
             if each.kind == "DELETE":
@@ -571,18 +571,18 @@ class _Run:
                 yield line("add", rendering.add(each, changes_data=changes))
 
     def _removed_until(self, state: TableState) -> int:
-        """Return the version up to which nothing that was removed is read by a snapshot."""
+        """Return the version up to which no readable snapshot needs removed files."""
         oldest = oldest_readable(state)
         version = self._versions.version_of(oldest) if oldest > 1 else None
         # An imported log may begin later than the first snapshot: its source lost older commits.
         return max(version or 0, self._oldest_followed)
 
     def check_checkpoint(self) -> None:
-        """Build a checkpoint of the newest version, and write nothing.
+        """Build a checkpoint of the newest version in memory.
 
         Raises:
             DamagedLogError: A file of an earlier run is missing or damaged.
-            UnsupportedError: Delta cannot say the newest schema.
+            UnsupportedError: Delta cannot express the newest schema.
         """
         if self._fold.problem is not None:
             raise self._fold.problem
@@ -592,7 +592,7 @@ class _Run:
         """Write the hint; return the position."""
         fold = self._fold
         if self._target.is_mirrored:
-            # What the log goes on from is found again once the ledger owns the table.
+            # The state to continue from is computed again once the ledger owns the table.
             corrections = len(self._target.corrections)
             version = self._target.version
             return self._log.finish(
@@ -621,7 +621,7 @@ class _Run:
 
 
 def oldest_readable(state: TableState) -> int:
-    """Return the oldest snapshot that can be read; 1 where none has gone."""
+    """Return the oldest readable snapshot; 1 if none has expired."""
     return min({state.earliest_snapshot_id, *state.held_snapshot_ids})
 
 
@@ -630,7 +630,7 @@ def _is_snapshot(event: TableEvent) -> bool:
 
 
 def _txn(event: SnapshotEvent, millis: int) -> Iterator[bytes]:
-    """Yield the line that tells a writer with keys of its own how far it has come."""
+    """Yield the `txn` line of a snapshot whose writer gives an idempotency key."""
     if isinstance(event, RolledBack) or event.commit_identifier == BATCH_COMMIT_IDENTIFIER:
         return
     yield txn_line(event.commit_user, event.commit_identifier, millis)
@@ -641,12 +641,12 @@ DELTA_PLAN: Final = "delta"
 
 @frozen
 class Planned:
-    """What `lakeledger plan` shows of Delta; called, it gives the files of a change."""
+    """Delta's part of `lakeledger plan`; a call returns the files of a change."""
 
     def __call__(self, before: TableState, after: TableState) -> tuple[str, ...]:
         """Return the files that projecting a change writes, relative to the table's location.
 
-        One commit; which version it is depends on how many there are already.
+        It is one commit; its version depends on the number of earlier ones.
 
         Args:
             before: The table before the change.
@@ -655,7 +655,7 @@ class Planned:
         return (f"{FOLDER}/*.json",) if after.schema.id != before.schema.id else ()
 
     def warnings(self, before: TableState, after: TableState) -> tuple[str, ...]:
-        """Return which readers will no longer open the table, and what the log will not say.
+        """Return the readers that will no longer open the table, and what Delta cannot express.
 
         Args:
             before: The table before the change.
@@ -680,14 +680,14 @@ def _warnings(before: TableState, after: TableState) -> Iterator[str]:
 
 
 def _unsaid(before: TableState, after: TableState) -> Iterator[str]:
-    """Yield what a change brings that the log will not say; all of it, where it declares Delta."""
+    """Yield what Delta cannot express of a change; of the table if Delta is newly declared."""
     is_new = DELTA_PLAN not in declared_by(before.schema.options).formats
     had = set() if is_new else {*unsaid(before)}
     yield from (each for each in unsaid(after) if each not in had)
 
 
 def unsaid(state: TableState) -> Iterator[str]:
-    """Yield in a sentence each what a table has that its Delta log does not say."""
+    """Yield each part of a table that its Delta log cannot express, in one sentence each."""
     if state.branches:
         yield (
             f"Delta's log has no branches: {', '.join(sorted(state.branches))} cannot be read "
@@ -695,8 +695,8 @@ def unsaid(state: TableState) -> Iterator[str]:
         )
     for name, default in _defaults(state):
         yield (
-            f"Delta's log says nothing of the default {default} of column {name}, since only "
-            "the ledger's writers write there: who writes new rows takes it from the ledger"
+            f"Delta's log does not record the default {default} of column {name}, since only "
+            "the ledger's writers write there: writers of new rows read it from the ledger"
         )
 
 
@@ -714,13 +714,13 @@ __all__ = ["DELTA", "expected", "follow", "project", "rebuild", "verify"]
 
 @frozen
 class _Renewing(StoreOutputs):
-    """A table's folder, where commits of the ledger's own make room for others."""
+    """A table's folder whose files written by a ledger may be replaced."""
 
     def put(self, path: str, body: bytes) -> None:
-        """Keep a file, in the place of one of our own if one stands there.
+        """Write a file, replacing one that a ledger wrote.
 
         Raises:
-            StoreError: Another's file stands there.
+            StoreError: Another program's file has the name.
         """
         there = self.read(path)
         if there not in (None, body) and (is_checkpoint(path) or is_own(there or b"")):
@@ -731,11 +731,11 @@ class _Renewing(StoreOutputs):
 
 @frozen
 class _Ahead:
-    """A table's folder as a run would leave it; nothing is written.
+    """A table's folder as a run would leave it, in memory.
 
     Attributes:
         inner: The folder.
-        new: The files that the run has written.
+        new: The files that the run wrote, in memory.
     """
 
     inner: StoreOutputs
@@ -761,11 +761,11 @@ class _Ahead:
         self.new.point(path, body)
 
     def remove(self, path: str) -> None:
-        """Forget a file that the run has written."""
+        """Drop a file that the run wrote."""
         self.new.remove(path)
 
     def read(self, path: str) -> bytes | None:
-        """Return a file, of the run if it has written it."""
+        """Return a file, as the run left it."""
         body = self.new.read(path)
         return self.inner.read(path) if body is None else body
 
@@ -784,16 +784,16 @@ class DeltaFiles:
 
     @property
     def hints(self) -> Mapping[str, str]:
-        """The newest checkpoint's, which is no number."""
+        """The hint for the newest checkpoint, which is not a number."""
         return {HINT: ""}
 
     @property
     def positions(self) -> PositionFile[DeltaPosition]:
-        """Where a position is kept."""
+        """The file in which a position is stored."""
         return positions.FILE
 
     def is_found(self, path: str) -> bool:
-        """Whether readers come upon a file: they list the log."""
+        """Return whether readers find a file: they list the log."""
         return path.startswith(FOLDER)
 
     def run(
@@ -804,9 +804,9 @@ class DeltaFiles:
         target: TableState,
         on_progress: Progress,
     ) -> DeltaPosition:
-        """Write what a stretch of the log brings; return the new position.
+        """Write the versions between two states of the table; return the new position.
 
-        A clock that was corrected since changes the times of versions that stand already.
+        If a clock was corrected since, the times of earlier versions change, and all are rewritten.
         """
         is_corrected = len(target.corrections) != start.corrections
         if is_corrected and isinstance(outputs, Gathering):
@@ -815,7 +815,7 @@ class DeltaFiles:
         return Projection(table, outputs, start, target).run(on_progress)
 
     def rebuild_reason(self, table: TableHandle, saved: DeltaPosition) -> RebuildReason | None:
-        """Return whether another renderer made files."""
+        """Return the version of the older renderer that wrote the files; None if it is current."""
         del table
         if saved.version < 0 or saved.renderer == RENDERER:
             return None
@@ -824,17 +824,17 @@ class DeltaFiles:
     def renew(
         self, table: TableHandle, older: DeltaPosition, target: TableState, on_progress: Progress
     ) -> DeltaPosition:
-        """Make files that another renderer made as they are made now, where they stand."""
+        """Rewrite the files of another renderer in place."""
         del older
         outputs = outputs_of(table)
         renewing = _Renewing(outputs.store, outputs.root)
         return Projection(table, renewing, DeltaPosition(), target).run(on_progress)
 
     def compare(self, table: TableHandle, saved: DeltaPosition, at: TableState) -> Compared:
-        """Compare what stands on the store with what the log makes of it.
+        """Compare the files on the store with the files that the log yields.
 
-        Checkpoints are compared by content. A file of somebody else's in a place that is or will
-        be the ledger's is told as changed. Rebuilding makes the files of the newest version.
+        Checkpoints are compared by content. A foreign file with a name that the ledger uses or
+        will use is reported as changed. A rebuild writes the files of the newest version.
         """
         del saved
         outputs = outputs_of(table)
@@ -868,7 +868,7 @@ class DeltaFiles:
         return Compared(found, wanted, tuple(in_the_way), newest)
 
     def lost(self, table: TableHandle, saved: DeltaPosition) -> Mapping[str, bytes]:
-        """Return all files that are lost or damaged, as readers go back in time, too."""
+        """Return all files that are missing or damaged; time travel needs every one."""
         wanted = files_of(self, table, target_state(table, saved.version))
         outputs = outputs_of(table)
         found = {path: outputs.read(path) for path in wanted}
@@ -879,7 +879,7 @@ class DeltaFiles:
         }
 
     def make_way(self, outputs: StoreOutputs, path: str) -> None:
-        """Set a file of somebody else's aside, under a name that readers pass over."""
+        """Rename a foreign file to a name that readers ignore."""
         body = outputs.read(path)
         if body is not None and not is_checkpoint(path) and not is_own(body):
             name = path.rpartition("/")[2]
@@ -887,12 +887,12 @@ class DeltaFiles:
         outputs.remove(path)
 
     def projected(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
-        """Return nothing: what names a file is not followed."""
+        """Return nothing: Delta has no pointers to files."""
         del outputs, at
         return ()
 
     def marked(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
-        """Return nothing: names follow from commits alone."""
+        """Return nothing: file names follow from commits alone."""
         del outputs, at
         return ()
 
@@ -904,13 +904,13 @@ def _is_as_made(path: str, body: bytes, wanted: bytes) -> bool:
 def _later(
     files: DeltaFiles, table: TableHandle, saved: TableState, newest: TableState
 ) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """Return what the newest version has, and what a run to it may have written on the way."""
+    """Return the files of the newest version, and those that a run to it may have written."""
     found = []
     for target in (newest, evolve(newest, earliest_snapshot_id=saved.earliest_snapshot_id)):
         try:
             found.append(files_of(files, table, target))
         except UnsupportedError:
-            # What cannot be projected now, no run has projected either.
+            # A state that cannot be projected now was not projected by an earlier run either.
             found.append({})
     return found[0], found[1]
 
@@ -921,7 +921,7 @@ DELTA = Materialisation(DeltaFiles())
 def check_ahead(
     table: TableHandle, ahead: Sequence[Commit[TableEvent]], target: TableState
 ) -> None:
-    """Check that a table's log can be projected with commits to come; nothing is written.
+    """Check that future commits of a table can be projected; nothing is written.
 
     Args:
         table: The table.
@@ -931,7 +931,7 @@ def check_ahead(
     Raises:
         DamagedLogError: A file of an earlier run is missing or damaged, or the log is.
         StoreError: A file that the ledger did not project has the name of one to be written.
-        UnsupportedError: Delta has no such files.
+        UnsupportedError: Delta cannot express the table.
     """
     saved = DELTA.position(table)
     is_current = saved.renderer == RENDERER and saved.corrections == len(target.corrections)

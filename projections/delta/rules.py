@@ -1,6 +1,6 @@
 """DeltaRules: validation of tables and files for Delta.
 
-Source: the Delta transaction protocol; what readers made of it where it leaves that open.
+Source: the Delta transaction protocol; where it leaves a choice, the behaviour of readers.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ _TEXTS = ("CHAR", "VARCHAR")
 
 @attrs.define
 class FileRules:
-    """The files that a Delta table can have.
+    """Validation of data files for a Delta table.
 
     Attributes:
-        schema: The table's.
+        schema: The table's schema.
         specs: Its partition specs.
-        spec: The one in force.
+        spec: The current one.
     """
 
     schema: Schema
@@ -72,7 +72,7 @@ class FileRules:
     _sound: set[tuple[object, ...]] = attrs.Factory(set)
 
     def problems(self, files: Iterable[FileChange]) -> Iterator[Refusal]:
-        """Yield what Delta cannot say of the files that come; what goes is no problem."""
+        """Yield the problems of added files; removed files have none."""
         columns = partition_columns(self.schema, self.spec)
         come = [each for each in files if each.kind == "ADD"]
         if come:
@@ -94,15 +94,15 @@ class FileRules:
         }
         for column in columns:
             if column.id not in places:
-                rule = f"its spec {file.spec_id} has no identity({column.name}), which partitions"
-                yield _refusal(file, f"{rule} the table", "write it under a spec that has")
+                rule = f"its spec {file.spec_id} lacks identity({column.name}), which partitions"
+                yield _refusal(file, f"{rule} the table", "write it under a spec that has it")
                 return
             value = file.partition[places[column.id]]
             if value == "" and column.type.root in _TEXTS:
-                rule = f"an empty text in partition column {column.name} is NULL to readers"
+                rule = f"an empty text in partition column {column.name} reads as NULL"
                 yield _refusal(file, rule, "give the file NULL, or another text")
                 return
-            # Older clients' logs have such values, and files of them that stand as they are.
+            # Logs of older clients have such values, and their files stay as they are.
             if value is not None and not has_room(value, column.type):
                 rule = f"partition column {column.name} has no room for {excerpt(value)}"
                 yield _refusal(file, rule, f"give the file a value of {bare_text(column.type)}")
@@ -111,28 +111,28 @@ class FileRules:
                 partition_text(value, column.type)
             except UnsupportedError as error:
                 what = f"partition column {column.name}: {error.message}"
-                yield _refusal(file, what, "give the file a value that is one")
+                yield _refusal(file, what, "give the file a valid value")
                 return
         self._sound.add(key)
 
 
 def key_problems(schema: Schema, path: str) -> Iterator[Refusal]:
-    """Yield what is wrong with a file that stands in a snapshot of a table with a primary key."""
+    """Yield the problem of a file in a table with a primary key."""
     if schema.primary_keys:
         yield Refusal(
             f"file {path}",
             "only Paimon's merge finds the newest rows of a table with a primary key, so that "
-            "others would show older ones, too",
+            "other readers would show older ones as well",
             "drop the primary key before there are files",
         )
 
 
 def engine_problems(facts: Mapping[str, Any]) -> Iterator[Refusal]:
-    """Yield what is wrong with a snapshot whose files only its engine's manifests list."""
+    """Yield the problem of a snapshot whose files only its engine's manifests list."""
     if isinstance(facts.get("base_manifest_list"), str):
         yield Refusal(
             "the snapshot",
-            "its files stand in manifests of its engine, which Delta's readers do not know",
+            "only its engine's manifests list its files, and Delta's readers do not know those",
             "let the engine commit its files to the ledger",
         )
 
@@ -142,7 +142,7 @@ def _kind(file: FileChange) -> Iterator[Refusal]:
         rule = f"it has no files of {excerpt(file.content)}"
         yield _refusal(file, rule, "rewrite the data files without the rows")
     elif not isinstance(file.sort_order_id, UnsetType) and file.sort_order_id:
-        rule = f"its log says no sort order, and this file has {file.sort_order_id}"
+        rule = f"its log has no sort orders, and this file has {file.sort_order_id}"
         yield _refusal(file, rule, "leave sort_order_id out")
     elif file.format.lower() != "parquet":
         rule = f"its files are Parquet, and this one is {excerpt(file.format)}"
@@ -156,13 +156,13 @@ def _refusal(file: FileChange, rule: str, alternative: str) -> Refusal:
 def arriving_problems(
     schema: Schema, files: Collection[FileChange], state: TableState, history: History
 ) -> Iterator[Refusal]:
-    """Yield the columns that live files would hold under several names once files have come.
+    """Yield the columns that live files would hold under several names after a commit.
 
     Args:
-        schema: The table's.
-        files: What comes and goes.
-        state: The table before.
-        history: Its past.
+        schema: The table's schema.
+        files: The added and removed files.
+        state: The table before the commit.
+        history: The table's history.
     """
     come = {each.schema_id for each in files if each.kind == "ADD"}
     if not come or not schema.id or _is_plain(schema, state, history):
@@ -178,7 +178,7 @@ def arriving_problems(
 
 
 def past_problems(batch: Batch) -> Iterator[Refusal]:
-    """Yield the columns that files which can be read hold under several names."""
+    """Yield the columns that readable files hold under several names."""
     used = {each.schema_id for each in batch.reach.files}
     held = _held(batch.before, batch.history, used)
     for place, reason in clashes(batch.schema, held):
@@ -190,7 +190,7 @@ def past_problems(batch: Batch) -> Iterator[Refusal]:
 
 
 def returning_problems(batch: Batch) -> Iterator[Refusal]:
-    """Yield the columns that are back, and that live files hold under no one name."""
+    """Yield the restored columns that live files hold under several names."""
     live = {each.schema_id for each in batch.history.live(batch.before)}
     held = _held(batch.before, batch.history, live)
     for place, reason in clashes(batch.schema, held):
@@ -208,7 +208,7 @@ def _held(state: TableState, history: History, schema_ids: Collection[int]) -> H
 
 
 def _is_plain(schema: Schema, state: TableState, history: History) -> bool:
-    """Whether all files surely call columns as the schema does."""
+    """Return whether all files are known to use the schema's column names."""
     called = CalledInFiles.of(state)
     is_named = any(
         place.field is not None
@@ -219,7 +219,7 @@ def _is_plain(schema: Schema, state: TableState, history: History) -> bool:
 
 
 def _was_never_renamed(schema: Schema, state: TableState, history: History) -> bool:
-    """Whether all schemas so far called a column the same, and no two of them alike."""
+    """Return whether no column was ever renamed and no name was used for two columns."""
     seen: set[int] = set()
     for _, meant in history.names(state, range(schema.id + 1)).meant():
         if len(meant) > 1 or meant[0] in seen:
@@ -233,7 +233,7 @@ _UNPARTITIONED = frozenset({"BINARY", "VARBINARY"})
 
 
 def column_problems(columns: Iterable[DataField]) -> Iterator[Refusal]:
-    """Yield what Delta cannot say of some columns: types and defaults, at every depth."""
+    """Yield the types and defaults of columns that Delta cannot express, at every depth."""
     for place in type_places(columns):
         what = f"column {place.name}"
         if not isinstance(place.type, _NESTED):
@@ -250,7 +250,7 @@ def column_problems(columns: Iterable[DataField]) -> Iterator[Refusal]:
 
 
 def name_problems(schema: Schema) -> Iterator[Refusal]:
-    """Yield the names of one struct that are one when told without case."""
+    """Yield the names of one struct that differ only in case."""
     seen: dict[tuple[object, ...], str] = {}
     for place in type_places(schema.fields):
         if place.field is None:
@@ -260,18 +260,18 @@ def name_problems(schema: Schema) -> Iterator[Refusal]:
         if other != name:
             yield Refusal(
                 f"column {place.name}",
-                f"names are told without case, and {other} is one already",
+                f"names are compared without case, and {other} is taken already",
                 "take another name",
             )
 
 
 def option_problems(options: Mapping[str, str]) -> Iterator[Refusal]:
-    """Yield the options that say of the table what only its protocol can."""
+    """Yield the options that only the table's protocol may set."""
     for key in options:
         if is_reserved(key):
             yield Refusal(
                 f"option {key}",
-                "the projection itself says what a Delta table asks of readers and writers",
+                "the projection itself sets what a Delta table requires of readers and writers",
                 "leave it out",
             )
 
@@ -284,7 +284,7 @@ def spec_problems(schema: Schema, spec: PartitionSpec) -> Iterator[Refusal]:
             yield Refusal(
                 f"partition field of column {each.name}",
                 f"the log writes partition values as texts, and {each.type.root} has none that "
-                "all readers take alike",
+                "all readers parse alike",
                 "partition by another column",
             )
     if columns and len(columns) == len(schema.fields):
@@ -298,7 +298,7 @@ def spec_problems(schema: Schema, spec: PartitionSpec) -> Iterator[Refusal]:
 def layout_problems(
     before: tuple[Schema, PartitionSpec], after: tuple[Schema, PartitionSpec]
 ) -> Iterator[Refusal]:
-    """Yield what becomes of the columns that partition a table with files."""
+    """Yield changes of the partition columns of a table with files."""
     earlier = partition_columns(*before)
     if [each.id for each in earlier] == [each.id for each in partition_columns(*after)]:
         return
@@ -313,7 +313,7 @@ def layout_problems(
 
 @frozen
 class Step:
-    """From one schema to a later one.
+    """Schema change from one schema to a later one.
 
     Attributes:
         before: The earlier schema.
@@ -326,11 +326,11 @@ class Step:
     def problems(
         self, columns: Iterable[DataField], only: Container[int] | None = None
     ) -> Iterator[Refusal]:
-        """Yield what Delta forbids of what some columns of the later schema became.
+        """Yield changes of columns of the later schema that Delta forbids.
 
         Args:
-            columns: Those.
-            only: The ids of what to look at in them; None for all.
+            columns: Columns of the later schema.
+            only: The ids of the fields to check in them; None for all.
         """
         before = {each.field.id: each for each in type_places(self.before.fields) if each.field}
         for place in type_places(columns):
@@ -338,7 +338,7 @@ class Step:
                 continue
             old = before.get(place.field.id)
             if old is None:
-                # What is inside a new struct is as new as the struct.
+                # A member of a new struct is covered by the check of the struct.
                 if place.level[0] is None or place.level[0] in before:
                     yield from self._added(place, place.field.id)
                 continue
@@ -351,7 +351,7 @@ class Step:
             yield from _type_problems(f"column {place.name}", old.type, place.type)
 
     def _added(self, place: TypePlace, field_id: int) -> Iterator[Refusal]:
-        # What is back is NOT NULL only if no row was written without it.
+        # A restored column is NOT NULL only if no row was written without it.
         is_back = field_id <= self.before.highest_field_id
         if not place.type.nullable and not self.may_require and not is_back:
             yield Refusal(
@@ -365,21 +365,21 @@ def _type_problems(what: str, before: DataType, after: DataType) -> Iterator[Ref
     try:
         changes = list(type_changes(before, after))
     except UnsupportedError:
-        # A type that Delta does not have is told as such.
+        # Types that Delta does not have are reported elsewhere.
         return
     for change in changes:
         if not change.is_widening or "key" in change.path:
-            rule = "readers take what older files hold as the new type, and only as a wider one"
+            rule = "readers read older files' values as the new type, and only as a wider one"
             yield refused_retyping(what, change.before, change.after, rule)
     if not changes and _narrows(before, after):
         rule = "readers cast nothing, so that older values would not be of the new type"
         yield refused_retyping(what, before, after, rule)
 
 
-def _narrows(  # noqa: PLR0911 - one case a kind
+def _narrows(  # noqa: PLR0911 - one case per kind
     before: DataType, after: DataType
 ) -> bool:
-    """Whether a type that is the same to Delta has not all values of another."""
+    """Return whether a change within one Delta type excludes values of the old type."""
     match before, after:
         case ArrayType(element=old), ArrayType(element=new):
             return _narrows(old, new) or (old.nullable and not new.nullable)
@@ -409,7 +409,7 @@ def _narrows(  # noqa: PLR0911 - one case a kind
 
 
 def widened(before: Schema, after: Schema) -> bool:
-    """Return whether a column has a wider type than it had."""
+    """Return whether any column's type was widened."""
     old = {each.field.id: each.type for each in type_places(before.fields) if each.field}
     return any(
         place.field.id in old and any(type_changes(old[place.field.id], place.type))
@@ -419,7 +419,7 @@ def widened(before: Schema, after: Schema) -> bool:
 
 
 class DeltaRules:
-    """Delta's answers; see `FormatRules`."""
+    """Validation rules of Delta; see `FormatRules`."""
 
     name = "delta"
     title = "Delta"
@@ -428,12 +428,12 @@ class DeltaRules:
     file_forms: Mapping[str, FileForm] = MappingProxyType({})
 
     def version(self, options: Mapping[str, str]) -> int:
-        """Return one and the same: the protocol is as low as the table allows."""
+        """Return the only version: the protocol is as low as the table allows."""
         del options
         return 1
 
     def creation_problems(self, creation: TableCreation) -> Iterator[Refusal]:
-        """Yield what it cannot express of a new table."""
+        """Yield the parts of a new table that Delta cannot express."""
         schema = creation.schema
         yield from emptiness_problems(schema)
         yield from column_problems(schema.fields)
@@ -442,7 +442,7 @@ class DeltaRules:
         yield from spec_problems(schema, creation.layout.spec)
 
     def problems(self, batch: Batch) -> Iterator[Refusal]:
-        """Yield what it cannot express of what a batch makes of a table."""
+        """Yield the parts of a batch's result that Delta cannot express."""
         is_new = batch.is_new(self)
         earlier = {} if is_new else batch.before.schema.options
         options = batch.schema.options
@@ -464,12 +464,12 @@ class DeltaRules:
         yield from _whole_problems(batch, is_new=is_new)
 
     def last_problems(self, batch: Batch) -> Iterator[Refusal]:
-        """Yield the fields of the layout in force that lose their column by the batch."""
+        """Yield the current layout's fields whose column the batch drops."""
         if not batch.is_same_shape or batch.is_new(self):
             yield from lost_source_problems(batch)
 
     def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
-        """Yield what it cannot say of a snapshot's files."""
+        """Yield the files of a snapshot that Delta cannot express."""
         state = arrival.state
         yield from engine_problems(arrival.facts)
         yield from FileRules(state.schema, state.specs, state.spec).problems(arrival.files)
@@ -481,7 +481,7 @@ class DeltaRules:
         return arriving_problems(schema, come, state, history)
 
     def tag_problems(self, name: str, others: Collection[str]) -> Iterator[Refusal]:
-        """Yield nothing: Delta has no tags, and keeps the versions that are tagged here."""
+        """Yield nothing: Delta has no tags, and tagged versions are kept in its log."""
         del name, others
         return iter(())
 
@@ -490,13 +490,13 @@ RULES = DeltaRules()
 
 
 def origin_problems(state: TableState) -> Iterator[Refusal]:
-    """Yield that it has no files of a table that was born where commits are others."""
+    """Yield the problem of a table imported from a format with manifests of its own."""
     origin = state.origin
     if origin.manifest_folder:
         yield Refusal(
             "the table",
-            f"it was born in {origin.format_name.title()}, and what its engines committed there is "
-            "no version of Delta's log",
+            f"it was imported from {origin.format_name.title()}, and what its engines committed "
+            "there is no version of Delta's log",
             f"read it by {origin.format_name}",
         )
 
@@ -520,9 +520,9 @@ def _whole(schema: Schema, spec: PartitionSpec) -> Iterator[Refusal]:
 
 
 def _past_problems(batch: Batch) -> Iterator[Refusal]:
-    """Yield what Delta cannot say of what can still be read, but for how it came to be."""
+    """Yield the readable state that Delta cannot express; its history does not count."""
     if batch.reach.spec_ids:
-        # Nobody adds a primary key later, so that all files stand under it.
+        # A primary key cannot be added later, so it applies to all files.
         yield from key_problems(batch.before.schema, "of an older snapshot")
     rules = FileRules(batch.schema, batch.layout.specs, batch.layout.spec)
     yield from rules.problems(batch.reach.files)

@@ -31,13 +31,13 @@ class Version:
     """One version of a source.
 
     Attributes:
-        number: Which.
-        file: The file that tells of it.
-        actions: What its commit does; what all up to it add up to where `is_whole`.
-        commit: What its commit file says; nothing where that is gone.
-        is_whole: Whether a checkpoint tells it, since commits before it are gone.
-        written_millis: When its file was written, as the storage says; Unix milliseconds.
-        sha256: Of its commit file; empty where that is gone.
+        number: The version number.
+        file: The name of the commit or checkpoint file.
+        actions: The commit's actions; those of the whole state if `is_whole`.
+        commit: The content of its commit file; empty if that was deleted.
+        is_whole: Whether it was read from a checkpoint, since earlier commits were deleted.
+        written_millis: The modification time of its file on the storage; Unix milliseconds.
+        sha256: The digest of its commit file; empty if that was deleted.
     """
 
     number: int
@@ -50,19 +50,19 @@ class Version:
 
 
 class Source:
-    """A Delta table of somebody else.
+    """A Delta table at the source of an import.
 
     Args:
-        place: Its folder; without secrets.
-        access: Permission to open files, and the options of their client.
+        place: Its folder, without secrets.
+        access: Permission to open files, and the options of the storage client.
 
     Attributes:
-        name: As people know it.
+        name: Its display name.
 
     Raises:
-        InvalidInputError: The place holds something else.
-        NotFoundError: There is nothing.
-        StoreError: It may not be read.
+        InvalidInputError: The folder is not a Delta table.
+        NotFoundError: The folder does not exist.
+        StoreError: The folder cannot be read.
     """
 
     def __init__(self, place: str, access: FileAccess) -> None:
@@ -82,7 +82,7 @@ class Source:
                 key = int(found["version"]), found["uuid"] or "", int(found["parts"] or 1)
                 parts.setdefault(key, []).append(name)
         for (version, _, count), names in sorted(parts.items()):
-            # Half of a checkpoint is none; of several, any will do.
+            # A multi-part checkpoint counts only if complete; any of several will do.
             if len(names) == count:
                 self._checkpoints[version] = sorted(names)
         if not self._commits and not self._checkpoints:
@@ -104,17 +104,17 @@ class Source:
         return max((*self._commits, *self._checkpoints))
 
     def file(self, version: int) -> str:
-        """Return the file that tells of a version, below the table."""
+        """Return the name of a version's commit or checkpoint file, below the table."""
         name = self._commits.get(version) or self._checkpoints[version][0]
         return f"{FOLDER}/{name}"
 
     def versions(self, known: int) -> Iterator[Version]:
-        """Yield the versions after a known one, oldest first; -1: all that are left.
+        """Yield the versions after a known one, oldest first; after -1, all that are left.
 
-        What happened before the first one that is left comes as one.
+        The state before the first commit that is left is one version.
 
         Raises:
-            InvalidInputError: The log has a gap that no checkpoint ends.
+            InvalidInputError: The log has a gap that no checkpoint covers.
         """
         if known >= self.newest:
             return
@@ -135,7 +135,7 @@ class Source:
                 return each
         missing = next(each for each in range(self.newest, known, -1) if each not in self._commits)
         raise InvalidInputError(
-            f"the log of {self.name} lacks version {missing}, and no checkpoint stands for it"
+            f"the log of {self.name} lacks version {missing}, and no checkpoint covers it"
         )
 
     def _whole(self, number: int) -> Version:
@@ -166,7 +166,7 @@ class Source:
             read_parquet(self.read(place), path, found)
         if not found.protocol or not found.metadata:
             name = self._checkpoints[number][0]
-            raise InvalidInputError(f"{name} has no protocol or no metadata, and is no checkpoint")
+            raise InvalidInputError(f"{name} has no protocol or metadata, and is not a checkpoint")
         return found
 
     def _commit(self, number: int) -> Version:
@@ -185,7 +185,7 @@ class Source:
         )
 
     def digest(self, version: int) -> str | None:
-        """Return the SHA-256 of a version's commit file; None where that is gone."""
+        """Return the SHA-256 of a version's commit file; None if that was deleted."""
         name = self._commits.get(version)
         return None if name is None else hashlib.sha256(self.read(f"{FOLDER}/{name}")).hexdigest()
 
@@ -193,20 +193,20 @@ class Source:
         """Return a file's bytes.
 
         Args:
-            path: Below the table, or absolute.
+            path: Relative to the table, or absolute.
 
         Raises:
-            NotFoundError: It is gone.
-            StoreError: It may not be read.
+            NotFoundError: The file does not exist.
+            StoreError: The file cannot be read.
         """
         try:
             return self._files.read(self.absolute(path))
         except FileNotFoundError as error:
-            raise NotFoundError(f"{path} of {self.name} is gone") from error
+            raise NotFoundError(f"{path} of {self.name} does not exist") from error
         except OSError as error:
             raise StoreError(f"{path} of {self.name} cannot be read: {error}") from error
 
     def absolute(self, path: str) -> str:
-        """Return where a data file is, by its path as the ledger has it."""
-        # A URI of any scheme may have one slash in a log of Delta's.
+        """Return a data file's location, from its path in the ledger."""
+        # In a Delta log a URI of any scheme may have a single slash.
         return path if _is_uri(path) else below(self.name, path)

@@ -1,10 +1,10 @@
 """Protocol and metadata actions of a table, version by version.
 
-The protocol is as low as the table allows. In-commit timestamps are always there, since files that
-were projected later say nothing of when a version came to be; only writers have to know them.
+The protocol is as low as the table allows. In-commit timestamps are always enabled, since the
+modification time of projected files is not that of their version; only writers must support them.
 
-A schema that Delta cannot say leaves the metadata as it was; it is a problem only where a snapshot
-of it can be read.
+A schema that Delta cannot express leaves the metadata unchanged; it is a problem only if a
+snapshot with that schema can be read.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ TYPE_WIDENING = "typeWidening"
 
 _FOR_WRITERS_ALONE = frozenset({IN_COMMIT_TIMESTAMP, INVARIANTS})
 FENCE = "lakeledger"
-"""A feature of writers that no engine has: the files are the ledger's to write. Who knows table
-features refuses to commit, and reads all the same."""
+"""Writer feature that no engine supports: only the ledger writes the files. Engines that support
+table features refuse to commit, and still read the table."""
 
 _OF_OLD_WRITERS: Mapping[str, int] = {
     "appendOnly": 2,
@@ -50,7 +50,7 @@ _OF_OLD_WRITERS: Mapping[str, int] = {
     "columnMapping": 5,
     "identityColumns": 6,
 }
-"""Since which writer version a feature needs no name."""
+"""First writer version that implies a feature without listing it."""
 
 _FIRST_READER, _MAPPING_READER, _FEATURE_READER = 1, 2, 3
 _FEATURE_WRITER = 7
@@ -67,32 +67,32 @@ _HARMLESS = (
     "delta.targetFileSize",
     "delta.tuneFileSizesForRewrites",
 )
-"""Options that need nothing of the protocol: the beginnings of their names."""
+"""Prefixes of options that require no table feature."""
 
 _INTERVAL = "delta.checkpointInterval"
 _DEFAULT_INTERVAL = 10
 _KEPT = "interval 36500 days"
-"""Files go when the ledger expires them; no VACUUM of an engine's takes what it still reads."""
+"""Retention of files: the ledger deletes expired ones; no engine's VACUUM deletes live ones."""
 
 _ENCODER = msgspec.json.Encoder()
 
 
 def is_reserved(option: str) -> bool:
-    """Whether an option would say what the projection has to say of itself."""
+    """Return whether an option is one that the projection sets itself."""
     return option.startswith(_OWN_PREFIX) and not option.startswith(_HARMLESS)
 
 
 def checkpoint_interval(schema: Schema) -> int:
-    """Return how many versions lie between two checkpoints, at least."""
+    """Return the least number of versions between two checkpoints."""
     text = schema.options.get(_INTERVAL, "")
     wanted = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0  # noqa: PLR2004
     return wanted or _DEFAULT_INTERVAL
 
 
 def partition_columns(schema: Schema, spec: PartitionSpec) -> tuple[DataField, ...]:
-    """Return the columns that partition the Delta table: those that a spec keeps as they are.
+    """Return the columns that partition the Delta table: those with an identity transform.
 
-    Fields of other transforms are nothing to Delta; their columns are in the files.
+    Delta ignores fields of other transforms; their columns are in the files.
     """
     columns = {each.id: each for each in schema.fields}
     kept = (each.source_id for each in spec.fields if each.transform == "identity")
@@ -100,7 +100,7 @@ def partition_columns(schema: Schema, spec: PartitionSpec) -> tuple[DataField, .
 
 
 def protocol_json(features: Collection[str]) -> bytes:
-    """Return the lowest protocol that has some table features, and keeps other writers out.
+    """Return the lowest protocol with some table features, which locks out other writers.
 
     Example:
         >>> protocol_json({"invariants"})
@@ -109,14 +109,14 @@ def protocol_json(features: Collection[str]) -> bytes:
     reading = sorted(set(features) - _FOR_WRITERS_ALONE)
     found: dict[str, Any] = {"minReaderVersion": _FIRST_READER, "minWriterVersion": _FEATURE_WRITER}
     if reading:
-        # Mapping has a reader version of its own, 2, too; readers that know no mapping open it, and
+        # Column mapping needs reader version 2 as well; readers without mapping open the table, and
         # show renamed columns as NULL.
         found |= {"minReaderVersion": _FEATURE_READER, "readerFeatures": reading}
     return _ENCODER.encode({**found, "writerFeatures": sorted({*features, FENCE})})
 
 
 def fenced(protocol: str) -> bytes:
-    """Return a protocol of others for files of the ledger's: readers see what they saw.
+    """Return a source's protocol with other writers locked out; readers see no change.
 
     Example:
         >>> fenced('{"minReaderVersion":1,"minWriterVersion":1}')[:60]
@@ -126,11 +126,11 @@ def fenced(protocol: str) -> bytes:
 
 
 def with_features(protocol: str, more: Collection[str]) -> bytes:
-    """Return a protocol that asks writers for more features, and readers for what it asked before.
+    """Return a protocol with more writer features and unchanged reader features.
 
     Args:
-        protocol: It, as JSON.
-        more: Features that only writers have to know.
+        protocol: The protocol, as JSON.
+        more: Features that only writers must support.
     """
     found: dict[str, Any] = msgspec.json.decode(protocol)
     reader, writer = found["minReaderVersion"], found["minWriterVersion"]
@@ -148,7 +148,7 @@ def with_features(protocol: str, more: Collection[str]) -> bytes:
 
 
 def reader_features(protocol: str) -> frozenset[str]:
-    """Return the table features that a protocol asks readers for.
+    """Return the table features that a protocol requires of readers.
 
     Example:
         >>> sorted(reader_features('{"minReaderVersion":2,"minWriterVersion":5}'))
@@ -160,15 +160,15 @@ def reader_features(protocol: str) -> frozenset[str]:
 
 @frozen
 class TableMetadata:
-    """What the metadata is made of.
+    """Content of a metaData action.
 
     Attributes:
         table_id: A UUID.
-        created_millis: When the table was created, Unix milliseconds.
-        schema: The ledger's.
-        spec: The partition spec in force.
-        naming: What its columns are called in files.
-        features: The table features in force.
+        created_millis: The table's creation time, Unix milliseconds.
+        schema: The ledger's schema.
+        spec: The current partition spec.
+        naming: The names of its columns in files.
+        features: The current table features.
     """
 
     table_id: str
@@ -182,7 +182,7 @@ class TableMetadata:
         """Return the metadata action's content.
 
         Raises:
-            UnsupportedError: Delta cannot say the schema.
+            UnsupportedError: Delta cannot express the schema.
         """
         schema = self.schema
         found: dict[str, Any] = {"id": self.table_id}
@@ -215,7 +215,7 @@ class TableMetadata:
 def features_of(
     schema: Schema, known: Collection[str], *, is_mapped: bool, changes: Mapping[int, Any]
 ) -> frozenset[str]:
-    """Return the table features that a schema needs; one that was needed once stays."""
+    """Return the table features that a schema needs; features are never removed."""
     found = {IN_COMMIT_TIMESTAMP, *known, *needs(schema.fields)}
     if is_mapped:
         found.add(COLUMN_MAPPING)
@@ -225,22 +225,22 @@ def features_of(
 
 
 Schemas = Callable[[Iterable[int]], Mapping[int, Schema]]
-"""Finds schemas of the table by their ids."""
+"""Function from schema ids to the table's schemas."""
 
 
 @define
 class TableFold:
-    """A table's protocol and metadata.
+    """A table's current protocol and metadata.
 
     Attributes:
-        schemas: Finds older schemas.
+        schemas: Function that finds older schemas.
         protocol: As JSON; empty before the first commit.
         metadata: As JSON.
-        features: The table features that were ever needed.
-        said: The schema that the metadata is of.
-        changes: What types were before.
-        live: How many live files use the names of a schema, by its id.
-        problem: Why Delta cannot say the newest schema; None if it can.
+        features: All table features needed so far.
+        said: The schema of the metadata.
+        changes: The type changes so far, by field id.
+        live: The number of live files per schema whose names they use, by its id.
+        problem: The error if Delta cannot express the newest schema; else None.
     """
 
     schemas: Schemas
@@ -254,12 +254,12 @@ class TableFold:
 
     @classmethod
     def at(cls, start: DeltaPosition, before: TableState | None, schemas: Schemas) -> TableFold:
-        """Return what holds at a position.
+        """Return the protocol and metadata at a position.
 
         Args:
             start: The position.
             before: The table there; None before its first commit.
-            schemas: Finds older schemas.
+            schemas: Function that finds older schemas.
         """
         said = None
         if before is not None and start.schema_id >= 0:
@@ -277,25 +277,25 @@ class TableFold:
 
     @property
     def is_mapped(self) -> bool:
-        """Whether columns have names of their own in files."""
+        """Return whether columns have physical names (column mapping)."""
         return COLUMN_MAPPING in self.features
 
     def says(self, schema: Schema) -> bool:
-        """Whether the metadata is of a schema."""
+        """Return whether the metadata is that of a schema."""
         return self.said is not None and self.said.id == schema.id
 
     def count(self, schema_id: int, files: int) -> None:
-        """Take note that files come or go, a negative number."""
+        """Add a number of live files of a schema, negative for removed ones."""
         found = self.live.get(schema_id, 0) + files
         self.live[schema_id] = found
         if found <= 0:
             del self.live[schema_id]
 
     def learn(self, state: TableState) -> Iterator[bytes]:
-        """Go on to a schema or to other live files; yield the lines that say what is new.
+        """Update to a schema or to other live files; yield the changed actions as lines.
 
         Args:
-            state: The table's.
+            state: The table's state.
         """
         self.problem = None
         try:
@@ -316,14 +316,14 @@ class TableFold:
         held = HeldNames.of(self.schemas(self.live).values())
         for place, reason in clashes(schema, held):
             raise UnsupportedError(
-                f"column {place.name} has no one name by which Delta finds it: {reason}; rewrite "
-                "the older files under one name"
+                f"column {place.name} has no single name by which Delta finds it: {reason}; "
+                "rewrite the older files under one name"
             )
         physical = physical_names(schema, held)
         changes = self._changed(schema)
         mapped = self.is_mapped or self._leaves_names(schema, physical)
         features = features_of(schema, self.features, is_mapped=mapped, changes=changes)
-        # Only tables that come from Delta carry ids there that Delta's readers knew.
+        # Only tables from Delta have nested ids that Delta's readers used before.
         is_imported = isinstance(state.origin, DeltaOrigin)
         nested = nested_ids_of(schema, physical) if mapped and is_imported else {}
         table_id, created_millis = _identity(state)
@@ -344,7 +344,7 @@ class TableFold:
         return bool(self.live) and self.said is not None and renames_or_drops(self.said, schema)
 
     def _changed(self, schema: Schema) -> dict[int, tuple[dict[str, str], ...]]:
-        """Return what types were before, with what this step adds."""
+        """Return the type changes so far, including those to this schema."""
         there = {each: place for place, each in fields_of(schema)}
         changes = {each: found for each, found in self.changes.items() if each in there}
         if self.said is None or not self.live or self.said.fields == schema.fields:
@@ -359,7 +359,7 @@ class TableFold:
 
 
 def _identity(state: TableState) -> tuple[str, int]:
-    """Return the table's id and when it was created, as Delta's readers know them."""
+    """Return the table's id and creation time, as in its Delta metadata."""
     if not isinstance(state.origin, DeltaOrigin):
         return state.table_id, state.created_at
     found = msgspec.json.decode(state.origin.metadata, type=_Identity)

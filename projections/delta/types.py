@@ -15,10 +15,10 @@ from ledger.model.errors import UnsupportedError
 from ledger.model.types import type_places
 
 TIMESTAMP_NTZ = "timestampNtz"
-"""The table feature without which no column is a moment without a zone."""
+"""Table feature needed for columns of type timestamp without time zone."""
 
 INVARIANTS = "invariants"
-"""The table feature without which no column is NOT NULL."""
+"""Table feature needed for NOT NULL columns."""
 
 _MICROSECONDS = 6
 _PLAIN = {
@@ -36,14 +36,14 @@ _PLAIN = {
 _MOMENTS = {"TIMESTAMP": "timestamp_ntz", "TIMESTAMP_LTZ": "timestamp"}
 _WHOLE = ("byte", "short", "integer", "long")
 _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-"""The digits that a decimal needs before its point to hold every value of a whole number."""
+"""Digits that a decimal needs before its point to hold every value of an integer type."""
 
 Changes = Mapping[int, Sequence[Mapping[str, str]]]
-"""What types were before, by field id, as `delta.typeChanges` has it."""
+"""Type changes by field id, in the form of `delta.typeChanges`."""
 
 
 def primitive(data_type: t.DataType) -> str:
-    """Return the name of a type that holds no other.
+    """Return Delta's name of a primitive type.
 
     Raises:
         UnsupportedError: Delta has no such type.
@@ -56,7 +56,7 @@ def primitive(data_type: t.DataType) -> str:
         return f"decimal({data_type.precision},{data_type.scale})"
     if isinstance(data_type, t.TimestampType | t.LocalZonedTimestampType):
         if data_type.precision > _MICROSECONDS:
-            raise UnsupportedError(f"Delta counts microseconds, and no {data_type.root} finer ones")
+            raise UnsupportedError(f"Delta has microseconds, and no finer {data_type.root}")
         return _MOMENTS[data_type.root]
     name = _PLAIN.get(data_type.root)
     if name is None:
@@ -66,13 +66,13 @@ def primitive(data_type: t.DataType) -> str:
 
 @frozen
 class Naming:
-    """How the columns of a schema are named in files.
+    """Names and metadata of a schema's columns.
 
     Attributes:
         physical: The name in files by field id; None where no column is mapped, so that files have
             the columns' own names.
-        changes: What types were before.
-        nested_ids: The ids of elements, keys and values to give, by the id of the column around
+        changes: The type changes, by field id.
+        nested_ids: The ids of elements, keys and values, by the id of the column around
             them and by their paths in it.
     """
 
@@ -81,15 +81,15 @@ class Naming:
     nested_ids: Mapping[int, Mapping[str, int]] = field(factory=dict)
 
     def name(self, member: t.DataField) -> str:
-        """Return what files and the log call a column."""
+        """Return a column's name in files and in the log."""
         return member.name if self.physical is None else self.physical[member.id]
 
 
 def struct_json(fields: Sequence[t.DataField], naming: Naming) -> dict[str, Any]:
-    """Return columns as a Delta schema says them.
+    """Return columns as Delta schema fields.
 
     Raises:
-        UnsupportedError: Delta cannot say a type.
+        UnsupportedError: Delta has no such type.
 
     Example:
         >>> struct_json([t.DataField(0, "id", t.BigIntType(nullable=False))], Naming())["fields"]
@@ -141,9 +141,9 @@ def _type(data_type: t.DataType, naming: Naming) -> Any:
 
 
 def needs(fields: Sequence[t.DataField]) -> Iterator[str]:
-    """Yield the table features that some columns need, some more than once.
+    """Yield the table features that some columns need, with repetitions.
 
-    A column that is NOT NULL is an invariant, which only writers have to know.
+    A NOT NULL column is an invariant, which only writers must support.
 
     Example:
         >>> [*needs([t.DataField(0, "a", t.TimestampType(nullable=False))])]
@@ -158,12 +158,12 @@ def needs(fields: Sequence[t.DataField]) -> Iterator[str]:
 
 @frozen
 class TypeChange:
-    """What became of a type that files hold.
+    """Change of the type of a field or of a type nested in it.
 
     Attributes:
         path: From the nearest named field: `element`, `key` and `value`; empty for the field.
-        before: The type that it was.
-        after: The type that it is.
+        before: The old type.
+        after: The new type.
     """
 
     path: tuple[str, ...]
@@ -172,19 +172,19 @@ class TypeChange:
 
     @property
     def is_widening(self) -> bool:
-        """Whether Delta's readers read the one as the other."""
+        """Return whether Delta's type widening allows the change."""
         if self.before.depth or self.after.depth:
             return False
         return widens(primitive(self.before), primitive(self.after))
 
     def to_json(self) -> dict[str, str]:
-        """Return the change as `delta.typeChanges` lists it."""
+        """Return the change as an entry of `delta.typeChanges`."""
         found = {"fromType": primitive(self.before), "toType": primitive(self.after)}
         return {**found, "fieldPath": ".".join(self.path)} if self.path else found
 
 
 def type_changes(before: t.DataType, after: t.DataType) -> Iterator[TypeChange]:
-    """Yield what is another type for Delta in one field of two schemas, ROW members left out."""
+    """Yield the changes of Delta's type of one field, without those of ROW members."""
     yield from _changes((), before, after)
 
 
@@ -203,9 +203,9 @@ def _changes(path: tuple[str, ...], before: t.DataType, after: t.DataType) -> It
 
 
 def widens(before: str, after: str) -> bool:
-    """Return whether files of one type are read as another under type widening.
+    """Return whether Delta reads files of one type as another under type widening.
 
-    The protocol lets a DATE become a moment, too; no reader that was tried reads its files.
+    The protocol also lets a DATE become a timestamp; no tested reader reads such files.
 
     Example:
         >>> widens("integer", "long"), widens("decimal(9,2)", "decimal(11,3)")

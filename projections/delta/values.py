@@ -2,8 +2,7 @@
 
 Source: the Delta transaction protocol, "Partition Value Serialization" and "Per-file Statistics".
 
-Every name in an action is the one that the file's own schema has, since that is the one that the
-file holds.
+Every column name in an action is the one in the file's own schema, since the file has that name.
 """
 
 from __future__ import annotations
@@ -39,25 +38,25 @@ from projections.delta.table_metadata import Schemas, partition_columns
 
 _MICROSECONDS = 6
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""The years 1 to 9999, which every reader has."""
+"""First and last day of the years 1 to 9999, which every reader supports."""
 _MICROS_A_DAY = 86_400_000_000
 _LAST_MICROSECOND = 999
-"""Spark cuts the bounds of moments to milliseconds."""
+"""Microseconds that Spark cuts from upper bounds of timestamps."""
 _MOST_PLACES = 2 * 38
-"""Before the point and behind it: a DECIMAL has 38 digits, and as many can be its scale."""
+"""Limit for digits before and after the point: a DECIMAL has 38, its scale up to 38 more."""
 _WITHOUT_BOUNDS = frozenset({"BOOLEAN", "BINARY", "VARBINARY"})
 _ENCODER = msgspec.json.Encoder()
 
 
 def partition_text(value: PartitionValue, data_type: t.DataType) -> str | None:
-    """Return a partition value as the log writes it; None for NULL.
+    """Return a partition value as text in the log; None for NULL.
 
     Args:
-        value: As a file change has it.
+        value: The value in a file change.
         data_type: The column's type.
 
     Raises:
-        UnsupportedError: Delta cannot write it.
+        UnsupportedError: Delta's log cannot hold it.
 
     Example:
         >>> partition_text("2024-01-02T03:04:05.5", t.TimestampType(6))
@@ -76,12 +75,12 @@ def partition_text(value: PartitionValue, data_type: t.DataType) -> str | None:
 
 
 def partition_value(text: str, data_type: t.DataType) -> Any:
-    """Return the value that a partition's text means, as the ledger computes with it.
+    """Return the value of a partition text, in the ledger's form.
 
     Raises:
-        ValueError: It is none of the type's.
-        OverflowError: It is beyond the type.
-        UnsupportedError: The ledger reads no such texts.
+        ValueError: The text is not of the type.
+        OverflowError: The value is out of the type's range.
+        UnsupportedError: The ledger does not parse texts of the type.
 
     Example:
         >>> partition_value("2024-01-02", t.DateType())
@@ -91,12 +90,12 @@ def partition_value(text: str, data_type: t.DataType) -> Any:
 
 
 def bound_of(value: Any, data_type: t.DataType, *, upper: bool) -> Extreme | None:
-    """Return what a bound in a file's statistics says; None where there is none that is safe.
+    """Return the bound in a file's statistics; None if there is no safe one.
 
     Args:
-        value: As JSON has it, numbers with a point as decimals.
+        value: The bound, parsed from JSON with decimals for numbers with a point.
         data_type: The column's type.
-        upper: Whether no value of the file is above it; else none is below it.
+        upper: Whether it is the upper bound; else the lower one.
 
     Example:
         >>> bound_of("1970-01-01T00:00:00.001Z", t.LocalZonedTimestampType(6), upper=True)
@@ -126,11 +125,11 @@ def _moment(value: int, data_type: t.TimestampType | t.LocalZonedTimestampType) 
 
 @frozen
 class StatisticsOf:
-    """A file's counts and bounds, by the names that the file holds.
+    """Counts and bounds of a file's columns, by the names in the file.
 
     Attributes:
-        fields: Those of the schema whose names the file uses; bounds are of their types.
-        partitioning: The names of those that partition the table, which have no statistics.
+        fields: Columns of the schema whose names the file uses; bounds have their types.
+        partitioning: The names of the partition columns, which have no statistics.
     """
 
     fields: tuple[t.DataField, ...]
@@ -139,7 +138,7 @@ class StatisticsOf:
     def text(self, file: FileChange) -> str:
         """Return the statistics of a file as JSON.
 
-        Bounds may be wider than the values, so that no reader answers by them instead of reading.
+        Bounds may be wider than the values, so readers must not answer queries from them.
         """
         columns = [each for each in self.fields if each.name not in self.partitioning]
         found: dict[str, Any] = {"numRecords": file.record_count, "tightBounds": False}
@@ -154,7 +153,7 @@ class StatisticsOf:
     def _nested(
         self, fields: Iterable[t.DataField], fact_of: Callable[[t.DataField], Any]
     ) -> dict[str, Any]:
-        """Return the facts that columns have, by name, structs inside of structs."""
+        """Return column statistics by name, nested for structs."""
         found: dict[str, Any] = {}
         for each in fields:
             fact = (
@@ -176,7 +175,7 @@ def _nulls_of(nulls: Mapping[int, int], column: t.DataField) -> int | None:
 
 
 def _bound(text: str, data_type: t.DataType) -> Any:
-    """Return a bound as JSON has it; None where Delta has none, or none can be written."""
+    """Return a bound as JSON; None if Delta has none, or it cannot be written."""
     if data_type.depth or data_type.root in _WITHOUT_BOUNDS:
         return None
     try:
@@ -188,14 +187,14 @@ def _bound(text: str, data_type: t.DataType) -> Any:
 
 @frozen
 class _Saying:
-    """How a kind of value stands in a log; the parts that nobody has are no text and no bound.
+    """Conversions between values of a type and Delta's log; by default no text and no bound.
 
     Attributes:
-        text: A partition value's text, of the value and its type; None where there is none.
-        parsed: The value that such a text means.
-        json: A bound's JSON, of the value and its type; None where there is none.
-        extreme: The bound that a file's JSON means, of it and its type.
-        slack: What values may be above the upper bound that was written.
+        text: Function from a value and its type to partition text; None if there is none.
+        parsed: Function from a partition text to its value.
+        json: Function from a bound and its type to JSON; None if there is none.
+        extreme: Function from a JSON bound and its type to the ledger's bound.
+        slack: The most by which values may exceed the upper bound in the log.
     """
 
     text: Callable[[Any, Any], str | None] = lambda _value, _type: None
@@ -217,10 +216,10 @@ def _whole(text: str, data_type: t.DataType) -> int:
 
 
 def _exact(value: Any) -> Decimal:
-    """Return a number of so few digits that somebody can wait for them.
+    """Return a decimal with a limited number of digits, so that it is cheap to compute with.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The value is not a number, or has too many digits.
     """
     found = Decimal(value)
     _, digits, exponent = found.as_tuple()
@@ -315,12 +314,12 @@ _SAYINGS: Mapping[type[t.DataType], _Saying] = {
 
 @define
 class TableFiles:
-    """The files of one table.
+    """Conversion of one table's files to actions.
 
     Attributes:
-        state: The table at the version that files come to, or go from.
-        schemas: Finds older schemas.
-        below: The URL that relative paths are below; empty for the table's own.
+        state: The table at the version that adds or removes the files.
+        schemas: Function that finds older schemas.
+        below: The URL that relative paths start from; empty for the table's own location.
     """
 
     state: TableState
@@ -329,19 +328,19 @@ class TableFiles:
     _statistics: dict[int, StatisticsOf] = Factory(dict)
 
     def add(self, file: FileChange, *, changes_data: bool) -> Add:
-        """Return the action that brings a file.
+        """Return the `add` action of a file.
 
         Args:
-            file: It.
+            file: The file.
             changes_data: Whether its rows are new to the table.
 
         Raises:
-            UnsupportedError: Delta cannot say the file.
+            UnsupportedError: Delta cannot express the file.
         """
         if file.content != "data":
             raise UnsupportedError(f"{file.path} holds {file.content}, and Delta has no such files")
         if file.sort_order_id:
-            raise UnsupportedError(f"{file.path} has a sort order, and Delta's log says none")
+            raise UnsupportedError(f"{file.path} has a sort order, and Delta's log records none")
         if file.format.lower() != "parquet":
             raise UnsupportedError(f"{file.path} is {file.format}, and Delta's files are Parquet")
         return Add(
@@ -354,11 +353,11 @@ class TableFiles:
         )
 
     def remove(self, file: FileChange, millis: int, *, changes_data: bool) -> Remove:
-        """Return the action that takes a file away.
+        """Return the `remove` action of a file.
 
         Args:
-            file: It.
-            millis: When it goes, Unix milliseconds.
+            file: The file.
+            millis: The time of removal, Unix milliseconds.
             changes_data: Whether its rows leave the table.
         """
         return Remove(

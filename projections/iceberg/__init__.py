@@ -92,8 +92,8 @@ def commit_updates(
         InvalidInputError: An update or requirement cannot be read, or contradicts the table.
         InvalidChangeError: An update is not allowed here.
         StaleBaseError: A requirement does not hold.
-        UnsupportedError: The table is not from Iceberg, or its types cannot say a schema.
-        CommitUnknownError: The store gave no answer.
+        UnsupportedError: The table is not from Iceberg, or the ledger has no type for a column.
+        CommitUnknownError: The store did not answer, so the commit may have been made.
     """
     from ledger.table_handle import handle_of
     from projections.iceberg import rest_commit
@@ -112,17 +112,17 @@ def expire_snapshots(
 
     Args:
         table: A table from Iceberg that the ledger owns.
-        now_ms: The time that ages count from, in milliseconds since 1970.
-        older_than_ms: Snapshots made before may go; by default those of the table's properties.
-        retain_last: At least so many snapshots of each branch stay; by default as the properties
-            say.
+        now_ms: The time from which ages count, in milliseconds since 1970.
+        older_than_ms: Snapshots made before may expire; by default as the table's properties say.
+        retain_last: The least number of snapshots kept on each branch; by default as the
+            properties say.
         options: See CommitOptions.
 
     Raises:
-        InvalidInputError: `retain_last` is below 1, or the table must not lose files.
-        InvalidChangeError: The table follows a source.
+        InvalidInputError: `retain_last` is below 1, or the table's files must not be deleted.
+        InvalidChangeError: The table is imported and not promoted.
         UnsupportedError: The table is not from Iceberg.
-        CommitUnknownError: The store gave no answer.
+        CommitUnknownError: The store did not answer, so the commit may have been made.
     """
     from ledger.table_handle import handle_of
     from projections.iceberg import rest_commit

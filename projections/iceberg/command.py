@@ -17,14 +17,14 @@ from projections.importing.command import AskedImport, DryRun, Follow, Interval,
 @Parameter(name="*")
 @frozen
 class IcebergFlags:
-    """Which versions get a metadata file."""
+    """Flags for the versions that get a metadata file."""
 
     version: Annotated[
         int | None,
         Parameter(help="Write the metadata file of this version; keep the newest as it is."),
     ] = None
     every: Annotated[
-        int | None, Parameter(help="Also write the metadata file of every N-th version.")
+        int | None, Parameter(help="Also write the metadata file of every N-th commit.")
     ] = None
 
 

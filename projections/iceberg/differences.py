@@ -1,8 +1,8 @@
-"""Differences of two states of Iceberg metadata, as events.
+"""Differences between two Iceberg metadata files, as events.
 
-A file that many commits lie behind still says when each of its snapshots was made, under which
-schema, and when it was the current one. Nobody knows when a tag was set, a property changed, or a
-schema that no snapshot names was added: they come with the file itself.
+A metadata file that covers many commits still gives the time and schema of each snapshot, and
+when it was current. It does not give the time of a tag, a property change, or a schema
+without snapshots: these events get the time of the file.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ from projections.importing.trial import Trial
 
 
 def difference(trial: Trial, before: TableMetadata, after: TableMetadata) -> tuple[TableEvent, ...]:
-    """Return the events that lead from one to the other; counters are not among them.
+    """Return the events that lead from one metadata to the other, without counters.
 
-    What this takes grows with what is new, not with the history: thousands of steps lie in a file.
+    The cost grows with what is new, not with the length of the history.
 
     Args:
-        trial: The table as it stands.
-        before: What it says in Iceberg's words.
-        after: What it is to say.
+        trial: The table's current state.
+        before: The state as Iceberg metadata.
+        after: The metadata to reach.
 
     Raises:
-        UnsupportedError: The ledger cannot hold something; the message names it.
+        UnsupportedError: The ledger cannot hold a change; the message names it.
     """
     moved = snapshots_moved(before, after)
     if moved.gone or moved.rewritten:
@@ -77,7 +77,7 @@ def difference(trial: Trial, before: TableMetadata, after: TableMetadata) -> tup
 
 
 def counters(state: TableState, after: TableMetadata) -> tuple[e.TableFactsSet, ...]:
-    """Return the counters that a table does not have yet as its source does."""
+    """Return an event with the source's counters where the table's differ."""
     origin = state.imported_from(IcebergOrigin)
     there = {
         "last_column_id": (state.schema.highest_field_id, after.last_column_id),
@@ -121,7 +121,7 @@ def _keys(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
 def _schemas(now: Schema, before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
     known, current = before.schemas_by_id, before.current_schema_id
     for each in after.schemas:
-        # Most are the very same, which are not looked into.
+        # Most are identical objects, which need no comparison.
         if (there := known.get(each.schema_id, each)) is not each and there != each:
             raise UnsupportedError(
                 f"schema {each.schema_id} of the source has other columns than it had, which no "
@@ -177,7 +177,7 @@ def _orders(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]
 
 
 def _sorted_by(field: SortField, table: TableMetadata) -> SortColumn:
-    # The column of an order that is not the default may be in another schema alone.
+    # The source column of a sort order that is not the default may exist in one schema only.
     names = (schema.name_of(field.source_id) for schema in (table.schema, *table.schemas[::-1]))
     name = next(filter(None, names), f"column {field.source_id}")
     return SortColumn(tuple(name.split(".")), field.transform, field.direction, field.null_order)
@@ -212,7 +212,7 @@ def _to_come(after: TableMetadata, moved: SnapshotsMoved) -> Iterable[IcebergSna
 def _statistics(
     before: TableMetadata, after: TableMetadata, moved: SnapshotsMoved
 ) -> Iterator[TableEvent]:
-    # Snapshots that were removed or rewritten took theirs with them.
+    # Removed or rewritten snapshots removed their statistics as well.
     lost = {*moved.gone, *moved.rewritten}
     files = {each.snapshot_id: each for each in before.statistics if each.snapshot_id not in lost}
     parts = {
@@ -257,13 +257,13 @@ def _logs(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
 
 @frozen
 class Step:
-    """One moment.
+    """State of a source table at one moment of its history.
 
     Attributes:
-        target: What the table says after it; its counters count in the last one of a file alone.
-        millis: When it was, Unix milliseconds.
-        author: Who made its snapshot, as far as that says.
-        is_whole: Whether it is all that the file says.
+        target: The metadata after it; counters are exact only in the last step of a file.
+        millis: The time, Unix milliseconds.
+        author: The author of its snapshot, if the snapshot names one.
+        is_whole: Whether it is the complete content of the file.
     """
 
     target: TableMetadata
@@ -280,7 +280,7 @@ class _Moment:
 
 
 def steps(before: TableMetadata, after: TableMetadata) -> Iterator[Step]:
-    """Yield the moments from one metadata file to a later one, oldest first."""
+    """Yield the steps from one metadata file to a later one, oldest first."""
     moments = list(_moments(before, after))
     reached, there = before, {*before.snapshots_by_id}
     rising = _rising(before, after)
@@ -297,9 +297,9 @@ def steps(before: TableMetadata, after: TableMetadata) -> Iterator[Step]:
 
 
 def _rising(before: TableMetadata, after: TableMetadata) -> tuple[IcebergSchema, ...]:
-    """Return the new schemas up to the current one; none where that is not new.
+    """Return the new schemas up to the current one; none if the current one is not new.
 
-    Those of them that a snapshot of `main` was made under were current then. No file says so of
+    Those used by a snapshot of `main` were current at that time. No file gives the time of
     any other schema.
     """
     new = [each for each in after.schemas if each.schema_id not in before.schemas_by_id]
@@ -310,7 +310,7 @@ def _rising(before: TableMetadata, after: TableMetadata) -> tuple[IcebergSchema,
 def _with_schemas(
     reached: TableMetadata, rising: tuple[IcebergSchema, ...], moment: _Moment
 ) -> TableMetadata:
-    """Return metadata whose current schema is the one of the snapshots that became current."""
+    """Return metadata whose current schema is that of the moment's current snapshots."""
     logged = {each.snapshot_id for each in moment.logged}
     used = {each.schema_id for each in moment.snapshots if each.snapshot_id in logged}
     left = [each for each in rising if each.schema_id not in reached.schemas_by_id]
@@ -344,13 +344,13 @@ def _moments(before: TableMetadata, after: TableMetadata) -> Iterator[_Moment]:
 def _with_snapshots(
     reached: TableMetadata, after: TableMetadata, moment: _Moment, there: AbstractSet[int]
 ) -> TableMetadata:
-    """Return metadata after a moment.
+    """Return the metadata after a moment.
 
     Args:
-        reached: It, before.
-        after: What the file says.
-        moment: It.
-        there: The ids of all snapshots up to then, with those of the moment.
+        reached: The metadata before the moment.
+        after: The content of the file.
+        moment: The moment.
+        there: The ids of all snapshots so far, including those of the moment.
     """
     refs = dict(reached.refs)
     logged = [each for each in moment.logged if each.snapshot_id in there]
@@ -374,7 +374,7 @@ def _with_snapshots(
 
 
 def _oldest_version(snapshot: IcebergSnapshot) -> int:
-    """Return the oldest format version that has such a snapshot."""
+    """Return the oldest format version in which such a snapshot is possible."""
     if snapshot.first_row_id is not None:
         return ROW_IDS_SINCE
     return SEQUENCES_SINCE if snapshot.sequence_number else 1

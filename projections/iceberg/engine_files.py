@@ -1,8 +1,8 @@
-"""Files of imported Iceberg tables, from engines' manifests.
+"""Files of imported Iceberg tables, read from engines' manifests.
 
-A list names every manifest of its snapshot. What the snapshot did stands in those that it added:
-their entries of status ADDED and DELETED. Iceberg keeps no time of a file: its snapshot's stands
-for it.
+A manifest list names every manifest of its snapshot. The snapshot's changes are in the manifests
+that it added: their entries of status ADDED and DELETED. Iceberg keeps no time for a file, so the
+time of its snapshot is used.
 
 Source: the Iceberg table specification, "Manifest Lists", "Manifest Entry Fields", "Data File
 Fields" and "Snapshot ID inheritance".
@@ -50,14 +50,14 @@ _CONTENTS: Final = ("data", "position-deletes", "equality-deletes")
 
 
 def engine_files(table: TableHandle, state: TableState) -> tuple[FileChange, ...]:
-    """Return the live files of a table at a state, as an engine's manifests list them.
+    """Return the live files of a table's state, as an engine's manifests list them.
 
-    A deletion vector is called by its file, `#` and where in it it begins. The schema of a file is
-    the state's, and its time that of the snapshot that added it.
+    The path of a deletion vector is its file, `#` and its offset in that file. Every file gets the
+    state's schema, and the time of the snapshot that added it.
 
     Raises:
-        NotFoundError: A manifest is gone, or lies where nobody allowed to read.
-        UnsupportedError: The snapshot names its manifests in a way that is not read here.
+        NotFoundError: A manifest does not exist, or its location is not allowed.
+        UnsupportedError: The snapshot has no manifest list, or a manifest is encrypted.
         DamagedLogError: A manifest is damaged.
     """
     if state.snapshot is None:
@@ -69,12 +69,12 @@ def engine_files(table: TableHandle, state: TableState) -> tuple[FileChange, ...
 
 @frozen
 class EngineManifests:
-    """The manifests of the snapshots that engines made.
+    """Reader of the manifests of snapshots that engines made.
 
     Attributes:
-        state: The table.
-        origin: What it has of Iceberg.
-        read: Reads a file by its URL; None where it is gone.
+        state: The table's state.
+        origin: Its Iceberg metadata from the source.
+        read: Function that reads a file by its URL; None if it does not exist.
     """
 
     state: TableState
@@ -89,7 +89,7 @@ class EngineManifests:
             if struct is None:
                 raise UnsupportedError(
                     f"{each.path} is of partition spec {each.part.spec_id}, which the table does "
-                    "not have: have its owner put the table's metadata right, then import that"
+                    "not have: have its owner correct the table's metadata, then import that"
                 )
             for entry in read_manifest(self.body(each.path), each, struct):
                 yield self._change(entry, struct)
@@ -98,21 +98,21 @@ class EngineManifests:
         """Return the manifests of a snapshot that have live files; raises as `engine_files`."""
         if snapshot.manifest_list is None:
             raise UnsupportedError(
-                f"snapshot {snapshot.snapshot_id} has no manifest list, as very old writers left "
-                "it: let its owner commit once more"
+                f"snapshot {snapshot.snapshot_id} has no manifest list, as with very old writers: "
+                "let its owner commit once more"
             )
         found = self.said(self.body(snapshot.manifest_list), snapshot.manifest_list)
         return tuple(each for each in found if each.live_files)
 
     def said(self, body: bytes, url: str) -> Iterator[ManifestFile]:
-        """Yield what a manifest list names.
+        """Yield the manifests in a manifest list.
 
         Args:
             body: Its bytes.
-            url: Where it is, for messages.
+            url: Its location, for messages.
 
         Raises:
-            DamagedLogError: It is none.
+            DamagedLogError: The bytes are not a manifest list.
             UnsupportedError: A manifest is encrypted.
         """
         records = read_container(body, url)
@@ -121,21 +121,21 @@ class EngineManifests:
         yield from found
 
     def body(self, url: str) -> bytes:
-        """Return a file.
+        """Return a file's content.
 
         Raises:
-            NotFoundError: It is gone, or lies where nobody allowed to read.
+            NotFoundError: It does not exist, or its location is not allowed.
         """
         body = self.read(url)
         if body is None:
             raise NotFoundError(
-                f"{url}, which the table's engine wrote, is gone, or lies where nobody allowed to "
-                "read: ledger.open(..., allowed_locations=[...])"
+                f"{url}, which the table's engine wrote, does not exist, or its location is not "
+                "allowed: ledger.open(..., allowed_locations=[...])"
             )
         return body
 
     def structs(self) -> dict[int, PartitionStruct]:
-        """Return the partition struct of every spec."""
+        """Return the partition struct of every spec, by spec id."""
         types = source_types(self.state, self.origin)
         return {each.spec_id: PartitionStruct.of(each, types) for each in self.state.specs}
 
@@ -148,7 +148,7 @@ class EngineManifests:
             for each, value in zip(struct.columns, partition, strict=True):
                 decode_value(value, each.type)
         except (LedgerError, ValueError, TypeError) as error:
-            raise UnsupportedError(f"the partition of {entry.path} is none: {error}") from error
+            raise UnsupportedError(f"the partition of {entry.path} is invalid: {error}") from error
         return FileChange(
             path=entry.path,
             partition=partition,
@@ -165,7 +165,7 @@ class EngineManifests:
             lower_bounds=_mapped(file, "lower_bounds"),
             upper_bounds=_mapped(file, "upper_bounds"),
             first_row_id=UNSET if entry.first_row_id is None else entry.first_row_id,
-            # What is in no order says nothing of it.
+            # An unsorted file has no sort order id.
             sort_order_id=file.get("sort_order_id") or UNSET,
             equality_ids=tuple(file.get("equality_ids") or ()) or UNSET,
             referenced_data_file=_said(file, "referenced_data_file"),
@@ -175,7 +175,7 @@ class EngineManifests:
 
 
 def source_types(state: TableState, origin: IcebergOrigin) -> Mapping[int, t.DataType]:
-    """Return the types of all columns by field id; dropped ones have the type they had last."""
+    """Return the types of all columns by field id; dropped ones have their last type."""
     found: dict[int, t.DataType] = {}
     for each in origin.schemas:
         found |= field_types(origin.schema_of(each, state.schema))
@@ -199,7 +199,7 @@ def _plain(value: Any) -> Any:
 
 
 def _manifest(record: Mapping[str, Any]) -> ManifestFile:
-    """Return what a list says of an engine's manifest."""
+    """Return the manifest file of a record in an engine's manifest list."""
     if record.get("key_metadata") is not None:
         raise UnsupportedError(f"{record['manifest_path']} is encrypted, and cannot be read here")
     content, first_row_id = record.get("content") or 0, record.get("first_row_id")
@@ -227,7 +227,7 @@ def _manifest(record: Mapping[str, Any]) -> ManifestFile:
 
 
 def _count(record: Mapping[str, Any], kind: str, what: str) -> int:
-    """Return a count; 1 where version 1 does not say, so that the manifest is looked into."""
+    """Return a count; 1 if version 1 leaves it out, so that the manifest is read."""
     found = record.get(f"{kind}_{what}_count", record.get(f"{kind}_data_{what}_count"))
     return 1 if found is None else int(found)
 
@@ -240,14 +240,14 @@ def _summaries(found: Any) -> tuple[FieldSummary, ...] | None:
 
 
 ADDED, DELETED = 1, 2
-"""Status of an entry; 0 is EXISTING."""
+"""Status of a manifest entry; 0 is EXISTING."""
 
 _MANIFEST_CONTENTS = ("data", "position-deletes", "equality-deletes")
 _SNAPSHOT_ID = "snapshot-id"
 
 
 class IcebergListed(msgspec.Struct, frozen=True):
-    """What a manifest list says of a manifest; version 1 may leave the counts out."""
+    """A manifest in a manifest list; version 1 may leave the counts out."""
 
     manifest_path: str
     manifest_length: int
@@ -259,13 +259,13 @@ class IcebergListed(msgspec.Struct, frozen=True):
 
     @property
     def live_count(self) -> int:
-        """How many live files it has; 1 where it does not say."""
+        """Number of live files; 1 if unknown."""
         counts = (self.added_files_count, self.existing_files_count)
         return 1 if None in counts else sum(filter(None, counts))
 
     @property
     def changed_count(self) -> int:
-        """How many files came or went in it; 1 where it does not say."""
+        """Number of files added or deleted in it; 1 if unknown."""
         counts = (self.added_files_count, self.deleted_files_count)
         return 1 if None in counts else sum(filter(None, counts))
 
@@ -275,8 +275,8 @@ class ManifestList:
     """A snapshot's manifest list.
 
     Attributes:
-        snapshot_id: Iceberg's id of the snapshot, as the file's header has it.
-        manifests: What it names.
+        snapshot_id: Iceberg's id of the snapshot, from the file's header.
+        manifests: The manifests in the list.
     """
 
     snapshot_id: int | None
@@ -303,20 +303,20 @@ _T = TypeVar("_T")
 
 
 def manifest_list(body: bytes, file: str) -> ManifestList:
-    """Return what a manifest list names.
+    """Return the content of a manifest list.
 
     Args:
         body: The whole file.
         file: Its name, for errors.
 
     Raises:
-        DamagedLogError: It is no manifest list, or is cut or changed.
+        DamagedLogError: It is not a manifest list, or is cut short or changed.
         MissingDependencyError: The package for the file's codec is not installed.
     """
     import fastavro
 
     manifests = _converted(read_container(body, file), IcebergListed, file)
-    # The container was read whole, so that its header is sound.
+    # The container was read completely, so its header is valid.
     said = str((fastavro.reader(io.BytesIO(body)).metadata or {}).get(_SNAPSHOT_ID, ""))
     return ManifestList(whole_number(said) if said.isascii() else None, tuple(manifests))
 
@@ -326,18 +326,18 @@ def _converted(records: Iterator[dict[str, Any]], kind: type[_T], file: str) -> 
         return [msgspec.convert(each, kind) for each in records]
     except msgspec.ValidationError as error:
         raise DamagedLogError(
-            f"{file} holds a record that is none of Iceberg's: {error}; restore it from a copy",
+            f"{file} holds an invalid manifest record: {error}; restore it from a copy",
             file,
         ) from error
 
 
 @define
 class IcebergPartitions:
-    """Partitions as Iceberg's entries have them, in the log's form.
+    """Conversion of partitions in manifest entries to the log's form.
 
     Attributes:
-        state: The table's: its specs.
-        schemas: Gives all of its schemas, newest first, for columns that were dropped.
+        state: The table's state, for its specs.
+        schemas: Function that gives all of its schemas, newest first, for dropped columns.
     """
 
     state: TableState
@@ -349,12 +349,12 @@ class IcebergPartitions:
         """Return a partition as a JSON array.
 
         Args:
-            spec_id: Its spec.
-            values: As Avro has them, in the order of the spec's fields.
+            spec_id: The partition spec.
+            values: The values as in Avro, in the order of the spec's fields.
 
         Raises:
             NotFoundError: The table has no such spec.
-            ValueError, TypeError, LedgerError: They are no such values.
+            ValueError, TypeError, LedgerError: The values do not fit the spec.
         """
         key = (spec_id, values)
         found = self._known.get(key)
@@ -381,15 +381,15 @@ class IcebergPartitions:
 
 
 def entry_rows(body: bytes, part: ManifestPart, partitions: IcebergPartitions) -> Iterator[Row]:
-    """Yield a manifest's entries: those of the snapshot that is wanted, or all that are live.
+    """Yield a manifest's entries: all live ones, or those of one snapshot.
 
     Args:
         body: The whole file.
-        part: What is known of it.
-        partitions: The table's.
+        part: The manifest's record in its list.
+        partitions: The table's partitions.
 
     Raises:
-        DamagedLogError: It is no manifest of this table, or is cut or changed.
+        DamagedLogError: It is not a manifest of this table, or is cut short or changed.
         MissingDependencyError: As `manifest_list`.
     """
     file, spec_id, adder = part.file, part.spec_id, part.adder
@@ -397,7 +397,7 @@ def entry_rows(body: bytes, part: ManifestPart, partitions: IcebergPartitions) -
         if adder == NOBODY:
             wanted = each.status != DELETED
         else:
-            # An entry without a snapshot is of the one that added the manifest.
+            # An entry without a snapshot id belongs to the snapshot that added the manifest.
             by = adder if each.snapshot_id is None else each.snapshot_id
             wanted = each.status in (ADDED, DELETED) and by == adder
         if not wanted:
@@ -421,7 +421,7 @@ def _partition(partitions: IcebergPartitions, spec_id: int, found: _File, file: 
         return partitions.json(spec_id, tuple(found.partition.values()))
     except NotFoundError as error:
         raise DamagedLogError(
-            f"{file} is of a spec that the table has not: {error}", file
+            f"{file} is of a spec that the table does not have: {error}", file
         ) from error
     except (LedgerError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise DamagedLogError(
@@ -436,11 +436,11 @@ class IcebergManifests:
     """See `projections.statistics.engine_files.EngineManifests`."""
 
     def has_named(self, event: SnapshotCommitted) -> bool:
-        """Whether a snapshot names one list, as its base list."""
+        """Return whether a snapshot names a single list, as its base list."""
         return delta_list(event) is None
 
     def lists(self, event: SnapshotCommitted, asked: Asked) -> Iterator[NamedList]:
-        """Yield the one list, which says both what a snapshot did and what it holds."""
+        """Yield the only list, which has both the snapshot's changes and its content."""
         del asked
         name, size = event.base_manifest_list, event.base_manifest_list_size
         if not isinstance(name, UnsetType):
@@ -466,7 +466,7 @@ class IcebergManifests:
         ]
 
     def reader(self, state: TableState, schemas: Callable[[], Iterator[Schema]]) -> ManifestReader:
-        """Return what reads a table's manifests."""
+        """Return a reader of a table's manifests."""
         partitions = IcebergPartitions(state, schemas)
         return lambda body, part: entry_rows(body, part, partitions)
 

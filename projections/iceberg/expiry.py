@@ -34,7 +34,7 @@ from projections.iceberg.table_metadata import (
 
 
 def set_ref(name: str, ref: SnapshotRef) -> SetSnapshotRef:
-    """Return the update that makes a ref what is given."""
+    """Return the update that sets a ref's properties."""
     values = msgspec.structs.asdict(ref)
     return SetSnapshotRef(ref_name=name, **values)
 
@@ -47,7 +47,7 @@ def create_ref(metadata: TableMetadata, name: str, ref: SnapshotRef) -> SetSnaps
         NotFoundError: There is no such snapshot.
     """
     if name in metadata.refs:
-        raise AlreadyExistsError(f"{name} is a {metadata.refs[name].type} of the table")
+        raise AlreadyExistsError(f"the table has a {metadata.refs[name].type} {name} already")
     metadata.snapshot(ref.snapshot_id)
     return set_ref(name, ref)
 
@@ -56,7 +56,7 @@ def remove_ref(metadata: TableMetadata, name: str) -> RemoveSnapshotRef:
     """Return the update that removes a branch or tag other than `main`.
 
     Raises:
-        NotFoundError: There is none of that name.
+        NotFoundError: No branch or tag has that name.
         InvalidInputError: It is `main`.
     """
     if name == MAIN:
@@ -95,7 +95,7 @@ def rollback_to_time(metadata: TableMetadata, timestamp_ms: int) -> SetSnapshotR
     """Return the update that moves `main` back to its newest ancestor made before a time.
 
     Raises:
-        NotFoundError: None was made before.
+        NotFoundError: No ancestor is that old.
     """
     current = metadata.current_snapshot_id
     behind = () if current is None else ancestors(metadata, current)
@@ -107,18 +107,18 @@ def rollback_to_time(metadata: TableMetadata, timestamp_ms: int) -> SetSnapshotR
 
 
 def fast_forward(metadata: TableMetadata, name: str, to: str) -> SetSnapshotRef:
-    """Return the update that moves a branch, or creates it, to where another ref is.
+    """Return the update that moves or creates a branch at the snapshot of another ref.
 
     Raises:
-        NotFoundError: There is no such ref to move to.
-        InvalidInputError: The branch has snapshots that the other ref has not, or is a tag.
+        NotFoundError: No ref has that name.
+        InvalidInputError: The branch is not an ancestor of the other ref, or is a tag.
     """
     target = _ref(metadata, to).snapshot_id
     moved = metadata.refs.get(name)
     if moved is None:
         return set_ref(name, SnapshotRef(snapshot_id=target, type="branch"))
     if moved.type != "branch" or not is_ancestor(metadata, moved.snapshot_id, of=target):
-        raise InvalidInputError(f"{name} is not a branch whose head lies behind {to}")
+        raise InvalidInputError(f"{name} is not a branch whose head is an ancestor of {to}")
     return _moved(metadata, name, target)
 
 
@@ -137,8 +137,8 @@ def _ref(metadata: TableMetadata, name: str) -> SnapshotRef:
 def snapshot_id_as_of(metadata: TableMetadata, timestamp_ms: int) -> int:
     """Return the snapshot that was current at a time, in milliseconds since 1970.
 
-    It is the one of the log's newest entry that is not younger; of entries of the same time, the
-    first. The log need not be in order, and only the log knows of rollbacks.
+    It is that of the newest log entry at or before the time; of entries of the same time, the
+    first. The log need not be in order, and only the log records rollbacks.
 
     Raises:
         NotFoundError: The log begins later.
@@ -151,7 +151,7 @@ def snapshot_id_as_of(metadata: TableMetadata, timestamp_ms: int) -> int:
 
 
 def ancestors(metadata: TableMetadata, snapshot_id: int) -> Iterator[IcebergSnapshot]:
-    """Yield a snapshot and what lies behind it, newest first, until an expired parent."""
+    """Yield a snapshot and its ancestors, newest first, up to an expired parent."""
     known = metadata.snapshots_by_id
     seen: set[int] = set()
     following: int | None = snapshot_id
@@ -162,17 +162,17 @@ def ancestors(metadata: TableMetadata, snapshot_id: int) -> Iterator[IcebergSnap
 
 
 def is_ancestor(metadata: TableMetadata, snapshot_id: int, of: int) -> bool:
-    """Return whether a snapshot is `of` itself or lies behind it."""
+    """Return whether a snapshot is `of` or one of its ancestors."""
     return any(each.snapshot_id == snapshot_id for each in ancestors(metadata, of))
 
 
 @frozen
 class Retention:
-    """What an expiry keeps; None leaves it to the table's properties.
+    """Retention rules of an expiry; None takes the table's properties.
 
     Attributes:
-        older_than_ms: Snapshots made before, in milliseconds since 1970, may go.
-        retain_last: At least so many of each branch stay.
+        older_than_ms: Snapshots made before may expire, in milliseconds since 1970.
+        retain_last: The least number of snapshots kept on each branch.
     """
 
     older_than_ms: int | None = None
@@ -186,17 +186,17 @@ def expiring(
     now_ms: int,
     snapshot_ids: Iterable[int] = (),
 ) -> list[TableUpdate]:
-    """Return the updates that take away what is too old; none if nothing is.
+    """Return the updates that remove expired snapshots and refs; none if there are none.
 
     Args:
-        metadata: The table.
-        retention: What stays.
-        now_ms: The time that ages count from, in milliseconds since 1970.
-        snapshot_ids: Snapshots that go in any case.
+        metadata: The table's metadata.
+        retention: The retention rules.
+        now_ms: The time from which ages count, in milliseconds since 1970.
+        snapshot_ids: Snapshots to remove in any case.
 
     Raises:
-        InvalidInputError: One of `snapshot_ids` is the head of a ref that stays, `retain_last` is
-            below 1, or the table must not lose files (`gc.enabled`).
+        InvalidInputError: One of `snapshot_ids` is the head of a kept ref, `retain_last` is
+            below 1, or the table's files must not be deleted (`gc.enabled`).
     """
     if not truth(metadata.properties, GC_ENABLED, default=True):
         raise InvalidInputError(f"{GC_ENABLED} is false: its files may belong to another table")
@@ -232,7 +232,7 @@ class _Rules:
         age_ms = whole_number(properties, MAX_SNAPSHOT_AGE, DEFAULT_MAX_SNAPSHOT_AGE_MS)
         older_than_ms, last = retention.older_than_ms, retention.retain_last
         if last is not None and last < 1:
-            raise InvalidInputError(f"at least one snapshot stays, not {last}")
+            raise InvalidInputError(f"retain_last is {last}: at least one snapshot must be kept")
         return cls(
             metadata,
             now_ms,
@@ -242,7 +242,7 @@ class _Rules:
         )
 
     def keeps(self, name: str, ref: SnapshotRef) -> bool:
-        """Return whether a ref stays; its age is that of its snapshot."""
+        """Return whether a ref is kept; its age is that of its snapshot."""
         age_ms = self.now_ms - self.metadata.snapshot(ref.snapshot_id).timestamp_ms
         most_ms = self.max_ref_age_ms if ref.max_ref_age_ms is None else ref.max_ref_age_ms
         return name == MAIN or age_ms <= most_ms
@@ -256,7 +256,7 @@ def _of_branches(rules: _Rules, refs: Mapping[str, SnapshotRef]) -> Iterator[int
         cutoff_ms = rules.older_than_ms if age_ms is None else rules.now_ms - age_ms
         for kept, each in enumerate(ancestors(rules.metadata, ref.snapshot_id)):
             enough = kept >= (rules.retain_last if least is None else least)
-            # What lies behind the first one that goes is unreachable, however young.
+            # Ancestors of the first expired one are unreachable, however young.
             if enough and each.timestamp_ms < cutoff_ms:
                 break
             yield each.snapshot_id

@@ -18,4 +18,4 @@ ICEBERG = LazyFormat(
     engine_manifests="projections.iceberg.engine_files:ICEBERG",
     publisher="projections.iceberg.statistics_files:ICEBERG",
 )
-"""Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""
+"""The Iceberg format's rules, files and other parts; see `ledger.formats`."""

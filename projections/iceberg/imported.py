@@ -1,12 +1,12 @@
-"""Iceberg projection of tables that were imported from Iceberg.
+"""Iceberg projection of tables imported from Iceberg.
 
-Manifest lists, manifests and data files of engines stay where they are, so a metadata file is all
-that there is to project, a function of the state at its version; until the table is promoted, and
-the ledger's own snapshots come with manifests.
+Engines' manifest lists, manifests and data files are not moved, so a metadata file, a function of
+the state at its version, is all there is to project. After the table is promoted, the ledger's own
+snapshots add manifests.
 
-They begin with what the table's former owner listed: its manifests stay where they are, and are
-named by every list until a snapshot takes files out of one, which is then written again beside the
-ledger's own. A rollback lists what its target lists.
+Their lists start with the engines' manifests, which are not moved: each list names them until a
+snapshot removes files from one; that one is then rewritten next to the ledger's own. A rollback
+lists the manifests of its target.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ _DELETES = 1
 
 @define
 class PromotedManifests:
-    """The manifests of a table's own snapshots, one after the other.
+    """The manifests of the ledger's own snapshots of a table, in order.
 
     Attributes:
         table: The table.
-        manifests: Those of the newest snapshot.
-        adders: Which snapshot first added a file.
-        target: The state that the run goes to.
-        listed: What the lists of this run's snapshots name, by snapshot.
+        manifests: The manifests of the newest snapshot.
+        adders: Lookup of the snapshot that first added a file.
+        target: The state at the end of the run.
+        listed: The content of the lists of this run's snapshots, by snapshot.
         gone: The ledger's own snapshots that expired in this run.
     """
 
@@ -76,7 +76,7 @@ class PromotedManifests:
     def at(
         cls, table: TableHandle, outputs: Outputs, start: IcebergPosition, target: TableState
     ) -> PromotedManifests:
-        """Return those of a position."""
+        """Return the manifests at a position."""
         names = Names(target.table_id)
         manifests = Manifests(
             names,
@@ -89,18 +89,18 @@ class PromotedManifests:
         return cls(table, manifests, Adders(table, start.version), target)
 
     def learn(self, transaction: Transaction[TableEvent], state: TableState) -> None:
-        """Go on with a transaction's snapshots.
+        """Apply a transaction's snapshots.
 
         Args:
-            transaction: It.
-            state: The table right after it.
+            transaction: The transaction.
+            state: The table right after the transaction.
 
         Raises:
-            DamagedLogError: A manifest that is needed is gone or damaged.
-            NotFoundError: One of an engine is gone.
+            DamagedLogError: A needed manifest is missing or damaged.
+            NotFoundError: A manifest of an engine does not exist.
         """
         origin = state.imported_from(IcebergOrigin)
-        # A snapshot beside a change of owner lists what engines' manifests listed before it.
+        # A snapshot in a transaction that changes the owner lists the engines' earlier manifests.
         is_first = any(isinstance(each, TablePromoted | OwnerSet) for each in transaction.events)
         for event in transaction.events:
             if isinstance(event, SnapshotsRemoved):
@@ -115,7 +115,7 @@ class PromotedManifests:
                 self._keep(found, snapshot, facts)
 
     def garbage(self) -> tuple[str, ...]:
-        """Return the lists of snapshots that expired, and the manifests that no other names."""
+        """Return the lists of expired snapshots, and manifests that no other list names."""
         if not self.gone:
             return ()
         origin = self.target.imported_from(IcebergOrigin)
@@ -126,7 +126,7 @@ class PromotedManifests:
         return (*lists, *sorted(dropped - kept))
 
     def _named(self, snapshot_id: int) -> Iterator[str]:
-        """Yield the manifests in the ledger's place that a snapshot's list names."""
+        """Yield the ledger's manifests that a snapshot's list names."""
         path = self.manifests.names.manifest_list(snapshot_id)
         body = self.manifests.outputs.read(path)
         place = f"{self.table.location}/"
@@ -168,14 +168,14 @@ class PromotedManifests:
             if body is None:
                 raise DamagedLogError(f"{path} is not the manifest list that was projected", path)
             found = tuple(engines.said(body, path))
-        # Nobody can tell from a list how its manifests were formed.
+        # A list does not show how its manifests were formed.
         return (wherever(each, place) for place, each in enumerate(found) if each.live_files)
 
     def _changes(
         self, snapshot_id: int, files: tuple[FileChange, ...], facts: TableFacts
     ) -> Changes:
         gone = [each for each in files if each.kind == "DELETE"]
-        # What only a rollback brought, an engine's manifest holds, and that may hold any.
+        # A file that only a rollback restored is in an engine's manifest, which may hold any key.
         adders = dict.fromkeys((each.path for each in gone), snapshot_id)
         adders |= self.adders.of_those_added(list(adders))
         removed = {
@@ -211,13 +211,13 @@ def _entries(
 def facts_of(
     table: TableHandle, state: TableState, origin: IcebergOrigin, snapshot: IcebergSnapshot
 ) -> TableFacts:
-    """Return what the manifests of one of the ledger's own snapshots say of the table.
+    """Return the table facts that the manifests of one of the ledger's snapshots need.
 
     Args:
         table: The table.
-        state: What it is with the snapshot.
-        origin: What it has of Iceberg.
-        snapshot: It.
+        state: Its state with the snapshot.
+        origin: Its Iceberg metadata from the source.
+        snapshot: The snapshot.
     """
     schema = source_schema(origin.schemas[origin.schema_id], origin.format_version)
     return TableFacts(
@@ -236,10 +236,10 @@ _OF_FILES = SnapshotFacts | SnapshotsRemoved
 
 
 def metadata_of_imported(table: TableHandle, state: TableState) -> bytes:
-    """Return the metadata file of a born table at a version.
+    """Return the metadata file of an imported table at a version.
 
-    The lists of the snapshots that the ledger made, and the statistics that were published since,
-    lie in its own place.
+    Manifest lists of the ledger's snapshots, and statistics published since, are below the
+    ledger's location of the table.
     """
     names = Names(state.table_id)
     said = metadata_of(state, lambda each: f"{table.location}/{names.manifest_list(each)}")
@@ -261,7 +261,7 @@ def metadata_of_imported(table: TableHandle, state: TableState) -> bytes:
 def render_imported(
     table: TableHandle, outputs: Outputs, target: TableState, on_progress: Progress
 ) -> None:
-    """Write a version's metadata file and what the ledger made for it, but point nowhere."""
+    """Write a version's metadata file and the ledger's files for it, without pointers."""
     run = _Run(table, outputs, IcebergPosition(), target)
     if target.is_promoted:
         for read in new_commits(table, IcebergPosition(), target, on_progress):
@@ -277,7 +277,7 @@ def project_imported(
     wants: Callable[[int], bool],
     on_progress: Progress,
 ) -> IcebergPosition:
-    """Write what a stretch of the log brings; see `projections.iceberg.project.Projection`."""
+    """Write the versions between two states; see `projections.iceberg.project.Projection`."""
     names = Names(target.table_id)
     found = [version for each in outputs.paths(FOLDER) if (version := names.version_of(each))]
     run = _Run(table, outputs, start, target)

@@ -1,9 +1,9 @@
 """Iceberg metadata from and to the state of an imported table.
 
-Where the ledger's types do not say all of a schema, its JSON is kept beside the columns.
+If the ledger's types do not express all of a schema, its JSON is kept next to the columns.
 
-Most of a long history stands in both just so, often as the very same objects, which are compared
-without looking into them: what this takes grows with what is new.
+Most of a long history is equal in both, often as identical objects, which are compared by
+identity: the cost grows with what is new.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ _PLAIN: dict[str, t.DataType] = {
 
 
 def ledger_schema(schema: iceberg.Schema, format_version: int) -> IcebergSchema:
-    """Return a schema of Iceberg's as the ledger has it.
+    """Convert an Iceberg schema to the ledger's form.
 
     Args:
-        schema: Iceberg's.
-        format_version: The table's, which says whether defaults count.
+        schema: The Iceberg schema.
+        format_version: The table's, which decides whether defaults apply.
 
     Raises:
         UnsupportedError: The ledger has no such type; the message names the column.
@@ -92,7 +92,7 @@ def schema_text(schema: iceberg.Schema) -> str:
 
 @lru_cache(maxsize=1024)
 def source_schema(schema: IcebergSchema, format_version: int) -> iceberg.Schema:
-    """Return what Iceberg said of a schema."""
+    """Return a schema as it is in the source."""
     if not isinstance(schema.text, UnsetType):
         return schema_from_json(json.loads(schema.text))
     return _said(schema, format_version)
@@ -129,7 +129,7 @@ def _field(member: iceberg.NestedField, path: str) -> t.DataField:
 
 
 def _default(value: Any, data_type: t.DataType, path: str) -> str | None:
-    """Return a default's text; None, too, where no text says it."""
+    """Return a default as text; None if there is none, or no text for it."""
     if value is None or isinstance(value, dict):
         return None
     text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -186,7 +186,7 @@ T = TypeVar("T")
 
 
 def beyond(before: tuple[T, ...], after: tuple[T, ...]) -> tuple[T, ...] | None:
-    """Return what a list has after all that was there before; None where it begins otherwise.
+    """Return the items after a common prefix; None if `before` is not a prefix of `after`.
 
     Example:
         >>> beyond((1, 2), (1, 2, 3)), beyond((1, 2), (2, 3))
@@ -197,7 +197,7 @@ def beyond(before: tuple[T, ...], after: tuple[T, ...]) -> tuple[T, ...] | None:
 
 
 def moved_on(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
-    """Return how many of the oldest entries are gone, and the new ones; all of them, if need be.
+    """Return how many of the oldest entries were dropped, and the new entries.
 
     Example:
         >>> moved_on((1, 2, 3), (2, 3, 4)), moved_on((1, 2), (5,))
@@ -218,12 +218,12 @@ def moved_on(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[int, tupl
 
 @frozen
 class SnapshotsMoved:
-    """What became of a table's snapshots.
+    """Changes of a table's snapshots between two metadata files.
 
     Attributes:
-        new: Those that came, in the later file's order.
-        gone: The ids of those that are there no more.
-        rewritten: The ids of those that say something else.
+        new: The new snapshots, in the later file's order.
+        gone: The ids of removed snapshots.
+        rewritten: The ids of changed snapshots.
     """
 
     new: tuple[IcebergSnapshot, ...]
@@ -231,7 +231,7 @@ class SnapshotsMoved:
     rewritten: tuple[int, ...] = ()
 
     def as_in(self, order: Iterable[int]) -> SnapshotsMoved:
-        """Return the same with the ids of what was there before in an order."""
+        """Return the same changes with removed and changed ids in a given order."""
         if not self.gone and not self.rewritten:
             return self
         gone, rewritten = set(self.gone), set(self.rewritten)
@@ -244,7 +244,7 @@ class SnapshotsMoved:
 
 
 def snapshots_moved(before: TableMetadata, after: TableMetadata) -> SnapshotsMoved:
-    """Return what became of the snapshots from one file to a later one."""
+    """Return the changes of snapshots from one metadata file to a later one."""
     new = beyond(before.snapshots, after.snapshots)
     if new is not None:
         return SnapshotsMoved(new)
@@ -265,17 +265,17 @@ def _of_nobody(snapshot_id: int) -> str:
 
 
 def metadata_of(state: TableState, list_of: Callable[[int], str] = _of_nobody) -> TableMetadata:
-    """Return what Iceberg says of a table that was born there, at a version.
+    """Return the Iceberg metadata of an imported table at a version.
 
-    Where the version stands amid what one file of the source says, the time of the file is that
-    of the commit.
+    For a version between two metadata files of the source, the last update is the time of the
+    commit.
 
     Args:
-        state: The table.
-        list_of: Gives the manifest list of a snapshot that the ledger made.
+        state: The table's state.
+        list_of: Function that gives the manifest list of a snapshot of the ledger.
 
     Raises:
-        UnsupportedError: The table was not born in Iceberg.
+        UnsupportedError: The table was not imported from Iceberg.
     """
     origin = state.imported_from(IcebergOrigin)
     return _metadata(
@@ -288,7 +288,7 @@ def metadata_of(state: TableState, list_of: Callable[[int], str] = _of_nobody) -
 
 @frozen
 class KnownMetadata:
-    """A table at a version, and the same in Iceberg's words."""
+    """A table's state at a version, and the same state as Iceberg metadata."""
 
     state: TableState
     metadata: TableMetadata
@@ -297,18 +297,18 @@ class KnownMetadata:
 def known_metadata(
     state: TableState, file: TableMetadata, before: KnownMetadata | None = None
 ) -> KnownMetadata:
-    """Return a table in Iceberg's words, as `metadata_of` says them.
+    """Return a table's state with its Iceberg metadata, as `metadata_of` gives it.
 
-    What a file of its source says just so is taken from there, and what stood before from before:
-    a long history is neither put into words nor compared again.
+    Equal parts are taken from the source's file, and unchanged ones from the earlier version:
+    a long history is neither converted nor compared again.
 
     Args:
-        state: The table.
-        file: What a file of the source says.
-        before: The same of an earlier version.
+        state: The table's state.
+        file: The content of a metadata file of the source.
+        before: The result for an earlier version.
 
     Raises:
-        UnsupportedError: The table was not born in Iceberg.
+        UnsupportedError: The table was not imported from Iceberg.
     """
     origin = state.imported_from(IcebergOrigin)
     had = None if before is None else before.state.imported_from(IcebergOrigin)
@@ -330,13 +330,13 @@ def known_metadata(
 
 
 def as_said(state: TableState, file: TableMetadata) -> KnownMetadata:
-    """Return a table in Iceberg's words that says what a file of its source does, all of it."""
+    """Return a table's state with the metadata of a source file that it equals."""
     made = _metadata(state, state.imported_from(IcebergOrigin), file.snapshots, file.snapshot_log)
     return KnownMetadata(state, knowing(made, file))
 
 
 def _goes_on(had: IcebergOrigin, has: IcebergOrigin) -> bool:
-    """Whether a table has the snapshots that it had, just so, and perhaps some more."""
+    """Return whether a table has all of its earlier snapshots unchanged, and maybe more."""
     before = list(had.snapshots.values())
     return list(islice(has.snapshots.values(), len(before))) == before
 
@@ -347,7 +347,7 @@ def _entries_like(origin: IcebergOrigin, file: TableMetadata) -> tuple[SnapshotL
 
 
 def _like(origin: IcebergOrigin, file: TableMetadata) -> tuple[IcebergSnapshot, ...]:
-    """Return a table's snapshots: those that a file has just so as it has them, in its order."""
+    """Return a table's snapshots: objects of a file where equal, in its order."""
     ours = origin.snapshots
     same = {each.snapshot_id: each for each in file.snapshots if ours.get(each.snapshot_id) == each}
     others = (each for key, each in ours.items() if key not in same)
@@ -376,7 +376,7 @@ def _metadata(
         last_partition_id=state.last_partition_id,
         default_sort_order_id=state.default_order_id,
         sort_orders=state.sort_orders,
-        # Neither has an order that means anything, and a checkpoint keeps none.
+        # Both are unordered, and a checkpoint keeps no order.
         properties=dict(sorted(without_formats(state.schema.options).items())),
         current_snapshot_id=None if main is None else main.snapshot_id,
         next_row_id=origin.next_row_id,
@@ -398,7 +398,7 @@ def _snapshot(snapshot: IcebergSnapshot, list_of: Callable[[int], str]) -> Icebe
 
 _MOST_KNOWN = 20_000
 _known_schemas: dict[int, tuple[e.IcebergSchema, int, iceberg.Schema]] = {}
-"""Schemas of a format version by the identity of the state's, which is held to keep it."""
+"""Cache of schemas by format version and the identity of the state's schema, kept alive here."""
 
 
 def _schema(schema: e.IcebergSchema, format_version: int) -> iceberg.Schema:
@@ -412,7 +412,7 @@ def _schema(schema: e.IcebergSchema, format_version: int) -> iceberg.Schema:
 
 
 def disagreements(made: TableMetadata, source: TableMetadata) -> list[str]:
-    """Return the names of what two metadata files say differently; order has no meaning there."""
+    """Return the names of fields in which two metadata files differ, ignoring order."""
     return [
         name
         for name, (one, other) in {
@@ -459,7 +459,7 @@ def _each_by_id(made: TableMetadata, source: TableMetadata) -> tuple[object, obj
 
 
 def without_formats(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return a source's properties without the one that the ledger's own table has."""
+    """Return a source's properties without the one reserved for the ledger's table."""
     return {key: each for key, each in properties.items() if key != FORMATS_OPTION}
 
 

@@ -68,7 +68,7 @@ from projections.importing.trial import (
 from projections.manifest_files.container import raising_damage, read_container
 
 Read = Callable[[str], bytes]
-"""Returns a file's bytes; raises OSError where it is not there or may not be read."""
+"""Function that returns a file's bytes; raises OSError if it is missing or not readable."""
 
 _METADATA = re.compile(r"\.metadata\.json(\.gz)?$|\.gz\.metadata\.json$")
 IN_CATALOG = re.compile(r"(?P<catalog>[\w-]{2,}):(?P<name>[^/:]+\.[^/:]+)")
@@ -78,12 +78,12 @@ _NUMBER = re.compile(r"v?([0-9]+)")
 
 @frozen
 class MetadataFile:
-    """A metadata file, and what it says.
+    """A metadata file and its content.
 
     Attributes:
-        url: Where it is.
-        file: It, as it was read.
-        metadata: What it says; `main` among its refs, which older writers left to the reader.
+        url: Its URL.
+        file: The parsed file.
+        metadata: Its content, with `main` among its refs even if an older writer left it out.
     """
 
     url: str
@@ -93,13 +93,13 @@ class MetadataFile:
 
 @frozen
 class Source:
-    """A table of somebody else.
+    """An Iceberg table at the source of an import.
 
     Attributes:
-        name: As people know it; without secrets.
-        newest: What it says now.
-        read: Reads its files.
-        known: A file of it that was read before.
+        name: Its display name, without secrets.
+        newest: Its newest metadata file.
+        read: Function that reads its files.
+        known: A metadata file of it that was read before.
     """
 
     name: str
@@ -108,14 +108,14 @@ class Source:
     known: ReadFile | None = field(default=None, repr=False, eq=False)
 
     def files_since(self, known: str, known_millis: int) -> list[MetadataFile]:
-        """Return the metadata files that came after a known one and are still there, oldest first.
+        """Return the metadata files after a known one that still exist, oldest first.
 
-        Files are known by their names, which are unique in a table, wherever it was moved or
+        Files are identified by name, which is unique in a table even if it was moved or
         copied. The newest is among them unless it is the known one.
 
         Args:
-            known: The known one; empty for none.
-            known_millis: When it was written. No older one comes where the log names it no more.
+            known: The name of the known one; empty for none.
+            known_millis: The time of the known one; older files are left out if the log lacks it.
         """
         if posixpath.basename(self.newest.url) == posixpath.basename(known):
             return []
@@ -129,11 +129,11 @@ class Source:
         return found[::-1]
 
     def _older(self, url: str) -> MetadataFile | None:
-        """Return an earlier metadata file; None where it is gone, or of another table."""
+        """Return an earlier metadata file; None if it does not exist, or is of another table."""
         beside = posixpath.join(posixpath.dirname(self.newest.url), posixpath.basename(url))
         for place in dict.fromkeys((beside, url)):
             if family_of(place) != family_of(self.newest.url):
-                # A table that was copied names the place that it came from.
+                # The log of a copied table has paths of the original.
                 continue
             try:
                 file = read_after(self.read(place), self.known)
@@ -144,17 +144,17 @@ class Source:
         return None
 
     def refuse_missing(self, known: Container[int] = ()) -> None:
-        """Check that what the branches and tags point to can be read, where it is at hand.
+        """Check that the snapshots of branches and tags can be read, if they are accessible.
 
-        A metadata file that lies elsewhere than its table, as a copy does, says nothing of that.
+        A metadata file outside its table's folder, such as a copy, is not checked.
 
         Args:
-            known: The snapshots that came in before: what they brought was there then.
+            known: Snapshots imported before, which were checked then.
 
         Raises:
-            NotFoundError: A manifest list or a manifest is gone.
-            InvalidInputError: A manifest is of another partition spec than the metadata says.
-            DamagedLogError: A manifest is none.
+            NotFoundError: A manifest list or a manifest does not exist.
+            InvalidInputError: A manifest has another partition spec than the metadata says.
+            DamagedLogError: A manifest is damaged.
         """
         metadata = self.newest.metadata
         if not _place(metadata.location).holds(_place(self.newest.url)):
@@ -178,7 +178,7 @@ class Source:
     def _manifests(
         self, listed: str | None, named: tuple[str, ...], known: Container[int]
     ) -> Iterator[tuple[str, int | None]]:
-        """Yield the files that a snapshot is read by, each manifest with its spec if it is said."""
+        """Yield the files needed to read a snapshot, each manifest with its spec id if given."""
         yield from ((each, None) for each in named)
         if listed is None:
             return
@@ -192,7 +192,7 @@ class Source:
 
 
 class _ListedManifest(msgspec.Struct):
-    """The part of a manifest list's record that is checked before an import."""
+    """The fields of a manifest list's record that are checked before an import."""
 
     manifest_path: str
     partition_spec_id: int | None = None
@@ -200,7 +200,7 @@ class _ListedManifest(msgspec.Struct):
 
 
 def _refuse_other_width(metadata: TableMetadata, spec_id: int, body: bytes, path: str) -> None:
-    """Check that a manifest is of a partition spec of its table."""
+    """Check that a manifest's partition spec is one of its table's."""
     spec = metadata.specs_by_id.get(spec_id)
     has = f"the metadata has no partition spec {spec_id}"
     if spec is not None:
@@ -209,8 +209,8 @@ def _refuse_other_width(metadata: TableMetadata, spec_id: int, body: bytes, path
             return
         has = f"partition spec {spec_id} of the metadata has {wanted} fields, and the manifest not"
     raise InvalidInputError(
-        f"{path} cannot be read by its spec: {has}; nothing was imported: have its owner put the "
-        "metadata right, then import again"
+        f"{path} cannot be read by its spec: {has}; nothing was imported: have its owner correct "
+        "the metadata, then import again"
     )
 
 
@@ -219,18 +219,18 @@ def _place(url: str) -> Place:
 
 
 def open_source(source: str, access: FileAccess, known: ReadFile | None = None) -> Source:
-    """Find a table.
+    """Open a table at its source.
 
     Args:
         source: A metadata file, a table's folder, or `CATALOG:NAMESPACE.TABLE` of a catalog that
             PyIceberg is configured for.
-        access: Permission to open files, and the options of their client.
-        known: A file of it that was read before: what stands there is not read again.
+        access: Permission to open files, and the options of the storage client.
+        known: A metadata file of it that was read before; unchanged parts are not parsed again.
 
     Raises:
-        InvalidInputError: There is something else, or half a file.
-        NotFoundError: There is nothing.
-        StoreError: It may not be read.
+        InvalidInputError: The source is not an Iceberg table, or a file is cut short.
+        NotFoundError: The source does not exist.
+        StoreError: The source cannot be read.
         MissingDependencyError: A catalog was named, and PyIceberg is not installed.
     """
     named = IN_CATALOG.fullmatch(source)
@@ -243,14 +243,14 @@ def open_source(source: str, access: FileAccess, known: ReadFile | None = None) 
         return Source(found.metadata.location, found, files.read, known)
     files = SourceFiles(access.below(at))
     found = _read(_newest_in(at, files), files.read, known)
-    # By the name that its own log will have for it.
+    # The name that its own metadata log will use.
     own = f"{found.metadata.location}/metadata/{posixpath.basename(found.url)}"
     is_there = _place(found.metadata.location) == _place(at)
     return Source(at, evolve(found, url=own) if is_there else found, files.read, known)
 
 
 def _root_of(metadata_file: str) -> str:
-    """Return the folder of the table that a metadata file belongs to, as its path says."""
+    """Return the folder of a metadata file's table, judging by its path."""
     folder = posixpath.dirname(metadata_file)
     return posixpath.dirname(folder) if posixpath.basename(folder) == "metadata" else folder
 
@@ -268,11 +268,11 @@ def _read(url: str, read: Read, known: ReadFile | None) -> MetadataFile:
     except TooLargeError as error:
         raise TooLargeError(f"{url}: {error}") from error
     except InvalidInputError as error:
-        raise InvalidInputError(f"{url} is no metadata of an Iceberg table: {error}") from error
+        raise InvalidInputError(f"{url} is not Iceberg table metadata: {error}") from error
 
 
 def _whole(metadata: TableMetadata) -> TableMetadata:
-    """Return metadata whose branch `main` is said, which older writers left to the reader."""
+    """Return metadata with the branch `main`, which older writers left implicit."""
     current = metadata.current_snapshot_id
     if current is None or MAIN in metadata.refs:
         return metadata
@@ -306,7 +306,7 @@ def _highest(names: list[str], folder: str) -> str:
     )
     if not numbered:
         raise InvalidInputError(
-            f"which file of {folder}/metadata is the newest, nobody says: name it itself"
+            f"nothing tells which file of {folder}/metadata is the newest: name it itself"
         )
     highest = [each for number, each in numbered if number == numbered[-1][0]]
     if len(highest) > 1:
@@ -322,11 +322,11 @@ def tables_of(source: str, access: FileAccess) -> list[FoundTable]:
 
     Args:
         source: A folder of tables or of databases, `CATALOG:`, or `CATALOG:NAMESPACE`.
-        access: Permission to open files, and the options of their client.
+        access: Permission to open files, and the options of the storage client.
 
     Raises:
         NotFoundError: There is no table.
-        StoreError: The folder may not be listed, or the catalog cannot be asked.
+        StoreError: The folder cannot be listed, or the catalog cannot be reached.
         MissingDependencyError: A catalog was named, and PyIceberg is not installed.
     """
     named = _CATALOG.fullmatch(source)
@@ -340,8 +340,8 @@ def tables_of(source: str, access: FileAccess) -> list[FoundTable]:
             spaces = [(namespace,)] if namespace else asked.list_namespaces()
             found = [each for space in spaces for each in asked.list_tables(space)]
     except Exception as error:
-        # Every kind of catalog has errors of its own.
-        raise StoreError(f"catalog {catalog} cannot be asked for its tables: {error}") from error
+        # Each kind of catalog has its own errors.
+        raise StoreError(f"catalog {catalog} cannot list its tables: {error}") from error
     if not found:
         raise NotFoundError(f"catalog {source} has no tables")
     return [
@@ -351,7 +351,7 @@ def tables_of(source: str, access: FileAccess) -> list[FoundTable]:
 
 
 def catalogs() -> Callable[[str], Any]:
-    """Return what loads a catalog by its name; whoever does closes it.
+    """Return PyIceberg's function that loads a catalog by name; the caller closes it.
 
     Raises:
         MissingDependencyError: PyIceberg is not installed.
@@ -360,7 +360,7 @@ def catalogs() -> Callable[[str], Any]:
         from pyiceberg.catalog import load_catalog
     except ImportError as error:
         raise MissingDependencyError(
-            f"catalogs are asked through PyIceberg, which is not installed ({error}): pip install "
+            f"catalogs are read through PyIceberg, which is not installed ({error}): pip install "
             '"lakeledger[iceberg]"'
         ) from error
     return load_catalog
@@ -368,7 +368,7 @@ def catalogs() -> Callable[[str], Any]:
 
 @contextmanager
 def closed_after(catalog: Any) -> Iterator[Any]:
-    """Yield a catalog and let go of its connections; those before PyIceberg 0.11 keep theirs."""
+    """Yield a catalog, then close its connections; PyIceberg before 0.11 cannot close them."""
     try:
         yield catalog
     finally:
@@ -383,19 +383,19 @@ def _of_catalog(
     from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
     try:
-        # What a table reads its files by stays open without its catalog.
+        # The table's file reader stays open after its catalog is closed.
         with closed_after(load_catalog(catalog)) as asked:
             table = asked.load_table(name)
     except (NoSuchTableError, NoSuchNamespaceError) as error:
         raise NotFoundError(f"catalog {catalog} has no table {name}") from error
     except Exception as error:
-        # Every kind of catalog has errors of its own.
-        raise StoreError(f"catalog {catalog} cannot be asked for {name}: {error}") from error
+        # Each kind of catalog has its own errors.
+        raise StoreError(f"catalog {catalog} cannot load {name}: {error}") from error
 
     at = table.metadata_location
     permitted = access.below(_root_of(at))
     if family_of(at) != LOCAL:
-        # The catalog's client reads every bucket of the table's own service.
+        # The catalog's client may read every bucket of the table's own service.
         permitted = evolve(permitted, endpoints=(endpoint_of(at, access.options),))
 
     def read(url: str) -> bytes:
@@ -410,9 +410,9 @@ def _of_catalog(
 
 
 def is_swappable(catalog: str) -> bool:
-    """Whether a catalog's pointer can be swapped on the condition that it is where it was.
+    """Return whether a catalog's pointer can be swapped atomically (compare and set).
 
-    PyIceberg's SQL catalogs have one row a table, in a database that compares and sets.
+    PyIceberg's SQL catalogs have one row per table, in a transactional database.
     """
     from pyiceberg.catalog.sql import SqlCatalog
 
@@ -420,24 +420,24 @@ def is_swappable(catalog: str) -> bool:
         with closed_after(catalogs()(catalog)) as found:
             return isinstance(found, SqlCatalog)
     except Exception as error:
-        # Every kind of catalog has errors of its own.
-        raise StoreError(f"catalog {catalog} cannot be asked: {error}") from error
+        # Each kind of catalog has its own errors.
+        raise StoreError(f"catalog {catalog} cannot be reached: {error}") from error
 
 
 def _named(source: str) -> tuple[AbstractContextManager[Any], tuple[str, ...]]:
     named = IN_CATALOG.fullmatch(source)
     if named is None:
-        raise InvalidInputError(f"{source} is no table of a catalog, CATALOG:NAMESPACE.TABLE")
+        raise InvalidInputError(f"{source} is not a catalog table, CATALOG:NAMESPACE.TABLE")
     return closed_after(catalogs()(named["catalog"])), tuple(named["name"].split("."))
 
 
 def pointer_of(source: str) -> str | None:
-    """Return the metadata file that a table of a SQL catalog leads to; None without such a table.
+    """Return the metadata file of a table in a SQL catalog; None if there is no such table.
 
-    The file itself is not asked for: it may be gone where others were made in its place.
+    The file itself is not read: it may have been deleted and others written instead.
 
     Raises:
-        StoreError: The catalog cannot be asked.
+        StoreError: The catalog cannot be read.
     """
     from pyiceberg.catalog.sql import IcebergTables
     from sqlalchemy import select
@@ -450,17 +450,17 @@ def pointer_of(source: str) -> str | None:
                 question = select(IcebergTables.metadata_location).where(*_row(catalog, name))
                 found: str | None = connection.execute(question).scalar_one_or_none()
         except SQLAlchemyError as error:
-            raise StoreError(f"{source} cannot be asked for: {error}") from error
+            raise StoreError(f"{source} cannot be looked up: {error}") from error
     return found
 
 
 def swap_pointer(source: str, expected: str, new: str) -> bool:
-    """Let a catalog's table lead to another metadata file, if it leads to the one expected.
+    """Set a catalog table's metadata file, if the current one is as expected.
 
-    Returns whether it did.
+    Returns whether the pointer was swapped.
 
     Raises:
-        StoreError: The catalog cannot be asked or written.
+        StoreError: The catalog cannot be read or written.
     """
     from pyiceberg.catalog.sql import IcebergTables
     from sqlalchemy import update
@@ -477,12 +477,12 @@ def swap_pointer(source: str, expected: str, new: str) -> bool:
             with catalog.engine.begin() as connection:
                 done = connection.execute(statement)
         except SQLAlchemyError as error:
-            raise StoreError(f"{source} cannot be led to {new}: {error}") from error
+            raise StoreError(f"{source} cannot be pointed to {new}: {error}") from error
     return bool(done.rowcount == 1)
 
 
 def _row(catalog: Any, table: tuple[str, ...]) -> tuple[Any, ...]:
-    """Return what holds of the one row that a SQL catalog has of a table."""
+    """Return the conditions that select a table's row in a SQL catalog."""
     from pyiceberg.catalog.sql import IcebergTables
 
     *space, name = table
@@ -494,20 +494,20 @@ def _row(catalog: Any, table: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def creation_of(first: TableMetadata, source: str) -> ImportedCreation:
-    """Return how a table begins whose oldest metadata file is known.
+    """Return the creation events of a table, from its oldest known metadata file.
 
     Args:
-        first: What that file says.
-        source: Whose table it is.
+        first: The content of that file.
+        source: The source table's name.
 
     Raises:
-        UnsupportedError: The ledger cannot hold its first schema, spec or order.
+        UnsupportedError: The ledger cannot hold its first schema, spec or sort order.
     """
     formats = first.properties.get(FORMATS_OPTION, "iceberg")
     if formats != "iceberg":
         raise UnsupportedError(
             f"the source has the property {FORMATS_OPTION}={formats}, which in the ledger says "
-            "iceberg for its table; take it away there"
+            "iceberg for its table; remove it there"
         )
     schema = ledger_schema(_first_schema(first), first.format_version)
     fields = tuple(map(field_from_wire, schema.fields))
@@ -536,8 +536,8 @@ def creation_of(first: TableMetadata, source: str) -> ImportedCreation:
 
 
 def _first_schema(first: TableMetadata) -> Schema:
-    """Return the oldest schema that was the current one once, as far as a file says."""
-    # Iceberg gives 0 to the schema of a new table, and a snapshot names the current one.
+    """Return the oldest schema that was current at some time, as far as a file shows."""
+    # Iceberg gives id 0 to the schema of a new table, and a snapshot names its current schema.
     current = {0, first.current_schema_id, *(each.schema_id for each in first.snapshots)}
     known = (each for each in first.schemas if each.schema_id in current)
     return min(known, key=lambda each: each.schema_id)
@@ -553,15 +553,15 @@ def _times(metadata: TableMetadata) -> Iterator[int]:
 def planned(
     trial: Trial, files: Sequence[MetadataFile], known: m.KnownMetadata | None = None
 ) -> Iterator[Planned]:
-    """Yield the transactions that metadata files bring, oldest first.
+    """Yield the transactions that import metadata files, oldest first.
 
     Args:
-        trial: The table as it stands; afterwards, as all of them leave it.
+        trial: The table's state; afterwards, the state after all of them.
         files: The files, oldest first.
-        known: The table as it stands, where somebody has said it in Iceberg's words.
+        known: The current state as Iceberg metadata, if computed before.
 
     Raises:
-        UnsupportedError: The ledger cannot hold what one says; the message names it.
+        UnsupportedError: The ledger cannot hold a file's content; the message names it.
     """
     for each in files:
         begun = known or m.known_metadata(trial.state, each.metadata)
@@ -590,18 +590,18 @@ def _refuse_inexact(made: TableMetadata, file: MetadataFile) -> None:
 
 
 _Walk: TypeAlias = Callable[[Any, str], Iterator[str]]
-"""Yields the places of unknown keys in some JSON, which stands at a place."""
+"""Function that yields the paths of unknown keys in JSON at a path."""
 
 
 def unknown_keys(
     parts: Mapping[str, msgspec.Raw], places: Mapping[str, Collection[int]] | None = None
 ) -> tuple[str, ...]:
-    """Return where a metadata file has keys that this version knows nothing of, each place once.
+    """Return the paths of keys in a metadata file that this version does not know.
 
     Args:
-        parts: The text of a file that reads as table metadata, by key.
-        places: Which items of a list are looked at, by its key; all of those not named. Most of a
-            long history was looked at before.
+        parts: The JSON text of a valid table metadata file, by key.
+        places: The items of a list to check, by the list's key; all items of other lists. Most of a
+            long history was checked before.
 
     Example:
         >>> unknown_keys({"refs": msgspec.Raw(b'{"main": {"colour": 1}}')})
@@ -637,7 +637,7 @@ def _insides(kind: type) -> dict[str, _Walk | None]:
 
 
 def _walk_of(info: inspect.Type) -> _Walk | None:
-    """Return how to look into values of a type; None where no keys are."""
+    """Return a function that checks values of a type; None if the type has no keys."""
     if isinstance(info, inspect.StructType):
         return _of_object(_insides(info.cls))
     if isinstance(info, inspect.CollectionType):
@@ -692,7 +692,7 @@ _TYPES: Final = {
 def _schema(value: Any, place: str, depth: int = 0) -> Iterator[str]:
     """Yield the unknown keys of a schema or a type.
 
-    Nothing may be taken for granted: `schema`, which later versions left behind, is not read where
+    The JSON may be invalid: `schema`, which later versions left in place, is not parsed if
     there are `schemas`.
     """
     if not isinstance(value, dict) or depth > DEEPEST:
@@ -712,12 +712,12 @@ def _schema(value: Any, place: str, depth: int = 0) -> Iterator[str]:
 
 @frozen
 class _Look:
-    """What a source said when its mirror was last looked at in this process."""
+    """State of a source at its last import in this process."""
 
     newest: MetadataFile
 
     def known_metadata(self, state: TableState) -> KnownMetadata | None:
-        """Return a state in Iceberg's words, if it is what the source said then."""
+        """Return a state as Iceberg metadata, if it is the source's at that time."""
         origin, newest = state.imported_from(IcebergOrigin), self.newest
         is_it = origin.synced_in == state.version and origin.metadata_file == newest.url
         return as_said(state, newest.metadata) if is_it else None
@@ -727,7 +727,7 @@ _looks: WeakKeyDictionary[TableHandle, _Look] = WeakKeyDictionary()
 
 
 def read(source: str, table: TableHandle | None, now_millis: int, access: FileAccess) -> Incoming:
-    """Return what is new; see `projections.importing.importing.Read`."""
+    """Return the new versions; see `projections.importing.importing.Read`."""
     look = None if table is None else _looks.get(table)
     found = open_source(source, access, look.newest.file if look else None)
     known = None if table is None else table.state
@@ -742,7 +742,7 @@ def read(source: str, table: TableHandle | None, now_millis: int, access: FileAc
     creation = None if known is not None else creation_of(files[0].metadata, found.name)
     start = known if creation is None else creation.state()
     if start is None:
-        raise AssertionError("a table is there, or is born")
+        raise AssertionError("the table exists or is created by this import")
     known_metadata = look.known_metadata(start) if look else None
     plan = tuple(planned(Trial(start, now_millis), files, known_metadata))
     if table is not None:
@@ -758,14 +758,14 @@ def _not_carried(
     if not files:
         return ()
     file = source.newest.file
-    # What stood in a file that was read before was told then.
+    # Unknown keys of a file that was read before were reported then.
     is_all_new = origin is None or file.new is not file.parts
     unknown = unknown_keys(file.new, None if is_all_new or origin is None else _new(file, origin))
     return tuple(f"the key {each} of {posixpath.basename(source.newest.url)}" for each in unknown)
 
 
 def _new(file: ReadFile, origin: IcebergOrigin) -> dict[str, Collection[int]]:
-    """Return the places of what a table does not have yet in the lists of a file."""
+    """Return the positions of new items in the lists of a file."""
     said, logged = file.metadata, len(origin.snapshot_log)
     last = origin.snapshot_log[-1].snapshot_id if logged else None
     begins = len(said.snapshot_log) >= logged > 0
@@ -790,7 +790,7 @@ def _refuse_other(origin: IcebergOrigin, source: Source) -> None:
     raise AlreadyExistsError(
         f"the table follows {origin.source}, whose uuid is {origin.table_uuid}; "
         f"that of {source.name} is {now.table_uuid}: it is another table, or was dropped and "
-        "made anew; import it under another name"
+        "recreated; import it under another name"
     )
 
 
@@ -801,19 +801,19 @@ class IcebergHandover:
     """See `projections.importing.promoting.Handover`."""
 
     def source(self, table: TableHandle) -> str:
-        """Return how the table's source is found."""
+        """Return the source of an imported table."""
         return table.state.imported_from(IcebergOrigin).source
 
     def is_here(self, table: TableHandle, source: str, access: FileAccess) -> bool:
-        """Whether the source leads to the ledger's own files already."""
+        """Return whether the source points to the ledger's own files already."""
         return _is_own(table, open_source(source, access).newest.url)
 
     def promotion(self, table: TableHandle, source: str) -> tuple[TableEvent, ...]:
-        """Return what the promotion says.
+        """Return the promotion's event.
 
         Raises:
-            UnsupportedError: The table is encrypted, or marks a column as personal that there is
-                not.
+            UnsupportedError: The table is encrypted, or marks a column as personal that does not
+                exist.
         """
         state = table.state
         origin = state.imported_from(IcebergOrigin)
@@ -840,7 +840,7 @@ class IcebergHandover:
 
         Raises:
             UnsupportedError: A snapshot has no manifest list.
-            NotFoundError: A manifest is gone.
+            NotFoundError: A manifest does not exist.
         """
         state = table.state
         origin = state.imported_from(IcebergOrigin)
@@ -851,7 +851,7 @@ class IcebergHandover:
     def hand_over(
         self, table: TableHandle, source: str, access: FileAccess, now_millis: int
     ) -> bool:
-        """Swap the catalog's pointer, if it is where the last import found it."""
+        """Swap the catalog's pointer, if it is unchanged since the last import."""
         del now_millis
         newest = open_source(source, access).newest.url
         if _is_own(table, newest):
@@ -865,11 +865,11 @@ class IcebergHandover:
         return swap_pointer(source, newest, _metadata(table, version))
 
     def instructions(self, table: TableHandle) -> tuple[str, ...]:
-        """Return what the table's former owner has to do, a sentence each."""
+        """Return the next steps for the table's former owner, one sentence each."""
         origin, name = table.state.imported_from(IcebergOrigin), table.identifier
-        stop = f"stop all writers of {origin.source}: what commits there now is lost to the ledger"
+        stop = f"stop all writers of {origin.source}: new commits there are lost to the ledger"
         if _catalog(origin.source):
-            on = f"after later changes, lead {origin.source} on with: lakeledger promote {name}"
+            on = f"after later changes, update {origin.source} with: lakeledger promote {name}"
             return (stop, on)
         read = f"let readers read {table.location}, or register its newest metadata file for them"
         keep = f"keep the files below {origin.location}: the table's older rows stay there"
@@ -881,7 +881,7 @@ class IcebergLeading:
     """See `projections.importing.promoting.Leading`."""
 
     def follow(self, table: TableHandle) -> None:
-        """Project the table, and lead the catalog's pointer on if it still leads here."""
+        """Project the table, and move the catalog's pointer if it still points to the ledger."""
         version = project(table)
         source = table.state.imported_from(IcebergOrigin).source
         if not _catalog(source):
@@ -892,7 +892,7 @@ class IcebergLeading:
             swap_pointer(source, at, wanted)
 
     def catalog(self, source: str) -> str:
-        """Return the catalog's table that leads here; empty where none does."""
+        """Return the catalog table that points here; empty if none does."""
         return _catalog(source)
 
 
@@ -906,7 +906,7 @@ def _metadata(table: TableHandle, version: int) -> str:
 
 
 def _is_own(table: TableHandle, url: str) -> bool:
-    """Whether a metadata file is one that the ledger projected, by whichever renderer."""
+    """Return whether the ledger projected a metadata file, with any renderer version."""
     own = f"{table.location}/"
     path = url.removeprefix(own)
     names = (Names(table.state.table_id, each) for each in range(1, RENDERER + 1))
@@ -916,7 +916,7 @@ def _is_own(table: TableHandle, url: str) -> bool:
 def _adopted(
     table: TableHandle, state: TableState, origin: IcebergOrigin, last: int
 ) -> SnapshotCommitted | None:
-    """Return the snapshot by which the ledger lists the live files; None where there are none."""
+    """Return the snapshot by which the ledger lists the live files; None if there are none."""
     current = origin.current
     if current is None:
         return None

@@ -2,7 +2,7 @@
 
 Equal records give equal bytes.
 
-Source: the Iceberg table specification, "Manifests" and "Manifest Lists"; every field carries its
+Source: the Iceberg table specification, "Manifests" and "Manifest Lists"; every field has its
 id, by which readers find it.
 """
 
@@ -29,7 +29,7 @@ _CONTENTS = ("data", "deletes")
 
 
 _BLOCK_BYTES = 4_096
-"""Of a manifest that files are taken out of, only the blocks that hold them are read."""
+"""Bytes per block. Removing files from a manifest decodes only the blocks that hold them."""
 
 
 def write_manifest(
@@ -41,12 +41,12 @@ def write_manifest(
     format_version: int,
     sync_marker: bytes,
 ) -> bytes:
-    """Return a manifest, whose blocks hold entries of one status each.
+    """Return a manifest's bytes; each block holds entries of one status.
 
     Args:
-        pieces: Its entries in order; a block holds `EXISTING` ones of the same schema.
-        struct: Of their partition spec.
-        content: Of the files: data (0) or position deletes (1).
+        pieces: Its entries in order; a copied block holds `EXISTING` ones of the same schema.
+        struct: The partition struct of their spec.
+        content: The content of the files: data (0) or deletes (1).
         schema: The table's current schema as JSON, for the header.
         format_version: 1, 2 or 3.
         sync_marker: 16 bytes, see `write_container`.
@@ -100,11 +100,11 @@ def write_manifest_list(
     sync_marker: bytes,
     metadata: Mapping[str, str],
 ) -> bytes:
-    """Return a manifest list.
+    """Return a manifest list's bytes.
 
     Args:
-        manifests: In order.
-        location: The table's.
+        manifests: The manifests in order.
+        location: The table's location.
         format_version: 1, 2 or 3.
         sync_marker: 16 bytes, see `write_container`.
         metadata: Keys and values for the header.
@@ -157,7 +157,7 @@ def _list(element_id: int, kind: Any) -> Avro:
 
 
 def _map(key_id: int, value_id: int, value: str) -> Avro:
-    """Return a map with whole numbers as keys, which Avro says as an array of pairs."""
+    """Return a map with integer keys, which Avro writes as an array of pairs."""
     pair = {
         "type": "record",
         "name": f"k{key_id}_v{value_id}",
@@ -167,12 +167,12 @@ def _map(key_id: int, value_id: int, value: str) -> Avro:
 
 
 def schema_of(struct: PartitionStruct, format_version: int) -> Avro:
-    """Return the schema of a manifest of a partition spec."""
+    """Return the Avro schema of a manifest of a partition spec."""
     return manifest_schema(format_version, [each.avro_field() for each in struct.columns])
 
 
 def manifest_schema(format_version: int, partition: list[Avro]) -> Avro:
-    """Return the schema of a manifest.
+    """Return the Avro schema of a manifest.
 
     Args:
         format_version: 1, 2 or 3.
@@ -224,7 +224,7 @@ def _data_file(format_version: int, partition: list[Avro]) -> list[Avro]:
 
 
 def manifest_list_schema(format_version: int) -> Avro:
-    """Return the schema of a manifest list."""
+    """Return the Avro schema of a manifest list."""
     sequenced = format_version >= SEQUENCES_SINCE
     count = _required if sequenced else _optional
     return {

@@ -34,7 +34,7 @@ _MOMENTS = (t.TimestampType, t.LocalZonedTimestampType)
 
 
 class FieldSummary(msgspec.Struct, frozen=True):
-    """What a manifest list says of one partition field of a manifest."""
+    """Summary of one partition field of a manifest, in a manifest list."""
 
     contains_null: bool
     contains_nan: bool
@@ -44,7 +44,7 @@ class FieldSummary(msgspec.Struct, frozen=True):
 
 @frozen
 class PartitionColumn:
-    """One field of a spec, with the type that its values have, and its name in Avro records."""
+    """A partition field with the type of its values and its name in Avro records."""
 
     field_id: int
     avro_name: str
@@ -60,20 +60,20 @@ class PartitionColumn:
         }
 
     def to_avro(self, value: Value | None) -> Any:
-        """Return a value as Avro has it, below any logical type."""
+        """Return a value in Avro's form, without logical type."""
         if value is not None and isinstance(self.type, t.DecimalType):
             return int(value).to_bytes(_decimal_width(self.type), "big", signed=True)
         return value
 
     def from_avro(self, value: Any) -> Value | None:
-        """Return the value of an older manifest, which may hold fewer digits."""
+        """Return a value read from an older manifest, which may hold fewer digits."""
         if value is not None and isinstance(self.type, t.DecimalType):
             return int.from_bytes(value, "big", signed=True)
         found: Value | None = value
         return found
 
     def summary(self, values: Iterable[Value | None]) -> FieldSummary:
-        """Return what a list says of these values."""
+        """Return the summary of some values."""
         listed = list(values)
         present = [each for each in listed if each is not None]
         sound = [each for each in present if not _is_nan(each)]
@@ -87,7 +87,7 @@ class PartitionColumn:
 
 @frozen
 class PartitionStruct:
-    """All fields of one spec."""
+    """The partition struct of one spec: all of its fields."""
 
     spec: PartitionSpec
     columns: tuple[PartitionColumn, ...]
@@ -98,35 +98,35 @@ class PartitionStruct:
 
         Args:
             spec: The spec.
-            types: Of its source columns by field id; dropped ones have the type they had last.
+            types: Types of its source columns by field id; dropped ones have their last type.
         """
         columns: dict[str, PartitionColumn] = {}
         for each in spec.fields:
             name = avro_name(each.name)
             while name in columns:
-                # Readers go by ids; two fields of one name would be one.
+                # Readers resolve fields by id; two fields of one name would be merged.
                 name = f"{name}_{each.field_id}"
             kind = transform_of(each.transform).result_type(types[each.source_id])
             columns[name] = PartitionColumn(each.field_id, name, kind)
         return cls(spec, tuple(columns.values()))
 
     def values(self, change: FileChange) -> tuple[Value | None, ...]:
-        """Return a file's partition, as the log has it, in the form of `transforms.values`.
+        """Return a file's partition in the form of `transforms.values`.
 
         Raises:
-            UnsupportedError: It does not fit the spec.
+            UnsupportedError: The partition does not fit the spec.
         """
         if len(change.partition) != len(self.columns):
             raise UnsupportedError(
                 f"{change.path} has {len(change.partition)} partition values and spec "
                 f"{self.spec.spec_id} has {len(self.columns)} fields: remove the file and "
-                "register it anew"
+                "register it again"
             )
         pairs = zip(change.partition, self.columns, strict=True)
         return tuple(_decoded(value, column.type, change.path) for value, column in pairs)
 
     def summaries(self, partitions: Sequence[tuple[Value | None, ...]]) -> tuple[FieldSummary, ...]:
-        """Return what a list says of a manifest with these partitions."""
+        """Return the field summaries of a manifest with these partitions."""
         return tuple(
             column.summary(each[place] for each in partitions)
             for place, column in enumerate(self.columns)
@@ -141,13 +141,13 @@ def _decoded(value: PartitionValue, data_type: t.DataType, path: str) -> Value |
     except (InvalidInputError, ValueError, OverflowError) as error:
         raise UnsupportedError(
             f"{path} has the partition value {value!r:.80}, which is no {format_type(data_type)}: "
-            "remove the file and register it anew"
+            "remove the file and register it again"
         ) from error
     return found
 
 
 def avro_name(name: str) -> str:
-    """Return a name that Avro allows, as Iceberg's writers make it.
+    """Return a name that Avro allows, escaped as Iceberg's writers do.
 
     >>> avro_name("ts_day"), avro_name("1st x")
     ('ts_day', '_1st_x20x')
@@ -168,7 +168,7 @@ def _is_nan(value: Value) -> bool:
 
 
 def _decimal_width(data_type: t.DecimalType) -> int:
-    """Return how many bytes hold every number of a type.
+    """Return the number of bytes that hold every value of a decimal type.
 
     >>> [_decimal_width(t.DecimalType(each, 0)) for each in (2, 9, 18, 38)]
     [1, 4, 8, 16]
@@ -218,15 +218,15 @@ _PLAIN = {
 EXISTING, ADDED, DELETED = 0, 1, 2
 
 UNSORTED = 0
-"""The id of the sort order that every table has, of rows in no order."""
+"""Id of the unsorted sort order, which every table has."""
 
 _CONTENTS = {"data": 0, "position-deletes": 1, "equality-deletes": 2}
-"""Content of a data file by the ledger's word for it."""
+"""Content of a data file in Iceberg, by the ledger's name for it."""
 
 
 def manifest_content(change: FileChange) -> int:
-    """Return whether a file stands in a manifest of data (0) or of deletes (1)."""
-    # Equality deletes of older logs compare nobody knows what; a placeholder stands for them.
+    """Return the content of a file's manifest: data (0) or deletes (1)."""
+    # Equality deletes without field ids, from older logs, are replaced by a placeholder.
     if change.content == "equality-deletes":
         return 0 if change.equality_ids is UNSET else 1
     return 1 if change.content == "position-deletes" else 0
@@ -239,17 +239,17 @@ _MAPS = ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
 
 
 class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of a manifest, with nothing left to be inherited but a new row id.
+    """One file of a manifest, with all inherited values but the row id of a new file.
 
     Attributes:
         status: `EXISTING`, `ADDED` or `DELETED`.
         snapshot_id: The snapshot that added it, or that removed it if it is `DELETED`.
-        sequence_number: Of its data; 0 for files that a version 1 table added.
-        first_row_id: The id of its first row; None until a manifest list gives it out.
+        sequence_number: The data sequence number; 0 for files added in a version 1 table.
+        first_row_id: The id of its first row; None until a manifest list assigns it.
         spec_id: Its partition spec.
-        partition: One value a field of the spec, in the form of `ledger.model.single_values`.
-        file: The rest, as Avro has it.
-        written: How it stands in another manifest, where it stands there just so.
+        partition: One value per field of the spec, in the form of `ledger.model.single_values`.
+        file: The other fields, in Avro's form.
+        written: Its bytes in another manifest, if unchanged.
     """
 
     status: int
@@ -263,39 +263,39 @@ class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """The file's URI; that of a deletion vector has where in the file it begins behind."""
+        """The file's URI; for a deletion vector followed by `#` and its offset."""
         path, offset = str(self.file["file_path"]), self.file.get("content_offset")
         return path if offset is None else f"{path}#{offset}"
 
     @property
     def content(self) -> int:
-        """Whether it stands in a manifest of data (0) or of deletes (1)."""
+        """Content of its manifest: data (0) or deletes (1)."""
         return 1 if self.file["content"] else 0
 
     @property
     def records(self) -> int:
-        """How many rows it has."""
+        """Number of rows."""
         return int(self.file["record_count"])
 
     @property
     def key(self) -> tuple[int, str]:
-        """Its place among the files of its spec: by the snapshot that added it, then by path."""
+        """Sort key among the files of its spec: the snapshot that added it, then the path."""
         return (self.snapshot_id, self.path)
 
 
 Piece = ManifestEntry | WrittenBlock
-"""A file of a manifest, or several that are `EXISTING` and stay so, unread."""
+"""A file of a manifest, or a block of unchanged `EXISTING` files, not decoded."""
 
 
 @frozen
 class Ancestry:
-    """Where a file comes from, which it keeps for ever.
+    """Origin of a file, which never changes.
 
     Attributes:
         snapshot_id: The snapshot that first added it.
-        sequence_number: That snapshot's.
-        is_back: Whether it was in the table before, and comes back.
-        first_row_id: The id of its first row, where it has had one or says it.
+        sequence_number: The sequence number of that snapshot.
+        is_back: Whether it is restored, having been in the table before.
+        first_row_id: The id of its first row, if one was assigned.
     """
 
     snapshot_id: int
@@ -307,19 +307,19 @@ class Ancestry:
 def entry_of(
     change: FileChange, struct: PartitionStruct, *, uri_of: Callable[[str], str], origin: Ancestry
 ) -> ManifestEntry:
-    """Return the entry of a file that comes into a table, or comes back.
+    """Return the entry of an added or restored file.
 
-    What comes back is no new file: its rows are as old as they were, so that deletes go on applying
-    to them.
+    A restored file keeps its sequence number: its rows are as old as before, so that deletes still
+    apply to them.
 
     Args:
         change: The file.
-        struct: Of its partition spec.
-        uri_of: Where a file is whose path the log has.
-        origin: Where it comes from.
+        struct: The partition struct of its spec.
+        uri_of: Function from a path in the log to the file's URI.
+        origin: The file's origin.
 
     Raises:
-        UnsupportedError: Iceberg cannot say the file.
+        UnsupportedError: Iceberg cannot express the file.
     """
     content = _CONTENTS.get(change.content)
     if content is None or (content == _BY_VALUE and change.equality_ids is UNSET):
@@ -338,10 +338,10 @@ def entry_of(
         "file_format": change.format.upper(),
         "record_count": change.record_count,
         "file_size_in_bytes": change.file_size_in_bytes,
-        # Readers of metadata tables fail where a map is absent, not where it is empty.
+        # Readers of metadata tables fail on an absent map, not on an empty one.
         "column_sizes": [],
         "nan_value_counts": [],
-        # Readers fail where this is null.
+        # Readers fail on null.
         "sort_order_id": UNSORTED if change.sort_order_id is UNSET else change.sort_order_id,
         **{name: _pairs(getattr(change, name), change.path) for name in _MAPS},
         **_deletes(change, uri_of),
@@ -358,7 +358,7 @@ def entry_of(
 
 
 def _deletes(change: FileChange, uri_of: Callable[[str], str]) -> dict[str, Any]:
-    """Return what says which rows a file deletes; nothing where it does not say."""
+    """Return the fields that say which rows a delete file deletes, as far as given."""
     found: dict[str, Any] = {}
     if not isinstance(change.equality_ids, UnsetType):
         found["equality_ids"] = list(change.equality_ids)
@@ -371,7 +371,7 @@ def _deletes(change: FileChange, uri_of: Callable[[str], str]) -> dict[str, Any]
 
 
 def placeholder(change: FileChange, struct: PartitionStruct) -> FileChange:
-    """Return what stands for a file that Iceberg cannot say, in manifests that nobody reads."""
+    """Return a placeholder for a file that Iceberg cannot express, in unreadable snapshots only."""
     return FileChange(
         path=change.path,
         record_count=change.record_count,
@@ -389,7 +389,7 @@ def _pairs(found: dict[int, Any] | UnsetType, path: str) -> list[dict[str, Any]]
     except ValueError as error:
         raise UnsupportedError(
             f"{path} has bounds that are not hexadecimal ({error}): remove the file and register "
-            "it anew"
+            "it again"
         ) from error
 
 
@@ -427,22 +427,22 @@ def from_avro(
     """Return the entry of an Avro record.
 
     Args:
-        record: As a manifest has it.
-        struct: Of its partition spec.
+        record: The record in a manifest.
+        struct: The partition struct of its spec.
         adder: The snapshot that added the manifest, which new entries inherit.
-        sequence_number: The manifest's, which new entries inherit.
+        sequence_number: The manifest's sequence number, which new entries inherit.
 
     Raises:
         UnsupportedError: Its partition has other fields than the spec.
     """
     file = record["data_file"]
     given, by = record.get("sequence_number"), record.get("snapshot_id")
-    # Whoever else wrote it may call the fields otherwise.
+    # Other writers may name the fields differently.
     if len(file["partition"]) != len(struct.columns):
         raise UnsupportedError(
             f"the manifest of {file['file_path']} has {len(file['partition'])} values of its "
             f"partition, and spec {struct.spec.spec_id} has {len(struct.columns)} fields: have its "
-            "owner put the table's metadata right, then import that"
+            "owner correct the table's metadata, then import that"
         )
     values = zip(struct.columns, file["partition"].values(), strict=True)
     return ManifestEntry(
@@ -457,29 +457,29 @@ def from_avro(
 
 
 UNLAID: Final = PartitionSpec(1_000_000)
-"""The spec of files whose partition has a value that was erased: by it, no reader prunes them."""
+"""Spec of files with erased partition values: readers cannot prune them by it."""
 
 
 def unlaid(files: Iterable[FileChange]) -> Iterator[FileChange]:
-    """Yield files, those of `UNLAID` under it."""
+    """Yield files, those with erased partition values under the spec `UNLAID`."""
     for each in files:
         yield replace(each, spec_id=UNLAID.spec_id, partition=()) if is_unknown(each) else each
 
 
 @frozen
 class TableFacts:
-    """A table while a snapshot is made.
+    """Facts of a table that its manifests need, at one snapshot.
 
     Attributes:
-        location: Its URI.
+        location: The table's URI.
         format_version: 1, 2 or 3.
-        first_sequenced: The first snapshot that has a sequence number, its own id; 0 if none has.
+        first_sequenced: The first snapshot with a sequence number, by its id; 0 if there is none.
         schema: The current schema as JSON.
         specs: Every partition spec by id.
-        types: Of the specs' source columns by field id; dropped ones have the type they had last.
-        data_location: The URI that data files are below.
-        before_sequence: By how much a snapshot's id is more than its sequence number, in a table
-            whose ids are not counted from 1.
+        types: Types of the specs' source columns by field id; dropped ones have their last type.
+        data_location: The URI from which data file paths start.
+        before_sequence: The difference between a snapshot's id and its sequence number, in a
+            table whose ids do not start at 1.
     """
 
     location: str
@@ -493,21 +493,21 @@ class TableFacts:
 
     @property
     def has_row_ids(self) -> bool:
-        """Whether rows have ids."""
+        """Return whether rows have ids (format version 3)."""
         return self.format_version >= ROW_IDS_SINCE
 
     @property
     def has_sequences(self) -> bool:
-        """Whether snapshots have sequence numbers."""
+        """Return whether snapshots have sequence numbers (from format version 2)."""
         return self.format_version >= SEQUENCES_SINCE
 
     def sequence_number(self, snapshot_id: int) -> int:
-        """Return a snapshot's sequence number; 0 for those of version 1."""
+        """Return a snapshot's sequence number; 0 in version 1."""
         is_sequenced = 0 < self.first_sequenced <= snapshot_id
         return snapshot_id - self.before_sequence if is_sequenced else 0
 
     def origin(self, change: FileChange, snapshot_id: int) -> Ancestry:
-        """Return where a file comes from that a snapshot brings for the first time."""
+        """Return the origin of a file that a snapshot adds for the first time."""
         origin, row_id = (
             Ancestry(snapshot_id, self.sequence_number(snapshot_id)),
             change.first_row_id,
@@ -522,9 +522,9 @@ class TableFacts:
         return PartitionStruct.of(spec, self.types)
 
     def uri(self, path: str) -> str:
-        """Return where a file of Iceberg's own is."""
+        """Return the URI of a metadata file, from its path below the table's location."""
         return f"{self.location}/{path}"
 
     def data_uri(self, path: str) -> str:
-        """Return where a file is whose path the log has."""
+        """Return the URI of a data file, from its path in the log."""
         return below(self.data_location, path)

@@ -24,14 +24,14 @@ Key = tuple[int, str]
 
 
 class Part(msgspec.Struct, frozen=True):
-    """Which files a manifest is for: fixed when it is formed, whatever is removed from it later.
+    """Range of files for one manifest: fixed when it is formed, whatever is removed later.
 
     Attributes:
-        first: The first snapshot whose files it takes.
-        last: The last one.
+        first: The first snapshot whose files it holds.
+        last: The last snapshot whose files it holds.
         spec_id: The files' partition spec.
-        content: Whether they are data (0) or position deletes (1).
-        number: From 0, where the files of one interval are too many for one manifest.
+        content: Data (0) or deletes (1).
+        number: Index from 0 among the manifests of one interval with many files.
     """
 
     first: int
@@ -42,37 +42,37 @@ class Part(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What the manifest's name is made of, besides its newest snapshot."""
+        """Base of the manifest's file name, without its newest snapshot."""
         return f"{self.first} {self.last} {self.spec_id} {self.content} {self.number}"
 
     @property
     def group(self) -> tuple[int, int]:
-        """What all of its files share: the spec's id and the content."""
+        """Spec id and content, common to all of its files."""
         return (self.spec_id, self.content)
 
     @property
     def place(self) -> tuple[int, int, int, int, int]:
-        """Where it stands in manifest lists: oldest files first."""
+        """Sort key in manifest lists: oldest files first."""
         return (self.first, self.last, self.spec_id, self.content, self.number)
 
 
 class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A manifest.
+    """A manifest in a manifest list.
 
     Attributes:
-        part: Which files it is for.
-        path: Below the table's location.
-        length: Bytes.
-        check: SHA-256 of the bytes, in hex.
-        low: The least key among the files that it was formed with.
-        high: The greatest.
-        sequence_number: Of the snapshot that wrote it.
-        min_sequence_number: The least of its live files'.
+        part: Its range of files.
+        path: Its path below the table's location.
+        length: Its size in bytes.
+        check: SHA-256 of its bytes, in hex; empty for an engine's.
+        low: The least key of the files that it was formed with.
+        high: The greatest key of those files.
+        sequence_number: The sequence number of the snapshot that wrote it.
+        min_sequence_number: The least sequence number of its live files.
         added_snapshot_id: The snapshot that wrote it.
-        added_files: How many files came with that snapshot; the other counts likewise.
-        partitions: One summary a partition field; None where an engine gave none.
-        first_row_id: The id that the first new row gets; None before a list gave it out.
-        new_rows: How many rows get their ids from it.
+        added_files: Number of files added by that snapshot; the other counts likewise.
+        partitions: One summary per partition field; None if an engine gave none.
+        first_row_id: The first row id for new rows; None before a list assigned it.
+        new_rows: Number of rows that get their ids from it.
     """
 
     part: Part
@@ -96,34 +96,34 @@ class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_engine(self) -> bool:
-        """Whether an engine wrote it before the ledger owned the table; its path is whole then."""
+        """Return whether an engine wrote it before the promotion; its path is then absolute."""
         return not self.check
 
     @property
     def is_formed_here(self) -> bool:
-        """Whether the ledger knows how it was formed, and not only what a list says of it."""
+        """Return whether its `part` and keys are known, and not only its record in a list."""
         return self.part.first > 0
 
     @property
     def live_files(self) -> int:
-        """How many files of the table it holds."""
+        """Number of live files in it."""
         return self.added_files + self.existing_files
 
     def may_hold(self, key: Key, group: tuple[int, int]) -> bool:
-        """Return whether a file of a spec and content may stand in it."""
+        """Return whether it may contain a file with a key, a spec and a content."""
         return self.part.group == group and self.low <= key <= self.high
 
 
 _LEAST, _MOST = (-1, ""), (1 << 63, "")
-"""Keys that no file of a manifest is outside of."""
+"""Keys below and above those of all files."""
 
 
 def wherever(manifest: ManifestFile, place: int) -> ManifestFile:
-    """Return a manifest of which only what its list says is known: it never becomes part of one.
+    """Return a manifest known only from its list: it is never merged.
 
     Args:
         manifest: The manifest.
-        place: Where it stands in the list.
+        place: Its position in the list.
     """
     part = Part(0, 0, manifest.part.spec_id, manifest.part.content, place)
     return replace(manifest, part=part, low=_LEAST, high=_MOST)
@@ -134,11 +134,11 @@ class ManifestDraft:
     """A manifest to be written.
 
     Attributes:
-        part: Which files it is for.
+        part: Its range of files.
         keys: The least and the greatest key of the files that it is formed with.
         pieces: Its entries, in order.
-        was: Which manifest it is, without some of its files; None: a new one, all of it read.
-        oldest: The least sequence number of the files that stay in it, where it was another.
+        was: The manifest that it replaces after removals; None for one with all entries read.
+        oldest: The least sequence number of the remaining files, if it replaces another manifest.
     """
 
     part: Part
@@ -149,12 +149,12 @@ class ManifestDraft:
 
     @property
     def entries(self) -> Iterator[ManifestEntry]:
-        """Those of its entries that were read."""
+        """The entries that were read, without copied blocks."""
         return (each for each in self.pieces if not isinstance(each, WrittenBlock))
 
     @property
     def removed(self) -> list[ManifestEntry]:
-        """Those of its files that go."""
+        """The entries of removed files."""
         return [each for each in self.entries if each.status == DELETED]
 
 
@@ -166,13 +166,13 @@ def manifest_file(
     struct: PartitionStruct,
     by: tuple[int, int],
 ) -> ManifestFile:
-    """Return what a list says of a manifest that a snapshot wrote.
+    """Return the list record of a manifest that a snapshot wrote.
 
     Args:
-        draft: What it holds.
-        path: Below the table's location.
+        draft: Its content.
+        path: Its path below the table's location.
         body: Its bytes.
-        struct: Of its partition spec.
+        struct: The partition struct of its spec.
         by: The snapshot's id and sequence number.
     """
     check = hashlib.sha256(body).hexdigest()
@@ -209,9 +209,9 @@ def manifest_file(
 
 
 def _without(draft: ManifestDraft, was: ManifestFile, by: tuple[int, int]) -> ManifestFile:
-    """Return what a list says of a manifest without the files that a snapshot takes out of it.
+    """Return the list record of a manifest rewritten without the files that a snapshot removed.
 
-    Partitions' bounds stay as they were: they hold for fewer files, too.
+    Partition bounds stay as they were: they are valid for fewer files as well.
     """
     removed = draft.removed
     rows = sum(each.records for each in removed)
@@ -228,13 +228,13 @@ def _without(draft: ManifestDraft, was: ManifestFile, by: tuple[int, int]) -> Ma
         added_rows=0,
         existing_rows=was.added_rows + was.existing_rows - rows,
         deleted_rows=rows,
-        # Files say the ids that they inherited.
+        # Rewritten entries contain the row ids that they inherited.
         new_rows=was.new_rows - unnumbered if was.first_row_id is None else 0,
     )
 
 
 def _given(live: Iterable[ManifestEntry]) -> int | None:
-    """Return the row id of a manifest whose rows all have one already."""
+    """Return the first row id of a manifest whose rows all have ids already."""
     ids = [each.first_row_id for each in live]
     given = [each for each in ids if each is not None]
     return min(given) if given and len(given) == len(ids) else None

@@ -1,7 +1,7 @@
-"""Reading of manifests with inherited values.
+"""Reading of manifests, with inherited values.
 
-A manifest that files are taken out of is copied, but for the blocks that hold them: so what a
-removal costs does not grow with the manifest.
+To remove files from a manifest, all blocks but those that hold them are copied, so the cost of a
+removal does not grow with the manifest.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from projections.manifest_files.container import (
 def read_manifest(
     body: bytes | None, manifest: ManifestFile, struct: PartitionStruct
 ) -> Iterator[ManifestEntry]:
-    """Yield a manifest's live files, each with all that it inherits.
+    """Yield a manifest's live files, each with its inherited values.
 
     Args:
-        body: Its bytes; None if it is gone.
-        manifest: What is known of it.
-        struct: Of its partition spec.
+        body: Its bytes; None if it does not exist.
+        manifest: Its record in a manifest list.
+        struct: The partition struct of its spec.
 
     Raises:
         DamagedLogError: The bytes are not those that were written.
@@ -61,23 +61,23 @@ def read_pieces(
     wanted: Collection[str],
     format_version: int,
 ) -> tuple[Piece, ...]:
-    """Return a manifest's live files as `read_manifest` does, but blocks without some unread.
+    """Return a manifest's live files, with blocks that need no change left undecoded.
 
     Args:
-        body: Its bytes; None if it is gone.
-        manifest: What is known of it; it was formed here.
-        struct: Of its partition spec.
-        wanted: The URIs of the files that have to be read.
-        format_version: Of the manifest that the pieces go into.
+        body: Its bytes; None if it does not exist.
+        manifest: Its record; the ledger formed it.
+        struct: The partition struct of its spec.
+        wanted: The URIs of the files that must be decoded.
+        format_version: The format version of the new manifest.
 
     Raises:
         DamagedLogError: The bytes are not those that were written.
     """
     whole = _whole(body, manifest)
     blocks = read_blocks(whole, manifest.path)
-    # Where they are as many as blocks, most blocks hold one.
+    # With as many wanted files as blocks, most blocks hold one.
     if len(wanted) < len(blocks) and fits(schema_of(struct, format_version))(blocks[0]):
-        # Behind a deletion vector's path stands where in the file it begins.
+        # The path of a deletion vector ends in its offset.
         paths = {path for each in wanted for path in (each, each.rpartition("#")[0]) if path}
         texts = [*map(written_text, paths)]
         entries = _Entries(manifest, struct, manifest.first_row_id)
@@ -93,12 +93,12 @@ def read_pieces(
 
 
 def oldest_of(pieces: Iterable[Piece], manifest: ManifestFile, struct: PartitionStruct) -> int:
-    """Return the least sequence number of the files that stay in a manifest; 0 if none does.
+    """Return the least sequence number of the files left in a manifest; 0 if there are none.
 
     Args:
-        pieces: What the manifest becomes.
-        manifest: What it was, formed by the ledger: files stand in the order of their snapshots.
-        struct: Of its partition spec.
+        pieces: The new manifest's entries and blocks.
+        manifest: The old manifest, formed by the ledger: files are in the order of snapshots.
+        struct: The partition struct of its spec.
     """
     for each in pieces:
         if isinstance(each, WrittenBlock):
@@ -110,14 +110,14 @@ def oldest_of(pieces: Iterable[Piece], manifest: ManifestFile, struct: Partition
 
 
 def partition_width(body: bytes, path: str) -> int:
-    """Return how many partition values a manifest says of each file.
+    """Return the number of partition values per file of a manifest.
 
     Args:
         body: The manifest's bytes.
-        path: Of the manifest, for messages.
+        path: The manifest's path, for messages.
 
     Raises:
-        DamagedLogError: The bytes are no manifest.
+        DamagedLogError: The bytes are not a manifest.
     """
     schema = container_schema(body, path)
     with raising_damage(path):
@@ -129,7 +129,7 @@ def _inside(record: Any, name: str) -> Any:
 
 
 def _status(block: WrittenBlock) -> int:
-    """Return the status of the entries of a block, which begin with it, in twos."""
+    """Return the zigzag-encoded status with which each entry of a block begins."""
     return block.body[0] >> 1
 
 
@@ -137,7 +137,7 @@ def _whole(body: bytes | None, manifest: ManifestFile) -> bytes:
     if manifest.is_of_engine:
         if body is None or len(body) != manifest.length:
             raise DamagedLogError(
-                f"{manifest.path}, which the table's former owner wrote, is gone or changed: "
+                f"{manifest.path}, which the table's former owner wrote, is missing or changed: "
                 "restore it from a copy",
                 manifest.path,
             )
@@ -152,13 +152,13 @@ def _whole(body: bytes | None, manifest: ManifestFile) -> bytes:
 
 @define
 class _Entries:
-    """Gives the live files of a manifest, block by block.
+    """Decoder of the live files of a manifest, block by block.
 
     Attributes:
         manifest: The manifest.
-        struct: Of its partition spec.
-        next_row_id: The row id of the next file that says none; None where rows have none.
-        inherited: How many rows have got ids so far that their files did not say.
+        struct: The partition struct of its spec.
+        next_row_id: The row id of the next file without one; None if rows have no ids.
+        inherited: The number of rows that got inherited ids so far.
     """
 
     manifest: ManifestFile
@@ -178,7 +178,7 @@ class _Entries:
                 self.next_row_id += entry.records
                 self.inherited += entry.records
             elif entry.status == EXISTING and not self.manifest.is_of_engine:
-                # It says all of itself, so that the next manifest says it in the same bytes.
+                # Written with all values, so that the next manifest has the same bytes.
                 entry = replace(entry, written=written)
             yield entry
 
@@ -194,16 +194,16 @@ class _Entries:
 def read_row_ids(
     body: bytes, path: str, first_row_id: int | None, *, is_gone: bool
 ) -> Iterator[tuple[str, int]]:
-    """Yield the URI of each of a manifest's files whose rows have ids, and the first id.
+    """Yield the URI and the first row id of each file of a manifest whose rows have ids.
 
     Args:
         body: The manifest's bytes.
-        path: Of the manifest, for messages.
-        first_row_id: What its list says of it.
-        is_gone: Whether the files are meant that go, and not the live ones.
+        path: The manifest's path, for messages.
+        first_row_id: The first row id in its list record.
+        is_gone: Whether to yield the removed files instead of the live ones.
 
     Raises:
-        DamagedLogError: The bytes are no manifest.
+        DamagedLogError: The bytes are not a manifest.
     """
     next_row_id = first_row_id
     for record in read_container(body, path):

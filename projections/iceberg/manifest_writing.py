@@ -1,9 +1,9 @@
 """Writing of a table's manifests and manifest lists, snapshot by snapshot.
 
-The files that a snapshot adds are a manifest. When an interval of snapshots is complete, by the
-rule of `ledger.model.snapshot`, its small manifests become one; those that are half full or more
-stay as they are. A snapshot that removes files writes the manifests that hold them again, named
-after it.
+A snapshot writes its added files to one manifest. When an interval of snapshots is complete, by the
+rule of `ledger.model.snapshot`, its small manifests are merged; those that are half full or more
+are kept. A snapshot that removes files rewrites the manifests that hold them, under names of its
+own.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from projections.manifest_files.container import WrittenBlock, read_container
 from projections.outputs import Outputs
 
 MOST_ENTRIES = 512
-"""How many files one manifest lists, as long as there are no more than `MOST_FULL` full ones."""
+"""Number of files per manifest, as long as at most `MOST_FULL` manifests are full."""
 
 MOST_FULL = 32
 
 
 def most_entries(live_files: int) -> int:
-    """Return how many files one manifest of a table lists, by how many the table has.
+    """Return the number of files per manifest of a table, from its number of files.
 
-    A removal writes a manifest again, and every snapshot names them all: both grow with the square
-    root of the table's files.
+    A removal rewrites a manifest, and every snapshot lists all manifests: both costs grow with the
+    square root of the number of files.
 
     >>> most_entries(10_000), most_entries(60_000), most_entries(1_000_000)
     (512, 1024, 4096)
@@ -48,7 +48,7 @@ def most_entries(live_files: int) -> int:
 
 
 def newest_interval(snapshot_id: int) -> tuple[int, int]:
-    """Return the snapshots, both included, whose manifests become one with a snapshot.
+    """Return the first and last snapshot whose manifests are merged at a snapshot.
 
     >>> newest_interval(7), newest_interval(8), newest_interval(64)
     ((7, 7), (1, 8), (1, 64))
@@ -58,12 +58,12 @@ def newest_interval(snapshot_id: int) -> tuple[int, int]:
 
 
 def merges(manifest: ManifestFile, removed: int, interval: tuple[int, int], most: int) -> bool:
-    """Return whether a manifest becomes part of one for the whole interval.
+    """Return whether a manifest is merged into the one of the whole interval.
 
     Args:
         manifest: The manifest.
-        removed: How many of its files the snapshot takes away.
-        interval: The newest one, see `newest_interval`.
+        removed: The number of its files that the snapshot removes.
+        interval: The newest interval, see `newest_interval`.
         most: See `most_entries`.
     """
     is_inside = manifest.part.first >= interval[0]
@@ -73,11 +73,11 @@ def merges(manifest: ManifestFile, removed: int, interval: tuple[int, int], most
 def after_removal(
     pieces: Iterable[Piece], gone: Collection[str], snapshot_id: int
 ) -> tuple[Piece, ...]:
-    """Return what a manifest holds after a snapshot took files out of it.
+    """Return a manifest's content after a snapshot removed files from it.
 
     Args:
-        pieces: Its live files; those that go are read.
-        gone: Their URIs.
+        pieces: Its live files; the removed ones are decoded.
+        gone: The URIs of the removed files.
         snapshot_id: The snapshot.
     """
     left = frozenset(gone)
@@ -99,12 +99,12 @@ def formed(
     added: Iterable[ManifestEntry],
     most: int,
 ) -> Iterator[ManifestDraft]:
-    """Yield the manifests of an interval's files of one spec and content, by the files' keys.
+    """Yield the manifests of an interval's files of one spec and content, in key order.
 
     Args:
-        interval: Its first snapshot, and its last one, which is being made.
-        older: The live files of each manifest that is merged, and the URIs of those that go.
-        added: The files that come.
+        interval: Its first snapshot, and its last one, which is being written.
+        older: The live files of each merged manifest, and the URIs of removed files.
+        added: The added files.
         most: See `most_entries`.
     """
     keyed = [(each.key, each) for each in added]
@@ -127,17 +127,17 @@ def _nothing(_path: str) -> bytes | None:
 
 
 Group = tuple[int, int]
-"""A partition spec's id, and a content."""
+"""A partition spec's id and a content: data (0) or deletes (1)."""
 
 
 @frozen
 class Changes:
-    """What a snapshot does to the files.
+    """Changes of a snapshot to the table's files.
 
     Attributes:
         snapshot_id: The snapshot.
-        added: The files that come, or come back.
-        removed: Those that go: by URI, the snapshot that added it and its group.
+        added: The added and restored files.
+        removed: The removed files: by URI, the snapshot that added it and its group.
     """
 
     snapshot_id: int
@@ -147,12 +147,12 @@ class Changes:
 
 @frozen
 class Listed:
-    """What a snapshot's manifest list names.
+    """Content of a snapshot's manifest list.
 
     Attributes:
-        manifests: In order.
-        first_row_id: The first row id that the snapshot gives out.
-        added_rows: How many row ids it gives out.
+        manifests: The manifests in order.
+        first_row_id: The first row id that the snapshot assigns.
+        added_rows: The number of row ids that it assigns.
     """
 
     manifests: tuple[ManifestFile, ...]
@@ -161,25 +161,25 @@ class Listed:
 
     @property
     def paths(self) -> list[str]:
-        """Where its manifests are, below the table's location."""
+        """Paths of its manifests, below the table's location."""
         return [each.path for each in self.manifests]
 
 
 @define
 class Manifests:
-    """The manifests that the newest snapshot's list names.
+    """The manifests in the newest snapshot's list.
 
-    Those of a run are kept in memory until a list that stays names them, so that nothing is
-    written that expired meanwhile.
+    New manifests are kept in memory until a retained list names them, so that nothing is
+    written that expires within the run.
 
     Attributes:
-        names: Of their files.
-        outputs: Where they go, and where those of earlier runs are.
-        current: With live files, oldest files first.
-        next_row_id: The first row id that no row has.
-        list_check: SHA-256 of the newest list that was written, in hex; empty before the first.
-        read_engines: Reads a manifest that an engine wrote, by its whole path; None where it is
-            gone.
+        names: The names of the table's files.
+        outputs: The storage of the files of this and earlier runs.
+        current: The manifests with live files, oldest files first.
+        next_row_id: The first unassigned row id.
+        list_check: SHA-256 of the last list written, in hex; empty before the first.
+        read_engines: Function that reads an engine's manifest by its absolute path; None if it
+            does not exist.
     """
 
     names: Names
@@ -193,16 +193,16 @@ class Manifests:
     _left: dict[str, int | None] = Factory(dict)
 
     def fork(self) -> Manifests:
-        """Return the same manifests, to go on from for a branch."""
+        """Return a copy of the manifests, from which a branch continues."""
         return evolve(
             self, bodies=dict(self._bodies), unwritten=set(self._unwritten), left={}, list_check=""
         )
 
     def snapshot(self, changes: Changes, facts: TableFacts) -> Listed:
-        """Go on to the next snapshot; return what its list names.
+        """Apply the next snapshot; return the content of its list.
 
         Raises:
-            DamagedLogError: A manifest of an earlier run is damaged or gone.
+            DamagedLogError: A manifest of an earlier run is damaged or missing.
         """
         first_row_id = self.next_row_id
         self.next_row_id = max(first_row_id, *map(_after, changes.added), 0)
@@ -215,7 +215,7 @@ class Manifests:
         return Listed(listed, first_row_id, self.next_row_id - first_row_id)
 
     def stand(self, manifests: Iterable[ManifestFile], facts: TableFacts) -> Listed:
-        """Go on to a snapshot that lists manifests which are there; return what its list names."""
+        """Apply a snapshot that lists existing manifests; return the content of its list."""
         first_row_id = self.next_row_id
         self.current = tuple(self._numbered(each, facts) for each in manifests)
         return Listed(self.current, first_row_id, self.next_row_id - first_row_id)
@@ -259,7 +259,7 @@ class Manifests:
             )
 
     def _holders(self, changes: Changes, facts: TableFacts) -> dict[str, list[str]]:
-        """Return by a manifest's path which of the files that go it holds."""
+        """Return the removed files by the path of the manifest that holds them."""
         held: dict[str, set[str]] = {}
         gone: dict[str, list[str]] = defaultdict(list)
         for uri, (adder, group) in sorted(changes.removed.items()):
@@ -274,19 +274,19 @@ class Manifests:
     def row_ids(
         self, uris: Collection[str], snapshot_id: int, *, status: int = EXISTING
     ) -> dict[str, int]:
-        """Return the id that the first row of each of some files had in an earlier snapshot.
+        """Return the first row id that each of some files had in an earlier snapshot.
 
-        Reads the manifests of that snapshot, and none where the files went in this run. Those that
-        are still listed hold no file that is live in it and not in the newest, but may say that it
-        went.
+        Reads that snapshot's manifests, or none if the files were removed in this run. Manifests
+        that are still listed hold no file that is live in that snapshot only, but may record its
+        removal.
 
         Args:
-            uris: Of files that are live in that snapshot, or go with it, and not in the newest.
-            snapshot_id: One with row ids.
-            status: `DELETED` if they go with it.
+            uris: URIs of files that are live or removed in that snapshot, and not in the newest.
+            snapshot_id: A snapshot with row ids.
+            status: `DELETED` if the snapshot removes the files.
 
         Raises:
-            DamagedLogError: A manifest or list of an earlier run is damaged or gone.
+            DamagedLogError: A manifest or list of an earlier run is damaged or missing.
         """
         wanted = {each for each in uris if each not in self._left}
         left = {each: self._left.pop(each) for each in uris if each in self._left}
@@ -297,7 +297,7 @@ class Manifests:
             if record["content"] or path in passed:
                 continue
             if status == DELETED and record["added_snapshot_id"] != snapshot_id:
-                # It may say that the file went before, with the ids that it had then.
+                # It may record that the file was removed earlier, with the ids that it had then.
                 continue
             body = self.outputs.read(path)
             if body is None or len(body) != record["manifest_length"]:
@@ -315,7 +315,7 @@ class Manifests:
         return read_container(body, path)
 
     def forget(self, uris: Iterable[str]) -> None:
-        """Forget the row ids of files that nothing brings back any more."""
+        """Drop the row ids of files that no rollback can restore any more."""
         for each in uris:
             self._left.pop(each, None)
 
@@ -366,7 +366,7 @@ class Manifests:
         return manifest_file(draft, path, body, struct=struct, by=by)
 
     def _numbered(self, each: ManifestFile, facts: TableFacts) -> ManifestFile:
-        """Give row ids to the rows of a manifest that have none."""
+        """Assign row ids to the rows of a manifest that have none."""
         if not facts.has_row_ids or each.part.content or each.first_row_id is not None:
             return each
         first, self.next_row_id = self.next_row_id, self.next_row_id + each.new_rows
@@ -375,13 +375,13 @@ class Manifests:
     def write(
         self, listed: Listed, snapshot_id: int, facts: TableFacts, parent: int | None = None
     ) -> None:
-        """Write the newest snapshot's list, after the manifests in it that are not written yet.
+        """Write the newest snapshot's list, after those of its manifests that are not written yet.
 
         Args:
-            listed: What it names.
+            listed: The content of the list.
             snapshot_id: The snapshot.
-            facts: What holds of the table.
-            parent: The snapshot before it; None: the one of the id before, if there is one.
+            facts: The table's facts.
+            parent: The snapshot before it; None: the one with the previous id, if there is one.
         """
         for path in listed.paths:
             if path in self._unwritten:
@@ -401,7 +401,7 @@ class Manifests:
 
 
 def _after(entry: ManifestEntry) -> int:
-    """Return the first row id after those of a file that says them; 0 if it does not."""
+    """Return the row id after the last row of a file with row ids; 0 if it has none."""
     return 0 if entry.first_row_id is None else entry.first_row_id + entry.records
 
 

@@ -1,8 +1,8 @@
 """Materialisation of a table's Iceberg files, and comparison with the store.
 
-Files that the ledger projected otherwise, by an older renderer or for another place, are nobody
-else's, so that the newest renderer's take their place: new ones are written first, the pointer goes
-over to them, and the old ones are taken away last.
+Files of an older renderer or for another location are the ledger's own, so the newest renderer
+replaces them: new files are written first, then the pointer moves to them, and the old ones are
+deleted last.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ from projections.outputs import MemoryOutputs, Outputs, PositionFile, StoreOutpu
 
 
 def compared(table: TableHandle, saved: IcebergPosition, at: TableState) -> Compared:
-    """Compare a table's files with those that it should have at a state.
+    """Compare a table's files with those expected at a state.
 
     Args:
         table: The table.
-        saved: Where they stand.
-        at: The state; the newest, where nobody knows that, or the log was cut below it.
+        saved: The position of the files.
+        at: The state; the newest, if the position is unknown or the log was cut below it.
     """
     outputs, names = outputs_of(table), Names(at.table_id)
-    # Of what leaves, nobody asks any more how it should be.
+    # Files pending deletion are not compared.
     there = frozenset(outputs.paths(FOLDER)) - PendingDeletes(table, "iceberg").paths()
     wanted = _wanted(table, at, names, there)
     found = difference(outputs, wanted, folders=(FOLDER,), hints=(HINT,))
@@ -70,7 +70,7 @@ def compared(table: TableHandle, saved: IcebergPosition, at: TableState) -> Comp
     changed, missing = [*found.changed, *in_way], list(found.missing)
     if saved.version == at.version:
         hint = outputs.read(HINT)
-        # A run that was killed may have pointed to a later version already.
+        # A run that was killed may have moved the pointer to a later version already.
         fine = {wanted[HINT], *(b"%d" % v for v in _hadoop_versions(names, ours))}
         if hint is None:
             missing.append(HINT)
@@ -91,7 +91,7 @@ def _rendered(table: TableHandle, target: TableState, wants: Wants = no_other) -
 
 
 def _version(names: Names, path: str) -> int | None:
-    """Return the version whose metadata file has that name, a catalog's or Hadoop's."""
+    """Return the version of a metadata file, from its catalog or Hadoop file name."""
     digits = path.removeprefix(f"{FOLDER}/v").removesuffix(".metadata.json")
     if digits.isascii() and digits.isdigit() and path == names.hadoop(int(digits)):
         return int(digits)
@@ -113,7 +113,7 @@ def _hadoop_versions(names: Names, paths: set[str]) -> Iterator[int]:
 def _wanted(
     table: TableHandle, target: TableState, names: Names, there: frozenset[str]
 ) -> dict[str, bytes]:
-    """Return what should be there, with the metadata files of earlier versions that are."""
+    """Return the expected files, including existing metadata files of earlier versions."""
     versions = {names.version_of(path) for path in there}
     older = {v: names.hadoop(v) for v in range(target.version) if names.hadoop(v) in there}
     wanted = _rendered(table, target, lambda each: each in versions or each in older)
@@ -128,9 +128,9 @@ def _wanted(
 def _later(
     table: TableHandle, target: TableState, names: Names, there: frozenset[str]
 ) -> dict[str, bytes]:
-    """Return what later versions have in places where something stands already, by path.
+    """Return the files of later versions, by path, for paths that exist already.
 
-    A run that was killed leaves such files, and so does a version that was asked for.
+    A run that was killed leaves such files, and so does `--version`.
     """
     newest = target_state(table, None).version
     found = {_version(names, path) for path in there}
@@ -140,7 +140,7 @@ def _later(
         try:
             made |= _rendered(table, target_state(table, version))
         except UnsupportedError:
-            # What cannot be projected, nobody projected.
+            # A state that cannot be projected was not projected by an earlier run either.
             continue
     return {path: body for path, body in made.items() if path in there and path != HINT}
 
@@ -154,11 +154,11 @@ class _Metadata(msgspec.Struct, rename="kebab"):
 
 
 def projected(outputs: StoreOutputs, names: Names) -> frozenset[str]:
-    """Return the files on a store that a renderer's metadata files name, and these themselves.
+    """Return the files that a renderer's metadata files on a store name, including themselves.
 
     Args:
-        outputs: Where they are.
-        names: The renderer's.
+        outputs: The storage of the files.
+        names: The renderer's file names.
     """
     there = frozenset(outputs.paths(FOLDER))
     found: set[str] = set()
@@ -201,19 +201,19 @@ def _below(uri: str) -> str:
 
 @frozen
 class Renewing(StoreOutputs):
-    """A table's folder, where some files are the ledger's own and make room for others.
+    """A table's folder in which the ledger's own files may be replaced.
 
     Attributes:
-        own: The paths of these.
+        own: The paths of these files.
     """
 
     own: Collection[str] = ()
 
     def put(self, path: str, body: bytes) -> None:
-        """Keep a file, in the place of one of our own if one stands there.
+        """Write a file, replacing one of the ledger's own.
 
         Raises:
-            StoreError: Another's file stands there.
+            StoreError: Another program's file has the name.
         """
         if path in self.own and self.read(path) not in (None, body):
             self.restore(path, body)
@@ -229,7 +229,7 @@ class IcebergFiles:
     """The files of an Iceberg table; see `projections.materialising.FileFormat`.
 
     Attributes:
-        wants: Which versions on the way get a metadata file, too.
+        wants: Predicate on versions: whether one that is not the newest gets a metadata file.
     """
 
     wants: Wants = no_other
@@ -239,16 +239,16 @@ class IcebergFiles:
 
     @property
     def hints(self) -> Mapping[str, str]:
-        """The version of Hadoop's newest metadata file."""
+        """The hint for the version of Hadoop's newest metadata file."""
         return _HINTS
 
     @property
     def positions(self) -> PositionFile[IcebergPosition]:
-        """Where a position is kept."""
+        """The file in which a position is stored."""
         return positions.FILE
 
     def is_found(self, path: str) -> bool:
-        """Whether readers come upon a file: metadata files are looked for by their versions."""
+        """Return whether readers find a file: they look up metadata files by version."""
         return path.endswith(".metadata.json")
 
     def run(
@@ -259,11 +259,11 @@ class IcebergFiles:
         target: TableState,
         on_progress: Progress,
     ) -> IcebergPosition:
-        """Write what a stretch of the log brings; return the new position."""
+        """Write the versions between two states of the table; return the new position."""
         return Projection(table, outputs, start, target, self.wants).run(on_progress)
 
     def rebuild_reason(self, table: TableHandle, saved: IcebergPosition) -> RebuildReason | None:
-        """Return whether another renderer made files, or for another place."""
+        """Return why files were written by another renderer or for another location; else None."""
         if saved.leads_on(table.location):
             return None
         if saved.renderer != RENDERER:
@@ -274,9 +274,9 @@ class IcebergFiles:
     def renew(
         self, table: TableHandle, older: IcebergPosition, target: TableState, on_progress: Progress
     ) -> IcebergPosition:
-        """Project from the beginning over files of an older renderer or of another place.
+        """Project from the beginning over files of an older renderer or for another location.
 
-        What an interrupted run wrote beyond the position is of the older kind, too.
+        Files that an interrupted run wrote after the position are of the older renderer as well.
         """
         outputs = outputs_of(table)
         names = Names(target.table_id, older.renderer)
@@ -297,21 +297,21 @@ class IcebergFiles:
         return evolve(reached, garbage=tuple(sorted({*reached.garbage, *gone})))
 
     def compare(self, table: TableHandle, saved: IcebergPosition, at: TableState) -> Compared:
-        """Compare what stands on the store with what the log makes of it.
+        """Compare the files on the store with the files that the log yields.
 
-        Metadata files of earlier versions are compared where they are; nothing has to name them. A
-        file in a place that later versions need is changed, unless it is theirs. Rebuilding makes
-        the files of the version that they stood at.
+        Existing metadata files of earlier versions are compared, even if nothing names them. A
+        file with a name that later versions need counts as changed, unless it is theirs. A rebuild
+        writes the files of the version of the position.
 
         Raises:
-            NotFoundError: The files were made by an older renderer, or for another place.
+            NotFoundError: The files were written by an older renderer, or for another location.
         """
         if not saved.leads_on(table.location):
             raise NotFoundError(_rebuild_message(table, saved), kind="OTHER_PROJECTION")
         return compared(table, saved, at)
 
     def lost(self, table: TableHandle, saved: IcebergPosition) -> Mapping[str, bytes]:
-        """Return what is lost or damaged, if a reader of the newest snapshot misses any."""
+        """Return the missing or damaged files, if a reader of the newest snapshot needs any."""
         if _is_whole(table, saved):
             return {}
         at = at_version(table.log, saved.version)
@@ -319,15 +319,15 @@ class IcebergFiles:
         return {path: body for path, body in wanted.items() if outputs.read(path) != body}
 
     def make_way(self, outputs: StoreOutputs, path: str) -> None:
-        """Take a file of somebody else's away, as Hadoop's readers would come upon it."""
+        """Delete a foreign file, since Hadoop's readers would find it."""
         outputs.remove(path)
 
     def projected(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
-        """Return the files that our metadata files name, and these themselves."""
+        """Return the files that the ledger's metadata files name, including themselves."""
         return projected(outputs, Names(at.table_id))
 
     def marked(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
-        """Return the manifests and lists with the table's marks between their blocks."""
+        """Return the manifests and lists with the table's sync marker between their blocks."""
         return _marked(outputs, Names(at.table_id))
 
 
@@ -337,7 +337,7 @@ def _marked(outputs: StoreOutputs, names: Names) -> list[str]:
 
 
 def _is_whole(table: TableHandle, saved: IcebergPosition) -> bool:
-    """Whether all files are sound that a reader of the newest snapshot needs."""
+    """Return whether all files that a reader of the newest snapshot needs are intact."""
     outputs, state = outputs_of(table), at_version(table.log, saved.version)
     names = Names(state.table_id)
     wanted = {each.path: each.check for each in saved.manifests if not each.is_of_engine}
@@ -353,12 +353,12 @@ def _is_whole(table: TableHandle, saved: IcebergPosition) -> bool:
 
 
 def _rebuild_message(table: TableHandle, saved: IcebergPosition) -> str:
-    again = f"make them anew: lakeledger project iceberg {table.identifier}"
+    again = f"write them again: lakeledger project iceberg {table.identifier}"
     if saved.renderer != RENDERER:
         return f"the Iceberg files of {table.identifier} were made by an older renderer; {again}"
     return (
         f"the Iceberg files of {table.identifier} were made at {saved.location}, and the table is "
-        f"at {table.location}: the ledger was copied or moved, and they lead to the other place; "
+        f"at {table.location}: the ledger was copied or moved, and they point to the other place; "
         f"{again}"
     )
 
@@ -379,19 +379,19 @@ def project(
     every: int | None = None,
     on_progress: Progress = nobody,
 ) -> int:
-    """Bring a table's Iceberg files up to its newest version; return the version they stand at.
+    """Bring a table's Iceberg files up to date; return the version that they are at.
 
-    See `Materialisation.project`, but for one version.
+    See `Materialisation.project`, except for a given version.
 
     Args:
         table: The table.
-        version: Instead of that, write the metadata file of this version beside the newest one,
-            and return it. Snapshots that expired since are named in it, but not there.
-        every: On the way, write the metadata files of every so many versions, too.
-        on_progress: Told how many commits of how many were applied.
+        version: Only write the metadata file of this version, next to the newest one, and
+            return it. Snapshots that expired since are named in it, but do not exist.
+        every: Also write the metadata files of every N-th version.
+        on_progress: Called with the number of commits done, of how many.
 
     Raises:
-        InvalidInputError: Every how many is not possible.
+        InvalidInputError: `every` is below 1.
     """
     if every is not None and every < 1:
         raise InvalidInputError(f"every {every} versions is not possible; give 1 or more")
@@ -402,7 +402,7 @@ def project(
 
 
 def _one(table: TableHandle, version: int, on_progress: Progress) -> int:
-    """Write one version's metadata file, and what it names if the files are not so far yet."""
+    """Write one version's metadata file, and the files it names unless they exist already."""
     with table.log.store.lock(ICEBERG.key(table)):
         projected_version = ICEBERG.position(table).version
         made, target = MemoryOutputs(), target_state(table, version)

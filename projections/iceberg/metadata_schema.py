@@ -58,14 +58,14 @@ def _check_length(_instance: object, _attribute: object, length: int) -> None:
 
 @frozen
 class FixedType:
-    """Exactly that many bytes."""
+    """Binary values of a fixed number of bytes."""
 
     length: int = field(validator=_check_length)
 
 
 @frozen
 class DecimalType:
-    """An exact number of at most `precision` digits, `scale` of them behind the point."""
+    """Decimal numbers of at most `precision` digits, `scale` of them behind the point."""
 
     precision: int
     scale: int
@@ -80,14 +80,14 @@ class DecimalType:
 
 @frozen
 class GeometryType:
-    """Shapes whose edges are straight lines in the coordinate reference system `crs`."""
+    """Shapes with straight edges in the coordinate reference system `crs`."""
 
     crs: str = DEFAULT_CRS
 
 
 @frozen
 class GeographyType:
-    """Shapes whose edges follow the earth's surface, computed by `algorithm`."""
+    """Shapes with geodesic edges, computed by `algorithm`."""
 
     crs: str = DEFAULT_CRS
     algorithm: EdgeAlgorithm = "spherical"
@@ -106,8 +106,8 @@ class NestedField:
         type: Its type.
         required: Whether it is never null.
         doc: A comment.
-        initial_default: What rows of files without the field have in it.
-        write_default: What a writer stores when it is given no value.
+        initial_default: The value that rows of files without the field have.
+        write_default: The value that a writer stores when it is given none.
     """
 
     id: int
@@ -121,16 +121,16 @@ class NestedField:
 
 @lru_cache(maxsize=65_536)
 def shared(member: NestedField) -> NestedField:
-    """Return the one of all equal fields that are shared; its defaults have to be None.
+    """Return the shared instance of a field without defaults, equal to the given one.
 
-    A table's schemas say most columns over and over, and what is shared is quickly compared.
+    A table's schemas repeat most columns, and shared instances compare quickly.
     """
     return member
 
 
 @frozen
 class StructType:
-    """Named fields in an order."""
+    """Ordered named fields."""
 
     fields: tuple[NestedField, ...] = ()
 
@@ -146,7 +146,7 @@ class ListType:
 
 @frozen
 class MapType:
-    """Pairs of a key, which is never null, and a value."""
+    """Pairs of a non-null key and a value."""
 
     key_id: int
     key: Type
@@ -190,7 +190,7 @@ _PARAMETERISED: tuple[tuple[re.Pattern[str], Callable[..., PrimitiveType]], ...]
 
 
 def primitive_type(text: str) -> PrimitiveType:
-    """Return the type that a string names; blanks between parameters do not matter.
+    """Return the type with a given name; blanks between parameters are ignored.
 
     Raises:
         InvalidTypeError: No version of the specification has such a type.
@@ -212,7 +212,7 @@ def primitive_type(text: str) -> PrimitiveType:
 
 
 def type_text(primitive: PrimitiveType) -> str:
-    """Return the string of a type, with all its parameters.
+    """Return the name of a type, with all its parameters.
 
     Example:
         >>> type_text(GeographyType())
@@ -232,7 +232,7 @@ def type_text(primitive: PrimitiveType) -> str:
 
 
 def type_name(kind: Type) -> str:
-    """Return how a type is called in a message; nested types go by their kind alone."""
+    """Return a type's name for messages; nested types without their members."""
     match kind:
         case StructType() | ListType() | MapType():
             return type(kind).__name__.removesuffix("Type").lower()
@@ -248,11 +248,11 @@ def _ascending(ids: Iterable[int]) -> tuple[int, ...]:
 class Schema:
     """The columns of a table or view under a schema id.
 
-    Two schemas with the same columns and identifier fields are the same one under different ids;
-    `same_schema` says so.
+    Two schemas with the same columns and identifier fields are the same under different ids;
+    `same_schema` compares them.
 
     Attributes:
-        schema_id: Its number in the metadata.
+        schema_id: Its id in the metadata.
         fields: The columns.
         identifier_field_ids: Ids of the fields that identify a row, ascending.
 
@@ -284,7 +284,7 @@ class Schema:
 
     @cached_property
     def by_name(self) -> Mapping[str, PlacedField]:
-        """Every field by its full name and by its short one, where that is not taken."""
+        """Every field by its full name and by its short one, if that is not taken."""
         full = {each.name: each for each in self.placed_fields}
         return {each.short_name: each for each in reversed(self.placed_fields)} | full
 
@@ -294,7 +294,7 @@ class Schema:
         return max((each.field.id for each in self.placed_fields), default=0)
 
     def find(self, name: str) -> NestedField | None:
-        """Return the field of that full or short name, or None."""
+        """Return the field with a full or short name, or None."""
         found = self.by_name.get(name)
         return found.field if found else None
 
@@ -306,13 +306,13 @@ class Schema:
 
 @frozen
 class PlacedField:
-    """A field where it stands in a schema.
+    """A field at its position in a schema.
 
-    List elements, map keys and map values stand as fields named `element`, `key`, `value`.
+    List elements, map keys and map values are fields named `element`, `key` and `value`.
 
     Attributes:
         field: The field.
-        parents: What it stands in, outermost first.
+        parents: The fields around it, outermost first.
     """
 
     field: NestedField
@@ -320,14 +320,14 @@ class PlacedField:
 
     @property
     def name(self) -> str:
-        """The full name: all names on the way, joined with dots."""
+        """The full name: all names on the path, joined with dots."""
         if not self.parents:
             return self.field.name
         return ".".join(each.name for each in (*self.parents, self.field))
 
     @property
     def short_name(self) -> str:
-        """The full name without `element` and `value` where these are structs on the way."""
+        """The full name without `element` and `value` for structs on the path."""
         parts = []
         inside: Type | None = None
         for each in (*self.parents, self.field):
@@ -349,7 +349,7 @@ def same_schema(one: Schema, other: Schema) -> bool:
 
 
 def children(kind: Type) -> tuple[NestedField, ...]:
-    """Return what stands directly in a type: fields, or `element`, or `key` and `value`."""
+    """Return the direct members of a type: fields, or `element`, or `key` and `value`."""
     match kind:
         case StructType(fields=fields):
             return fields
@@ -378,10 +378,10 @@ _INEXACT = {"float", "double"}
 
 
 def check_schema(schema: Schema) -> None:
-    """Check that a schema does not contradict itself.
+    """Check that a schema is consistent.
 
     Raises:
-        InvalidInputError: An id or a full name is there twice, an identifier field cannot
+        InvalidInputError: An id or a full name occurs twice, an identifier field cannot
             identify a row, or a field of type unknown is required.
     """
     ids: dict[int, str] = {}
@@ -390,11 +390,11 @@ def check_schema(schema: Schema) -> None:
         field_id, name = placed.field.id, placed.name
         if field_id in ids:
             raise InvalidInputError(
-                f"field id {field_id} stands for {ids[field_id]} and for {name}; give each its own"
+                f"field id {field_id} is that of {ids[field_id]} and of {name}; give each its own"
             )
         if name in names:
             raise InvalidInputError(
-                f"the name {name} stands for fields {names[name]} and {field_id}; rename one"
+                f"the name {name} is that of fields {names[name]} and {field_id}; rename one"
             )
         ids[field_id], names[name] = name, field_id
         if placed.field.required and placed.field.type == PlainType("unknown"):
@@ -422,17 +422,17 @@ def _identifier_problem(placed: PlacedField) -> str | None:
         return "it is optional"
     for parent in placed.parents:
         if not isinstance(parent.type, StructType):
-            return f"it stands in the list or map {parent.name}"
+            return f"it is in the list or map {parent.name}"
         if not parent.required:
-            return f"it stands in the optional struct {parent.name}"
+            return f"it is in the optional struct {parent.name}"
     return None
 
 
 def check_features(schema: Schema, format_version: int) -> None:
-    """Check that a format version has every type and default of a schema.
+    """Check that a format version supports every type and default of a schema.
 
     Raises:
-        UnsupportedError: It has not; the message names all fields concerned.
+        UnsupportedError: It does not; the message names all fields concerned.
     """
     problems = []
     for placed in schema.placed_fields:

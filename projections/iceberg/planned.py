@@ -1,8 +1,8 @@
 """Plans of schema and layout changes for Iceberg.
 
-What readers that people use get wrong is one table, which the tests keep true: a plan warns of what
-a change brings that a reader then gets wrong, and the documentation shows the same rows. When a
-reader is mended, the test of its row fails, and the row goes.
+Errors of common readers are one table, which the tests keep true: a plan warns of each change
+that a reader then gets wrong, and the documentation shows the same rows. When a reader is fixed,
+the test of its row fails, and the row is removed.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from projections.iceberg.position import Names
 
 @frozen
 class Planned:
-    """What `lakeledger plan` shows of Iceberg; called, it gives the files of a change."""
+    """Iceberg's part of `lakeledger plan`; a call returns the files of a change."""
 
     def __call__(self, before: TableState, after: TableState) -> tuple[str, ...]:
         """Return the files that projecting a change writes, relative to the table's location.
 
-        Only metadata: manifests and lists change with snapshots.
+        Only metadata files: manifests and lists change with snapshots.
 
         Args:
             before: The table before the change.
@@ -47,7 +47,7 @@ class Planned:
         return (names.metadata(after.version), names.hadoop(after.version))
 
     def warnings(self, before: TableState, after: TableState) -> tuple[str, ...]:
-        """Return what readers that people use get wrong of what a change brings.
+        """Return the errors of common readers that a change causes.
 
         Args:
             before: The table before the change.
@@ -65,14 +65,14 @@ _KINDS = ("column ", "partition field ")
 
 @frozen
 class Limit:
-    """One thing that a reader gets wrong.
+    """One error of a reader.
 
     Attributes:
-        reader: Its name, as people know it.
-        version: The one that it was seen with.
-        says: What it does, as half a sentence.
-        added_names: The names that a change adds, given the states of a table before and after it:
-            columns, partition fields, or the table.
+        reader: Its display name.
+        version: The version in which it was observed.
+        says: Its behaviour, as the end of a sentence.
+        added_names: Function from a table's state before and after a change to the names that the
+            change adds: columns, partition fields, or the table.
     """
 
     reader: str
@@ -81,9 +81,9 @@ class Limit:
     added_names: Callable[[TableState, TableState], Iterable[str]]
 
     def warnings(self, before: TableState, after: TableState) -> Iterator[str]:
-        """Yield a sentence where a change brings what the reader gets wrong, however many things.
+        """Yield one sentence per kind of thing for which a change causes the error.
 
-        Things of one kind stand together: `columns a, b: ...`.
+        Things of one kind are listed together: `columns a, b: ...`.
         """
         named: dict[str, list[str]] = {}
         for each in self.added_names(before, after):
@@ -97,7 +97,7 @@ class Limit:
 def _columns(
     is_meant: Callable[[TypePlace], bool],
 ) -> Callable[[TableState, TableState], Iterator[str]]:
-    """Return what tells the places, at every depth, that are what is meant and were not."""
+    """Return a function that yields new places, at every depth, that satisfy a predicate."""
 
     def added_names(before: TableState, after: TableState) -> Iterator[str]:
         had = {_key(each) for each in type_places(before.schema.fields) if is_meant(each)}
@@ -109,7 +109,7 @@ def _columns(
 
 
 def _key(place: TypePlace) -> tuple[int | str | None, ...]:
-    """Return what a place keeps when it is renamed."""
+    """Return a key of a place that a rename does not change."""
     return (place.field.id,) if place.field else (*place.level, place.path[-1])
 
 
@@ -178,7 +178,7 @@ def _voids_of_version_1(before: TableState, after: TableState) -> Iterator[str]:
 
 
 def _alike(before: TableState, after: TableState) -> Iterator[str]:
-    """Yield the columns that another one's name is like, but for upper and lower case."""
+    """Yield pairs of columns whose names differ only in case."""
     known = {_key(each): each.name for each in type_places(before.schema.fields)}
     seen: dict[object, TypePlace] = {}
     for each in type_places(after.schema.fields):
@@ -228,11 +228,11 @@ LIMITS: tuple[Limit, ...] = (
     Limit("DuckDB", "1.5", "renames one of two names that differ by case alone", _alike),
     Limit("Polars (native)", "1.44", "fails on a DECIMAL that was widened", _decimals),
 )
-"""Every limit that a change of schema or layout can bring, by reader."""
+"""Every reader error that a change of schema or layout can cause."""
 
 
 def warnings(before: TableState, after: TableState) -> tuple[str, ...]:
-    """Return what readers get wrong of what a change brings; empty where none is known to.
+    """Return the known reader errors that a change causes.
 
     Args:
         before: The table before the change.

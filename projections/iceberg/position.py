@@ -1,7 +1,7 @@
 """Position of the Iceberg projection, and names of its files.
 
-What grows with the history (schemas, snapshots, logs) is not in it: that is taken from the
-metadata file that was written last.
+Data that grows with the history (schemas, snapshots, logs) is not stored in it, but read from the
+last metadata file.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from projections.iceberg.manifest_list import ManifestFile
 from projections.outputs import PositionFile
 
 FOLDER = "metadata"
-"""The folder whose files the ledger projects."""
+"""The folder with the projected files."""
 
 HINT = "metadata/version-hint.text"
 """The hint that holds the version of a Hadoop table's newest metadata file."""
 
 RENDERER = 4
-"""Counts the ways of making files from one log; it grows when any byte of them changes.
+"""Version of the renderer; it is raised when any byte of the projected files changes.
 
-The second names itself, place and commit. The third takes row ids from files that say them. The
-fourth writes manifests in small blocks, and fewer files into one.
+Version 2 has renderer, place and commit in its files. Version 3 takes row ids from files that
+contain them. Version 4 writes manifests in small blocks, and fewer files per manifest.
 """
 
 
 @frozen
 class Names:
-    """The names of one table's files, below its location.
+    """File names of one table, below its location.
 
-    Two renderers never give different files one name, but for Hadoop's, so that one's can be
-    written while another's are read.
+    Two renderer versions never use one name for different files, except for Hadoop's, so that
+    files of one can be written while those of another are read.
 
     Attributes:
-        table_id: The table's.
-        renderer: Whose files are meant.
+        table_id: The table's id.
+        renderer: The renderer version of the files.
 
     Example:
         >>> names = Names("01a1f54c-0000-7000-8000-000000000000")
@@ -51,11 +51,11 @@ class Names:
     renderer: int = RENDERER
 
     def uuid(self, what: str) -> UUID:
-        """Return the id of one of the table's files."""
+        """Return the UUID of one of the table's files."""
         return uuid5(UUID(self.table_id), what)
 
     def _rendered(self, what: str) -> UUID:
-        # The first did not name itself.
+        # Version 1 did not include the renderer.
         return self.uuid(what if self.renderer == 1 else f"{what} by renderer {self.renderer}")
 
     def metadata(self, version: int) -> str:
@@ -63,11 +63,11 @@ class Names:
         return f"{FOLDER}/{version:05d}-{self._rendered(f'metadata {version}')}.metadata.json"
 
     def hadoop(self, version: int) -> str:
-        """Return the name under which a Hadoop catalog looks for the same file."""
+        """Return the name of the same file in a Hadoop catalog."""
         return f"{FOLDER}/v{version}.metadata.json"
 
     def version_of(self, path: str) -> int | None:
-        """Return the ledger version whose metadata file has that name; None if none has."""
+        """Return the ledger version of a metadata file's name; None for other names."""
         digits = path.removeprefix(f"{FOLDER}/").partition("-")[0]
         if not (digits.isascii() and digits.isdigit()):
             return None
@@ -78,36 +78,36 @@ class Names:
         return f"{FOLDER}/snap-{snapshot_id}-1-{self._rendered(f'snapshot {snapshot_id}')}.avro"
 
     def partition_statistics(self, snapshot_id: int) -> str:
-        """Return the name of a snapshot's file of statistics by partition."""
+        """Return the name of a snapshot's partition statistics file."""
         unique = self.uuid(f"partition statistics {snapshot_id}")
         return f"{FOLDER}/partition-stats-{snapshot_id}-{unique}.parquet"
 
     def sketches(self, snapshot_id: int, check: str) -> str:
-        """Return the name of a snapshot's Puffin file; `check` is of what it holds, in hex."""
+        """Return the name of a snapshot's Puffin file; `check` is a hex digest of its content."""
         unique = self.uuid(f"statistics {snapshot_id}")
         return f"{FOLDER}/{snapshot_id}-{unique}-{check[:16]}.stats"
 
     def holds_sketches(self, path: str, snapshot_id: int) -> bool:
-        """Whether a Puffin file of a snapshot is one that was written here."""
+        """Return whether a Puffin file of a snapshot was written by the ledger."""
         return path.rpartition("-")[0] == self.sketches(snapshot_id, "").removesuffix("-.stats")
 
     def manifest(self, what: str, part: int) -> str:
-        """Return the name of a manifest, of its `Part.name` and its newest snapshot."""
+        """Return the name of a manifest, from its `Part.name` and its newest snapshot."""
         return f"{FOLDER}/{self._rendered(f'manifest {what}')}-m{part}.avro"
 
     def sync_marker(self, path: str) -> bytes:
-        """Return the sixteen bytes between a file's Avro blocks."""
+        """Return the sync marker between a file's Avro blocks."""
         return self.uuid(path).bytes
 
 
 @frozen
 class LinePosition:
-    """What a branch's next snapshot needs.
+    """Position of one branch.
 
     Attributes:
-        number: The branch's.
-        manifests: Those that its newest snapshot's list names and that have live files.
-        totals: Sums over its live files.
+        number: The branch's number.
+        manifests: The manifests with live files in its newest snapshot's list.
+        totals: The totals of its live files.
     """
 
     number: int
@@ -117,27 +117,27 @@ class LinePosition:
 
 @frozen
 class IcebergPosition:
-    """Where a projection stands.
+    """Position of the Iceberg projection of one table.
 
     Attributes:
         version: The last commit applied; -1 before the first.
         check: SHA-256 of the metadata file of that version, in hex.
-        metadata_versions: The versions whose metadata files were written when they were newest and
-            are still there, ascending.
-        format_version: Iceberg's; 0 before the first commit.
-        first_sequenced: The first snapshot with a sequence number; 0 when none was possible yet.
-        schema_ids: Pairs of a ledger schema's id and Iceberg's id for it and those that follow.
+        metadata_versions: The versions whose metadata files were written as the newest and still
+            exist, ascending.
+        format_version: Iceberg's format version; 0 before the first commit.
+        first_sequenced: The first snapshot with a sequence number; 0 if there is none.
+        schema_ids: Pairs of a ledger schema id and the Iceberg id from that schema on.
         source_types: The types of partition sources, by field id, as JSON.
-        manifests: Those that the newest snapshot's list names and that have live files.
-        next_row_id: The first row id that no row has.
-        totals: Sums over the live files.
-        location: The table's URI, which the files name.
+        manifests: The manifests with live files in the newest snapshot's list.
+        next_row_id: The first unassigned row id.
+        totals: The totals of the live files.
+        location: The table's URI, which is in the files.
         commit: The digest of the commit at that version.
         list_check: SHA-256 of the newest snapshot's manifest list; empty without one.
-        renderer: Whose files they are.
-        garbage: Files that nothing names any more and that are still to be taken away.
+        renderer: The version of the renderer that wrote the files.
+        garbage: Unreferenced files that are still to be deleted.
         leaving_since: See `projections.outputs.FilesPosition`.
-        lines: The branches that are there.
+        lines: The positions of existing branches.
     """
 
     version: int = -1
@@ -159,11 +159,11 @@ class IcebergPosition:
     lines: tuple[LinePosition, ...] = ()
 
     def leads_on(self, location: str) -> bool:
-        """Whether a run can go on from here: the files are this renderer's, and of this place."""
+        """Return whether a run can continue from here: same renderer and location."""
         return self.version < 0 or (self.renderer == RENDERER and self.location == location)
 
     def with_pending_deletes(self, garbage: tuple[str, ...], since: int) -> IcebergPosition:
-        """Return this position with other garbage and another time since when files leave."""
+        """Return this position with other garbage and another `leaving_since`."""
         return evolve(self, garbage=garbage, leaving_since=since)
 
 

@@ -1,7 +1,7 @@
 """Iceberg projection: incremental, idempotent, restartable.
 
-New files come first and pointers last. Everything is a function of the log, so two projectors at
-once, or one that was killed and begins again, write the same bytes.
+New files are written first and pointers last. Everything is a function of the log, so concurrent
+projectors, or one that was killed and restarted, write the same bytes.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from projections.materialising import Progress, new_commits, nobody
 from projections.outputs import MemoryOutputs, Outputs
 
 Wants = Callable[[int], bool]
-"""Which versions get a metadata file besides the newest."""
+"""Predicate on versions: whether one that is not the newest gets a metadata file."""
 
 
 def no_other(_version: int) -> bool:
-    """Ask for the newest version's metadata file alone."""
+    """Return False: only the newest version gets a metadata file."""
     return False
 
 
@@ -54,10 +54,10 @@ class Projection:
 
     Attributes:
         table: The table.
-        outputs: Where its files go.
-        start: Where the run before stopped.
+        outputs: The storage of its files.
+        start: The position of the previous run.
         target: The state at the version to reach.
-        wants: Which versions on the way get a metadata file, too.
+        wants: Predicate on versions: whether one that is not the newest gets a metadata file.
     """
 
     table: TableHandle
@@ -67,12 +67,12 @@ class Projection:
     wants: Wants = no_other
 
     def run(self, on_progress: Progress) -> IcebergPosition:
-        """Write what is new; return the new position, and in it what is to be taken away.
+        """Write the new versions; return the new position, with the files to be deleted.
 
         Raises:
-            DamagedLogError: What the run before left is gone or damaged.
-            StoreError: A file that the ledger did not project stands in a place of its own.
-            UnsupportedError: Iceberg has no such files.
+            DamagedLogError: A file of the previous run is missing or damaged.
+            StoreError: A file that the ledger did not project has the name of one of its files.
+            UnsupportedError: Iceberg cannot express the table.
         """
         origin = self.target.origin
         if isinstance(origin, IcebergOrigin):
@@ -86,7 +86,7 @@ class Projection:
         return run.publish()
 
     def render(self, on_progress: Progress) -> None:
-        """Write the version's metadata file and what it names, but point nowhere."""
+        """Write the version's metadata file and the files it names, without pointers."""
         if isinstance(self.target.origin, IcebergOrigin):
             render_imported(self.table, self.outputs, self.target, on_progress)
             return
@@ -147,9 +147,9 @@ class _Run:
         return Trail.of(body)
 
     def _rebuilt(self, snapshot_id: int) -> Line:
-        """Return what a snapshot of main held that was made before this run.
+        """Return the manifests and totals of a snapshot of main from before this run.
 
-        Its files stand where this run's go; what is made again here is where they are named.
+        Its files have the names that they have in this run.
         """
         table = self._projection.table
         then = state_at_snapshot(table.log, snapshot_id)
@@ -218,10 +218,10 @@ class _Run:
             self._lines.write(listed, event, self._fold)
 
     def put_metadata(self, state: TableState) -> bytes:
-        """Write the metadata file of the version that was reached.
+        """Write the metadata file of the target version.
 
         Raises:
-            UnsupportedError: Iceberg cannot say a schema of it.
+            UnsupportedError: Iceberg cannot express one of its schemas.
         """
         problem = self._fold.inexpressible(state.reachable)
         if problem is not None:
@@ -280,7 +280,7 @@ class _Table(msgspec.Struct, rename="kebab"):
 
 
 def refuse_foreign_table(outputs: Outputs, table_id: str) -> None:
-    """Refuse a folder whose hint leads to the metadata of another table.
+    """Reject a folder whose hint points to the metadata of another table.
 
     Raises:
         StoreError: It does.
@@ -288,7 +288,7 @@ def refuse_foreign_table(outputs: Outputs, table_id: str) -> None:
     hint = (outputs.read(HINT) or b"").decode(errors="replace").strip()
     body = outputs.read(f"{FOLDER}/v{hint}.metadata.json") if hint.isalnum() else None
     if body is None:
-        # It leads nowhere, so nobody reads by it.
+        # The hint points to no file, so no reader uses it.
         return
     try:
         found = msgspec.json.decode(body, type=_Table).table_uuid
@@ -296,7 +296,7 @@ def refuse_foreign_table(outputs: Outputs, table_id: str) -> None:
         found = None
     if found is None or found.lower() != table_id.lower():
         raise StoreError(
-            f"{HINT} leads to the metadata of another table, {found}, and is left as it is: look "
-            "at it, then move that table away",
+            f"{HINT} points to the metadata of another table, {found}, and is left as it is: "
+            "inspect it, then move that table away",
             kind="FOREIGN_FILE",
         )

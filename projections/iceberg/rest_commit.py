@@ -1,10 +1,10 @@
 """Commits of Iceberg REST updates: requirements, updates and the metadata after them.
 
-The updates become the events of what they change, decided again on each state that they meet, and
-are written only where the metadata that the events project is the metadata that they ask for.
+The updates become events, decided again on each base state, and are committed only if the metadata
+projected from the events equals the metadata that the updates ask for.
 
-A batch is atomic: `-1` refers inside of it, and several moves of `main` in it are one move. So
-metadata N is the fold of metadata N - 1 and the updates of commit N, whoever computes it.
+A batch is atomic: `-1` refers to its own additions, and several moves of `main` in it are one
+move. So metadata N is the fold of metadata N - 1 and the updates of commit N in every process.
 
 Source: the Iceberg REST catalog specification, CommitTableRequest; Java's TableMetadata.Builder;
 the Iceberg table specification, "Partition Transforms"; a day is a date as in Java.
@@ -89,18 +89,18 @@ from projections.importing.trial import Trial
 
 @define
 class Batch:
-    """The state of a batch.
+    """State of a batch of updates.
 
     Attributes:
         table: The table after the updates so far.
-        now_ms: When the batch is committed, in milliseconds since 1970.
+        now_ms: The time of the commit, in milliseconds since 1970.
         snapshots: All snapshots so far, by id.
-        last_schema_id: The schema that -1 stands for.
-        last_spec_id: The spec that -1 stands for.
-        last_order_id: The sort order that -1 stands for.
+        last_schema_id: The schema that -1 refers to.
+        last_spec_id: The spec that -1 refers to.
+        last_order_id: The sort order that -1 refers to.
         added_schemas: Ids of the schemas that the batch added.
         added_snapshots: Ids of the snapshots that the batch added.
-        made_current: Those of them that `main` pointed to after some update.
+        made_current: Those of them that were the head of `main` after some update.
         has_removed_snapshots: Whether the batch removed snapshots.
     """
 
@@ -119,7 +119,7 @@ class Batch:
 
 
 def nothing(format_version: int, now_ms: int) -> TableMetadata:
-    """Return what a table is before its first update."""
+    """Return an empty table, before its first update."""
     return TableMetadata(
         format_version=format_version,
         table_uuid=None,
@@ -134,7 +134,7 @@ def nothing(format_version: int, now_ms: int) -> TableMetadata:
 
 
 def add_schema(batch: Batch, schema: Schema) -> None:
-    """Add a schema, or remember that an equal one is there."""
+    """Add a schema, or reuse an equal one."""
     table = batch.table
     check_features(schema, table.format_version)
     last_column_id = max(table.last_column_id, schema.highest_field_id)
@@ -143,7 +143,7 @@ def add_schema(batch: Batch, schema: Schema) -> None:
         schema_id = _free_id([each.schema_id for each in table.schemas], table.current_schema_id)
         schemas = (*table.schemas, evolve(schema, schema_id=schema_id))
     elif last_column_id == table.last_column_id:
-        # Only what this batch added is "the last one added".
+        # Only additions of this batch count as "the last one added".
         added = equal.schema_id in batch.added_schemas
         batch.last_schema_id = equal.schema_id if added else None
         return
@@ -174,7 +174,7 @@ def remove_schemas(batch: Batch, schema_ids: tuple[int, ...]) -> None:
 
 
 def add_spec(batch: Batch, spec: PartitionSpec) -> None:
-    """Add a partition spec, or remember that one with the same layout is there."""
+    """Add a partition spec, or reuse one with the same layout."""
     table = batch.table
     same = next((each for each in table.partition_specs if same_spec(each, spec)), None)
     if same:
@@ -191,7 +191,7 @@ def add_spec(batch: Batch, spec: PartitionSpec) -> None:
 
 
 def set_default_spec(batch: Batch, spec_id: int) -> None:
-    """Make a partition spec that of new files."""
+    """Make a partition spec the default one."""
     wanted = _meant(spec_id, batch.last_spec_id, "partition spec")
     if wanted == batch.table.default_spec_id:
         return
@@ -210,7 +210,7 @@ def remove_specs(batch: Batch, spec_ids: tuple[int, ...]) -> None:
 
 
 def add_sort_order(batch: Batch, order: SortOrder) -> None:
-    """Add a sort order, or remember that an equal one is there."""
+    """Add a sort order, or reuse an equal one."""
     table = batch.table
     same = next((each for each in table.sort_orders if each.fields == order.fields), None)
     if same:
@@ -225,7 +225,7 @@ def add_sort_order(batch: Batch, order: SortOrder) -> None:
 
 
 def set_default_sort_order(batch: Batch, order_id: int) -> None:
-    """Make a sort order that of new files."""
+    """Make a sort order the default one."""
     wanted = _meant(order_id, batch.last_order_id, "sort order")
     if wanted == batch.table.default_sort_order_id:
         return
@@ -239,7 +239,7 @@ def _check_spec(spec: PartitionSpec, table: TableMetadata) -> None:
     names = [each.name for each in spec.fields]
     for position, each in enumerate(spec.fields):
         if not each.name or each.name in names[:position]:
-            raise InvalidInputError(f"partition name {each.name!r} is empty or there twice")
+            raise InvalidInputError(f"partition name {each.name!r} is empty or occurs twice")
         column = schema.find(each.name)
         known = all(source_id in schema.by_id for source_id in each.sources)
         if column and known and column.id not in each.sources:
@@ -269,13 +269,13 @@ def _meant(number: int, last_added: int | None, what: str) -> int:
     if number != NO_ID:
         return number
     if last_added is None:
-        raise InvalidInputError(f"-1 stands for the {what} added last, and the batch added none")
+        raise InvalidInputError(f"-1 refers to the {what} added last, and the batch added none")
     return last_added
 
 
 def _check_known(number: int, known: Container[int], role: str) -> None:
     if number not in known:
-        raise InvalidInputError(f"the {role} cannot be {number}: the table has none such")
+        raise InvalidInputError(f"the {role} cannot be {number}: the table has no such id")
 
 
 _TIMESTAMPS = frozenset({"timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"})
@@ -295,7 +295,7 @@ _SAME = frozenset({"identity", "truncate", "void"})
 
 
 def can_transform(transform: str, source: Type) -> bool:
-    """Return whether a transform takes a type; an unknown one takes anything.
+    """Return whether a transform accepts a type; an unknown one accepts any.
 
     Example:
         >>> can_transform("hour", PlainType("date")), can_transform("zorder", PlainType("date"))
@@ -327,7 +327,7 @@ def result_type(transform: str, source: Type) -> Type:
 def partition_type(spec: PartitionSpec, schema: Schema) -> StructType:
     """Return the struct of a spec's values; all of its fields are optional.
 
-    A field whose source column is gone has values of type unknown.
+    A field whose source column was dropped has values of type unknown.
     """
     return StructType(
         tuple(
@@ -342,8 +342,8 @@ def check_layout(
 ) -> None:
     """Check that a partition spec or sort order fits a schema.
 
-    Every source is a primitive field of a type that the transform takes; that of a partition
-    field stands in no list and no map. A void field fits any schema.
+    Every source is a primitive field of a type that the transform accepts, and that of a
+    partition field is not inside a list or map. A void field fits any schema.
 
     Raises:
         InvalidInputError: One does not fit; the message names the field.
@@ -366,7 +366,7 @@ def _check_source(each: PartitionField | SortField, source_id: int, schema: Sche
     if isinstance(each, PartitionField) and not all(
         isinstance(parent.type, StructType) for parent in placed.parents
     ):
-        raise InvalidInputError(f"{name}: {placed.name} stands in a list or map")
+        raise InvalidInputError(f"{name}: {placed.name} is in a list or map")
 
 
 def _result(each: PartitionField, schema: Schema) -> Type:
@@ -401,7 +401,7 @@ def add_snapshot(batch: Batch, snapshot: IcebergSnapshot) -> None:
             "a table needs a schema, a partition spec and a sort order before its first snapshot"
         )
     if snapshot.snapshot_id in batch.snapshots:
-        raise InvalidInputError(f"the table has a snapshot {snapshot.snapshot_id}; draw another id")
+        raise InvalidInputError(f"the table has a snapshot {snapshot.snapshot_id}; use another id")
     if (
         table.format_version >= SEQUENCES_SINCE
         and snapshot.parent_snapshot_id is not None
@@ -466,26 +466,26 @@ def remove_snapshots(batch: Batch, snapshot_ids: tuple[int, ...]) -> None:
 
 
 def set_statistics(batch: Batch, file: StatisticsFile) -> None:
-    """Give a snapshot a statistics file in place of the one that it has."""
+    """Set a snapshot's statistics file, replacing an earlier one."""
     others = _without(batch.table.statistics, {file.snapshot_id})
     batch.table = evolve(batch.table, statistics=(*others, file))
 
 
 def remove_statistics(batch: Batch, snapshot_id: int) -> None:
-    """Take away a snapshot's statistics file."""
+    """Remove a snapshot's statistics file."""
     kept = _without(batch.table.statistics, {snapshot_id})
     if kept != batch.table.statistics:
         batch.table = evolve(batch.table, statistics=kept)
 
 
 def set_partition_statistics(batch: Batch, file: PartitionStatisticsFile) -> None:
-    """Give a snapshot a file of statistics by partition in place of the one that it has."""
+    """Set a snapshot's partition statistics file, replacing an earlier one."""
     others = _without(batch.table.partition_statistics, {file.snapshot_id})
     batch.table = evolve(batch.table, partition_statistics=(*others, file))
 
 
 def remove_partition_statistics(batch: Batch, snapshot_id: int) -> None:
-    """Take away a snapshot's file of statistics by partition."""
+    """Remove a snapshot's partition statistics file."""
     kept = _without(batch.table.partition_statistics, {snapshot_id})
     if kept != batch.table.partition_statistics:
         batch.table = evolve(batch.table, partition_statistics=kept)
@@ -494,9 +494,9 @@ def remove_partition_statistics(batch: Batch, snapshot_id: int) -> None:
 def finished_log(batch: Batch) -> tuple[SnapshotLogEntry, ...]:
     """Return the snapshot log as it is stored.
 
-    Snapshots that a later update of the batch replaced were current for nobody, so they do not
-    stand in it. An entry of a removed snapshot takes all entries before it along: with a gap, the
-    log would name a wrong snapshot for the time in between.
+    Snapshots that a later update of the batch replaced were never current for a reader, so they
+    are left out. An entry of a removed snapshot removes all entries before it as well: with a gap,
+    the log would name a wrong snapshot for the time in between.
     """
     log = batch.table.snapshot_log
     current = batch.table.current_snapshot_id
@@ -541,7 +541,7 @@ def _next_row_id(table: TableMetadata, snapshot: IcebergSnapshot) -> int:
     if snapshot.first_row_id < table.next_row_id:
         raise StaleBaseError(
             f"snapshot {snapshot.snapshot_id} starts at row id {snapshot.first_row_id}, and the "
-            f"table has given out all below {table.next_row_id}"
+            f"table has assigned all below {table.next_row_id}"
         )
     return table.next_row_id + snapshot.added_rows
 
@@ -567,12 +567,12 @@ def apply_updates(
             a uuid, a location, a schema, a partition spec and a sort order; the first format
             version that they name is the one that it starts with.
         batch: The updates, in their order.
-        now_ms: When the commit is made, in milliseconds since 1970.
-        previous_location: Where the file of `base` is; without it the metadata log stays.
+        now_ms: The time of the commit, in milliseconds since 1970.
+        previous_location: The location of the file of `base`; without it the metadata log stays.
 
     Raises:
         StaleBaseError: A snapshot was made for an older state of the table.
-        UnsupportedError: The table's format version has not what a schema needs.
+        UnsupportedError: The table's format version does not support a schema.
         InvalidInputError: An update contradicts the table or the updates before it.
     """
     changes = list(batch)
@@ -730,7 +730,7 @@ def _metadata_log(
 
 _LEDGER_OPTIONS = "ledger."
 _OF_COMMITS = {"last_updated_ms", "metadata_log"}
-"""The parts of metadata that a commit sets and no update asks for."""
+"""Metadata fields that a commit sets without an update."""
 
 
 def commit_updates(
@@ -741,8 +741,8 @@ def commit_updates(
 ) -> Appended[TableState]:
     """Commit updates of the Iceberg REST catalog; all of them are committed, or none.
 
-    Data goes through the ledger: the updates add no snapshot, leave `main` where it is, and set no
-    location, no encryption key and no option of the ledger.
+    Data is committed through the ledger: updates must not add a snapshot, move `main`, or set the
+    location, an encryption key or an option of the ledger.
 
     Args:
         table: A table from Iceberg that the ledger owns.
@@ -754,8 +754,8 @@ def commit_updates(
         InvalidInputError: An update or requirement cannot be read, or contradicts the table.
         InvalidChangeError: An update is not allowed here.
         StaleBaseError: A requirement does not hold.
-        UnsupportedError: The table is not from Iceberg, or its types cannot say a schema.
-        CommitUnknownError: The store gave no answer.
+        UnsupportedError: The table is not from Iceberg, or the ledger has no type for a column.
+        CommitUnknownError: The store did not answer, so the commit may have been made.
     """
     batch = [table_update_from_json(each) if isinstance(each, dict) else each for each in updates]
     required: list[Any] = [
@@ -776,12 +776,12 @@ def expire_snapshots(
 
     Args:
         table: A table from Iceberg that the ledger owns.
-        retention: The rules, where those of the table and of its branches are not to count.
-        now_ms: The time that ages count from, in milliseconds since 1970.
+        retention: The rules that replace those of the table and its branches.
+        now_ms: The time from which ages count, in milliseconds since 1970.
         options: See CommitOptions.
 
     Raises:
-        InvalidInputError, InvalidChangeError, UnsupportedError, CommitUnknownError: As of
+        InvalidInputError, InvalidChangeError, UnsupportedError, CommitUnknownError: As in
             `commit_updates`.
     """
     return table.commit_events(
@@ -799,28 +799,28 @@ def decided(
     batch_of: Callable[[TableMetadata], Sequence[TableUpdate]],
     required: Sequence[TableRequirement] = (),
 ) -> tuple[TableEvent, ...]:
-    """Return the events that updates become on a state; none where they change nothing.
+    """Return the events of updates on a state; none if they change nothing.
 
     Args:
-        state: The table.
-        location: Its own, where the manifest lists of its snapshots lie.
-        batch_of: Returns the updates of metadata, in order.
+        state: The table's state.
+        location: The ledger's location of the table, with its manifest lists.
+        batch_of: Function from metadata to the updates, in order.
         required: The requirements.
 
     Raises:
-        InvalidInputError, InvalidChangeError, StaleBaseError, UnsupportedError: As of
+        InvalidInputError, InvalidChangeError, StaleBaseError, UnsupportedError: As in
             `commit_updates`.
     """
     names = Names(state.table_id)
     before = metadata_of(state, lambda each: f"{location}/{names.manifest_list(each)}")
     check_requirements(before, required)
-    # No update that is allowed says a time.
+    # No allowed update contains a time.
     after = apply_updates(before, batch_of(before), now_ms=before.last_updated_ms)
     if after is before:
         return ()
     _check_kept(before, after)
     trial = Trial(state, state.effective_millis)
-    # The log of snapshots follows from the snapshots that are removed.
+    # The snapshot log follows from the removed snapshots.
     changed = [
         each
         for each in difference(trial, before, after)
@@ -846,10 +846,10 @@ def decided(
 
 
 def _check_kept(before: TableMetadata, after: TableMetadata) -> None:
-    """Reject updates of what the ledger itself keeps.
+    """Reject updates of metadata that only the ledger sets.
 
     Raises:
-        InvalidChangeError: One is.
+        InvalidChangeError: One is such an update.
     """
     checks = {
         "add a snapshot; the ledger commits the data, by Table.append": (

@@ -1,12 +1,12 @@
 """Updates and requirements of Iceberg's REST catalog.
 
-Each class is one `action`; `NO_ID`, -1, stands for the schema, spec or order that was
+Each class is one `action`; `NO_ID`, -1, refers to the schema, spec or order that was
 added last in the same batch.
 
 Source: the Iceberg REST catalog specification, TableUpdate.
 
-Source: the Iceberg REST catalog specification, TableRequirement; which updates call for which
-ones is as in Java's UpdateRequirements.
+Source: the Iceberg REST catalog specification, TableRequirement; the requirements of each update
+are those of Java's UpdateRequirements.
 """
 
 from __future__ import annotations
@@ -55,61 +55,61 @@ class _Update(
 
 
 class AssignUuid(_Update, frozen=True):
-    """The table is the one of this uuid."""
+    """Assign the table's UUID."""
 
     uuid: str
 
 
 class UpgradeFormatVersion(_Update, frozen=True):
-    """It is of a newer format version."""
+    """Upgrade the format version."""
 
     format_version: Int
 
 
 class AddSchema(_Update, frozen=True):
-    """It has a schema; its id is replaced unless it is free, and an equal schema is used again."""
+    """Add a schema; its id is replaced if it is taken, and an equal schema is reused."""
 
     schema: Schema
 
 
 class SetCurrentSchema(_Update, frozen=True):
-    """A schema is the current one."""
+    """Make a schema the current one."""
 
     schema_id: Int
 
 
 class AddSpec(_Update, frozen=True):
-    """It has a partition spec; ids as in `AddSchema`."""
+    """Add a partition spec; ids as in `AddSchema`."""
 
     spec: PartitionSpec
 
 
 class SetDefaultSpec(_Update, frozen=True):
-    """New files have a partition spec."""
+    """Make a partition spec the default one."""
 
     spec_id: Int
 
 
 class AddSortOrder(_Update, frozen=True):
-    """It has a sort order; ids as in `AddSchema`."""
+    """Add a sort order; ids as in `AddSchema`."""
 
     sort_order: SortOrder
 
 
 class SetDefaultSortOrder(_Update, frozen=True):
-    """New files should have a sort order."""
+    """Make a sort order the default one."""
 
     sort_order_id: Int
 
 
 class AddSnapshot(_Update, frozen=True):
-    """It has a snapshot, which no ref points to yet."""
+    """Add a snapshot, without a ref to it."""
 
     snapshot: IcebergSnapshot
 
 
 class SetSnapshotRef(_Update, frozen=True):
-    """A branch or tag points to a snapshot; the attributes are those of `SnapshotRef`."""
+    """Set a branch or tag; the attributes are those of `SnapshotRef`."""
 
     ref_name: str
     snapshot_id: Long
@@ -131,79 +131,79 @@ class SetSnapshotRef(_Update, frozen=True):
 
 
 class RemoveSnapshots(_Update, frozen=True):
-    """Snapshots are gone, and with them what names them."""
+    """Remove snapshots, and refs and statistics of them."""
 
     snapshot_ids: tuple[Long, ...]
 
 
 class RemoveSnapshotRef(_Update, frozen=True):
-    """A branch or tag is gone."""
+    """Remove a branch or tag."""
 
     ref_name: str
 
 
 class SetLocation(_Update, frozen=True):
-    """Its base URI."""
+    """Set the table's base URI."""
 
     location: str
 
 
 class SetProperties(_Update, frozen=True):
-    """Properties have values."""
+    """Set properties."""
 
     updates: Mapping[str, str]
 
 
 class RemoveProperties(_Update, frozen=True):
-    """Properties are gone."""
+    """Remove properties."""
 
     removals: tuple[str, ...]
 
 
 class SetStatistics(_Update, frozen=True):
-    """A snapshot has a statistics file."""
+    """Set a snapshot's statistics file."""
 
     statistics: StatisticsFile
 
 
 class RemoveStatistics(_Update, frozen=True):
-    """A snapshot has no statistics file."""
+    """Remove a snapshot's statistics file."""
 
     snapshot_id: Long
 
 
 class SetPartitionStatistics(_Update, frozen=True):
-    """A snapshot has a file of statistics by partition."""
+    """Set a snapshot's partition statistics file."""
 
     partition_statistics: PartitionStatisticsFile
 
 
 class RemovePartitionStatistics(_Update, frozen=True):
-    """A snapshot has no file of statistics by partition."""
+    """Remove a snapshot's partition statistics file."""
 
     snapshot_id: Long
 
 
 class RemovePartitionSpecs(_Update, frozen=True):
-    """Partition specs are gone that no file has."""
+    """Remove partition specs that no file uses."""
 
     spec_ids: tuple[Int, ...]
 
 
 class RemoveSchemas(_Update, frozen=True):
-    """Schemas are gone that no snapshot has."""
+    """Remove schemas that no snapshot uses."""
 
     schema_ids: tuple[Int, ...]
 
 
 class AddEncryptionKey(_Update, frozen=True):
-    """It has a key."""
+    """Add an encryption key."""
 
     encryption_key: EncryptionKey
 
 
 class RemoveEncryptionKey(_Update, frozen=True):
-    """A key is gone."""
+    """Remove an encryption key."""
 
     key_id: str
 
@@ -234,7 +234,7 @@ SnapshotUpdate: TypeAlias = (
 KeyUpdate: TypeAlias = AddEncryptionKey | RemoveEncryptionKey
 TableUpdate: TypeAlias = SharedUpdate | LayoutUpdate | SnapshotUpdate | KeyUpdate
 
-# msgspec would read a schema by its attributes, so `schema_json` does it.
+# msgspec would decode a schema by its attributes, so `schema_json` reads it.
 _TABLE_RECORDS: Any = Union[tuple(set(get_args(TableUpdate)) - {AddSchema})]  # noqa: UP007
 _ADD_SCHEMA = kebab(AddSchema.__name__)
 _OLD_NAMES = {
@@ -247,10 +247,10 @@ def table_update_from_json(obj: Any) -> TableUpdate:
     """Read an update of a table.
 
     Args:
-        obj: What a JSON decoder made of it.
+        obj: The update as decoded JSON.
 
     Raises:
-        InvalidInputError: It is none; the message names the place.
+        InvalidInputError: It is not an update; the message names the place.
 
     Example:
         >>> table_update_from_json({"action": "remove-snapshots", "snapshot-ids": [1]})
@@ -291,48 +291,48 @@ class _Requirement(
 
 
 class AssertCreate(_Requirement, frozen=True):
-    """The table does not exist."""
+    """Require that the table does not exist."""
 
 
 class AssertTableUuid(_Requirement, frozen=True):
-    """The table is the one of this uuid."""
+    """Require that the table has a UUID."""
 
     uuid: str
 
 
 class AssertRefSnapshotId(_Requirement, frozen=True):
-    """A ref points to a snapshot, or does not exist if that is None."""
+    """Require that a ref points to a snapshot, or does not exist if that is None."""
 
     ref: str
     snapshot_id: Long | None
 
 
 class AssertLastAssignedFieldId(_Requirement, frozen=True):
-    """No field id was given out since."""
+    """Require that the last assigned field id is unchanged."""
 
     last_assigned_field_id: Int
 
 
 class AssertCurrentSchemaId(_Requirement, frozen=True):
-    """The current schema is the same."""
+    """Require that the current schema is unchanged."""
 
     current_schema_id: Int
 
 
 class AssertLastAssignedPartitionId(_Requirement, frozen=True):
-    """No partition field id was given out since."""
+    """Require that the last assigned partition field id is unchanged."""
 
     last_assigned_partition_id: Int
 
 
 class AssertDefaultSpecId(_Requirement, frozen=True):
-    """The default partition spec is the same."""
+    """Require that the default partition spec is unchanged."""
 
     default_spec_id: Int
 
 
 class AssertDefaultSortOrderId(_Requirement, frozen=True):
-    """The default sort order is the same."""
+    """Require that the default sort order is unchanged."""
 
     default_sort_order_id: Int
 
@@ -354,10 +354,10 @@ def requirement_from_json(obj: Any) -> TableRequirement:
     """Read a requirement.
 
     Args:
-        obj: What a JSON decoder made of it.
+        obj: The requirement as decoded JSON.
 
     Raises:
-        InvalidInputError: It is none; the message names the place.
+        InvalidInputError: It is not a requirement; the message names the place.
 
     Example:
         >>> requirement_from_json({"type": "assert-default-spec-id", "default-spec-id": 0})
@@ -379,10 +379,10 @@ def check_requirements(
 
     Args:
         base: The table's metadata, or None if there is no such table.
-        requirements: What must hold.
+        requirements: The requirements.
 
     Raises:
-        StaleBaseError: One does not.
+        StaleBaseError: A requirement does not hold.
     """
     for requirement in requirements:
         _check(base, requirement)
@@ -391,15 +391,15 @@ def check_requirements(
 def requirements_of(
     base: TableMetadata | None, batch: Iterable[TableUpdate]
 ) -> list[TableRequirement]:
-    """Return what must hold for a batch of updates that was made for `base`.
+    """Return the requirements of a batch of updates that is based on `base`.
 
-    Without `base`, only that there is no table yet.
+    Without `base`, only that the table does not exist.
     """
     if base is None:
         return [AssertCreate()]
     required: list[TableRequirement] = [AssertTableUuid(uuid=base.table_uuid or "")]
     for update in batch:
-        # A ref is pinned to where it was, however often the batch moves it.
+        # A ref is required at its first position, however often the batch moves it.
         required.extend(each for each in _called_for(base, update) if each not in required)
     return required
 
@@ -407,12 +407,12 @@ def requirements_of(
 def requirements_of_replacement(
     base: TableMetadata, batch: Iterable[TableUpdate]
 ) -> list[TableRequirement]:
-    """Return what must hold for a batch that replaces a table: only that ids are still free."""
+    """Return the requirements of a batch that replaces a table: only that new ids are unused."""
     kept = (AssertTableUuid, AssertLastAssignedFieldId, AssertLastAssignedPartitionId)
     return [each for each in requirements_of(base, batch) if isinstance(each, kept)]
 
 
-def _called_for(  # noqa: PLR0911 - one return for each case
+def _called_for(  # noqa: PLR0911 - one return per case
     base: TableMetadata, update: TableUpdate
 ) -> list[TableRequirement]:
     match update:
@@ -443,7 +443,7 @@ def _called_for(  # noqa: PLR0911 - one return for each case
 
 
 def _branches(base: TableMetadata) -> list[AssertRefSnapshotId]:
-    """Return that no branch but `main` moved, so that nobody writes what is being removed."""
+    """Require all branches but `main` to be unchanged, so none uses what is being removed."""
     return [
         AssertRefSnapshotId(ref=name, snapshot_id=ref.snapshot_id)
         for name, ref in base.refs.items()
@@ -457,13 +457,13 @@ def _check(base: TableMetadata | None, requirement: TableRequirement) -> None:
             raise StaleBaseError("the table exists; load it and commit to it")
         return
     if base is None:
-        raise StaleBaseError("the table does not exist, so nothing of it is as it was")
+        raise StaleBaseError("the table does not exist, so no requirement on it can hold")
     wanted, found, what = _compared(base, requirement)
     if wanted != found:
         raise _changed(what, wanted, found)
 
 
-def _compared(  # noqa: PLR0911 - one return for each case
+def _compared(  # noqa: PLR0911 - one return per case
     base: TableMetadata, requirement: _OfTheBase
 ) -> tuple[object, object, str]:
     match requirement:
@@ -491,6 +491,6 @@ def _changed(what: str, wanted: object, found: object) -> StaleBaseError:
 
 
 class StaleBaseError(LedgerError):
-    """The table changed since it was loaded: load it again, decide again, commit again."""
+    """A requirement did not hold: reload the table, decide and commit again."""
 
     kind = "STALE_BASE"

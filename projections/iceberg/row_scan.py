@@ -1,10 +1,10 @@
 """PyIceberg's scan over the ledger's files and plans.
 
-A ledger that was copied or moved has position deletes that name files at the other place: a reader
-would find that none of them applies, and show deleted rows.
+Position deletes written before a ledger was copied or moved name files at the old location: a
+reader would find that none of them applies, and show deleted rows.
 
-PyIceberg 0.12 plans with an error where the filter compares a partition value that is NULL, and by
-the newest schema where a snapshot is older; the ledger does neither.
+PyIceberg 0.12 fails to plan if the filter compares a partition value that is NULL, and uses the
+newest schema for older snapshots; the ledger's plan has neither problem.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from ledger.table_handle import TableHandle
 
 _LONGEST_WAIT_S = 5.0
 
-# Whoever takes some rows only leaves Arrow's threads reading ahead, which abort a process that
-# ends while they are inside one of its files.
+# A caller that stops early leaves Arrow's read-ahead threads running, which abort a process that
+# ends while they access one of its files.
 _read: WeakSet[Any] = WeakSet()
 
 
@@ -50,12 +50,12 @@ def _let_readers_finish() -> None:
 
 
 class RowFiles(FileIO):
-    """Reads files where they are, and some from memory; writes none.
+    """Read-only file access for PyIceberg, with some files in memory.
 
     Args:
         access: Permission to open the files that the log names.
-        made: Files that are nowhere but here, by their URL.
-        reached: How a place is reached by the way that the ledger was opened.
+        made: Files that exist only in memory, by their URL.
+        reached: Function from a location to the URL by which this process accesses it.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class RowFiles(FileIO):
         self._reached = reached
 
     def new_input(self, location: str) -> InputFile:
-        """Return a file to read; whether it exists shows when it is opened.
+        """Return a file to read; a missing file raises only when it is opened.
 
         Raises:
-            UnsupportedError: It lies outside of the permitted locations.
-            InvalidInputError: It is no URL that files are opened at.
+            UnsupportedError: It is outside the permitted locations.
+            InvalidInputError: It is not a valid file URL.
         """
         body = self._made.get(location)
         if body is not None:
@@ -83,11 +83,11 @@ class RowFiles(FileIO):
         return _File(inside, filesystem)
 
     def new_output(self, location: str) -> OutputFile:
-        """Refuse to write."""
+        """Raise an error: writing is not supported."""
         raise _only_read(location)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Refuse to delete."""
+        """Raise an error: deleting is not supported."""
         raise _only_read(location)
 
 
@@ -102,14 +102,14 @@ class _File(FsspecInputFile):
         """Open the file.
 
         Raises:
-            NotFoundError: It is gone.
+            NotFoundError: The file does not exist.
         """
         try:
             stream = super().open(seekable)
         except FileNotFoundError as error:
             raise NotFoundError(
-                f"file {self.location} of the table does not exist: put it back, or take it out "
-                "of the table with delete_files"
+                f"file {self.location} of the table does not exist: restore it, or remove it from "
+                "the table with delete_files"
             ) from error
         _read.add(stream)
         return stream
@@ -124,7 +124,7 @@ class _MadeFile(InputFile):
         return len(self._body)
 
     def exists(self) -> bool:
-        """Return that it does."""
+        """Return True: files in memory exist."""
         return True
 
     def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002, FBT001, FBT002 - PyIceberg's
@@ -133,16 +133,16 @@ class _MadeFile(InputFile):
 
 
 def refuse_lost_deletes(table: TableHandle, files: Iterable[FileChange], io: RowFiles) -> None:
-    """Refuse to read where a delete file names a file that was never in the table.
+    """Reject a read if a position delete file names a file that was never in the table.
 
     Args:
         table: The table.
-        files: Those that are to be read.
-        io: Reads them.
+        files: The files to read.
+        io: The file access.
 
     Raises:
-        NotFoundError: A delete file is gone.
-        UnsupportedError: One names a file of another place.
+        NotFoundError: A delete file does not exist.
+        UnsupportedError: A delete file names a file at another location.
     """
     for each in files:
         if not names_files(each):
@@ -155,13 +155,13 @@ def refuse_lost_deletes(table: TableHandle, files: Iterable[FileChange], io: Row
                 f"{uri} deletes rows of {lost[0]}, which was never in {table.identifier} at "
                 f"{table.location}: the ledger was copied or moved from another place after "
                 "the deletes were written, and no reader would apply them; read the table "
-                "where it was, or say that it was moved and have them written anew: lakeledger "
+                "where it was, or record the move and have the deletes rewritten: lakeledger "
                 "move --rewrite"
             )
 
 
 def table_uri(table: TableHandle, path: str) -> str:
-    """Return where a file is whose path the log has."""
+    """Return the URI of a file, from its path in the log."""
     return below(table.location, path)
 
 
@@ -170,12 +170,12 @@ _PROPERTIES = ("table_metadata", "io", "row_filter", "snapshot_id", *sorted(_OF_
 
 
 class RowScan(DataScan):
-    """A scan whose files are known.
+    """PyIceberg's scan over a known list of files.
 
     Args:
-        location: Where the table is.
-        residuals: By the URI of each data file to read, what is left to filter its rows by.
-        scan: What PyIceberg's scan takes.
+        location: The table's location.
+        residuals: By the URI of each data file to read, the filter left to apply to its rows.
+        scan: The arguments of PyIceberg's scan.
     """
 
     def __init__(
@@ -186,10 +186,10 @@ class RowScan(DataScan):
         self._residuals = residuals
 
     def plan_files(self) -> Iterable[FileScanTask]:
-        """Return the files to read, with the deletes that apply to each.
+        """Return the files to read, each with the deletes that apply to it.
 
         Raises:
-            DamagedLogError: The projected files list others than the ledger's plan.
+            DamagedLogError: The projected files differ from the ledger's plan.
         """
         everything = list(self._with(DataScan, row_filter=AlwaysTrue()).plan_files())
         found = [
@@ -202,14 +202,14 @@ class RowScan(DataScan):
             listed = next((each.file.file_path for each in everything), "no file at all")
             raise DamagedLogError(
                 f"{len(missing)} files of the table at {self._location} are not among its Iceberg "
-                f"files, {missing[0]} for one; they list {listed}. They were made at another "
+                f"files, {missing[0]} for one; they list {listed}. They were projected for another "
                 f"place, or changed since: remove {self._location}/metadata, then read again",
                 missing[0],
             )
         return found
 
     def filter(self, expr: str | BooleanExpression) -> RowScan:
-        """Return this scan with fewer rows, of the same files."""
+        """Return this scan with a row filter added, over the same files."""
         also = parse(expr) if isinstance(expr, str) else expr
         narrowed = {path: e.And(each, also) for path, each in self._residuals.items()}
         row_filter = e.And(self.row_filter, also)
@@ -219,7 +219,7 @@ class RowScan(DataScan):
         return scan
 
     def update(self, **overrides: Any) -> Any:
-        """Return this scan with some properties changed; PyIceberg plans what needs other files."""
+        """Return this scan with changed properties; those that change its files go to PyIceberg."""
         if overrides.keys() <= _OF_THE_SAME_FILES:
             return self._with(
                 RowScan, location=self._location, residuals=self._residuals, **overrides
@@ -251,11 +251,11 @@ _EACH: dict[Op, tuple[Op, Any]] = {Op.IN: (Op.EQUAL, e.Or), Op.NOT_IN: (Op.NOT_E
 
 
 def row_filter(expression: Expression, schema: Schema) -> e.BooleanExpression:
-    """Return a filter for PyIceberg; NULL matches nothing but `is null`, as in SQL.
+    """Convert a filter for PyIceberg; NULL matches only `is null`, as in SQL.
 
     Args:
-        expression: The ledger's, bound to columns and free of NOT.
-        schema: PyIceberg's, of the table at the same instant; columns are found by field id.
+        expression: The ledger's filter, bound to columns and without NOT.
+        schema: PyIceberg's schema at the same instant; columns are resolved by field id.
 
     Example:
         >>> from pyiceberg.types import IntegerType, NestedField
@@ -265,7 +265,7 @@ def row_filter(expression: Expression, schema: Schema) -> e.BooleanExpression:
         LessThan(term=Reference(name='price'), literal=LongLiteral(5))
 
     Raises:
-        UnsupportedError: The name of a column has a dot, which PyIceberg takes for a struct's.
+        UnsupportedError: A column name contains a dot, which PyIceberg takes for a struct's.
     """
     match expression:
         case Always(holds=holds):
@@ -290,12 +290,12 @@ def _predicate(predicate: Predicate, schema: Schema) -> e.BooleanExpression:
         )
     values = [_literal(each, column.type) for each in predicate.values]
     made = _among(name, op, values) if op in _EACH else _MADE[op](name, *values)
-    # Left to itself, PyIceberg says yes or no of NULL depending on how the file was written.
+    # PyIceberg alone answers for NULL differently, depending on how the file was written.
     return e.And(_MADE[Op.NOT_NULL](name), made) if op in NEGATIVE else made
 
 
 def _depth(accessor: Accessor) -> int:
-    """Return how many structs a column is in."""
+    """Return the number of structs around a column."""
     return 0 if accessor.inner is None else 1 + _depth(accessor.inner)
 
 
@@ -304,7 +304,7 @@ def _among(name: str | None, op: Op, values: Sequence[Any]) -> e.BooleanExpressi
     if not any(isinstance(each, float) for each in values):
         made = _MADE[op](name, set(values))
         return made
-    # PyIceberg tells 0.0 from -0.0 in a set, and not when it compares one by one.
+    # PyIceberg distinguishes 0.0 from -0.0 in a set, but not in a single comparison.
     one, joined = _EACH[op]
     parts: list[e.BooleanExpression] = [_MADE[one](name, each) for each in values]
     made = parts[0] if len(parts) == 1 else joined(*parts)
@@ -312,7 +312,7 @@ def _among(name: str | None, op: Op, values: Sequence[Any]) -> e.BooleanExpressi
 
 
 def _literal(value: Any, data_type: t.DataType) -> Any:
-    """Return a value as PyIceberg takes it: days and moments are the same whole numbers there."""
+    """Return a value in PyIceberg's form: dates and timestamps are the same integers there."""
     match data_type:
         case t.DecimalType(scale=scale):
             return Decimal(value).scaleb(-scale)

@@ -1,4 +1,4 @@
-"""Rows of a table at an instant, as a scan of PyIceberg; its plan is in `row_scan`."""
+"""Rows of a table at an instant, as a PyIceberg scan; its plan is in `row_scan`."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ def scan(
     """Return PyIceberg's scan of a table's rows at an instant.
 
     Brings the table's Iceberg files up to date. A version whose snapshot expired since is read
-    through manifests that are made in memory, as long as its data files are there; so is a table
-    that was copied or moved after its files were made.
+    through manifests generated in memory, as long as its data files exist; so is a table
+    that was copied or moved after its files were written.
 
     Args:
         table: The table.
-        at: The instant; its schema is the one to read with.
-        where: As for `TableAt.plan`; NULL matches nothing but `is null`.
-        columns: Names, inside a ROW with the ROW's name before; they come in the table's order.
+        at: The instant; rows are read with its schema.
+        where: As for `TableAt.plan`; NULL matches only `is null`.
+        columns: Names, inside a ROW with the ROW's name before; the result is in the table's order.
 
     Raises:
         ColumnNotFoundError: The schema has no such column.
-        InvalidInputError: The filter cannot be read, or no column is named.
+        InvalidInputError: The filter is invalid, or no column is named.
         MissingDependencyError: PyIceberg is not installed.
-        UnsupportedError: Iceberg cannot express the table, PyIceberg cannot reach it, or its
-            position deletes are of the place that the ledger was copied or moved from.
+        UnsupportedError: Iceberg cannot express the table, PyIceberg cannot access it, or its
+            position deletes name the location from which the ledger was copied or moved.
     """
     try:
         from pyiceberg.table import DataScan
@@ -80,10 +80,10 @@ def scan(
         )
     if table.location.startswith("memory://"):
         raise UnsupportedError(
-            f"{table.identifier} is at {table.location}, where no reader of files comes: keep the "
-            "ledger in a folder or in an object store to read rows"
+            f"{table.identifier} is at {table.location}, which file readers cannot access: keep "
+            "the ledger in a folder or in an object store to read rows"
         )
-    # Before anything is written: a filter that cannot be read needs no files.
+    # Before anything is written: an invalid filter needs no files.
     plan = at.plan(where)
     metadata, made = _published(table, at) or _rendered(table, at)
     schema = metadata.schema()
@@ -104,7 +104,7 @@ def scan(
 
 
 def _imported(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]]:
-    """Return the metadata of a table that was born in Iceberg, turned back to an instant."""
+    """Return the metadata of an imported table at an instant, and files generated in memory."""
     made = MemoryOutputs()
     if at.state.lists_files and at.state.snapshot is not None and not _is_published(table, at):
         render_imported(table, made, target_state(table, at.version), nobody)
@@ -117,7 +117,7 @@ def _imported(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[s
 
 
 def _is_published(table: TableHandle, at: TableAt) -> bool:
-    """Whether the manifest list of the ledger's own snapshot can be read where it belongs."""
+    """Return whether the manifest list of the ledger's own snapshot exists and is trusted."""
     if table.setting.trust == "log":
         return False
     position = positions.FILE.load(table.log.store, table.log.layout)
@@ -126,20 +126,20 @@ def _is_published(table: TableHandle, at: TableAt) -> bool:
     try:
         advance(table)
     except StoreError:
-        # Nothing may be written there, and reading needs not.
+        # The location may be read-only, which suffices here.
         return False
     names = Names(at.state.table_id)
     return outputs_of(table).read(names.manifest_list(at.state.last_snapshot_id)) is not None
 
 
 def _published(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]] | None:
-    """Return the newest metadata, turned back to an instant; None if it cannot be."""
+    """Return the newest metadata, set back to an instant; None if that is not possible."""
     if table.setting.trust == "log":
-        # Whoever may write there may change projected files, too: they are made in memory.
+        # A writer at the location may change projected files as well, so they are made in memory.
         return None
     position = positions.FILE.load(table.log.store, table.log.layout)
     if position.renderer == RENDERER and not position.leads_on(table.location):
-        # Somebody may read them where they lead; who asks for rows has not asked to take them over.
+        # Readers may use the files at the other location, and this read must not replace them.
         warn(
             "projections.iceberg",
             "iceberg_files_of_another_place",
@@ -152,7 +152,7 @@ def _published(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[
     try:
         version = advance(table)
     except StoreError:
-        # Nothing may be written there, and reading needs not.
+        # The location may be read-only, which suffices here.
         return None
     position = positions.FILE.load(table.log.store, table.log.layout)
     body = outputs_of(table).read(Names(at.state.table_id).metadata(version))
@@ -162,8 +162,8 @@ def _published(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[
     snapshot_id = at.state.last_snapshot_id
     if snapshot_id and metadata.snapshot_by_id(snapshot_id) is None:
         return None
-    # PyIceberg judges partitions and bounds by the current schema even where it reads an older
-    # snapshot; so both go back together.
+    # PyIceberg evaluates partitions and bounds by the current schema, even for an older
+    # snapshot; so both are set back together.
     then = {
         "current_snapshot_id": snapshot_id or None,
         "current_schema_id": _schema_id(position, at.schema.id),
@@ -176,7 +176,7 @@ def _schema_id(position: IcebergPosition, ledger_id: int) -> int:
 
 
 def _rendered(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]]:
-    """Return the metadata of a version as it was, and the files that are needed to read by it."""
+    """Return the metadata of a version, and the files needed to read it, made in memory."""
     made, target = MemoryOutputs(), target_state(table, at.version)
     ICEBERG.refuse_undeclared(table, target)
     Projection(table, made, IcebergPosition(), target).render(nobody)

@@ -82,7 +82,7 @@ _WITHOUT_DEFAULTS = frozenset({"UNKNOWN", "VARIANT", "GEOMETRY", "GEOGRAPHY"})
 
 
 def type_problems(columns: Iterable[DataField], format_version: int) -> Iterator[Refusal]:
-    """Yield what Iceberg cannot say of some columns: types and defaults, at every depth."""
+    """Yield the types and defaults of columns that Iceberg cannot express, at every depth."""
     for place in type_places(columns):
         if not isinstance(place.type, _NESTED):
             yield from _type_problem(place, format_version)
@@ -102,7 +102,7 @@ def _type_problem(place: TypePlace, format_version: int) -> Iterator[Refusal]:
 
 
 def _coarser(data_type: DataType) -> str:
-    """Return how the advice on a moment ends, which every version has without its last digits."""
+    """Return the advice to reduce a timestamp's precision, which every version supports."""
     if not isinstance(data_type, TimestampType | LocalZonedTimestampType):
         return ""
     return f", or take {bare_text(type(data_type)())}"
@@ -135,7 +135,7 @@ def _default_problems(
 
 
 def name_problems(schema: Schema) -> Iterator[Refusal]:
-    """Yield the full names that two places of a schema have: a dot in a name can cause that."""
+    """Yield the full names shared by two places of a schema, as a dot in a name can cause."""
     columns = indexed(schema.fields)
     if "." not in "\n".join(columns.names) and not any(
         "." in each.name for each in walk_fields(columns.nested)
@@ -154,7 +154,7 @@ def name_problems(schema: Schema) -> Iterator[Refusal]:
 
 
 def default_problems(columns: Iterable[DataField], format_version: int) -> Iterator[Refusal]:
-    """Yield the defaults whose text is no value that Iceberg can write, at every depth.
+    """Yield the defaults whose text is not a value that Iceberg can write, at every depth.
 
     Before version 3 metadata has no defaults, so there is nothing to write.
     """
@@ -168,7 +168,7 @@ def default_problems(columns: Iterable[DataField], format_version: int) -> Itera
             if text is not None and not _is_default(text, column):
                 yield Refusal(
                     f"column {place.name}",
-                    f"its default {excerpt(text)} is no {_bare(column)} that Iceberg can write",
+                    f"its default {excerpt(text)} is not a {_bare(column)} that Iceberg can write",
                     "write the default out, or leave it out",
                 )
 
@@ -188,17 +188,17 @@ def _bare(column: DataField) -> str:
 
 
 def tag_problems(names: Iterable[str]) -> Iterator[Refusal]:
-    """Yield the tags that have the name of the branch that every table has."""
+    """Yield tags named like the main branch."""
     if _MAIN_BRANCH in names:
         yield Refusal(
             f"tag {_MAIN_BRANCH}",
-            "tags and branches share their names, and every table has a branch of that one",
-            "name the tag otherwise",
+            "tags and branches share their names, and every table has a branch of that name",
+            "give the tag another name",
         )
 
 
 def identifier_problems(schema: Schema) -> Iterator[Refusal]:
-    """Yield what is wrong with the columns that identify a row; by default the primary key's."""
+    """Yield problems of the identifier fields, by default the primary key's."""
     wanted = schema.identifier_field_ids
     if not wanted:
         wanted = tuple(schema.field(name).id for name in schema.primary_keys)
@@ -209,7 +209,7 @@ def identifier_problems(schema: Schema) -> Iterator[Refusal]:
 
 
 def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> Iterator[Refusal]:
-    """Yield the fields of the default spec and order whose column is gone or does not fit."""
+    """Yield the fields of the default spec and order whose column was dropped or does not fit."""
     if not spec.fields and not order.fields:
         return
     places = {each.field.id: each for each in type_places(schema.fields) if each.field}
@@ -231,9 +231,9 @@ def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> It
 
 
 def spec_name_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterator[Refusal]:
-    """Yield the partition fields, of any spec, that have the name of a column they are not of.
+    """Yield the partition fields, of any spec, named like a column that is not their source.
 
-    Java's readers bind every spec to the current schema, and open no table that has one.
+    Java's readers bind every spec to the current schema, and cannot open such a table.
     """
     fields = {(each.name, each.source_id): each for spec in specs for each in spec.fields}
     if not fields:
@@ -245,13 +245,13 @@ def spec_name_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterat
             yield Refusal(
                 f"column {each.name}",
                 f"a partition field, {each.transform} of field {each.source_id}, has that name, "
-                "and shares it with no other column than its source",
+                "which only its source column may share",
                 "take another name",
             )
 
 
 def spec_id_problems(specs: Iterable[PartitionSpec], format_version: int) -> Iterator[Refusal]:
-    """Yield the specs whose field ids are not their places, as version 1 has it."""
+    """Yield the specs whose field ids do not count up without gaps, as version 1 requires."""
     if format_version > 1:
         return
     for spec in specs:
@@ -269,9 +269,7 @@ def _source_problem(
     place: TypePlace | None, used: PartitionField | SortField, what: str, instead: str
 ) -> Iterator[Refusal]:
     if place is None:
-        rule = (
-            f"field {used.source_id}, which it is made of, is used by what is written from now on"
-        )
+        rule = f"field {used.source_id}, its source column, is used by what is written from now on"
         yield Refusal(what, f"{rule}, so it cannot be dropped", instead)
     elif not transform_of(used.transform).accepts(place.type):
         rule = f"transform {used.transform} does not accept {format_type(place.type)}"
@@ -279,11 +277,11 @@ def _source_problem(
 
 
 class Step(Struct, frozen=True):
-    """From one schema to a later one.
+    """Schema change from one schema to a later one.
 
     Attributes:
         before: The earlier schema.
-        format_version: Iceberg's.
+        format_version: Iceberg's format version.
         may_require: Whether a column may become required although older rows may lack it.
     """
 
@@ -294,11 +292,11 @@ class Step(Struct, frozen=True):
     def problems(
         self, columns: Iterable[DataField], only: Container[int] | None = None
     ) -> Iterator[Refusal]:
-        """Yield what Iceberg forbids of what some columns of the later schema became.
+        """Yield changes of columns of the later schema that Iceberg forbids.
 
         Args:
-            columns: Those.
-            only: The ids of what to look at in them; None for all.
+            columns: Columns of the later schema.
+            only: The ids of the fields to check in them; None for all.
         """
         later = tuple(columns)
         ids = {each.id for each in later}
@@ -318,7 +316,7 @@ class Step(Struct, frozen=True):
         if column.type.nullable or self.may_require or column.initial_default is not None:
             return
         if column.id <= self.before.highest_field_id:
-            # It is back, and NOT NULL only if no row was written without it.
+            # A restored column is NOT NULL only if no row was written without it.
             return
         yield Refusal(
             f"column {place.name}",
@@ -341,7 +339,7 @@ class Step(Struct, frozen=True):
     ) -> Iterator[Refusal]:
         match before, after:
             case RowType(), RowType():
-                # Its members are columns of their own.
+                # Members of a struct are columns of their own.
                 return
             case ArrayType(element=old), ArrayType(element=new):
                 yield from self._member(place, f"{name}.element", old, new)
@@ -353,8 +351,8 @@ class Step(Struct, frozen=True):
                 rule = "Iceberg reads old files as the new type and only ever widens types"
                 yield refused_retyping(f"column {name}", before, after, rule)
             case DateType(), _ if not isinstance(after, DateType):
-                # The specification allows it in version 3, and its own library refuses it.
-                rule = "Spark, Trino and PyIceberg cannot read the dates of older files as moments"
+                # The specification allows it in version 3, but Iceberg's own library rejects it.
+                rule = "Spark, Trino and PyIceberg cannot read older files' dates as timestamps"
                 yield refused_retyping(f"column {name}", before, after, rule)
 
     def _member(
@@ -367,18 +365,18 @@ class Step(Struct, frozen=True):
 def file_name_problems(
     schema: Schema, files: Collection[FileChange], state: TableState, history: History
 ) -> Iterator[Refusal]:
-    """Yield the names of files without field ids that mean other fields than the schema's.
+    """Yield the names for which files without field ids mean other fields than the schema.
 
     Args:
-        schema: The table's schema, which is to be expressible in Iceberg.
-        files: What comes and goes.
-        state: The table before.
-        history: Its past.
+        schema: The table's schema, which Iceberg can express.
+        files: The added and removed files.
+        state: The table before the commit.
+        history: The table's history.
     """
     used = {each.schema_id for each in files if is_named(each)} - {schema.id}
     if not used:
         return
-    # What is held was compared with the schema when the one or the other came.
+    # Files in the table were compared with the schema when one of the two was added.
     new = {each for each in used if not history.holds(state, each)}
     if not new:
         return
@@ -387,17 +385,17 @@ def file_name_problems(
         not names.is_doubtful or names.are_one(history.schemas(new))
     ):
         return
-    # Only now, as it reads much: what no readable snapshot holds any more does not count.
+    # Last, since it reads much: files that no readable snapshot holds do not count.
     held = history.reach(state).named_schema_ids
     yield from name_clashes(schema, history.schemas(used.union(held) - {schema.id}))
 
 
 def batch_name_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
-    """Yield the names that a batch binds to another field than files without field ids mean.
+    """Yield the names for which files without field ids mean other fields than the batch.
 
     Args:
         batch: The batch.
-        is_new: Whether it declares Iceberg, so that all names count and not those alone that it
+        is_new: Whether it declares Iceberg, so that all names count and not only those that it
             binds.
     """
     state = batch.before
@@ -412,17 +410,17 @@ def batch_name_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
     names = batch.history.names(state, ())
     if names.agree(bound) and not (is_new and names.is_doubtful):
         return
-    # Only now, as it reads much: what no readable snapshot holds any more does not count.
+    # Last, since it reads much: files that no readable snapshot holds do not count.
     held = batch.reach.named_schema_ids
     yield from name_clashes(batch.schema, batch.history.schemas(held))
 
 
 def name_clashes(schema: Schema, named: Iterable[Schema]) -> Iterator[Refusal]:
-    """Yield the names that stand for two fields.
+    """Yield the names that refer to two fields.
 
     Args:
-        schema: The schema as it shall be.
-        named: Those whose names files without field ids use.
+        schema: The new schema.
+        named: The schemas whose names files without field ids use.
     """
     bound = bindings(schema)
     for older in named:
@@ -435,15 +433,15 @@ def name_clashes(schema: Schema, named: Iterable[Schema]) -> Iterator[Refusal]:
 def _clash(place: TypePlace, field_id: int, older_id: int, schema_id: int) -> Refusal:
     return Refusal(
         f"column {place.name}",
-        f"the name would stand for field {field_id}, but files without field ids that can still "
-        f"be read, of schema {schema_id}, mean field {older_id} by it",
+        f"the name would refer to field {field_id}, but files without field ids that can still "
+        f"be read, of schema {schema_id}, use it for field {older_id}",
         "take another name, or rewrite those files with field ids and expire the snapshots that "
         "hold them",
     )
 
 
 class IcebergRules:
-    """Iceberg's answers; see `FormatRules`."""
+    """Validation rules of Iceberg; see `FormatRules`."""
 
     name = "iceberg"
     title = "Iceberg"
@@ -458,14 +456,14 @@ class IcebergRules:
         return Rules.of(options).format_version
 
     def creation_problems(self, creation: TableCreation) -> Iterator[Refusal]:
-        """Yield what it cannot express of a new table."""
+        """Yield the parts of a new table that Iceberg cannot express."""
         schema, version = creation.schema, creation.rules.format_version
         yield from type_problems(schema.fields, version)
         yield from default_problems(schema.fields, version)
         yield from _whole(schema, creation.layout, creation.rules)
 
     def problems(self, batch: Batch) -> Iterator[Refusal]:
-        """Yield what it cannot express of what a batch makes of a table."""
+        """Yield the parts of a batch's result that Iceberg cannot express."""
         is_new = batch.is_new(self)
         if batch.is_same_shape and not is_new:
             return
@@ -486,14 +484,14 @@ class IcebergRules:
         yield from batch_name_problems(batch, is_new=is_new)
 
     def last_problems(self, batch: Batch) -> Iterator[Refusal]:
-        """Yield nothing: it has said everything."""
+        """Yield nothing: `problems` covers everything."""
         del batch
         return iter(())
 
     def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
-        """Yield what it cannot say of a snapshot's files."""
+        """Yield the files of a snapshot that Iceberg cannot express."""
         state = arrival.state
-        # A table that came from Iceberg has its version from there, and no option that says it.
+        # A table imported from Iceberg has its version from there, and no option for it.
         origin = state.origin if isinstance(state.origin, IcebergOrigin) else arrival.rules
         version = origin.format_version
         known = FileRules(state.schema, state.specs, version, is_back=arrival.is_back)
@@ -502,11 +500,11 @@ class IcebergRules:
     def name_problems(
         self, schema: Schema, come: Collection[FileChange], state: TableState, history: History
     ) -> Iterator[Refusal]:
-        """Yield the names of files without field ids that mean other fields than the schema's."""
+        """Yield the names for which files without field ids mean other fields than the schema."""
         return file_name_problems(schema, come, state, history)
 
     def tag_problems(self, name: str, others: Collection[str]) -> Iterator[Refusal]:
-        """Yield why it can have no tag of a name."""
+        """Yield the reason why a tag cannot have a name."""
         del others
         return tag_problems([name])
 
@@ -515,13 +513,13 @@ RULES = IcebergRules()
 
 
 def _origin_problems(state: TableState) -> Iterator[Refusal]:
-    """Yield that a promoted Paimon table has snapshots whose files Paimon's manifests list."""
+    """Yield the problem of a promoted Paimon table with snapshots in Paimon manifests."""
     origin = state.origin
     if isinstance(origin, PaimonOrigin) and origin.source_last_id:
         yield Refusal(
             "the table",
-            f"it was born in Paimon, and the manifests of its snapshots up to "
-            f"{origin.source_last_id} do not say what Iceberg needs",
+            f"it was imported from Paimon, and the manifests of its snapshots up to "
+            f"{origin.source_last_id} lack what Iceberg needs",
             "read it by paimon",
         )
 
@@ -547,20 +545,20 @@ def _version_problems(batch: Batch, declared: Iterable[Rules]) -> Iterator[Refus
 
 
 def _past_problems(batch: Batch) -> Iterator[Refusal]:
-    """Yield what Iceberg cannot say of what can still be read, but for the order of its schemas."""
+    """Yield the readable state that Iceberg cannot express, except for the order of schemas."""
     if IcebergRules.name not in batch.declared_before.formats:
         yield from _version_problems(batch, (declared_by(each.options) for each in batch.readable))
         yield from tag_problems(batch.before.tags)
         yield from _file_problems(batch)
     for each in batch.readable:
         yield from type_problems(each.fields, batch.rules.format_version)
-        # A schema stays as it was said first, whatever version comes later.
+        # A schema stays as it was first written, whatever format version comes later.
         yield from default_problems(each.fields, declared_by(each.options).format_version)
 
 
 def _file_problems(batch: Batch) -> Iterator[Refusal]:
     if batch.reach.spec_ids:
-        # Nobody adds a primary key later, so that all files stand under it.
+        # A primary key cannot be added later, so it applies to all files.
         yield from key_problems(batch.before.schema, "of an older snapshot")
     rules = FileRules(batch.schema, batch.layout.specs, batch.rules.format_version)
     yield from rules.problems(batch.reach.files)
@@ -578,20 +576,20 @@ _WIDTHS = {
     "UUID": 16,
 }
 _PROMOTED = {"BIGINT": 4, "DOUBLE": 4, "TIMESTAMP": 4}
-"""How many bytes the type has that a column may have had before; readers take those, too."""
+"""Bytes of the narrower type from which a type can be widened; readers accept those as well."""
 
 _MOST_DECIMAL_BYTES = 16
 
 
 @attrs.define
 class FileRules:
-    """The files that an Iceberg table can have.
+    """Validation of data files for an Iceberg table.
 
     Attributes:
-        schema: The table's.
+        schema: The table's schema.
         specs: Its partition specs.
-        format_version: Iceberg's.
-        is_back: Whether the files were in the table before, and a rollback brings them back.
+        format_version: Iceberg's format version.
+        is_back: Whether the files are restored by a rollback.
     """
 
     schema: Schema
@@ -602,7 +600,7 @@ class FileRules:
     _typed: dict[int, list[tuple[str, DataType | None]]] = attrs.Factory(dict)
 
     def problems(self, files: Iterable[FileChange]) -> Iterator[Refusal]:
-        """Yield what Iceberg cannot say of the files that come; what goes is no problem."""
+        """Yield the problems of added files; removed files have none."""
         come = [each for each in files if each.kind == "ADD"]
         if come:
             yield from key_problems(self.schema, come[0].path)
@@ -631,7 +629,7 @@ class FileRules:
                 if not self.is_back:
                     rule = (
                         f"format version {self.format_version} has deletion vectors in place of "
-                        "position delete files, and takes no new ones"
+                        "position delete files, and accepts no new ones"
                     )
                     yield _refusal(
                         file, rule, "commit vectors, or rewrite the data files without the rows"
@@ -656,8 +654,8 @@ class FileRules:
 
     def _compared(self, file: FileChange) -> Iterator[Refusal]:
         if isinstance(file.equality_ids, UnsetType):
-            rule = "it has to say which columns equality deletes compare, and this file does not"
-            yield _refusal(file, rule, "say their ids in equality_ids, or commit position deletes")
+            rule = "equality deletes must say which columns they compare, and this file does not"
+            yield _refusal(file, rule, "set equality_ids, or commit position deletes")
             return
         for each in file.equality_ids:
             data_type = self._types.get(each)
@@ -680,8 +678,8 @@ class FileRules:
                 yield _refusal(
                     file,
                     f"partition field {name} has values of {bare_text(data_type)}, and "
-                    f"{excerpt(value)} is none",
-                    "give the file a value that is one",
+                    f"{excerpt(value)} is not one",
+                    "give the file a valid value",
                 )
                 return
         self._sound.add(key)
@@ -717,8 +715,8 @@ class FileRules:
         return frozenset(_columns_and_members(self.schema.fields))
 
     def _partition_types(self, spec_id: int) -> list[tuple[str, DataType | None]]:
-        # Of the specs that there ever were, files use few; of a column that is gone, nobody here
-        # knows the type.
+        # Few of a table's specs are in use; the type of a dropped source column is unknown
+        # here.
         found = self._typed.get(spec_id)
         if found is None:
             spec = spec_by_id(self.specs, spec_id)
@@ -742,13 +740,13 @@ def _columns_and_members(fields: Iterable[DataField]) -> Iterator[int]:
 
 
 def key_problems(schema: Schema, path: str) -> Iterator[Refusal]:
-    """Yield what is wrong with a file that stands in a snapshot of a table with a primary key."""
+    """Yield the problem of a file in a table with a primary key."""
     if schema.primary_keys:
         yield Refusal(
             f"file {path}",
             "only Paimon's merge finds the newest rows of a table with a primary key, so that "
-            "others would show older ones, too",
-            "let the engine commit manifest lists of its own, or drop the primary key before "
+            "other readers would show older ones as well",
+            "let the engine commit its own manifest lists, or drop the primary key before "
             "there are files",
         )
 
@@ -756,7 +754,7 @@ def key_problems(schema: Schema, path: str) -> Iterator[Refusal]:
 def _fits(value: PartitionValue, data_type: DataType) -> bool:
     try:
         decoded = decode_value(value, data_type)
-        # Not every number that is written out has room in as many bytes as Iceberg gives it.
+        # Not every decimal fits into the number of bytes that Iceberg gives its type.
         if decoded is not None:
             single_value_bytes(decoded, data_type)
     except (InvalidInputError, ValueError, OverflowError):

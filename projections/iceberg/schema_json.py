@@ -37,18 +37,18 @@ from projections.iceberg.metadata_schema import (
 )
 
 DEEPEST = 64
-"""Types nested deeper than this are refused; no engine reads them."""
+"""Types nested deeper than this are rejected; no engine reads them."""
 
 
 def schema_from_json(obj: Any, place: str = "$") -> Schema:
     """Read a schema and check it.
 
     Args:
-        obj: What a JSON decoder made of it.
-        place: Where it stands in what is being read, for messages.
+        obj: The schema as decoded JSON.
+        place: Its path in the document, for messages.
 
     Raises:
-        InvalidInputError: It is no schema, or contradicts itself; the message names the place.
+        InvalidInputError: It is not a valid schema; the message names the place.
     """
     struct = type_from_json(_member(obj, "type", str, place) and obj, place)
     if not isinstance(struct, StructType):
@@ -80,7 +80,7 @@ def type_from_json(obj: Any, place: str = "$", depth: int = 0) -> Type:
     """Read a type.
 
     Raises:
-        InvalidTypeError: It is none, or nested too deeply; the message names the place.
+        InvalidTypeError: It is not a type, or nested too deeply; the message names the place.
 
     Example:
         >>> type_from_json({"type": "list", "element-id": 1, "element": "int",
@@ -149,7 +149,7 @@ def _fields(obj: Any, place: str, depth: int) -> tuple[NestedField, ...]:
 
 
 def _known(obj: Any) -> NestedField | None:
-    """Return a field that says nothing unusual; None where it has to be looked at closely."""
+    """Return a field with only plain keys, from a cache; None if it needs the full parser."""
     if type(obj) is not dict or not obj.keys() <= _PLAIN_KEYS:
         return None
     key = obj.get("id"), obj.get("name"), obj.get("required"), obj.get("type"), obj.get("doc")
@@ -174,7 +174,7 @@ def _plain_field(
     try:
         return shared(_field(obj, "", 0))
     except InvalidInputError:
-        # Whoever looks closely says where it stands.
+        # The full parser raises the error with its place.
         return None
 
 
@@ -260,12 +260,12 @@ _TIMES = {
 
 
 def check_default(kind: Type, value: Any) -> None:
-    """Check that JSON is a value of a type; null is one of every type.
+    """Check that JSON is a value of a type; null is valid for every type.
 
     Of nested types only a struct has a default other than null, and it is `{}`.
 
     Raises:
-        InvalidInputError: It is none.
+        InvalidInputError: It is not a value of the type.
 
     Example:
         >>> check_default(DecimalType(9, 2), "14.20")
@@ -331,16 +331,16 @@ def _fits_time(name: str, value: Any) -> bool:
 
 
 MOST_BYTES = 2**30
-"""A file whose content is larger than this is refused, compressed or not."""
+"""Limit for the size of a file's content, compressed or not."""
 
 _GZIP_FLOOR = 32 << 20
 _GZIP_EXPANSION = 100
-"""How many times its size a file may unpack to beyond the floor. Metadata of 5,000 snapshots with
-summaries that are alike packs 15 to 30 times."""
+"""Limit for the expansion of a gzip file beyond the floor. Metadata of 5,000 snapshots with
+similar summaries expands 15 to 30 times."""
 
 _VALUES_FLOOR = 2_000_000
 _VALUES_PER_BYTE = 4
-"""Values of a compressed file; as objects of Python the shortest take 30 times their bytes."""
+"""Limit for values per compressed byte; the shortest take 30 times their bytes in memory."""
 
 _GZIP = b"\x1f\x8b"
 _GZIP_WINDOW = zlib.MAX_WBITS | 16
@@ -350,15 +350,15 @@ _encoder = msgspec.json.Encoder()
 
 
 def decoded(content: bytes | str, kind: type[_Record], what: str) -> _Record:
-    """Return JSON as a typed record; keys that a record does not have are ignored at every depth.
+    """Return JSON as a typed record; unknown keys are ignored at every depth.
 
     Args:
         content: The JSON.
         kind: The record's class.
-        what: What the JSON should be, for the message.
+        what: The name of the expected JSON, for the message.
 
     Raises:
-        InvalidInputError: It is none; the message names the place.
+        InvalidInputError: The JSON is not such a record; the message names the place.
     """
     try:
         return msgspec.json.decode(content, type=kind)
@@ -369,10 +369,10 @@ def decoded(content: bytes | str, kind: type[_Record], what: str) -> _Record:
 
 
 def converted(obj: Any, kind: type[_Record], what: str) -> _Record:
-    """Return what a JSON decoder made as a typed record, as `decoded` does.
+    """Return decoded JSON as a typed record, as `decoded` does.
 
     Raises:
-        InvalidInputError: It is none; the message names the place.
+        InvalidInputError: The JSON is not such a record; the message names the place.
     """
     try:
         return msgspec.convert(_known_keys(obj, inspect.type_info(kind)), kind)
@@ -384,7 +384,7 @@ _UNKNOWN = "unknown field"
 
 
 def _known_keys(value: Any, kind: inspect.Type) -> Any:
-    """Return decoded JSON without the keys that a type does not have, which newer writers have."""
+    """Return decoded JSON without keys that a type does not have, as newer writers add them."""
     match kind:
         case inspect.StructType(fields=fields) if isinstance(value, dict):
             own = {each.encode_name: each.type for each in fields}
@@ -405,7 +405,7 @@ def _known_keys(value: Any, kind: inspect.Type) -> Any:
 
 
 def _meant(value: Any, types: tuple[inspect.Type, ...]) -> inspect.Type:
-    """Return the type of a union that a value is of; its first one where no tag tells."""
+    """Return the member of a union that a value belongs to; the first one if no tag decides."""
     for each in types:
         if isinstance(each, inspect.StructType) and each.tag_field is not None:
             if isinstance(value, dict) and value.get(each.tag_field) == each.tag:
@@ -416,12 +416,12 @@ def _meant(value: Any, types: tuple[inspect.Type, ...]) -> inspect.Type:
 
 
 def not_a(what: str, error: Exception | str) -> InvalidInputError:
-    """Return the error for JSON that is not what it should be."""
+    """Return the error for invalid JSON."""
     return InvalidInputError(f"not Iceberg {what}: {error}; see the Iceberg specification")
 
 
 def encoded(value: Any) -> bytes:
-    """Return a record as compact JSON; it has the record's order of keys."""
+    """Return a record as compact JSON, keys in the record's order."""
     return _encoder.encode(value)
 
 
@@ -429,9 +429,9 @@ def inflated(content: bytes | str) -> bytes | str:
     """Return the content of a file that may be compressed with gzip.
 
     Raises:
-        InvalidInputError: The compressed bytes are torn, or the content is not UTF-8. The decoder
-            passes over texts that a record has no room for, so it does not find that.
-        TooLargeError: More comes out of them than of metadata that writers make.
+        InvalidInputError: The compressed bytes are cut short, or the content is not UTF-8. The JSON
+            decoder skips texts of unknown keys, so it does not check those.
+        TooLargeError: It unpacks to more than a writer's metadata does.
     """
     if len(content) > MOST_BYTES:
         raise TooLargeError(f"a metadata file of more than {MOST_BYTES} bytes is not read")
@@ -472,7 +472,7 @@ def _unpacked(content: bytes) -> bytes:
 
 
 def kebab(class_name: str) -> str:
-    """Return a class's name as the tag that its JSON has.
+    """Return a class's name as its tag in JSON.
 
     Example:
         >>> kebab("AddSnapshot")
@@ -483,10 +483,10 @@ def kebab(class_name: str) -> str:
 
 
 def whole_number(properties: Mapping[str, str], key: str, default: int) -> int:
-    """Return a property that is a whole number.
+    """Return an integer property.
 
     Raises:
-        InvalidInputError: It is set to something else.
+        InvalidInputError: Its value is not an integer.
     """
     text = properties.get(key)
     if text is None:
@@ -498,6 +498,6 @@ def whole_number(properties: Mapping[str, str], key: str, default: int) -> int:
 
 
 def truth(properties: Mapping[str, str], key: str, *, default: bool) -> bool:
-    """Return a property that is true or false; as in Java, all but `true` is false."""
+    """Return a boolean property; as in Java, every value but `true` is false."""
     text = properties.get(key)
     return default if text is None else text.lower() == "true"

@@ -1,10 +1,10 @@
 """Snapshots of main and branches as manifests and manifest lists; expired ones as garbage.
 
-A path stands for one content for ever, so that a file which a rollback brings back is the one that
-came first.
+A path has the same content for ever, so a file that a rollback restores is the one that was first
+added.
 
-A branch goes on from the manifests of the snapshot of main that it begins with, and shares with
-main what counts for the whole table: row ids, and where files were first added.
+A branch continues from the manifests of the snapshot of main at which it starts, and shares with
+main the state of the whole table: row ids, and the snapshots that first added files.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from projections.outputs import Outputs
 
 
 class Adders:
-    """The snapshots that first added a table's files.
+    """Lookup of the snapshots that first added a table's files.
 
     Args:
         table: The table.
-        start: The version that the run begins after.
+        start: The last version before the run.
     """
 
     def __init__(self, table: TableHandle, start: int) -> None:
@@ -62,16 +62,16 @@ class Adders:
         self._gone: dict[str, int] = {}
 
     def learn(self, paths: Iterable[str], snapshot_id: int) -> None:
-        """Remember the files that a snapshot of this run adds for the first time."""
+        """Add the files that a snapshot of this run adds for the first time."""
         self._known.update(dict.fromkeys(paths, snapshot_id))
 
     def of(self, paths: Collection[str]) -> dict[str, int]:
         """Return the snapshots that first added files, by path.
 
-        Reads the commits that named the files, never the whole table.
+        Reads only the commits that name the files.
 
         Raises:
-            DamagedLogError: Nothing in the log ever added one.
+            DamagedLogError: No commit ever added one of the files.
         """
         found = self.of_those_added(paths)
         for path in paths:
@@ -81,31 +81,31 @@ class Adders:
         return found
 
     def of_those_added(self, paths: Collection[str]) -> dict[str, int]:
-        """Return the same of those files that a snapshot of the ledger's ever added."""
+        """Return the same, without files that no snapshot of the ledger ever added."""
         missing = [path for path in paths if path not in self._known]
         self._known.update(self._in_log(missing) if missing else {})
         return {path: self._known[path] for path in paths if path in self._known}
 
     def left(self, paths: Iterable[str]) -> dict[str, int]:
-        """Return the snapshots that took away files which are not live, by path."""
+        """Return the snapshots that removed files which are not live, by path."""
         wanted = dict.fromkeys(paths)
         known = {path: self._gone[path] for path in wanted if path in self._gone}
         return known | self._left_before([path for path in wanted if path not in known])
 
     def leave(self, paths: Iterable[str], snapshot_id: int) -> None:
-        """Note that a snapshot takes files away."""
+        """Record that a snapshot removes files."""
         for path in paths:
             self._gone.pop(path, None)
             self._gone[path] = snapshot_id
 
     def come_back(self, paths: Iterable[str]) -> None:
-        """Note that files are live again."""
+        """Record that files are live again."""
         for path in paths:
             self._gone.pop(path, None)
 
     def forget(self, oldest: int) -> list[str]:
-        """Forget the files that no snapshot from `oldest` on holds; return their paths."""
-        # In the order in which they went, so that the rest need not be looked at.
+        """Drop the files that no snapshot from `oldest` on holds; return their paths."""
+        # They are in the order of removal, so the rest can be skipped.
         paths: list[str] = []
         for path, snapshot_id in self._gone.items():
             if snapshot_id > oldest:
@@ -133,20 +133,20 @@ class Adders:
         found = self._added(set(paths), boundary + 1 if boundary else 0, self._start)
         for path in sorted(set(paths) - found.keys()):
             for version in log.lookup.last_named(file_key(path), boundary):
-                # The index goes by hashes: another file may have the same one.
+                # The index has hashes: another file may have the same one.
                 if here := self._added({path}, version, version):
                     found |= here
                     break
         return found
 
     def _added(self, wanted: Collection[str], first: int, last: int) -> dict[str, int]:
-        """Return the snapshot that added each of some files, where commits hold it."""
+        """Return the snapshot that added each of some files, in a range of commits."""
         found: dict[str, int] = {}
         store, layout = self._table.log.store, self._table.log.layout
         for read in self._table.log.commits(first, last) if first <= last else ():
             for transaction in read.commit.transactions:
                 for event in transaction.events:
-                    # A rollback brings back what another snapshot added.
+                    # A rollback restores files that another snapshot added.
                     if isinstance(event, SnapshotCommitted):
                         for each in event_files(store, layout, event):
                             if each.kind == "ADD" and each.path in wanted:
@@ -155,7 +155,7 @@ class Adders:
 
     @property
     def _boundary(self) -> int:
-        """The last version of the run's past that the key indexes know of."""
+        """The last version before the run that the key indexes cover."""
         return max(0, self._start - self._start % CHECKPOINT_INTERVAL)
 
 
@@ -165,16 +165,16 @@ def _nobody(_snapshot_id: int) -> bool:
 
 @define
 class Snapshots:
-    """A table's snapshots, one after the other.
+    """The snapshots of main, applied in order.
 
     Attributes:
         table: The table.
-        manifests: Those of the newest snapshot.
-        adders: Which snapshot first added a file.
-        totals: Sums over the live files.
-        is_readable: Whether a snapshot is neither expired nor to come, in the commit that is met.
-        unsaid: Live files that Iceberg cannot say, by path, and why. Only snapshots that nobody can
-            read any more may have some, so that a table can get rid of them.
+        manifests: The manifests of the newest snapshot.
+        adders: Lookup of the snapshot that first added a file.
+        totals: The totals of the live files.
+        is_readable: Predicate: whether a snapshot exists and is not expired, at the current commit.
+        unsaid: Live files that Iceberg cannot express, by path, with the error. Only expired
+            snapshots may have some, so that a table can get rid of them.
     """
 
     table: TableHandle
@@ -185,25 +185,25 @@ class Snapshots:
     unsaid: dict[str, UnsupportedError] = Factory(dict)
 
     def refuse_unsaid(self) -> None:
-        """Refuse a snapshot, which can be read, as long as Iceberg cannot say all of its files.
+        """Reject a readable snapshot if Iceberg cannot express one of its files.
 
         Raises:
-            UnsupportedError: It cannot.
+            UnsupportedError: Iceberg cannot express a file.
         """
         for problem in self.unsaid.values():
             raise problem
 
     def add(self, event: SnapshotEvent, time_millis: int, fold: FactsFold) -> Listed:
-        """Go on to the next snapshot; return what its manifest list names.
+        """Apply the next snapshot; return the content of its manifest list.
 
         Args:
-            event: What the log says.
-            time_millis: When it took effect.
-            fold: What holds of the table; its trail gets the snapshot.
+            event: The snapshot's event.
+            time_millis: Its effective time, Unix milliseconds.
+            fold: The table's facts; the snapshot is added to its trail.
 
         Raises:
             UnsupportedError: Iceberg has no such snapshot.
-            DamagedLogError: A manifest of an earlier run is damaged or gone.
+            DamagedLogError: A manifest of an earlier run is damaged or missing.
         """
         snapshot = snapshot_of(event, time_millis)
         log = self.table.log
@@ -235,13 +235,13 @@ class Snapshots:
         if snapshot.base_manifest_list is not None:
             raise UnsupportedError(
                 f"snapshot {snapshot.id} of {self.table.identifier} was written by an engine with "
-                "Paimon manifests of its own, which do not say what Iceberg needs: let the engine "
+                "its own Paimon manifests, which lack what Iceberg needs: let the engine "
                 "commit its files to the ledger instead, and leave format iceberg with "
                 "ledger.formats=paimon until then"
             )
 
     def forget(self, oldest: int, facts: TableFacts) -> None:
-        """Forget what only snapshots before the oldest that can be read tell of."""
+        """Drop the entries that only expired snapshots need."""
         self.manifests.forget(facts.data_uri(each) for each in self.adders.forget(oldest))
 
     def _changes(
@@ -253,7 +253,7 @@ class Snapshots:
         facts, snapshot_id = fold.facts, event.snapshot_id
         gone = [each for each in files if each.kind == "DELETE"]
         if isinstance(event, RolledBack):
-            # All at once, as each look into the log reads its tail.
+            # All at once, since each lookup reads the log's tail.
             self.adders.of([each.path for each in files])
         adders = self.adders.of([each.path for each in gone])
         removed = {
@@ -273,7 +273,7 @@ class Snapshots:
     def _origins(
         self, event: SnapshotEvent, come: Sequence[FileChange], fold: FactsFold
     ) -> dict[str, Ancestry]:
-        """Return where the files that come are from: this snapshot, unless it brings them back."""
+        """Return the origins of added files: this snapshot, or an earlier one if restored."""
         facts, paths = fold.facts, [each.path for each in come]
         if isinstance(event, SnapshotCommitted):
             self.adders.learn(paths, event.snapshot_id)
@@ -291,10 +291,10 @@ class Snapshots:
         }
 
     def _row_ids(self, event: RolledBack, paths: Sequence[str], fold: FactsFold) -> dict[str, int]:
-        """Return the first row ids of files that come back, by URI, where they ever had one.
+        """Return the first row ids of restored files that have one, by URI.
 
-        They had it where the snapshot had that is rolled back to; or, if rows had no ids yet,
-        where the file went, as long as that snapshot can be read.
+        They are in the manifests of the rollback's target; or, if rows had no ids yet, in those
+        of the snapshot that removed the file, as long as that can be read.
         """
         facts, has_row_ids = fold.facts, fold.trail.has_row_ids
         if has_row_ids(event.target_snapshot_id):
@@ -335,7 +335,7 @@ class Snapshots:
             yield entry(placeholder(each, struct))
 
     def of_a_key(self, snapshot_id: int) -> UnsupportedError:
-        """Return the refusal of a snapshot that lists files of a table with a primary key."""
+        """Return the error for a snapshot with files in a table with a primary key."""
         return UnsupportedError(
             f"snapshot {snapshot_id} of {self.table.identifier} lists files of a table with a "
             "primary key, whose newest rows only Paimon's merge finds: drop the primary key before "
@@ -345,18 +345,18 @@ class Snapshots:
 
 @define
 class Garbage:
-    """What a run has to take away.
+    """Files that a run leaves unreferenced.
 
-    A manifest is named by the lists of neighbouring snapshots. So one that an expired snapshot
-    names is still needed if the oldest that stays names it, or one that a tag or branch holds; no
-    other list has to be looked at.
+    A manifest is named by the lists of adjacent snapshots. So one of an expired snapshot is
+    still needed if the oldest remaining snapshot names it, or one that a tag or branch keeps; no
+    other list has to be read.
 
     Attributes:
-        names: Of the table's files.
-        outputs: Where they are.
-        before: The table where the run begins; None before its first commit.
-        target: The table where it ends.
-        begins_empty: Whether there was no file at all when the run began.
+        names: The names of the table's files.
+        outputs: The storage of the files.
+        before: The table's state where the run begins; None before its first commit.
+        target: The table's state where it ends.
+        begins_empty: Whether no file existed when the run began.
     """
 
     names: Names
@@ -369,24 +369,24 @@ class Garbage:
     _bases: set[int] = Factory(set)
 
     def learn(self, snapshot_id: int, manifests: list[str]) -> None:
-        """Remember what the list of a snapshot of this run names, whether it is written or not."""
+        """Record the manifests in the list of a snapshot of this run, even if it is not written."""
         if snapshot_id <= self.target.earliest_snapshot_id:
             self._listed[snapshot_id] = manifests
 
     def learn_branch(self, snapshot_id: int, base_id: int, manifests: list[str]) -> None:
-        """Remember the same of a branch's snapshot, and which one of main the branch begins with.
+        """Record the list of a branch's snapshot, and the snapshot of main at which it starts.
 
-        Manifests of that one are named by the branch's lists, too.
+        Manifests of the latter are named by the branch's lists as well.
         """
         self._listed[snapshot_id] = manifests
         self._of_branches.add(snapshot_id)
         self._bases.add(base_id)
 
     def paths(self) -> tuple[str, ...]:
-        """Return the files to take away: manifests before the lists that tell of them.
+        """Return the files to delete: manifests before the lists that name them.
 
-        Snapshots that came and went within the run are among them, since a run that was killed may
-        have written them.
+        Includes snapshots that were added and expired within the run, since a run that was killed
+        may have written them.
         """
         gone = self._gone()
         if not gone:
@@ -428,12 +428,12 @@ class Garbage:
 
 @define
 class Line:
-    """A branch on its way.
+    """State of a branch during a run.
 
     Attributes:
-        manifests: Those that its newest snapshot names.
-        totals: Sums over its live files.
-        adders: Which of its own snapshots added a file; None: not looked up yet.
+        manifests: The manifests of its newest snapshot.
+        totals: The totals of its live files.
+        adders: The branch's own snapshot that added each file, by path; None: not looked up yet.
     """
 
     manifests: Manifests
@@ -443,15 +443,15 @@ class Line:
 
 @define
 class Lines:
-    """The branches of a table, while its commits go by.
+    """The branches of a table, during a run.
 
     Attributes:
         table: The table.
-        main: Main, while its commits go by.
+        main: The snapshots of main.
         before: The state where the run begins; None before its first commit.
-        rebuilt: Gives what a snapshot of main held that was made before the run.
-        wanted: The snapshots of main that branches begin with, as the run will meet them.
-        lines: By the branches' numbers.
+        rebuilt: Function that restores the manifests of a snapshot of main from before the run.
+        wanted: The snapshots of main at which branches start, in this run.
+        lines: The branches by number.
     """
 
     table: TableHandle
@@ -463,7 +463,7 @@ class Lines:
     _bases: dict[int, Line] = field(factory=dict, init=False)
 
     def begin(self, start: Iterable[LinePosition], target: TableState) -> None:
-        """Take in what a position has, and look which snapshots branches will begin with."""
+        """Load the branches of a position, and find the snapshots at which branches will start."""
         for each in start:
             manifests = evolve(self.main.manifests.fork(), current=each.manifests)
             self.lines[each.number] = Line(manifests, each.totals)
@@ -488,18 +488,18 @@ class Lines:
         return Line(self.main.manifests.fork(), self.main.totals)
 
     def base(self, snapshot_id: int) -> Line:
-        """Return what a snapshot of main held, to go on from."""
+        """Return a branch's state at its start, from a snapshot of main."""
         found = self._bases.get(snapshot_id)
         if found is None:
             found = self._bases[snapshot_id] = self.rebuilt(snapshot_id)
         return Line(found.manifests.fork(), found.totals, {})
 
     def learn(self, event: TableEvent, branches: Mapping[str, Branch]) -> None:
-        """Go on to the next event, but for snapshots of branches.
+        """Apply the next event, unless it is a branch's snapshot.
 
         Args:
             event: The event.
-            branches: Those that are there after its transaction.
+            branches: The branches after its transaction.
         """
         if isinstance(event, SnapshotEvent):
             self._keep(event.snapshot_id)
@@ -514,7 +514,7 @@ class Lines:
                 self.lines[branches[head.branch_name].number] = line
 
     def positions(self, state: TableState) -> tuple[LinePosition, ...]:
-        """Return what a position keeps of the branches that are there."""
+        """Return the positions of the existing branches."""
         lines = ((e.number, self.lines[e.number]) for e in state.branches.values())
         return tuple(
             LinePosition(number, line.manifests.current, line.totals)
@@ -524,17 +524,17 @@ class Lines:
     def add(
         self, event: BranchCommitted, time_millis: int, fold: FactsFold, *, is_kept: bool
     ) -> Listed:
-        """Go on to the next snapshot of a branch; return what its manifest list names.
+        """Apply the next snapshot of a branch; return the content of its manifest list.
 
         Args:
-            event: What the log says.
-            time_millis: When it took effect.
-            fold: What holds of the table; its trail gets the snapshot.
-            is_kept: Whether it can still be read where the run ends.
+            event: The snapshot's event.
+            time_millis: Its effective time, Unix milliseconds.
+            fold: The table's facts; the snapshot is added to its trail.
+            is_kept: Whether it is still readable where the run ends.
 
         Raises:
-            UnsupportedError: Iceberg cannot say one of its files.
-            DamagedLogError: A manifest of an earlier run is damaged or gone.
+            UnsupportedError: Iceberg cannot express one of its files.
+            DamagedLogError: A manifest of an earlier run is damaged or missing.
         """
         line, facts = self.lines[branch_number(event.snapshot_id)], fold.facts
         snapshot = snapshot_of(event, time_millis)
@@ -604,7 +604,7 @@ class Lines:
         return found | self.main.adders.of([path for path in paths if path not in found])
 
     def _own_adders(self, snapshot_id: int) -> dict[str, int]:
-        """Return which of a branch's own snapshots before the run added its files."""
+        """Return the branch's own snapshot that added each file, before the run."""
         state = self.before
         branch = None if state is None else state.branch_numbered(branch_number(snapshot_id))
         if state is None or branch is None:

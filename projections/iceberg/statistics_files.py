@@ -1,9 +1,9 @@
 """Statistics files of Iceberg: distinct counts in Puffin, partition statistics.
 
-A file is written first, then an event of the log names it, then the metadata is projected. A
-publisher that is killed anywhere is started again. The name of a Puffin file has a digest of its
-contents: another result of an analysis makes another file, the same result none. Partition
-statistics are a function of the log, so of two concurrent publishers the first one's file stays.
+A file is written first, then an event names it in the log, then the metadata is projected. A
+publisher that is killed can be restarted at any point. The name of a Puffin file has a digest of
+its content: another result of an analysis is another file. Partition statistics are a function of
+the log, so of two concurrent publishers the first one's file is kept.
 
 Blobs and footers are left uncompressed, so that the bytes are a function of the contents.
 
@@ -64,15 +64,15 @@ _MAGIC = b"PFA1"
 
 @frozen
 class Blob:
-    """Statistics of some columns.
+    """A Puffin blob: statistics of some columns.
 
     Attributes:
-        type: What the body is, by a name of the specification's.
+        type: The specification's name for the kind of content.
         snapshot_id: The snapshot that it was computed from.
-        sequence_number: That snapshot's.
+        sequence_number: The sequence number of that snapshot.
         fields: The ids of the columns.
-        body: It.
-        properties: What can be known without reading it.
+        body: The content.
+        properties: Metadata that readers see without the content.
     """
 
     type: str
@@ -85,11 +85,11 @@ class Blob:
 
 @frozen
 class Puffin:
-    """A file.
+    """A Puffin file.
 
     Attributes:
         body: Its bytes.
-        footer_size: How many of them the footer is.
+        footer_size: The size of the footer in bytes.
     """
 
     body: bytes = field(repr=False)
@@ -97,11 +97,11 @@ class Puffin:
 
 
 def puffin_file(blobs: Iterable[Blob], created_by: str) -> Puffin:
-    """Return a file of some blobs.
+    """Return a Puffin file with some blobs.
 
     Args:
-        blobs: They, in their order.
-        created_by: Who writes it.
+        blobs: The blobs, in order.
+        created_by: The name of the writer.
 
     Example:
         >>> found = puffin_file([Blob("t", 1, 1, (3,), b"12", {"ndv": "2"})], "me")
@@ -128,7 +128,7 @@ def puffin_file(blobs: Iterable[Blob], created_by: str) -> Puffin:
 
 
 THETA = "apache-datasketches-theta-v1"
-"""What Iceberg calls a theta sketch over single-value bytes; `ndv` says what it estimates."""
+"""Iceberg's name for a theta sketch over single values; property `ndv` has the estimate."""
 
 _CREATED_BY = "lakeledger"
 
@@ -150,24 +150,24 @@ def publish_distinct_counts(
     distinct: Mapping[int, int],
     **options: Unpack[CommitOptions],
 ) -> Published:
-    """Let Iceberg's readers find how many different values columns have at an instant's snapshot.
+    """Publish distinct counts of columns at an instant's snapshot for Iceberg's readers.
 
     Args:
-        table: The table; that it may be published is checked before.
+        table: The table, checked to allow publishing.
         at: The instant.
-        analysed: The snapshot whose files were read: the instant's, or the one before its ANALYZE.
-        sketches: By field id, the theta sketch of a column's values.
-        distinct: By field id, about how many those are.
+        analysed: The snapshot that was analyzed: the instant's, or the one before its ANALYZE.
+        sketches: The theta sketch of a column's values, by field id.
+        distinct: The estimated number of distinct values, by field id.
         options: See CommitOptions.
 
     Raises:
         InvalidInputError: The analysis is of another snapshot.
-        NotFoundError: The snapshot was expired.
-        UnsupportedError: The table cannot be projected, or its ledger takes no such events.
+        NotFoundError: The snapshot is expired.
+        UnsupportedError: The table cannot be projected, or its ledger rejects such events.
     """
     snapshot_id = at.state.last_snapshot_id
     _check_same_files(at, analysed)
-    # First, so that nothing is committed that no reader could come to see.
+    # First, so that nothing is committed that no reader can see.
     project(table)
     sequence = _sequence_number(table, analysed)
     blobs = [
@@ -215,7 +215,7 @@ def _check_same_files(at: TableAt, analysed: int) -> None:
 
 
 def _sequence_number(table: TableHandle, snapshot_id: int) -> int:
-    """Return the sequence number that the projected metadata gives a snapshot."""
+    """Return a snapshot's sequence number in the projected metadata."""
     origin = table.state.origin
     if isinstance(origin, IcebergOrigin):
         return origin.snapshots[snapshot_id].sequence_number
@@ -226,7 +226,7 @@ def _sequence_number(table: TableHandle, snapshot_id: int) -> int:
 
 
 def _write(table: TableHandle, path: str, made: Puffin) -> None:
-    """Write a file, and again where it was lost or damaged."""
+    """Write a file, unless it exists undamaged."""
     outputs = outputs_of(table)
     found = outputs.read(path)
     if found is None:
@@ -243,7 +243,7 @@ class IcebergPublisher:
     makes_snapshot: bool = False
 
     def check(self, table: TableHandle, at: TableAt, analysis: Analysis | None) -> None:
-        """Refuse what readers would not find."""
+        """Raise if readers would not find the statistics."""
         check(table, at)
         if analysis is None or is_partitioned(table):
             check_partitioned(table)
@@ -251,7 +251,7 @@ class IcebergPublisher:
     def publish(
         self, table: TableHandle, kept: Kept, at: TableAt, analysis: Analysis | None
     ) -> Iterator[Published]:
-        """Publish what there is: of a table without partitions, that of columns alone."""
+        """Publish partition statistics of a partitioned table, and an analysis of its columns."""
         if analysis is None or is_partitioned(table):
             yield publish_partition_statistics(table, kept, at)
         if analysis is not None:
@@ -266,7 +266,7 @@ ICEBERG = IcebergPublisher()
 _NANOSECONDS = 9
 _DELETION_VECTORS_SINCE = 3
 
-# Content of a file to the columns of its rows and of the files.
+# Content of a file to the columns for its rows and files.
 _COUNTS = {
     "data": ("data_record_count", "data_file_count"),
     "position-deletes": ("position_delete_record_count", "position_delete_file_count"),
@@ -303,12 +303,12 @@ def partition_statistics_table(
     """Return the rows of a partition-statistics file, with their field ids; nulls come first.
 
     Args:
-        sums: What `query.partition_sums` gives.
-        schema: The table's; its columns give the partition values' types.
-        specs: All of the table's: the struct has a field for every field of any.
-        times: When the snapshots were committed that changed a partition last, Unix milliseconds,
-            by snapshot id; those that are unknown are left NULL.
-        format_version: Of the table; from 3 on deletion vectors are counted.
+        sums: The result of `query.partition_sums`.
+        schema: The table's schema; its columns give the partition values' types.
+        specs: All specs of the table: the struct has the fields of all of them.
+        times: The commit times of the snapshots that last changed a partition, Unix milliseconds,
+            by snapshot id; unknown ones are NULL.
+        format_version: The table's format version; from 3 on deletion vectors are counted.
     """
     import pyarrow as pa
 
@@ -362,7 +362,7 @@ def _has_files(row: Mapping[str, Any]) -> bool:
 
 
 def _finished(row: dict[str, Any], times: Mapping[int, int]) -> dict[str, Any]:
-    # Without reading them nobody knows which rows equality deletes and position deletes still hit.
+    # Without reading them it is unknown which rows equality and position deletes still apply to.
     deletes = row["position_delete_record_count"] or row["equality_delete_record_count"]
     total = None if deletes else row["data_record_count"]
     moment = times.get(row["last_updated_snapshot_id"])
@@ -377,7 +377,7 @@ def _schema(fields: Sequence[t.DataField], format_version: int) -> pa.Schema:
     import pyarrow as pa
 
     required = _REQUIRED[3 if format_version >= _DELETION_VECTORS_SINCE else 1]
-    # Readers go by ids; two fields of one name would be one.
+    # Readers resolve fields by id; two fields of one name would be merged.
     repeated = {name for name, times in Counter(each.name for each in fields).items() if times > 1}
     struct = pa.struct(
         [
@@ -466,23 +466,23 @@ def _unit(data_type: t.TimeType | t.TimestampType | t.LocalZonedTimestampType) -
 def publish_partition_statistics(
     table: TableHandle, kept: Kept, at: Instant, **options: Unpack[CommitOptions]
 ) -> Published:
-    """Let Iceberg's readers find the statistics of an instant's snapshot, and say where they are.
+    """Publish the partition statistics of an instant's snapshot for Iceberg's readers.
 
     Args:
         table: The table.
-        kept: Its statistics.
+        kept: Its partition statistics.
         at: The instant.
         options: See CommitOptions.
 
     Raises:
-        InvalidInputError: There is no snapshot yet.
-        NotFoundError: The snapshot was expired.
-        UnsupportedError: The table is no partitioned Iceberg table, or cannot be projected.
-        DamagedLogError: What has to be read of the log is missing or damaged.
+        InvalidInputError: The table has no snapshot yet.
+        NotFoundError: The snapshot is expired.
+        UnsupportedError: The table is not a partitioned Iceberg table, or cannot be projected.
+        DamagedLogError: A needed part of the log is missing or damaged.
     """
     check(table, at)
     check_partitioned(table)
-    # First, so that nothing is committed that no reader could come to see.
+    # First, so that nothing is committed that no reader can see.
     project(table)
     head, snapshot_id = table.state, at.state.last_snapshot_id
     path = Names(head.table_id).partition_statistics(snapshot_id)
@@ -497,7 +497,7 @@ def publish_partition_statistics(
 
 
 def check(table: TableHandle, at: Instant) -> None:
-    """Refuse to publish what Iceberg's readers would not find; raises as `publish`."""
+    """Raise if Iceberg's readers would not find the statistics; raises as `publish`."""
     head, snapshot_id = table.state, at.state.last_snapshot_id
     ICEBERG_FILES.refuse_undeclared(table, head)
     if snapshot_id == 0:
@@ -508,7 +508,7 @@ def check(table: TableHandle, at: Instant) -> None:
 
 
 def check_partitioned(table: TableHandle) -> None:
-    """Refuse what has no partitions, or personal ones; raises as `publish`."""
+    """Raise if the table has no partitions, or personal ones; raises as `publish`."""
     if not is_partitioned(table):
         raise UnsupportedError(
             f"{table.identifier} is not partitioned, and Iceberg keeps these statistics by "
@@ -518,7 +518,7 @@ def check_partitioned(table: TableHandle) -> None:
 
 
 def is_partitioned(table: TableHandle) -> bool:
-    """Whether any of a table's specs has a field."""
+    """Return whether any of a table's specs has a field."""
     return any(each.fields for each in table.state.specs)
 
 
@@ -530,15 +530,15 @@ def _refuse_personal(head: TableState) -> None:
         for _, each in marked.partitions(spec):
             raise UnsupportedError(
                 f"the file would hold values of partition field {each.name}, whose column is "
-                "personal, and its size stands in the log: nothing could be erased from it. Go "
-                "without it"
+                "personal, and its size is recorded in the log, so nothing could be erased: "
+                "do without it"
             )
 
 
 def _kept_file(
     table: TableHandle, path: str, kept: Kept, at: Instant, known: PartitionStatisticsFile | None
 ) -> int:
-    """Write a snapshot's file unless it is there, as long as the log says; return its size."""
+    """Write a snapshot's file unless it exists as recorded; return its size."""
     outputs = outputs_of(table)
     found = outputs.read(path)
     if found is not None and (known is None or known.file_size_in_bytes == len(found)):
@@ -552,7 +552,7 @@ def _kept_file(
 
 
 def content(table: TableHandle, kept: Kept, at: Instant) -> pa.Table:
-    """Return the rows of an instant's file, as `partition_statistics_table` does."""
+    """Return the rows of an instant's file, as in `partition_statistics_table`."""
     head, sums = table.state, partition_sums(kept, at)
     return partition_statistics_table(
         sums,
@@ -564,7 +564,7 @@ def content(table: TableHandle, kept: Kept, at: Instant) -> pa.Table:
 
 
 def _times(table: TableHandle, head: TableState, sums: pa.Table) -> dict[int, int]:
-    """Return when the snapshots were committed that changed partitions last and can be read."""
+    """Return the commit times of the readable snapshots that last changed a partition, by id."""
     places = sums.group_by(["version", "snapshot_id"], use_threads=False).aggregate([]).to_pylist()
     kept = [each for each in places if head.reachable(each["snapshot_id"])]
     versions = {each["version"] for each in kept}
@@ -578,9 +578,9 @@ def _times(table: TableHandle, head: TableState, sums: pa.Table) -> dict[int, in
 
 
 def with_dropped(table: TableHandle) -> Schema:
-    """Return the newest schema and, behind its columns, those dropped ones that files are laid by.
+    """Return the newest schema, followed by dropped columns that partition specs use.
 
-    A partition field of a dropped column keeps the type that the column had last.
+    The partition field of a dropped column keeps the column's last type.
     """
     head = table.state
     known = field_types(head.schema)

@@ -35,18 +35,18 @@ from projections.iceberg.table_metadata import SEQUENCES_SINCE
 
 
 def iceberg_schema(schema: Schema, *, schema_id: int, format_version: int) -> iceberg.Schema:
-    """Return a schema as an Iceberg table of that format version has it.
+    """Convert a schema to Iceberg's for a format version.
 
-    Lists and maps have the ids that were given out with the schema, or else those of Paimon's
-    formula, which files written through `Schema.to_arrow` carry.
+    Lists and maps have the ids assigned with the schema, or else those of Paimon's
+    formula, which files written through `Schema.to_arrow` contain.
 
     Args:
-        schema: The ledger's.
-        schema_id: Iceberg's number for it.
+        schema: The ledger's schema.
+        schema_id: Iceberg's id for it.
         format_version: 1, 2 or 3; defaults need 3 and are left out before.
 
     Raises:
-        UnsupportedError: Iceberg cannot say a column; the message names it.
+        UnsupportedError: Iceberg cannot express a column; the message names it.
 
     Example:
         >>> lists = Schema.of({"a": t.ArrayType(t.IntType())})
@@ -59,12 +59,12 @@ def iceberg_schema(schema: Schema, *, schema_id: int, format_version: int) -> ic
 
 
 def iceberg_column(member: t.DataField, format_version: int) -> NestedField:
-    """Return a column as an Iceberg table of that format version has it; see `iceberg_schema`."""
+    """Convert a column to Iceberg's for a format version; see `iceberg_schema`."""
     return _field(member, member.name, format_version)
 
 
 def _identifiers(schema: Schema) -> tuple[int, ...]:
-    """Return the fields that identify a row: those that were set, or else the primary key's."""
+    """Return the identifier fields: those that were set, or else the primary key's."""
     if schema.identifier_field_ids:
         return schema.identifier_field_ids
     keys = [schema.field(name) for name in schema.primary_keys]
@@ -97,7 +97,7 @@ def _default(text: str | None, data_type: t.DataType, path: str) -> Any:
 
 @frozen
 class _Place:
-    """Where a type stands: its path, the named field around it, the lists and maps since."""
+    """Position of a type: its path, the nearest named field, the lists and maps below that."""
 
     path: str
     format_version: int
@@ -147,29 +147,29 @@ def _primitive(data_type: t.DataType, place: _Place) -> Type:
         return primitive_type(iceberg_type(data_type, format_version=place.format_version))
     except UnsupportedError as error:
         raise UnsupportedError(
-            f"column {place.path} cannot stand in an Iceberg table: {error}"
+            f"column {place.path} is not possible in an Iceberg table: {error}"
         ) from error
 
 
 _NO_COLUMNS = b'{"type":"struct","schema-id":0,"fields":[]}'
-"""What manifests say of the schema while Iceberg could say none."""
+"""Schema in manifests as long as Iceberg could express no schema of the table."""
 
 
 @define
 class FactsFold:
-    """A table's schema, format version and specs while its commits go by.
+    """Fold of a table's schema, format version and specs over its commits.
 
-    A schema that Iceberg cannot say is no problem once no snapshot of it can be read, and one that
-    a later format version can say gets its id when that version is declared.
+    A schema that Iceberg cannot express is no problem once no snapshot of it can be read. One
+    that a later format version can express gets its id when that version is declared.
 
     Attributes:
         location: The table's URI.
-        data_location: The URI that its data files are below.
-        trail: Where schemas go.
-        facts: What holds after the newest commit.
-        schema: The ledger's, after the newest commit.
+        data_location: The URI from which data file paths start.
+        trail: The schemas, snapshots and logs.
+        facts: The facts after the newest commit.
+        schema: The ledger's schema after the newest commit.
         schema_ids: As in `IcebergPosition`.
-        problem: Why Iceberg cannot say the schema; None if it can.
+        problem: The error if Iceberg cannot express the schema; else None.
     """
 
     location: str
@@ -193,14 +193,14 @@ class FactsFold:
         start: IcebergPosition,
         before: TableState | None,
     ) -> FactsFold:
-        """Return what holds at a position.
+        """Return the fold at a position.
 
         Args:
             location: The table's URI.
-            data_location: The URI that its data files are below.
-            trail: The one at the position.
+            data_location: The URI from which data file paths start.
+            trail: The trail at the position.
             start: The position.
-            before: The table there; None before its first commit.
+            before: The table's state there; None before its first commit.
         """
         facts = TableFacts(
             location,
@@ -215,10 +215,10 @@ class FactsFold:
         return cls(location, data_location, trail, facts, schema, list(start.schema_ids))
 
     def learn(self, state: TableState, last_snapshot_id: int) -> None:
-        """Go on to a version that changed more than files and tags.
+        """Apply a version that changed more than files and tags.
 
         Args:
-            state: The table after it.
+            state: The table's state after it.
             last_snapshot_id: The newest snapshot before it.
         """
         facts, schema = self.facts, state.schema
@@ -243,7 +243,7 @@ class FactsFold:
         if self.problem is not None:
             self._waiting[schema.id] = schema, self.problem
         elif is_declared and self._waiting:
-            # A position is kept only where this was done, so that it need not know who waits.
+            # Done here, so that a position stored later need not record pending ids.
             for older, _ in self._waiting.values():
                 self._say(older, version)
             self._waiting.clear()
@@ -251,7 +251,7 @@ class FactsFold:
             self._say_snapshots()
 
     def _say(self, schema: Schema, version: int) -> UnsupportedError | None:
-        """Make a schema current; return what Iceberg cannot say of it."""
+        """Make a schema current; return the error if Iceberg cannot express it."""
         try:
             made = iceberg_schema(schema, schema_id=schema.id, format_version=version)
         except UnsupportedError as error:
@@ -272,10 +272,10 @@ class FactsFold:
                     self.trail.add_snapshot(replace(snapshot, schema_id=said[ledger_id]))
 
     def add_snapshot(self, snapshot: iceberg_schemas.IcebergSnapshot, ledger_id: int) -> None:
-        """Add a snapshot to the trail with Iceberg's id of its schema.
+        """Add a snapshot with Iceberg's id of its schema to the trail.
 
         Args:
-            snapshot: Without that id.
+            snapshot: The snapshot, without a schema id.
             ledger_id: The ledger's id of its schema.
         """
         self.trail.add_snapshot(replace(snapshot, schema_id=self.schema_id(ledger_id)))
@@ -284,13 +284,13 @@ class FactsFold:
             self._unsaid[snapshot.snapshot_id] = snapshot, ledger_id, problem
 
     def inexpressible(self, is_kept: Callable[[int], bool]) -> UnsupportedError | None:
-        """Return what Iceberg cannot say of the schema, or of that of a snapshot that is kept."""
+        """Return the error if Iceberg cannot express the schema, or that of a kept snapshot."""
         if self.problem is not None:
             return self.problem
         for snapshot_id, (_, _, problem) in self._unsaid.items():
             if is_kept(snapshot_id):
                 return UnsupportedError(
-                    f"snapshot {snapshot_id} has a schema that Iceberg cannot say: "
+                    f"snapshot {snapshot_id} has a schema that Iceberg cannot express: "
                     f"{problem.message}; expire the snapshots up to it, and delete their tags"
                 )
         return None
@@ -305,15 +305,15 @@ class FactsFold:
 
     @property
     def source_types(self) -> dict[int, str]:
-        """What a position keeps of the sources' types."""
+        """Types of partition source columns by field id, as stored in a position."""
         return {key: format_type(each) for key, each in self.facts.types.items()}
 
     def schema_id(self, ledger_id: int) -> int:
-        """Return Iceberg's id of a ledger's schema."""
+        """Return Iceberg's id of a ledger schema."""
         fitting = [iceberg_id for first, iceberg_id in self.schema_ids if first <= ledger_id]
         return fitting[-1] if fitting else self.trail.schema_id
 
     def iceberg_ids(self, ledger_ids: Iterable[int]) -> tuple[int, ...]:
-        """Return Iceberg's ids of some of the ledger's schemas, each once, last used last."""
+        """Return Iceberg's ids of some ledger schemas, each once, the last used last."""
         newest_first = map(self.schema_id, sorted(ledger_ids, reverse=True))
         return tuple(reversed(dict.fromkeys(newest_first)))

@@ -1,14 +1,14 @@
 """Iceberg metadata file of a table at one version.
 
-Among them the name mapping: which field the names inside files without field ids stand for.
+It includes the name mapping: the field to which each name in files without field ids refers.
 
 Source: the Iceberg table specification, "Name Mapping Serialization".
 
-They are written by whoever publishes statistics and named by the log, so that metadata stays a
-function of the log whatever the bytes of a Parquet file depend on.
+Statistics files are written when statistics are published, and named by the log, so that metadata
+is a function of the log, whatever the bytes of a Parquet file depend on.
 
-One more version takes them from the metadata file before it as they stand there, so that it costs
-the bytes themselves and nothing for what they say.
+The next version copies unchanged JSON from the previous metadata file, so that it costs
+the bytes and no parsing.
 """
 
 from __future__ import annotations
@@ -83,18 +83,18 @@ def properties(schema: Schema) -> dict[str, str]:
 
 
 def most_previous_versions(schema: Schema) -> int:
-    """Return how many earlier metadata files the log names."""
+    """Return the number of earlier metadata files in the log."""
     text = schema.options.get(PREVIOUS_VERSIONS, "")
     return int(text) if _WHOLE.fullmatch(text) else DEFAULT_PREVIOUS_VERSIONS
 
 
 NAME_MAPPING = "schema.name-mapping.default"
-"""The table property that holds it."""
+"""The table property with the name mapping."""
 
 
 @define
 class _Level:
-    """The fields of one struct by id, and which of them has each name."""
+    """The fields of one struct by id, and the id for each name."""
 
     fields: dict[int, _Mapped] = Factory(dict)
     owners: dict[str, _Mapped] = Factory(dict)
@@ -102,20 +102,20 @@ class _Level:
 
 @define
 class _Mapped:
-    """A field: every name that it had, newest last, and what stands in it."""
+    """A field: all names that it had, newest last, and its members."""
 
     names: dict[str, None] = Factory(dict)
     inside: _Level = Factory(_Level)
 
 
 def name_mapping(schemas: Iterable[iceberg.Schema]) -> str:
-    """Return the mapping of all names that fields have in some schemas of a table, as JSON.
+    """Return the name mapping of all names that fields have in some schemas, as JSON.
 
-    A name that one field had and another has is the later one's: it can be given anew only once no
-    file that knows it as the earlier one's can be read.
+    A name that one field had and another has belongs to the later one: it can be reused only once
+    no file that uses it for the earlier one can be read.
 
     Args:
-        schemas: Oldest first.
+        schemas: The schemas, oldest first.
 
     Example:
         >>> from projections.iceberg.metadata_schema import PlainType
@@ -155,7 +155,7 @@ def _json(level: _Level) -> list[dict[str, Any]]:
 def partition_statistics(
     state: TableState, facts: TableFacts
 ) -> tuple[PartitionStatisticsFile, ...]:
-    """Return what a metadata file says of those by partition, by snapshot."""
+    """Return the partition statistics files in a metadata file, by snapshot."""
     return tuple(
         replace(file, statistics_path=facts.data_uri(file.statistics_path))
         for _, file in sorted(state.partition_statistics.items())
@@ -163,7 +163,7 @@ def partition_statistics(
 
 
 def puffin_files(state: TableState, facts: TableFacts) -> tuple[StatisticsFile, ...]:
-    """Return what a metadata file says of those that are Puffin, by snapshot."""
+    """Return the Puffin files in a metadata file, by snapshot."""
     return tuple(
         replace(file, statistics_path=facts.data_uri(file.statistics_path))
         for _, file in sorted(state.statistics.items())
@@ -172,10 +172,10 @@ def puffin_files(state: TableState, facts: TableFacts) -> tuple[StatisticsFile, 
 
 @define
 class StatisticsFiles:
-    """The files that a run's log names, so that those that nothing names now can be removed.
+    """The statistics files that a run's log names, to find those that are unreferenced now.
 
     Attributes:
-        names: Of the table's files; files of other names are somebody else's.
+        names: The names of the table's files; files with other names belong to other programs.
     """
 
     names: Names
@@ -184,7 +184,7 @@ class StatisticsFiles:
 
     @classmethod
     def at(cls, names: Names, before: TableState | None) -> StatisticsFiles:
-        """Return those that a state names; none before the first commit."""
+        """Return the files that a state names; none before the first commit."""
         found = cls(names)
         if before is not None:
             found._snapshots.update(before.partition_statistics)
@@ -194,14 +194,14 @@ class StatisticsFiles:
         return found
 
     def learn(self, event: TableEvent) -> None:
-        """Remember a file that an event names."""
+        """Add a file that an event names."""
         if isinstance(event, PartitionStatisticsSet):
             self._snapshots.add(event.partition_statistics.snapshot_id)
         elif isinstance(event, StatisticsSet):
             self._puffin[event.statistics.statistics_path] = event.statistics.snapshot_id
 
     def garbage(self, target: TableState) -> Iterator[str]:
-        """Yield the files of snapshots that nobody can read any more, and those replaced since."""
+        """Yield the files of expired snapshots, and those replaced since."""
         for snapshot_id in sorted(self._snapshots):
             if not target.reachable(snapshot_id):
                 yield self.names.partition_statistics(snapshot_id)
@@ -216,7 +216,7 @@ _encode = msgspec.json.encode
 
 
 class _Grown(msgspec.Struct, rename="kebab"):
-    """The keys of a metadata file that a trail takes over."""
+    """The keys of a metadata file that a trail copies."""
 
     last_updated_ms: int
     current_schema_id: int
@@ -244,14 +244,14 @@ class _Schema(msgspec.Struct, rename="kebab"):
 
 @define
 class Trail:
-    """Schemas, snapshots and logs, oldest first.
+    """Schemas, snapshots and logs of a table's metadata, oldest first.
 
     Attributes:
-        last_updated_ms: When the newest version was committed.
+        last_updated_ms: The time of the newest commit, in milliseconds since 1970.
         schema_id: The current schema's id.
-        schemas: By id.
-        snapshots: By id.
-        snapshot_log: Which snapshot was current since when.
+        schemas: The schemas by id.
+        snapshots: The snapshots by id.
+        snapshot_log: The snapshots that were current, with the time since.
         metadata_log: The metadata files before the newest.
     """
 
@@ -264,7 +264,7 @@ class Trail:
 
     @classmethod
     def of(cls, body: bytes) -> Trail:
-        """Return what a metadata file that the ledger projected holds."""
+        """Return the trail of a metadata file that the ledger projected."""
         grown = msgspec.json.decode(body, type=_Grown)
         schema_id, snapshot_id = msgspec.json.Decoder(_Schema), msgspec.json.Decoder(_Numbered)
         return cls(
@@ -284,11 +284,11 @@ class Trail:
         return self.schemas[self.schema_id]
 
     def schema(self, schema_id: int) -> IcebergSchema:
-        """Return one of the schemas."""
+        """Return a schema by id."""
         return schema_from_json(msgspec.json.decode(self.schemas[schema_id]))
 
     def add_schema(self, schema: IcebergSchema) -> None:
-        """Make a schema current; one with the same content stays under the id that it has."""
+        """Make a schema current; one with equal content keeps its id."""
         body = _encode(schema_to_json(schema))
         content = _content(body)
         for known_id, known in self.schemas.items():
@@ -299,24 +299,24 @@ class Trail:
         self.schema_id = schema.schema_id
 
     def add_snapshot(self, snapshot: IcebergSnapshot) -> None:
-        """Add a snapshot that is not in the log yet."""
+        """Add a snapshot, not yet to the snapshot log."""
         self.snapshots[snapshot.snapshot_id] = _encode(snapshot)
 
     def timestamp_ms(self, snapshot_id: int) -> int:
-        """Return when a snapshot was made, one that is not dropped."""
+        """Return the time of an existing snapshot."""
         return msgspec.json.decode(self.snapshots[snapshot_id], type=_Timed).timestamp_ms
 
     def has_row_ids(self, snapshot_id: int) -> bool:
-        """Whether the rows of a snapshot, one that is not dropped, have ids."""
+        """Return whether the rows of an existing snapshot have ids."""
         body = self.snapshots.get(snapshot_id)
         return body is not None and msgspec.json.decode(body, type=_Rows).first_row_id is not None
 
     def log_snapshot(self, snapshot_id: int, timestamp_ms: int) -> None:
-        """Log the snapshot that is current after a commit."""
+        """Add the current snapshot after a commit to the snapshot log."""
         self.snapshot_log.append(SnapshotLogEntry(timestamp_ms, snapshot_id))
 
     def correct_clock(self, latest_ms: int) -> None:
-        """Let nothing so far be later than a time: readers refuse logs whose times go back."""
+        """Lower all times so far to a limit: readers reject logs whose times decrease."""
         self.last_updated_ms = min(self.last_updated_ms, latest_ms)
         for snapshot_id, body in self.snapshots.items():
             keys: dict[str, Any] = msgspec.json.decode(body, type=dict[str, _Raw])
@@ -333,7 +333,7 @@ class Trail:
         ]
 
     def drop_snapshots(self, is_kept: Callable[[int], bool]) -> None:
-        """Take away expired snapshots, and the log up to the last one of them."""
+        """Remove expired snapshots, and the log entries up to the last one of them."""
         gone = [each for each in self.snapshots if not is_kept(each)]
         if not gone:
             return
@@ -344,13 +344,13 @@ class Trail:
         self.snapshot_log = log[gaps[-1] :] if gaps else log
 
     def log_metadata(self, file: str, most: int) -> None:
-        """Log the metadata file that was the newest until now."""
+        """Add the previous metadata file to the metadata log."""
         self.metadata_log.append(MetadataLogEntry(self.last_updated_ms, file))
         del self.metadata_log[: -max(1, most)]
 
     def render(self, metadata: TableMetadata) -> bytes:
-        """Return a metadata file: what is given, with the schemas and snapshots of the trail."""
-        # A dict of Raw keeps the order of keys, and what stands in each as it is.
+        """Return a metadata file: given fields, with the trail's schemas and snapshots."""
+        # A dict of Raw keeps the order of keys and the text of each value.
         file: dict[str, Any] = msgspec.json.decode(write_metadata(metadata), type=dict[str, _Raw])
         if "schema" in file:
             file["schema"] = _Raw(self.schema_body)
@@ -364,7 +364,7 @@ def _list(bodies: dict[int, bytes]) -> msgspec.Raw:
 
 
 def _content(body: bytes) -> bytes:
-    """Return what stands in a schema behind its type and its id."""
+    """Return the JSON of a schema after its type and its id."""
     return body.split(b",", 2)[2]
 
 
@@ -379,15 +379,15 @@ def metadata_file(
     """Return the bytes of a table's metadata file at a version.
 
     Args:
-        state: The table right after the version's commit.
+        state: The table's state right after the version's commit.
         trail: Its schemas, snapshots and logs up to it.
         facts: Its location, format version and specs.
-        next_row_id: The first row id that no row has.
-        named_schema_ids: Iceberg's ids of the schemas whose names files without field ids use, last
-            used last.
+        next_row_id: The first unassigned row id.
+        named_schema_ids: Iceberg's ids of the schemas whose names files without field ids use, the
+            last used last.
 
     Raises:
-        UnsupportedError: Iceberg cannot say the table.
+        UnsupportedError: Iceberg cannot express the table.
     """
     last = state.last_snapshot_id
     metadata = TableMetadata(
@@ -398,7 +398,7 @@ def metadata_file(
         last_updated_ms=state.effective_millis,
         last_column_id=max(0, state.schema.highest_field_id),
         current_schema_id=trail.schema_id,
-        # What stands in it comes from the trail.
+        # Its content comes from the trail.
         schemas=(IcebergSchema(trail.schema_id),),
         default_spec_id=state.default_spec_id,
         partition_specs=_specs(state),
@@ -418,13 +418,13 @@ def metadata_file(
 
 
 def _specs(state: TableState) -> tuple[PartitionSpec, ...]:
-    # Always the same for a table, whatever was erased of it by now.
+    # Always the same for a table, whatever was erased from it.
     may_lack = state.keeps_outside and any(each.fields for each in state.specs)
     return (*state.specs, UNLAID) if may_lack else tuple(state.specs)
 
 
 def _highest_id(state: TableState) -> int:
-    """Return a number that no snapshot's id exceeds, on main or any branch that ever was."""
+    """Return a number that is at least the id of every snapshot ever, on main or a branch."""
     ever = state.last_branch_number
     return (ever + 1) * BRANCH_IDS - 1 if ever else state.last_snapshot_id
 
@@ -441,8 +441,8 @@ def _properties(state: TableState, trail: Trail, named: Iterable[int]) -> Mappin
 def _refs(state: TableState, trail: Trail) -> dict[str, SnapshotRef]:
     if MAIN in state.tags:
         raise UnsupportedError(
-            f"tag {MAIN!r} cannot stand in an Iceberg table, whose branch has that name: name the "
-            "tag otherwise"
+            f"tag {MAIN!r} is not possible in an Iceberg table, whose branch has that name: rename "
+            "the tag"
         )
     refs = {}
     if state.last_snapshot_id:
@@ -469,7 +469,7 @@ def _branch_age(branch: Branch, state: TableState) -> int | None:
 
 
 def _age(tag: Tag, state: TableState, trail: Trail) -> int | None:
-    """Return how old a tag's snapshot is when the tag ends; None where it never does.
+    """Return the age of a tag's snapshot when the tag expires; None if it never does.
 
     Iceberg counts from the snapshot, and the ledger from the tag, which may be much younger.
     """

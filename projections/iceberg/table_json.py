@@ -1,7 +1,7 @@
 """Metadata files as JSON, read in versions 1 to 3 and written as Java does.
 
-Source: the Iceberg table specification, "Table Metadata Fields" and appendix C; what an absent
-field stands for is as in Java's TableMetadataParser.
+Source: the Iceberg table specification, "Table Metadata Fields" and appendix C; the defaults of
+absent fields are those of Java's TableMetadataParser.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Version(msgspec.Struct, rename="kebab"):
 
 
 class TableFile(msgspec.Struct, kw_only=True, rename="kebab"):
-    """The keys of a metadata file, in Java's order; what is UNSET is absent."""
+    """The keys of a metadata file, in Java's order; UNSET ones are absent."""
 
     format_version: Int
     table_uuid: str | UnsetType | None = UNSET
@@ -96,8 +96,8 @@ def read_metadata(content: bytes | str) -> TableMetadata:
     """Read a metadata file, compressed with gzip or not, and check it as Java does.
 
     Raises:
-        UpgradeRequiredError: It is of a newer format version than 3.
-        InvalidInputError: It is no table metadata, or contradicts itself; the message names the
+        UpgradeRequiredError: Its format version is newer than 3.
+        InvalidInputError: It is not valid table metadata; the message names the
             place in the JSON.
     """
     text = inflated(content)
@@ -118,12 +118,12 @@ def read_metadata(content: bytes | str) -> TableMetadata:
 
 @frozen
 class ReadFile:
-    """A metadata file as it was read.
+    """A parsed metadata file.
 
     Attributes:
-        metadata: What it says.
-        parts: The text of it, by key.
-        new: The same without what stood just so in the one that was read before it.
+        metadata: The content.
+        parts: The JSON text, by key.
+        new: The same, without the items that were in the file read before.
     """
 
     metadata: TableMetadata
@@ -133,26 +133,26 @@ class ReadFile:
 
 _PARTS = msgspec.json.Decoder(dict[str, Raw])
 _GROWING = ("schemas", "snapshots", "snapshot-log")
-"""Lists that get longer at their end, mostly."""
+"""Keys of lists that mostly grow at their end."""
 
 _SPACES = b" \t\r\n"
 
 
 def read_after(content: bytes | str, before: ReadFile | None) -> ReadFile:
-    """Read a metadata file as `read_metadata` does; what stood in an earlier one is not read again.
+    """Read a metadata file as `read_metadata` does, reusing what an earlier one has in common.
 
     Args:
-        content: The file.
-        before: An earlier one of the same table; None: nothing is known.
+        content: The bytes of the file.
+        before: An earlier file of the same table; None if there is none.
 
     Raises:
-        UpgradeRequiredError, InvalidInputError: As of `read_metadata`.
+        UpgradeRequiredError, InvalidInputError: As in `read_metadata`.
     """
     text = inflated(content)
     if before is not None:
         with suppress(msgspec.DecodeError, UnicodeError, RecursionError, InvalidInputError):
             return _grown(text, before)
-    # Where something is wrong, this says what, and where.
+    # This reports any error with its place.
     metadata = read_metadata(text)
     parts = decoded(text, dict[str, Raw], _WHAT)
     return ReadFile(metadata, parts, parts)
@@ -163,7 +163,7 @@ def _grown(text: bytes | str, before: ReadFile) -> ReadFile:
     new = {**parts, **{key: _tail(before.parts, parts, key) for key in _GROWING}}
     file = decoded(msgspec.json.encode(new), TableFile, _WHAT)
     if file.format_version != known.format_version:
-        raise not_a(_WHAT, "what is absent stands for something else in each version")
+        raise not_a(_WHAT, "absent fields have another meaning in each format version")
     file.snapshots = (*known.snapshots, *_checked_snapshots(file, len(known.snapshots)))
     file.snapshot_log = (*known.snapshot_log, *_present(file.snapshot_log, ()))
     metadata = knowing(_table(file, known.schemas), known)
@@ -175,7 +175,7 @@ def _tail(before: Mapping[str, Raw], parts: Mapping[str, Raw], key: str) -> Raw:
     """Return a list's JSON without the items that it had before.
 
     Raises:
-        InvalidInputError: It had others.
+        InvalidInputError: The list does not begin with those items.
     """
     had, whole = (memoryview(each.get(key, b"")) for each in (before, parts))
     end = len(had) - 1
@@ -183,7 +183,7 @@ def _tail(before: Mapping[str, Raw], parts: Mapping[str, Raw], key: str) -> Raw:
         end -= 1
     rest = bytes(whole[end:]).lstrip()
     if end < 1 or rest[:1] not in {b",", b"]"} or not bytes(whole[:end]).startswith(had[:end]):
-        raise not_a(_WHAT, f"$.{key}: begins otherwise than it did")
+        raise not_a(_WHAT, f"$.{key}: does not begin as it did before")
     return Raw(b"[" + rest.removeprefix(b","))
 
 
@@ -191,12 +191,12 @@ def write_metadata(metadata: TableMetadata, snapshots: Sequence[bytes] | None = 
     """Return the bytes of a metadata file: compact JSON with the keys of its format version.
 
     Args:
-        metadata: The table.
-        snapshots: The table's snapshots, each rendered by `encoded`: a caller that keeps them from
-            one commit to the next saves rendering all of them again.
+        metadata: The table's metadata.
+        snapshots: The table's snapshots, each rendered by `encoded`: a caller that keeps them
+            between commits need not render all of them again.
 
     Raises:
-        InvalidInputError: There are not as many rendered snapshots as the table has.
+        InvalidInputError: The number of rendered snapshots is not that of the table.
     """
     if snapshots is not None and len(snapshots) != len(metadata.snapshots):
         raise InvalidInputError(
@@ -212,7 +212,7 @@ def _file(metadata: TableMetadata, rendered: Sequence[bytes] | None) -> TableFil
     current = metadata.current_snapshot_id
     if current is None and version < ROW_IDS_SINCE:
         current = NO_SNAPSHOT
-    # A Raw is encoded as the bytes that it holds.
+    # A Raw is encoded as its bytes.
     raw: Any = metadata.snapshots if rendered is None else [msgspec.Raw(each) for each in rendered]
     return TableFile(
         format_version=version,
@@ -244,7 +244,7 @@ def _file(metadata: TableMetadata, rendered: Sequence[bytes] | None) -> TableFil
 
 
 def _table(file: TableFile, known: tuple[Schema, ...] = ()) -> TableMetadata:
-    """Return what a file says whose list of schemas comes after known ones."""
+    """Return a file's metadata, with new schemas after known ones."""
     version = file.format_version
     v1 = version < SEQUENCES_SINCE
     schemas = (*known, *_schemas(file)) if not known or file.schemas else known
@@ -286,7 +286,7 @@ def _table(file: TableFile, known: tuple[Schema, ...] = ()) -> TableMetadata:
 
 
 def _checked_snapshots(file: TableFile, first: int) -> tuple[IcebergSnapshot, ...]:
-    """Return the snapshots that a file lists from a place on."""
+    """Return the snapshots of a file from an index on."""
     found = []
     for place, each in enumerate(_present(file.snapshots, ()), first):
         try:
@@ -325,7 +325,7 @@ def _refs(refs: Mapping[str, SnapshotRef] | UnsetType, current: int) -> Mapping[
 
 
 def _id(file: TableFile, name: str, listed: str, absent: int) -> int:
-    """Return which one of a list is in force; old version 1 files have no list."""
+    """Return the id of the default item of a list; old version 1 files have no list."""
     if getattr(file, listed) is UNSET:
         return absent
     number: int = _given(file, name)

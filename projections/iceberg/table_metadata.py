@@ -1,7 +1,7 @@
 """TableMetadata: one metadata file of a table, and its consistency rules.
 
-Source: the Iceberg table specification, "Table Metadata and Snapshots"; the tolerance is that of
-Java's TableMetadata class.
+Source: the Iceberg table specification, "Table Metadata and Snapshots"; the tolerances are those
+of Java's TableMetadata class.
 
 Source: Iceberg's documentation, "Table properties".
 """
@@ -33,7 +33,7 @@ SUPPORTED_VERSIONS = (1, 2, 3)
 SEQUENCES_SINCE = 2
 ROW_IDS_SINCE = 3
 NO_SNAPSHOT = -1
-"""What versions 1 and 2 write for "no current snapshot"."""
+"""The value for "no current snapshot" in versions 1 and 2."""
 
 _T = TypeVar("_T")
 
@@ -44,33 +44,33 @@ def _stripped(location: str) -> str:
 
 @frozen(kw_only=True)
 class TableMetadata:
-    """A table as one metadata file describes it.
+    """Content of one metadata file of a table.
 
     Attributes:
         format_version: 1, 2 or 3.
         table_uuid: None only in old version 1 tables.
         location: Base URI, without a slash at the end.
-        last_sequence_number: The highest one given to a snapshot; 0 in version 1.
-        last_updated_ms: When the commit that wrote the file was made, in milliseconds since 1970.
-        last_column_id: The highest field id ever given; it never shrinks.
-        current_schema_id: Which of `schemas` is the current one.
+        last_sequence_number: The highest one assigned to a snapshot; 0 in version 1.
+        last_updated_ms: The time of the commit that wrote the file, in milliseconds since 1970.
+        last_column_id: The highest field id ever assigned; it never shrinks.
+        current_schema_id: The id of the current schema.
         schemas: All of them, oldest first.
-        default_spec_id: Which of `partition_specs` new files have.
+        default_spec_id: The id of the partition spec of new files.
         partition_specs: All of them, oldest first.
-        last_partition_id: The highest partition field id ever given.
-        default_sort_order_id: Which of `sort_orders` new files should have.
+        last_partition_id: The highest partition field id ever assigned.
+        default_sort_order_id: The id of the sort order of new files.
         sort_orders: All of them, oldest first.
-        properties: What was set.
+        properties: The table properties.
         current_snapshot_id: The head of `main`, or None.
-        next_row_id: The first row id that no row has; 0 before version 3.
+        next_row_id: The first unassigned row id; 0 before version 3.
         encryption_keys: Keys of encrypted files.
         refs: Branches and tags by name.
-        snapshots: All valid ones, in the order in which they came.
+        snapshots: All valid ones, in the order in which they were added.
         statistics: At most one file for a snapshot.
         partition_statistics: At most one file for a snapshot.
-        snapshot_log: Which snapshot was current since when, oldest first.
+        snapshot_log: The snapshots that were current, with the time since, oldest first.
         metadata_log: Earlier metadata files, oldest first.
-        snapshots_seen: The first snapshots by their ids, as far as anybody asked for them so far.
+        snapshots_seen: Cache of the first snapshots by id, as far as they were looked up.
     """
 
     format_version: int
@@ -147,12 +147,12 @@ class TableMetadata:
         """Return a snapshot.
 
         Raises:
-            NotFoundError: The table has none of that id.
+            NotFoundError: The table has no snapshot with that id.
         """
         found = self.snapshots_by_id.get(snapshot_id)
         if found is None:
             raise NotFoundError(
-                f"snapshot {snapshot_id} is not in the table; it expired or never was"
+                f"snapshot {snapshot_id} is not in the table; it expired or never existed"
             )
         return found
 
@@ -166,31 +166,31 @@ def _named(by_id: Mapping[int, _T], number: int, key: str) -> _T:
 
 
 CLOCK_TOLERANCE_MS = 60_000
-"""So far clocks of different writers may lie apart."""
+"""Tolerance for clocks of different writers, in milliseconds."""
 
 
 def knowing(metadata: TableMetadata, before: TableMetadata) -> TableMetadata:
-    """Let metadata have its snapshots by their ids, without going over all of them.
+    """Fill the cache of snapshots by id from earlier metadata, without a full pass.
 
     Args:
-        metadata: It.
-        before: Metadata whose snapshots it begins with.
+        metadata: The metadata.
+        before: Earlier metadata, whose snapshots it begins with.
     """
     metadata.snapshots_seen.update(before.snapshots_by_id)
     return metadata
 
 
 def check_table(metadata: TableMetadata, before: TableMetadata | None = None) -> None:
-    """Check that metadata does not contradict itself.
+    """Check that metadata is consistent.
 
     Args:
-        metadata: It.
-        before: Metadata that was checked, whose snapshots and log of them it begins with: what
-            only they could contradict is not looked at again.
+        metadata: The metadata.
+        before: Checked metadata, with whose snapshots and snapshot log it begins; checks of those
+            are skipped.
 
     Raises:
         InvalidInputError: An id names nothing or two things, `main` is not the current snapshot, a
-            sequence number is above the last one, or times run backwards by more than a minute.
+            sequence number is above the last one, or times decrease by more than a minute.
     """
     _ = metadata.schema, metadata.spec, metadata.sort_order
     _check_unique("schemas", len(metadata.schemas), len(metadata.schemas_by_id))
@@ -223,14 +223,14 @@ def check_heads(metadata: TableMetadata) -> None:
 
 
 def check_clocks(metadata: TableMetadata, checked: int = 0) -> None:
-    """Check that both logs and the last update follow each other, with a minute's tolerance.
+    """Check that the times of both logs and the last update increase, within a minute.
 
     Args:
         metadata: The table.
-        checked: So many entries of its log of snapshots were checked before.
+        checked: The number of entries of its snapshot log that were checked before.
 
     Raises:
-        InvalidInputError: They do not.
+        InvalidInputError: A time is earlier than the one before it.
     """
     _check_log(metadata.snapshot_log, "snapshot-log", metadata.last_updated_ms, checked)
     _check_log(metadata.metadata_log, "metadata-log", metadata.last_updated_ms)
@@ -271,19 +271,19 @@ def _check_log(
 
 
 def check_same_table(before: TableMetadata, after: TableMetadata) -> None:
-    """Check that two metadata files are of one table, by its uuid in any case.
+    """Check that two metadata files are of one table, by UUID, ignoring case.
 
-    A table that had no uuid may have got one.
+    A table without a UUID may have got one.
 
     Raises:
-        InvalidInputError: The table was dropped and another one created in its place.
+        InvalidInputError: The table was dropped and another one created under its name.
     """
     if before.table_uuid is None:
         return
     if before.table_uuid.lower() != (after.table_uuid or "").lower():
         raise InvalidInputError(
             f"the table's uuid was {before.table_uuid} and is {after.table_uuid}: it was dropped "
-            "and created again; load it anew"
+            "and created again; load it again"
         )
 
 
@@ -294,7 +294,7 @@ MAX_SNAPSHOT_AGE = "history.expire.max-snapshot-age-ms"
 DEFAULT_MAX_SNAPSHOT_AGE_MS = 5 * 24 * 60 * 60 * 1000
 MIN_SNAPSHOTS_TO_KEEP = "history.expire.min-snapshots-to-keep"
 MAX_REF_AGE = "history.expire.max-ref-age-ms"
-"""Ends refs that do not say when they end."""
+"""Property with the maximum age of refs that have none of their own."""
 
 NEVER_MS = 2**63 - 1
-"""The age of a ref that is to stay for ever."""
+"""Age of a ref that is kept for ever."""

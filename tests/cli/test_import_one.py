@@ -152,7 +152,7 @@ def test_a_tag_of_theirs_is_known_by_its_name(shop: Run, tmp_path: Path) -> None
 BAD = {
     ("delta", "nowhere"): "it has no folder _delta_log/",
     ("delta", "empty"): "holds no version of a Delta table",
-    ("delta", "half"): "is no file of a Delta log",
+    ("delta", "half"): "is not a file of a Delta log",
     ("iceberg", "nowhere"): "no folder metadata/",
     ("paimon", "nowhere"): "it has no schema/schema-N",
 }

@@ -164,7 +164,7 @@ def test_what_no_other_format_can_say_is_refused_by_its_name() -> None:
         ("paimon", "2", by_value("e.parquet", 0), "its manifests list files of rows"),
         ("paimon", "2", data("b.parquet", sort_order_id=1), "say no sort order"),
         ("delta", "2", vector("a.parquet", 4), "no files of 'position-deletes'"),
-        ("delta", "2", data("b.parquet", sort_order_id=1), "says no sort order"),
+        ("delta", "2", data("b.parquet", sort_order_id=1), "has no sort orders"),
     ):
         table = table_on(memory(), {"ledger.formats": formats, "format-version": version})
         table.append([data("a.parquet")])

@@ -122,9 +122,9 @@ EXPECTED_REFUSALS: Final = (
     "one name has to find a column in all files",
     "and Paimon's readers find it by its own name",
     "it was born in Iceberg, and Paimon's files have neither",
-    "it was born in Iceberg, and what its engines committed there is no version of Delta's log",
-    "it was born in Paimon, and what its engines committed there is no version of Delta's log",
-    "it was born in Paimon, and the manifests of its snapshots",
+    "it was imported from Iceberg, and what its engines committed there",
+    "it was imported from Paimon, and what its engines committed there",
+    "it was imported from Paimon, and the manifests of its snapshots",
 )
 """What formats cannot say of such tables, as the ledger's errors put it."""
 

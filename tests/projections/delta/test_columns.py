@@ -164,5 +164,5 @@ def named(name: str, physical: str, **said: Any) -> dict[str, Any]:
     ],
 )
 def test_columns_of_one_name_are_rejected(members: tuple[dict[str, Any], ...], mode: str) -> None:
-    with pytest.raises(InvalidInputError, match="give each a name of its own"):
+    with pytest.raises(InvalidInputError, match="give each its own name"):
         columns_of(struct(*members), {"delta.columnMapping.mode": mode}, {}, 0)

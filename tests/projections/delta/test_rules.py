@@ -44,7 +44,7 @@ def file(name: str, **facts: Any) -> FileChange:
         ({"a": "TIME(3)"}, "Delta has no TIME"),
         ({"a": "TIMESTAMP(9)"}, "microseconds"),
         ({"a": "UUID"}, "Delta has no UUID"),
-        ({"a": "INT", "A": "INT"}, "told without case"),
+        ({"a": "INT", "A": "INT"}, "compared without case"),
         ({}, "a table without columns: readers fail on it"),
     ],
 )
@@ -61,8 +61,8 @@ def test_a_table_that_delta_cannot_say_is_not_begun(columns: dict[str, str], rul
         (UpdateColumnType(("n",), "STRING"), "only as a wider one"),
         (UpdateColumnType(("day",), "TIMESTAMP(6)"), "only as a wider one"),
         (UpdateColumnType(("text",), "VARCHAR(4)"), "readers cast nothing"),
-        (AddColumn(("N",), "INT"), "told without case"),
-        (SetOption("delta.columnMapping.mode", "id"), "the projection itself says"),
+        (AddColumn(("N",), "INT"), "compared without case"),
+        (SetOption("delta.columnMapping.mode", "id"), "the projection itself sets"),
     ],
 )
 def test_a_step_that_readers_would_misread_is_refused(change: Any, rule: str) -> None:
@@ -160,7 +160,7 @@ def test_a_plan_names_the_defaults_that_the_log_will_not_say() -> None:
     table = table_of({"a": "INT"})
     change = UpdateColumnDefaultValue(("a",), "7")
     said = [
-        each for each in table.plan([change]).warnings if "says nothing of the default 7" in each
+        each for each in table.plan([change]).warnings if "does not record the default 7" in each
     ]
     assert len(said) == 1
     table.alter([change])

@@ -130,7 +130,7 @@ class World:
     def lands(self, clashes: bool, ask: Callable[[], object]) -> bool:  # noqa: FBT001
         if clashes:
             self.refusals += 1
-            with pytest.raises(FormatError, match="the name would stand for field"):
+            with pytest.raises(FormatError, match="the name would refer to field"):
                 ask()
             return False
         ask()

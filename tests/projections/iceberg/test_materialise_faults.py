@@ -37,7 +37,7 @@ def test_a_hint_to_another_table_is_reported_and_left_alone() -> None:
     for name, body in theirs.items():
         store.create(f"{handle_of(table).path}/metadata/{name}", body)
 
-    with pytest.raises(StoreError, match="leads to the metadata of another table"):
+    with pytest.raises(StoreError, match="points to the metadata of another table"):
         project(handle_of(table))
 
     assert {path.removeprefix("metadata/") for path in Left.by(table).files} == set(theirs)
@@ -180,7 +180,7 @@ def test_an_engines_own_manifests_are_refused() -> None:
     table = keyed()
     lists = {"base_manifest_list": "manifest-list-1", "delta_manifest_list": "manifest-list-2"}
     table.commit_snapshot(SnapshotPlan("APPEND", commit_user="flink", facts=lists))
-    with pytest.raises(UnsupportedError, match="snapshot 1 .* Paimon manifests of its own"):
+    with pytest.raises(UnsupportedError, match="snapshot 1 .* its own Paimon manifests"):
         project(handle_of(table))
 
 

@@ -255,39 +255,39 @@ DEEP = "[" * 200_000 + "]" * 200_000
 REFUSED: dict[str, tuple[str, str, Place, str, str]] = {
     "a format that is no text": (
         *("delta", "*0.json", ("metaData", "format", "provider"), "1e400"),
-        r"0\.json has metadata that is none",
+        r"0\.json has invalid metadata",
     ),
     "an option of the format that is a number": (
         *("delta", "*0.json", ("metaData", "format", "options"), '{"a":1}'),
-        "metadata that is none: Expected `str`, got `int`",
+        "invalid metadata: Expected `str`, got `int`",
     ),
     "a protocol that says nothing": (
         "delta",
         "*0.json",
         ("protocol",),
         "{}",
-        "protocol that is none",
+        "invalid protocol",
     ),
     "no protocol": ("delta", "*0.json", ("protocol",), "", "begins a table without protocol"),
     "who and why, endlessly nested": (
         *("delta", "*1.json", ("commitInfo", "operation"), DEEP),
-        r"1\.json is no file of a Delta log",
+        r"1\.json is not a file of a Delta log",
     ),
     "a time of five thousand digits": (
         *("delta", "*1.json", ("commitInfo", "timestamp"), "9" * 5000),
-        r"1\.json is no file of a Delta log",
+        r"1\.json is not a file of a Delta log",
     ),
     "statistics, endlessly nested": (
         *("delta", "*1.json", ("add", "stats", TEXT, "minValues"), DEEP),
-        "has statistics that are none",
+        "has invalid statistics",
     ),
     "a count of rows as text": (
         *("delta", "*1.json", ("add", "stats", TEXT, "numRecords"), '"9"'),
-        "has statistics that are none",
+        "has invalid statistics",
     ),
     "a number that no column has": (
         *("delta", "*1.json", ("add", "stats", TEXT, "numRecords"), "1e999999"),
-        "has statistics that are none",
+        "has invalid statistics",
     ),
     "a file outside": (
         *("delta", "*1.json", ("add", "path"), '"../../x.parquet"'),
@@ -383,6 +383,6 @@ def test_partitions_that_are_none_of_their_spec_stay_their_owner_s(
     lake = ledger.open(str(tmp_path), author="bob")
     with source.saying(file, 0, put(json.loads(file.read_text()), place, "0")):
         lake.import_table("d.t", str(source.folder), format_name="iceberg")
-        with pytest.raises(LedgerError, match=r"the partition of .*\.parquet is none"):
+        with pytest.raises(LedgerError, match=r"the partition of .*\.parquet is invalid"):
             lake.promote("d.t")
     check(tmp_path, ["iceberg"])

@@ -459,10 +459,10 @@ def test_ids_that_came_later_are_asked_of_files_with_the_names_of_older_schemas(
     [
         ({"li.element": 1}, "gives field id 1 twice, in column id and in column li"),
         ({"li.element": 2}, "gives field id 2 twice, in column li and in column li"),
-        ({"li.element": "3"}, "none of Delta's.*which is no id"),
-        ({"li.element": True}, "none of Delta's.*which is no id"),
+        ({"li.element": "3"}, "not a Delta schema.*which is not an id"),
+        ({"li.element": True}, "not a Delta schema.*which is not an id"),
         ({"li.element": -5}, "-5"),
-        ("text", "none of Delta's"),
+        ("text", "not a Delta schema"),
     ],
 )
 def test_nested_ids_that_are_none_are_refused_by_name(

@@ -328,8 +328,8 @@ def refused_names(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (refused_variant, "stays its owner's: column id: Delta has no VARIANT"),
-        (refused_names, "stays its owner's: file .*/y has no field ids of the table's"),
+        (refused_variant, "cannot be promoted: column id: Delta has no VARIANT"),
+        (refused_names, "cannot be promoted: file .*/y has no field ids of the table"),
     ],
 )
 def test_what_the_ledger_cannot_go_on_with_is_refused_before_anything_is_written(

@@ -142,7 +142,7 @@ def test_bad_sources_are_told_in_a_line(tmp_path: Path) -> None:
         ("nowhere", NotFoundError, "no folder metadata/"),
         ("empty", NotFoundError, "no folder metadata/"),
         ("other", InvalidInputError, "holds no metadata file"),
-        ("half", InvalidInputError, "is no metadata of an Iceberg table"),
+        ("half", InvalidInputError, "is not Iceberg table metadata"),
         ("gone.metadata.json", NotFoundError, "does not exist"),
     ]
     for name, error, said in bad:
@@ -171,5 +171,5 @@ def test_a_catalog_is_asked_by_pyicebergs_own_configuration(
     assert closed == ["here", "here"]
     with pytest.raises(NotFoundError, match="catalog here has no table s.none"):
         lake.import_table("a.c", "here:s.none")
-    with pytest.raises(StoreError, match="catalog nowhere cannot be asked"):
+    with pytest.raises(StoreError, match="catalog nowhere cannot load"):
         lake.import_table("a.c", "nowhere:s.t")

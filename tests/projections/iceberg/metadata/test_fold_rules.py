@@ -91,12 +91,12 @@ def test_a_snapshot_made_for_an_older_table_is_stale() -> None:
 @pytest.mark.parametrize(
     ("batch", "problem"),
     [
-        ([added(3, 2)], "draw another id"),
+        ([added(3, 2)], "use another id"),
         ([pointed("main", 3, "tag")], "main is a branch"),
         ([pointed("b", 99)], "no such snapshot"),
-        ([{"action": "set-current-schema", "schema-id": 5}], "none such"),
+        ([{"action": "set-current-schema", "schema-id": 5}], "no such id"),
         ([{"action": "set-default-spec", "spec-id": -1}], "the batch added none"),
-        ([{"action": "set-default-sort-order", "sort-order-id": 4}], "none such"),
+        ([{"action": "set-default-sort-order", "sort-order-id": 4}], "no such id"),
         ([{"action": "remove-schemas", "schema-ids": [0]}], "is the current one"),
     ],
 )
@@ -198,7 +198,7 @@ def test_a_new_table_points_its_layouts_to_the_new_ids() -> None:
                 {"name": "x", "transform": "identity", "source-id": 1},
                 {"name": "x", "transform": "day", "source-id": 2},
             ],
-            "there twice",
+            "occurs twice",
         ),
         ([{"name": "b", "transform": "bucket[0]", "source-id": 1}], "at least 1"),
         ([{"name": "b", "transform": "identity"}], "source-id"),
