@@ -1,28 +1,28 @@
 """lakeledger: one append-only ledger of table changes.
 
-The map of this folder, each room importing only those before it:
+The packages and modules, each importing only those before it:
 
 - `model`: values: data types, schema, snapshot, file change, errors.
-- `locations`: which texts mean one place, and what lies in what.
-- `events`: every change that can be asked, and every fact that the log can hold.
-- `evolution`: the pure fold, and the decisions that come before it.
-- `formats`: what a table format brings, and how those that are installed are found.
-- `transforms`: transforms of columns, as a user writes them; `sql`: `ALTER TABLE` as changes.
+- `locations`: canonical forms and containment of paths and URLs.
+- `events`: all requested changes, and all facts that the log can hold.
+- `state`: the pure fold of events into states; `decide`: from requested changes to events.
+- `formats`: the parts of a table format, and the discovery of installed formats.
+- `transforms`: partition and sort transforms of columns; `sql`: `ALTER TABLE` as changes.
 - `stores`: bytes under keys with an atomic put-if-absent.
-- `observing`: what programs that listen are told: lines, spans and metrics.
+- `observing`: log events, spans and metrics.
 - `log`: commits: codec, hash chain, checkpoints, the one retry loop.
 - `files`: data files, their footers, and which of them are live.
 - `planning`: which files a filter has to read.
-- `history`: what was, whether a log and what derives from it fit together, what nobody needs.
-- `audit`: two states compared, a change taken back, who made each column what it is.
-- `opening`: what opening a ledger and its tables takes, and their beginnings and ends.
-- `moving`: ledgers that leave, arrive or are found elsewhere.
+- `history`: past states, verification of a log and its derived files, and garbage collection.
+- `audit`: differences between states, reverts, and the commits that shaped each column.
+- `opening`: opening a ledger and its tables, creating and dropping them.
+- `relocation`: export, import and replay of ledgers and tables.
 - `table_handle`, `table_writes`, `ledger_handle`, `ledger_writes`: what public objects are made of.
-- `ledger`, `table`, `table_at`, `table_branch`, `updates`, `plan`: what a user holds; `following`:
-  files after commits.
+- `ledger`, `table`, `table_at`, `table_branch`, `updates`, `plan`: the public API; `following`:
+  projection of files after commits.
 - `cli`: the `lakeledger` command.
 
-`FORMAT.md` describes the bytes on the store, `DECISIONS.md` says why things are as they are.
+`FORMAT.md` describes the bytes on the store; `DECISIONS.md` gives the reasons.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# From the beginning, so that whoever puts a fault or a watch on a store finds its class.
+# Imported eagerly, so that tests and tools can patch or wrap store classes.
 import ledger.stores  # noqa: F401
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ __all__ = [
     "schema_of_files",
 ]
 
-# What is imported when it is first asked for, so that `import ledger` costs little.
+# Imported on first use, so that `import ledger` is fast.
 _HOMES = {
     "ledger.ledger": (
         "Ledger",
@@ -228,7 +228,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def _room(name: str) -> Any:
-    """Return a module of this folder: `ledger.transforms` needs no import of its own."""
+    """Return a module of this package: `ledger.transforms` needs no import of its own."""
     if not name.startswith("_"):
         try:
             return import_module(f"{__name__}.{name}")

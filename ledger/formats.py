@@ -1,4 +1,4 @@
-"""Format: what a table format brings, and how those that are installed are found.
+"""Table formats: the parts that a format provides, and the discovery of installed formats.
 
 The ledger lists no format. A table declares formats by name (`ledger.formats`), and each is found
 by one entry point of its package's metadata:
@@ -6,12 +6,11 @@ by one entry point of its package's metadata:
     [project.entry-points."lakeledger.formats"]
     delta = "projections.delta.format:DELTA"
 
-To add one, add a folder with an object like `Format` and that line. Its rules are asked whenever a
-change of a table that declares it is decided; see `ledger.decide.format_rules` for the
-questions and the values that they carry, and `projections.iceberg.rules` for an example. They are
-pure: no clock, no I/O, the same answer everywhere. Importing them should be cheap: a process that
-commits imports those of the tables that it meets. Its other parts are each imported when they are
-asked for, and a format has those that it has.
+To add one, add a folder with an object like `Format` and that line. Its rules validate every change
+of a table that declares it; see `ledger.decide.format_rules` for the rule methods and their
+arguments, and `projections.iceberg.rules` for an example. Rules are pure: no clock, no I/O, the
+same answer everywhere. Importing them should be cheap: a committing process imports the rules of
+the tables that it opens. The other parts are optional, and each is imported on first use.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from ledger.model.plugins import Offer, look_anew, missing, offers, unloadable
 from ledger.state.declared_formats import DEFAULT_FORMATS
 
 FORMATS = "lakeledger.formats"
-"""The group of entry points: by a format's name, an object like `Format`."""
+"""The group of entry points; each maps a format's name to an object like `Format`."""
 
 Part = Literal[
     "kept",
@@ -42,54 +41,54 @@ Part = Literal[
     "engine_manifests",
     "publisher",
 ]
-"""What a format may bring beside its rules, as attributes of its object:
+"""Optional parts of a format besides its rules, as attributes of its object:
 
 Each gets a table as its `TableHandle` and a ledger as its `LedgerHandle`, never a public object.
 
-- `kept`: what keeps a table's files of the format: a `projections.materialising.Materialisation`,
-  which `ledger.follow` and `lakeledger verify` ask;
-- `project`: a function that brings a table's files up to a version, for `Table.project`;
-- `command`: what `lakeledger project` takes of it: a `projections.command.FormatCommand`;
+- `kept`: the `projections.materialising.Materialisation` that keeps a table's files of the format
+  up to date, for `ledger.follow` and `lakeledger verify`;
+- `project`: a function that projects a table's files up to a version, for `Table.project`;
+- `command`: the options of `lakeledger project`: a `projections.command.FormatCommand`;
 - `planned`: for `lakeledger plan`, a function from a table's state before and after a change to the
-  files that projecting the change would write; as its attribute `warnings`, if it has one, a
-  function from the same to what readers get wrong then;
+  files that projecting the change would write; its optional attribute `warnings` is a function
+  from the same arguments to known faults of readers;
 - `scan`: a function that reads the rows of a table at an instant, for `TableAt.scan`;
-- `importer`: what brings a table of others into a ledger, or what is new: for
+- `importer`: imports an external table into a ledger, or its new commits, for
   `Ledger.import_table`;
-- `import_command`: a function that adds to the family `lakeledger import`;
-- `engine_files`: a function from a table that was born in the format and a state of it to the live
+- `import_command`: a function that adds a subcommand to `lakeledger import`;
+- `engine_files`: a function from a table imported from the format and a state of it to the live
   files that its engines' manifests list, for `TableAt.files` and `TableAt.plan`;
-- `promoter`: what lets the ledger own a table that others owned, for `Ledger.promote`;
-- `engine_manifests`: what its engines' manifest lists and manifests say to the statistics: a
+- `promoter`: transfers ownership of an imported table to the ledger, for `Ledger.promote`;
+- `engine_manifests`: reads its engines' manifest lists and manifests for statistics: a
   `projections.statistics.engine_files.EngineManifests`;
-- `publisher`: what lets its readers find statistics: a
+- `publisher`: publishes statistics to the format's readers: a
   `projections.statistics.publishing.Publisher`, for `lakeledger stats --publish`.
 """
 
 
 class Format(Protocol):
-    """A table format; see `Part` for what its object may have besides."""
+    """A table format; see `Part` for the optional attributes."""
 
     @property
     def rules(self) -> FormatRules:
-        """Whether a table stays expressible in it."""
+        """Return the rules that keep a table expressible in the format."""
 
 
 class InstalledFormats:
-    """The formats that installed packages bring; each is looked for once a process."""
+    """Formats of the installed packages; each is looked up once per process."""
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of all, the default ones first."""
+        """Return the names of all formats, the default ones first."""
         first = DEFAULT_FORMATS.split(",")
         offered = _offered()
         return tuple(sorted(offered, key=lambda each: (each not in first, _place(each, first))))
 
     def find(self, name: str) -> FormatRules | Refusal:
-        """Return a format's rules, or why nobody can ask them."""
+        """Return a format's rules, or the reason that they cannot be loaded."""
         return _rules(name, tuple(sys.path))
 
     def load(self) -> None:
-        """Import the rules that most tables ask; those of others are when one is met."""
+        """Import the rules of the default formats; others are imported on first use."""
         for each in DEFAULT_FORMATS.split(","):
             self.find(each)
 
@@ -98,7 +97,7 @@ INSTALLED = InstalledFormats()
 
 
 def forget() -> None:
-    """Look for formats anew: something was installed meanwhile."""
+    """Clear the cache of installed formats, so that the next lookup reads entry points again."""
     look_anew()
     _by_name.cache_clear()
     _found.cache_clear()
@@ -106,7 +105,7 @@ def forget() -> None:
 
 
 def having(what: Part) -> list[str]:
-    """Return the names of the formats that bring a part, and of those that nobody can ask."""
+    """Return the names of formats that have a part, and of those that cannot be loaded."""
     return [each for each in sorted(_offered()) if _has(each, what)]
 
 
@@ -114,7 +113,7 @@ def part(name: str, what: Part) -> Any:
     """Return a part of a format.
 
     Raises:
-        MissingDependencyError: Nothing that is installed brings it, or it cannot be imported.
+        MissingDependencyError: No installed package provides it, or it cannot be imported.
     """
     offered = _offered().get(name, ())
     found = _found(name, offered)
@@ -125,7 +124,7 @@ def part(name: str, what: Part) -> Any:
     if what not in dir(found):
         if what in _OF_FILES:
             others = ", ".join(sorted(having(what)))
-            raise MissingDependencyError(f"{name} has no files of its own; {others} have")
+            raise MissingDependencyError(f"{name} has no files of its own; these do: {others}")
         raise missing(name, set(having(what)))
     try:
         return getattr(found, what)
@@ -137,7 +136,7 @@ _OF_FILES = frozenset({"kept", "project", "command"})
 
 
 def part_if_any(name: str, what: Part) -> Any | None:
-    """Return a part of a format; None where nothing that is installed brings it.
+    """Return a part of a format; None where no installed package provides it.
 
     Raises:
         MissingDependencyError: It cannot be imported.
@@ -157,9 +156,9 @@ def _by_name(path: tuple[str, ...]) -> Mapping[str, tuple[Offer, ...]]:
 
 
 def by_name(points: Iterable[Offer]) -> dict[str, tuple[Offer, ...]]:
-    """Return entry points by name; what one package offers twice counts once.
+    """Return entry points by name; duplicates from one package count once.
 
-    A package that is on the path twice offers everything twice.
+    A package that is on the path twice provides all its entry points twice.
     """
     found: dict[str, dict[tuple[str, str], Offer]] = {}
     for each in points:
@@ -183,16 +182,16 @@ def _found(name: str, offered: tuple[Offer, ...]) -> Format | Refusal:
     if not offered:
         return Refusal(
             what,
-            "the table is declared to stay expressible in it, and nothing that is installed "
-            "brings its rules",
+            "the table is declared to stay expressible in it, and no installed package "
+            "provides its rules",
             "install the package that does",
         )
     if len(offered) > 1:
         packages = sorted(f"{each.package} ({each.value})" for each in offered)
         return Refusal(
             what,
-            f"{len(offered)} installed packages bring rules of that name, {', '.join(packages)}, "
-            "and nobody can say whose are meant",
+            f"{len(offered)} installed packages provide rules of that name, {', '.join(packages)}, "
+            "and which are meant is ambiguous",
             "uninstall all but one",
         )
     try:
@@ -202,7 +201,7 @@ def _found(name: str, offered: tuple[Offer, ...]) -> Format | Refusal:
     return found
 
 
-# Every commit asks, and what a path consists of is hashed faster than entry points.
+# Called on every commit; hashing the parts of a path is faster than reading entry points.
 @lru_cache(maxsize=64)
 def _rules(name: str, path: tuple[str, ...]) -> FormatRules | Refusal:
     offered = _by_name(path).get(name, ())
@@ -217,5 +216,5 @@ def _unloadable(name: str, offer: Offer, error: Exception) -> Refusal:
     return Refusal(
         f"format {name!r}",
         f"its rules ({offer.value}) cannot be loaded: {error}",
-        f"install {offer.package} anew",
+        f"reinstall {offer.package}",
     )

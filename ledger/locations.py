@@ -3,7 +3,7 @@
 A place on this machine is a path: `/lake/a`, `file:///lake/a` and `file:/lake/a` are one, and
 empty, `.` and `..` segments mean what they mean to a file system, but for symbolic links. A place
 in a bucket is a scheme's family, a bucket and a key; keys are bytes, so that `a//b` and `a/b` are
-two. Nothing here asks anybody: a link is resolved where a file is added, once.
+two. Nothing here does I/O: a link is resolved once, where a file is added.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 
 LOCAL: Final = "file"
-"""The family of places on this machine."""
+"""The family of local file system paths."""
 
 FAMILIES: Final = {
     "s3": ("s3", "s3a", "s3n"),
     "gs": ("gs", "gcs"),
     "abfs": ("abfss", "abfs", "az", "wasbs", "wasb"),
 }
-"""The schemes by which one kind of bucket is called, the usual one of data files first."""
+"""URL schemes of one kind of object store, the usual one of data files first."""
 
 _FAMILY_OF: Final = {scheme: family for family, all_ in FAMILIES.items() for scheme in all_}
 _is_url = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/]*)(?:/(.*))?", re.DOTALL).fullmatch
@@ -42,11 +42,11 @@ _came_later = re.compile(r"(?i:wasbs?)://|(?i:abfss?|az)://[^/@]*@[^/]*[A-Z]").m
 
 
 class Place(Struct, frozen=True):
-    """Where something is, whatever it is called.
+    """Canonical location of a path or URL.
 
     Attributes:
-        family: `file`, a family of buckets, another URL's scheme in lower case, or nothing for a
-            chain of file systems, which `path` is the whole of.
+        family: `file`, a family of buckets, another URL's scheme in lower case, or empty for a
+            chain of file systems, which `path` holds as a whole.
         host: The bucket, with the account where one is named; empty on this machine.
         path: The path or key, without a slash at its beginning.
 
@@ -61,7 +61,7 @@ class Place(Struct, frozen=True):
 
     @property
     def service(self) -> tuple[str, str]:
-        """What has to be asked for it: another host of one family is another place to ask.
+        """Store that serves this location: its family and host.
 
         Example:
             >>> place_of("s3://lake/t").service
@@ -79,7 +79,7 @@ class Place(Struct, frozen=True):
         return place_of(path, self)
 
     def holds(self, other: Place) -> bool:
-        """Whether another place is this one or lies in it.
+        """Return whether another place is this one or below it.
 
         Example:
             >>> lake = place_of("s3://lake/t")
@@ -92,7 +92,7 @@ class Place(Struct, frozen=True):
         return not inside or other.path == inside or other.path.startswith(f"{inside}/")
 
     def meets(self, other: Place) -> bool:
-        """Whether one of two places holds the other, told as `folded` does.
+        """Return whether one of two places holds the other, compared by `folded` names.
 
         Example:
             >>> place_of("/lake/T/a").meets(place_of("/lake/t"))
@@ -106,9 +106,9 @@ class Place(Struct, frozen=True):
 
 
 def folded(text: str) -> str:
-    """Return what names have in common that some stores take for one.
+    """Return a name's key under which some stores treat names as equal.
 
-    These tell no case apart, or not whether a letter's accent stands by itself.
+    These ignore case, or whether an accent is a separate code point.
 
     Example:
         >>> folded("CAFE" + chr(0x301)) == folded("caf" + chr(0xE9))
@@ -120,21 +120,21 @@ def folded(text: str) -> str:
 
 
 def alike(name: str, others: Collection[str]) -> list[str]:
-    """Return those of some names, which have no line ends, that some stores take for one name.
+    """Return those of some names, without line ends, that some stores treat as one name.
 
     Example:
         >>> alike("v1", ["V1", "v2"]), alike("v3", ["V1", "v2"])
         (['V1'], [])
     """
     wanted, whole = folded(name), "\n".join(others)
-    # There may be thousands, and mostly none is.
+    # There may be thousands of names, and mostly none collides.
     if whole.isascii() and f"\n{wanted}\n" not in f"\n{whole.lower()}\n":
         return []
     return [each for each in others if folded(each) == wanted]
 
 
 def is_absolute(text: str) -> bool:
-    """Whether a text means the same place wherever it stands.
+    """Return whether a text is an absolute path or a URL.
 
     Example:
         >>> is_absolute("data/a"), is_absolute("/lake/a"), is_absolute("file:/lake/a")
@@ -144,7 +144,7 @@ def is_absolute(text: str) -> bool:
 
 
 def is_url(text: str) -> bool:
-    """Whether a text names its scheme, and where there is one its host.
+    """Return whether a text has a URL scheme and, where the scheme has one, a host.
 
     Example:
         >>> is_url("file:///lake/a"), is_url("/lake/a"), is_url("file:/lake/a")
@@ -154,9 +154,9 @@ def is_url(text: str) -> bool:
 
 
 def escapes(text: str) -> bool:
-    """Whether a place may lead out of where it is to stay, as some reader takes it; or is none.
+    """Return whether some reader may resolve a path outside its folder; also if it is no path.
 
-    Deciding takes no such text, and `verify` tells of those that stand in a log.
+    Validators reject such a path, and `verify` reports those in a log.
 
     Example:
         >>> [escapes(each) for each in ("a/b", "a/../../b", "s3://b/../c", "/x", "")]
@@ -167,9 +167,9 @@ def escapes(text: str) -> bool:
 
 
 def local_path(text: str) -> str | None:
-    """Return the path from the root that a place on this machine has, its segments as they stand.
+    """Return the absolute path of a local place, with its segments unchanged.
 
-    None elsewhere, and where a text is relative.
+    None for other storage and for a relative text.
 
     Example:
         >>> local_path("FILE:///lake/../a"), local_path("/lake/a"), local_path("s3://lake/a")
@@ -181,7 +181,7 @@ def local_path(text: str) -> str | None:
 
 
 def below(location: str, path: str) -> str:
-    """Return where a file is that a table names, byte for byte: only what is relative gains.
+    """Return the location of a file that a table names; absolute paths are unchanged.
 
     Example:
         >>> below("s3://lake/t", "d/a"), below("s3://lake/t", "file:/lake/a")
@@ -191,7 +191,7 @@ def below(location: str, path: str) -> str:
 
 
 def with_scheme(place: str) -> str:
-    """Return an absolute place as a URL: a path from the root lacks its scheme.
+    """Return an absolute place as a URL; a local path gains the scheme `file`.
 
     Example:
         >>> with_scheme("/lake/t"), with_scheme("s3://lake/t")
@@ -201,7 +201,7 @@ def with_scheme(place: str) -> str:
 
 
 def family_of(text: str) -> str:
-    """Return on which kind of storage a place is: `Place.family`; what is relative is here.
+    """Return the kind of storage of a place: `Place.family`; a relative path is local.
 
     Example:
         >>> family_of("d/a"), family_of("file:/lake/a"), family_of("s3a://lake/a")
@@ -211,14 +211,14 @@ def family_of(text: str) -> str:
 
 
 def place_of(text: str, base: Place | None = None) -> Place:
-    """Return the place that a text means.
+    """Return the place of a path or URL.
 
     Args:
         text: A path or URL, taken literally: nothing in it is percent-decoded.
         base: What a relative path is relative to.
 
     Raises:
-        InvalidInputError: It is relative, and nothing was said to what.
+        InvalidInputError: It is relative, and `base` is None.
 
     Example:
         >>> place_of("file:///lake//t/../t/a").path
@@ -243,7 +243,7 @@ _ROOT: Final = Place(LOCAL, "", "")
 
 @frozen
 class FileNames:
-    """What the files of one table may be called.
+    """Equivalent paths and URLs of the files of one table.
 
     Attributes:
         location: The table's absolute URL.
@@ -260,7 +260,7 @@ class FileNames:
     _folders: tuple[str, ...] = field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
-        """Work out what every file's names begin with."""
+        """Derive the prefixes of all file names."""
         base = place_of(self.location)
         path = f"{base.path.rstrip('/')}/" if base.path else ""
         folder = Place(base.family, base.host, path)
@@ -268,7 +268,7 @@ class FileNames:
         object.__setattr__(self, "_folders", _urls(folder, base))
 
     def spellings(self, path: str) -> tuple[str, ...]:
-        """Return every text by which a file may be called, the usual one first.
+        """Return every text that names a file, the usual one first.
 
         Below the location that is the relative path, and elsewhere the URL.
 
@@ -281,13 +281,13 @@ class FileNames:
         place = place_of(path, self._base)
         if place.service == self._base.service:
             relative = _inside(place.path, self._base.path)
-            # A key that goes on with a slash would be taken for a path from the root.
+            # A key that starts with a slash would be read as an absolute path.
             if relative and not relative.startswith("/"):
                 return relative, *(each + relative for each in self._folders)
         return _urls(place, self._base)
 
     def usual(self, path: str) -> str:
-        """Return what a file is called where nobody says; one text a file.
+        """Return the canonical name of a file; one text per file.
 
         Example:
             >>> FileNames("file:///lake/t").usual("/lake/t/a")
@@ -296,9 +296,9 @@ class FileNames:
         return path if _is_surely_usual(path) else self.spellings(path)[0]
 
     def usual_in_log(self, path: str) -> str:
-        """Return what a file that stands in a log is called, as those who wrote the log knew it.
+        """Return the canonical name of a file in a log, by the rules of the log's writer.
 
-        Older clients took some of Azure's spellings for other files; what they wrote is sound.
+        Older clients treated some Azure spellings as different files; their entries are valid.
 
         Example:
             >>> FileNames("s3://lake/t").usual_in_log("wasb://c@x.blob.core.windows.net/a")
@@ -307,9 +307,9 @@ class FileNames:
         return path if _came_later(path) else self.usual(path)
 
     def are_usual(self, paths: Sequence[str]) -> bool:
-        """Whether some paths are what their files are called, as a quick look tells.
+        """Return whether all paths are clearly canonical, by a fast check.
 
-        False: ask for each.
+        False means unknown: check each path.
 
         Example:
             >>> names = FileNames("file:///lake/t")
@@ -319,12 +319,12 @@ class FileNames:
         return _is_surely_usual("/".join(paths))
 
     def check(self, path: str) -> None:
-        """Refuse a path that some reader takes for another file than others do.
+        """Reject a path that different readers resolve to different files.
 
         Raises:
-            InvalidChangeError: It is spelled in a way that no one else would find it by, has a `.`
-                or `..` segment in a bucket's key, is a chain of file systems or half a URL, or
-                carries credentials.
+            InvalidChangeError: Its spelling is not canonical, it has a `.` or `..` segment in a
+                bucket's key, it is a chain of file systems or an incomplete URL, or it carries
+                credentials.
 
         Example:
             >>> FileNames("s3://lake/t").check("zip:://s3://lake/a")
@@ -350,7 +350,7 @@ file systems; name the file itself
             return
         instead = f"write {known[0]!r}" if path not in known else "give the file another key"
         raise InvalidChangeError(
-            f"file path {path!r} is no plain spelling: some readers would look for another file; "
+            f"file path {path!r} is not a canonical spelling: some readers open another file; "
             f"{instead}"
         )
 
@@ -361,13 +361,13 @@ def _inside(path: str, folder: str) -> str:
 
 
 def _is_plain(path: str) -> bool:
-    """Whether no segment of a relative path is empty, `.` or `..`."""
+    """Return whether no segment of a relative path is empty, `.` or `..`."""
     return _ODD.isdisjoint(path.split("/"))
 
 
 def _is_surely_usual(path: str) -> bool:
-    """Whether a path is what its file is called, as a quick look tells; False: it may be, too."""
-    # What is absolute has a colon, or begins with a segment that is empty.
+    """Return whether a path is clearly canonical, by a fast check; False means unknown."""
+    # An absolute path has a colon, or begins with an empty segment.
     return ":" not in path and _is_plain(path)
 
 
@@ -391,10 +391,10 @@ def _bucket(scheme: str, host: str, key: str, base: Place | None) -> Place:
     family = _FAMILY_OF.get(scheme, scheme)
     azure = _AZURE_HOST(host) if family == "abfs" else None
     if azure is not None:
-        # A host has no case; a container's name is a key's part.
+        # A host is case-insensitive; a container's name is part of the key.
         host = f"{azure[1]}@{azure[2].lower()}.dfs.{azure[3].lower()}"
     elif family == "abfs" and base is not None and base.host.startswith(f"{host}@"):
-        # The account is the one that the table's own location names.
+        # The account is the one in the table's own location.
         host = base.host
     return Place(family, host, key)
 

@@ -1,7 +1,7 @@
 """Plan of a change: its effects, before anything is written.
 
-Of a table's schema and layout: facts, differences, and each format's verdict. Of a stream's times:
-what a correction would say.
+A plan of a table change holds events, differences in schema and layout, and each format's verdict.
+A plan of a clock correction holds the times that the correction would set.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from ledger.state.table import TableState
 
 @frozen
 class Verdict:
-    """What a format says to a change.
+    """Result of validating a change against one format.
 
     Attributes:
         format: Its name.
-        is_declared: Whether the table is to stay expressible in it, by its options afterwards.
+        is_declared: Whether the table must stay expressible in it, by its options afterwards.
         refusals: Why it cannot take the change; empty when it can.
         files: What projecting the change would write, relative to the table's location; None when
-            the change is refused or nothing that is installed projects the format.
-        warnings: What readers that people use get wrong of what the change brings.
+            the change is rejected or no installed package projects the format.
+        warnings: Faults of known readers that the change triggers.
     """
 
     format: str
@@ -53,20 +53,20 @@ class Verdict:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether the format can express the table after the change."""
+        """Return whether the format can express the table after the change."""
         return not self.refusals
 
 
 @frozen(repr=False)
 class ChangePlan:
-    """What changes would come to on the state that was met; nothing was written.
+    """Effects of changes on the current state of a table; nothing is written.
 
     Attributes:
         before: The table as it is.
-        after: The table as it would be; its version and times are of no meaning.
-        events: The facts that would stand in the log.
-        verdicts: One a format, declared or not; last, of `ledger`, that of the rules for commits
-            of the table and its database, where there are some.
+        after: The table as it would be; its version and times have no meaning.
+        events: The events that would be appended to the log.
+        verdicts: One per format, declared or not; the last, of `ledger`, is that of the commit
+            rules of the table and its database, where there are some.
     """
 
     before: TableState
@@ -95,19 +95,19 @@ class ChangePlan:
 
     @property
     def refusals(self) -> tuple[InvalidChangeError, ...]:
-        """Why the change would be refused; empty when it would be made."""
+        """Return the reasons for which the change would be rejected; empty if it would commit."""
         return tuple(
             refusal for each in self.verdicts if each.is_declared for refusal in each.refusals
         )
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What readers of the declared formats get wrong of what the change brings."""
+        """Return faults of the declared formats' readers that the change triggers."""
         return tuple(said for each in self.verdicts if each.is_declared for said in each.warnings)
 
     @property
     def differences(self) -> tuple[DiffRow, ...]:
-        """What is not as it was, in schema, options and layout."""
+        """Return the differences in schema, options and layout."""
         return tuple(differences(self.before, self.after))
 
 
@@ -118,17 +118,17 @@ def plan_changes(
     formats: Formats,
     context: CommitContext | None = None,
 ) -> ChangePlan:
-    """Return what changes of schema and layout would come to.
+    """Return the effects of changes of schema and layout.
 
     Args:
         state: The table.
         changes: One batch, as for `Table.alter`.
-        history: The table's past.
-        formats: The formats that there are.
-        context: Who wants them, for the table's own rules; None where nobody is to be judged.
+        history: The table's history.
+        formats: The installed formats.
+        context: The commit context, for the table's own rules; None to skip those rules.
 
     Raises:
-        InvalidChangeError: No format has rules under which the changes mean anything.
+        InvalidChangeError: No format has rules under which the changes are valid.
     """
     trial = _Trial(state, tuple(changes), history, formats)
     outcome = trial.outcome()
@@ -154,7 +154,7 @@ class _Trial:
     formats: Formats
 
     def outcome(self) -> Decided:
-        """Return what the changes come to by the declared rules, or by whichever take them."""
+        """Return the decision by the declared rules, or by the first rules that accept it."""
         refusals: list[InvalidChangeError] = []
         for rules_of in (Rules.of, *map(_only, self.formats.names()), _nobodys):
             try:
@@ -164,23 +164,23 @@ class _Trial:
         raise refusals[0]
 
     def refusals(self, format_name: str, outcome: Decided) -> Iterator[InvalidChangeError]:
-        """Yield why a format cannot take the changes.
+        """Yield the reasons for which a format rejects the changes.
 
         Args:
             format_name: The format.
-            outcome: What the changes come to by the rules of whoever takes them.
+            outcome: The decision by rules that accept the changes.
         """
         rules_of = _only(format_name)
         try:
             yield from problems(self._decide(rules_of).batch, self.formats)
         except InvalidChangeError as error:
-            # One that is refused while it is decided: all that is wrong with it is said first.
+            # If the decision itself was rejected, its errors come first.
             rules = rules_of(outcome.batch.schema.options)
             found = tuple(problems(replace(outcome.batch, rules=rules), self.formats))
             yield from found or (error,)
 
     def _decide(self, rules_of: Callable[[Mapping[str, str]], Rules]) -> Decided:
-        # The first decision pins columns, so each trial begins anew.
+        # The first decision pins columns, so each trial starts from the initial state.
         pending_changes = PendingTableChanges(self.changes, self.state.schema.highest_field_id)
         before = self.state.schema.options
 
@@ -192,7 +192,7 @@ class _Trial:
 
 
 def _asked(declared: frozenset[str], formats: Formats) -> tuple[str, ...]:
-    """Return every format that has a word to say, or would have if it were installed."""
+    """Return all installed formats, then declared ones that are not installed."""
     installed = formats.names()
     return (*installed, *sorted(declared.difference(installed)))
 
@@ -211,13 +211,13 @@ def _files(format_name: str, before: TableState, after: TableState) -> tuple[str
 
 
 def _warnings(format_name: str, before: TableState, after: TableState) -> tuple[str, ...]:
-    # Not every format knows its readers.
+    # Not every format has warnings about readers.
     warns = getattr(part_if_any(format_name, "planned"), "warnings", None)
     return tuple(warns(before, after)) if warns is not None else ()
 
 
 def creation_warnings(state: TableState) -> tuple[str, ...]:
-    """Return what readers of a new table's formats get wrong of it.
+    """Return faults of the readers of a new table's formats that the table triggers.
 
     Args:
         state: The table right after its creation.
@@ -228,7 +228,7 @@ def creation_warnings(state: TableState) -> tuple[str, ...]:
 
 
 def refusal_record(refusal: InvalidChangeError) -> dict[str, str]:
-    """Return a refusal as plain JSON: its message and, where a format refuses, rule and ways out.
+    """Return a rejection as plain JSON: its message and, for a format, rule and alternative.
 
     Example:
         >>> refusal_record(InvalidChangeError("column b does not exist"))
@@ -245,13 +245,13 @@ def refusal_record(refusal: InvalidChangeError) -> dict[str, str]:
 
 @frozen
 class ClockPlan:
-    """What correcting a stream's times would say.
+    """Effects of a correction of a stream's times.
 
     Attributes:
-        first_version: The first commit that says a later time than the true one.
-        newest_version: The last one that says so, since all after the first do.
-        recorded_millis: What the newest commit says, Unix milliseconds.
-        true_time_millis: What is taken for all of them from then on.
+        first_version: The first commit with a time later than the true one.
+        newest_version: The newest commit; all since the first have such a time.
+        recorded_millis: Recorded time of the newest commit, Unix milliseconds.
+        true_time_millis: Time that is used for all of them after the correction.
     """
 
     first_version: int
@@ -261,30 +261,30 @@ class ClockPlan:
 
     @property
     def change(self) -> CorrectClock:
-        """What is asked of the stream."""
+        """Return the change that corrects the stream."""
         return CorrectClock(self.first_version, self.true_time_millis)
 
 
 def plan_correction(
     log: StreamLog[Any, Any], now_millis: int, true_time: datetime | int | None
 ) -> ClockPlan:
-    """Return what correcting a stream's times would say; nothing is written.
+    """Return the effects of a correction of a stream's times; nothing is written.
 
     Args:
         log: The stream.
-        now_millis: What this machine's clock says, which is taken to be right.
-        true_time: When the commits that are ahead happened, at the latest; None for now.
+        now_millis: The current time by this machine's clock, which is assumed correct.
+        true_time: Latest time at which the commits ahead happened; None for now.
 
     Raises:
-        InvalidInputError: The true time lies in the future, or has no time zone.
-        InvalidChangeError: No commit is ahead of it.
+        InvalidInputError: The true time is in the future, or has no time zone.
+        InvalidChangeError: No commit is ahead of the true time.
     """
     log.refresh()
     newest = head_state(log)
     latest = now_millis if true_time is None else millis(true_time)
     if latest > now_millis:
         raise InvalidInputError(
-            f"the true time cannot be {TimestampInstant(latest)}, which lies in the future; by "
+            f"the true time cannot be {TimestampInstant(latest)}, which is in the future; by "
             f"this machine's clock it is {TimestampInstant(now_millis)}"
         )
     if newest.effective_millis <= latest:

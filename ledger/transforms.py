@@ -1,7 +1,7 @@
 """Transforms of columns, for `table.update_spec` and `table.replace_sort_order`.
 
-A column is its name, or the names down to a member of a ROW: `("address", "zip")`, or
-`address.zip` where no name holds a dot.
+A column is its name, or the path of names to a member of a ROW: `("address", "zip")`, or
+`address.zip` where no name contains a dot.
 
 Example:
     >>> bucket("id", 8)
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 Column = str | Sequence[str]
-"""A column's path; a text is split at its dots."""
+"""A column's path; a string is split at its dots."""
 
 
 @frozen
@@ -48,10 +48,10 @@ class Term:
 
 
 def term_of(given: Term | Column) -> Term:
-    """Return a term as it is, and a column as its identity.
+    """Return a term unchanged, or the identity transform of a column.
 
     Raises:
-        InvalidInputError: It is neither.
+        InvalidInputError: It is neither a term nor a column.
 
     Example:
         >>> term_of("id") == term_of(identity("id"))
@@ -61,7 +61,7 @@ def term_of(given: Term | Column) -> Term:
 
 
 def identity(column: Column) -> Term:
-    """Return the column's own values.
+    """Return the identity transform: the column's own values.
 
     Example:
         >>> identity(("address", "zip")).source
@@ -71,7 +71,7 @@ def identity(column: Column) -> Term:
 
 
 def bucket(column: Column, count: int) -> Term:
-    """Return which of `count` buckets a value's hash falls into, from 0.
+    """Return the bucket transform: the hash of a value modulo `count`, from 0.
 
     Example:
         >>> bucket("id", 8).transform
@@ -81,7 +81,7 @@ def bucket(column: Column, count: int) -> Term:
 
 
 def truncate(column: Column, width: int) -> Term:
-    """Return text and bytes cut to `width`, and numbers down to a multiple of it.
+    """Return the truncate transform: a prefix of `width`, or a multiple of it for numbers.
 
     Example:
         >>> truncate("name", 3).transform
@@ -91,7 +91,7 @@ def truncate(column: Column, width: int) -> Term:
 
 
 def year(column: Column) -> Term:
-    """Return the year of a date or timestamp, in UTC.
+    """Return the year transform of a date or timestamp, in UTC.
 
     Example:
         >>> year("ts").transform
@@ -101,7 +101,7 @@ def year(column: Column) -> Term:
 
 
 def month(column: Column) -> Term:
-    """Return the month of a date or timestamp, in UTC.
+    """Return the month transform of a date or timestamp, in UTC.
 
     Example:
         >>> month("ts").transform
@@ -111,7 +111,7 @@ def month(column: Column) -> Term:
 
 
 def day(column: Column) -> Term:
-    """Return the day of a date or timestamp, in UTC.
+    """Return the day transform of a date or timestamp, in UTC.
 
     Example:
         >>> day("ts").transform
@@ -121,7 +121,7 @@ def day(column: Column) -> Term:
 
 
 def hour(column: Column) -> Term:
-    """Return the hour of a timestamp, in UTC.
+    """Return the hour transform of a timestamp, in UTC.
 
     Example:
         >>> hour("ts").transform
@@ -131,7 +131,7 @@ def hour(column: Column) -> Term:
 
 
 def void(column: Column) -> Term:
-    """Return NULL, whatever the value is.
+    """Return the void transform: always NULL.
 
     Example:
         >>> void("ts").transform
