@@ -1,4 +1,4 @@
-"""LazyFormat: a format's parts, each imported when it is asked for."""
+"""LazyFormat: a format's parts, each imported on first use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class LazyFormat:
-    """A format of tables, as an entry point of `lakeledger.formats` names it.
+    """A table format, as named by an entry point of `lakeledger.formats`.
 
     Example:
         >>> PAPER = LazyFormat(rules="projections.paimon.rules:RULES")
@@ -16,10 +16,10 @@ class LazyFormat:
     """
 
     def __init__(self, **parts: str) -> None:
-        """Say where the parts stand.
+        """Set the import paths of the parts.
 
         Args:
-            **parts: By the name that `ledger.formats` has for it, a part's `module:name`.
+            **parts: Import path `module:name` of a part, by its name in `ledger.formats`.
         """
         self._parts = parts
 

@@ -1,27 +1,27 @@
-"""Materialisation: a format's files beside a table's log.
+"""Materialisation of a format's files next to a table's log.
 
-One `Materialisation` holds all that does not depend on the format: the lock, the position, going on
-from it, following, what is done about a log that was cut or exchanged, about files that are lost,
-damaged, somebody else's, an older renderer's or half a run's, verifying, rebuilding, and how far
-behind the log the files are. A format gives the rest as one `FileFormat`:
+One `Materialisation` holds all that does not depend on the format: the lock, the position, resuming
+from it, following, recovery from a truncated or replaced log and from lost, damaged, foreign,
+outdated or incomplete files, verification, rebuilds, and the lag of the files behind the log. A
+format provides the rest as one `FileFormat`:
 
-- what it is called, the folders that are its own, and the hints among their files;
-- its `FilesPosition`: a frozen attrs class that says how far a run came, kept by a `PositionFile`;
+- its name, its folders, and the hint files in them;
+- its `FilesPosition`: a frozen attrs class with the progress of a run, kept by a `PositionFile`;
 - `run`: the pure projection of a stretch of the log onto outputs, incremental and idempotent. It
-  writes new files first and pointers last, reads the log by `new_commits`, and only says in its
-  position what is to be taken away, since the position until then may still need it;
-- `rebuild_reason` and `renew`: files that an older version made are projected again;
-- `compare`: what stands on the store against what the log makes of it, mostly by `difference`;
-- `lost`: what a reader of the newest version needs and does not find;
-- `make_way` and `projected`: what happens to a file in the way, and which files are the ledger's.
+  writes new files first and pointers last, reads the log by `new_commits`, and only lists in its
+    position the files to delete, since the previous position may still need them;
+- `otherwise` and `renew`: detection and replacement of files written by an older renderer;
+- `compare`: the files on the store against those expected from the log, mostly by `difference`;
+- `lost`: the files that a reader of the newest version needs and that are missing;
+- `make_way` and `projected`: removal of a conflicting file, and the files that are the ledger's.
 
 A format then offers `Materialisation(ItsFormat())` as the part `kept` of its object (see
 `ledger.formats`); its flags on the command line are in `projections.command`.
 
-What leaves in one run is noted in one small file beside the log, before the position says that the
-run was. How long it stays is counted in the times of the table's own commits, from the first one
-after the pointers had moved on: whoever opened the table until then has that long. No clock of
-this machine is asked, so a table that nobody commits to keeps what leaves.
+Files that a run makes obsolete are recorded in one small file next to the log, before the position
+is saved. Their retention is measured in the commit times of the table, from the first commit after
+the pointers moved: readers that opened the table earlier have that long. The machine's clock is not
+used, so a table without commits keeps its obsolete files.
 """
 
 from __future__ import annotations
@@ -61,19 +61,19 @@ from projections.outputs import (
 _DIGITS: Final = 20
 
 NOTHING: Final = -1
-"""Stands for a time where nothing leaves."""
+"""Time value that means no pending deletes."""
 
 UNKNOWN: Final = 0
-"""Stands for a time where nobody has looked."""
+"""Time value that means not known yet."""
 
 
 @frozen
 class Gone:
-    """What one run found that nothing names any more.
+    """Obsolete files of one run, which no metadata names any more.
 
     Attributes:
-        newest: The log's newest version when the run had moved its pointers.
-        paths: The files, below the table's location, in the order in which they are to go.
+        newest: The log's newest version when the run moved its pointers.
+        paths: The files, below the table's location, in the order of deletion.
     """
 
     newest: int
@@ -82,7 +82,7 @@ class Gone:
 
 @frozen
 class PendingDeletes:
-    """What of a format's files leaves a table.
+    """Pending deletes of a format's files in a table.
 
     Attributes:
         table: The table.
@@ -93,21 +93,21 @@ class PendingDeletes:
     name: str
 
     def note(self, version: int, gone: Gone) -> None:
-        """Remember what a run to a version leaves behind."""
+        """Record the obsolete files of a run to a version."""
         key = self._key(version)
         before = self._load(key)
         if before is not None:
-            # A run that was killed, or one more to the same version.
+            # A previous run was killed, or ran to the same version.
             paths = dict.fromkeys((*before.paths, *gone.paths))
             gone = Gone(max(before.newest, gone.newest), tuple(paths))
         save_position(self.table.log.store, key, gone)
 
     def paths(self) -> frozenset[str]:
-        """Return all files that leave."""
+        """Return all files with a pending delete."""
         return frozenset(path for _, gone in self._notes() for path in gone.paths)
 
     def since(self, newest: TableState) -> int:
-        """Return since when the oldest of what leaves has been leaving.
+        """Return the time of the oldest pending delete.
 
         Args:
             newest: The table's newest state.
@@ -117,13 +117,13 @@ class PendingDeletes:
     def due(
         self, until: int, newest: TableState, grace_millis: int
     ) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """Yield what has stayed long enough, oldest first: the version of its run, and the files.
+        """Yield the expired pending deletes, oldest first: the version of the run, and the files.
 
         Args:
-            until: The version that the format's files stand at; what a killed run noted beyond it
-                is still needed.
-            newest: The table's newest state, whose time counts.
-            grace_millis: How long files stay.
+            until: The version of the format's files; files recorded beyond it by a killed run are
+                still needed.
+            newest: The table's newest state, whose time is the current time.
+            grace_millis: Retention of the files, milliseconds.
         """
         for version, gone in self._notes():
             is_due = newest.time_millis - self._since(gone, newest) >= grace_millis
@@ -132,11 +132,11 @@ class PendingDeletes:
             yield version, gone.paths
 
     def forget(self, version: int) -> None:
-        """Forget what a run to a version left behind: it is gone."""
+        """Remove the record of a run to a version, whose files are deleted."""
         self.table.log.store.delete(self._key(version))
 
     def stay(self, paths: Collection[str]) -> None:
-        """Let files stay that are wanted again."""
+        """Cancel the pending deletes of files that are needed again."""
         for version, gone in self._notes():
             left = tuple(path for path in gone.paths if path not in paths)
             if left != gone.paths:
@@ -144,13 +144,13 @@ class PendingDeletes:
                 save_position(self.table.log.store, key, changed)
 
     def forget_all(self) -> None:
-        """Forget everything; whoever begins anew finds what stands and is not wanted."""
+        """Remove all records; a full run finds the unwanted files on the store."""
         for key in list(self.table.log.store.keys(self._folder)):
             self.table.log.store.delete(key)
 
     def _since(self, gone: Gone, newest: TableState) -> int:
         if gone.newest >= newest.version:
-            # Whatever comes is no earlier.
+            # A later commit has no earlier time.
             return newest.time_millis
         (first,) = self.table.log.commits(gone.newest + 1, gone.newest + 1)
         return first.commit.time_millis
@@ -163,7 +163,7 @@ class PendingDeletes:
         return f"{self._folder}/{version:0{_DIGITS}}.json"
 
     def _notes(self) -> Iterator[tuple[int, Gone]]:
-        """Yield what runs left behind, oldest first; one that is damaged is as good as none."""
+        """Yield the records of runs, oldest first; skip damaged ones."""
         for key in self.table.log.store.keys(self._folder):
             digits = key.removeprefix(f"{self._folder}/").removesuffix(".json")
             gone = self._load(key)
@@ -178,22 +178,21 @@ _MOST_DIGITS = 20
 _FEW = 64
 
 FIRST_COMMITS = STEP_COMMITS
-"""Files that are far behind go on by so many commits at first, and by more where that is soon done.
-"""
+"""Initial number of commits per step for files that are far behind; grows while steps are fast."""
 
 STEP_S = 4.0
-"""About so long a step takes: whoever is killed meanwhile loses no more."""
+"""Target duration of a step, seconds; a killed process loses at most that much work."""
 
 Progress = Callable[[int, int], None]
-"""Told how many things of how many are done."""
+"""Called with the number of items done, of how many."""
 
 
 def nobody(_done: int, _of: int) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 def _more_or_fewer(commits: int, took_s: float) -> int:
-    """Return how many commits the next step takes, given what the last one took.
+    """Return the number of commits in the next step, given the duration of the last one.
 
     Example:
         >>> _more_or_fewer(256, 0.1), _more_or_fewer(256, 9.0), _more_or_fewer(64, 9.0)
@@ -204,12 +203,12 @@ def _more_or_fewer(commits: int, took_s: float) -> int:
 
 @define
 class _Going:
-    """Tells of all steps together what each tells of itself; never less than it told before.
+    """Combine the progress of all steps into one; never decreases.
 
     Attributes:
-        report: Who is told.
-        total: How much there is to do, as far as is known: a step that begins anew does more.
-        before: How much earlier steps did.
+        report: The callback.
+        total: The amount to do, as far as known; a step that restarts adds to it.
+        before: The amount that earlier steps did.
     """
 
     report: Progress
@@ -225,15 +224,15 @@ class _Going:
 
 @frozen
 class Difference:
-    """Where the files on a store are not what the ledger says.
+    """Differences between the files on a store and those expected from the log.
 
     Attributes:
         missing: Paths of files that should be there.
-        changed: Paths of files that are other bytes.
+        changed: Paths of files with other bytes.
         foreign: Paths of files in the format's folders that the ledger did not project.
-        reason: What else there is to say, as the rest of a sentence about the files.
-        damage: The error that the log is not the one any more that the files were made of.
-        unsaid: What the format has no word for, in a sentence each: readers of the files lack it.
+        reason: Further problems, as the rest of a sentence about the files.
+        damage: The error if the log is not the one from which the files were made.
+        unsaid: Facts that the format cannot express and readers miss, one sentence each.
     """
 
     missing: tuple[str, ...] = ()
@@ -245,24 +244,24 @@ class Difference:
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything is as it should be; foreign files do no harm."""
+        """Return whether all files are as expected; foreign files do not count."""
         return not self.missing and not self.changed
 
     def without(self, known: Collection[str]) -> Difference:
-        """Return this difference with some files taken for ours."""
+        """Return this difference without foreign files that are known as the ledger's."""
         return evolve(self, foreign=tuple(each for each in self.foreign if each not in known))
 
 
 @frozen
 class Compared:
-    """What stands on a store, against what should.
+    """Result of a comparison of the files on a store with the expected ones.
 
     Attributes:
-        difference: What is wrong.
-        wanted: The files that should be there, by path.
-        in_the_way: Of what the difference calls changed, files of somebody else's in places that
-            are or will be the ledger's.
-        rebuilt: The state whose files a rebuild makes.
+        difference: The differences found.
+        wanted: The expected files, by path.
+        in_the_way: Changed files of the difference that are foreign files in places that are or
+            will be the ledger's.
+        rebuilt: The state that a rebuild projects.
     """
 
     difference: Difference
@@ -273,11 +272,11 @@ class Compared:
 
 @frozen
 class RebuildReason:
-    """That files were made in another way than they are now.
+    """Reason that files were written by an older renderer or for another location.
 
     Attributes:
-        event: What is logged when they are made anew.
-        facts: What is logged with it.
+        event: The log event when they are rewritten.
+        facts: The fields of that event.
     """
 
     event: str
@@ -285,15 +284,15 @@ class RebuildReason:
 
 
 class FileFormat(Protocol[P]):
-    """What a format gives, so that its files can be kept beside a table's log."""
+    """The format-specific part of a `Materialisation`."""
 
     @property
     def name(self) -> str:
-        """In commands and keys, such as `paimon`."""
+        """Name in commands and keys, such as `paimon`."""
 
     @property
     def title(self) -> str:
-        """In sentences, such as `Paimon`."""
+        """Name in sentences, such as `Paimon`."""
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -301,19 +300,19 @@ class FileFormat(Protocol[P]):
 
     @property
     def hints(self) -> Mapping[str, str]:
-        """Files that a reader may miss, and that may lead further than a position.
+        """Hint files, which may be missing and may lead further than a position.
 
-        By path, the file that each leads to, as a text to put the hint's number into.
+        Maps a hint's path to the path of its target, with a placeholder for the hint's number.
         """
 
     @property
     def positions(self) -> PositionFile[P]:
-        """Where a position is kept."""
+        """Storage of the format's position."""
 
     def is_found(self, path: str) -> bool:
-        """Whether readers come upon a file of the format's that no other file names to them.
+        """Return whether readers discover a file by its name, without a pointer to it.
 
-        Such files show one after the other, and after all that they may name.
+        Such files are written in order, after all files that they may name.
         """
 
     def run(
@@ -324,68 +323,68 @@ class FileFormat(Protocol[P]):
         target: TableState,
         on_progress: Progress,
     ) -> P:
-        """Write what a stretch of the log brings; return the new position.
+        """Write the files of a range of the log; return the new position.
 
         Args:
             table: The table.
-            outputs: Where its files go.
-            start: Where the run before stopped.
+            outputs: Destination of the files.
+            start: The position of the previous run.
             target: The state at the version to reach.
-            on_progress: Told how many commits of how many were applied.
+            on_progress: Called with the number of commits applied, of how many.
 
         Raises:
-            DamagedLogError: What the run before left is gone or damaged, or the log is.
-            StoreError: A file that the ledger did not project stands in a place of its own.
+            DamagedLogError: The files of the previous run, or the log, are missing or damaged.
+            StoreError: A foreign file is in a place of the ledger's.
             UnsupportedError: The format has no such files.
         """
 
     def rebuild_reason(self, table: TableHandle, saved: P) -> RebuildReason | None:
-        """Return how files were made otherwise than now; None if a run can go on from them."""
+        """Return how files differ from the current renderer's; None if a run can continue."""
 
     def renew(self, table: TableHandle, older: P, target: TableState, on_progress: Progress) -> P:
-        """Make files anew that were made otherwise, where they stand; return the new position.
+        """Rewrite files of an older renderer in place; return the new position.
 
-        Can be killed anywhere and begun again; a reader finds whole tables meanwhile.
+        Can be interrupted and restarted; concurrent readers find complete tables.
         """
 
     def compare(self, table: TableHandle, saved: P, at: TableState) -> Compared:
-        """Compare what stands on the store with what the log makes of it.
+        """Compare the files on the store with those expected from the log.
 
-        What a run that was killed left or took away is as it should be.
+        Leftovers and deletions of a killed run are no differences.
 
         Args:
             table: The table.
-            saved: Where its files stand.
-            at: The state to compare at: theirs, or the newest where the log does not have it.
+            saved: The position of its files.
+            at: The state to compare at: of the files, or the newest where the log lacks theirs.
 
         Raises:
-            NotFoundError: The files were made otherwise, and cannot be compared.
+            NotFoundError: The files are of an older renderer and cannot be compared.
         """
 
     def lost(self, table: TableHandle, saved: P) -> Mapping[str, bytes]:
-        """Return what readers need of the version that stands and do not find, by path."""
+        """Return the missing files that readers of the current version need, by path."""
 
     def make_way(self, outputs: StoreOutputs, path: str) -> None:
-        """Put away a file of somebody else's that stands in a place of the ledger's."""
+        """Remove or quarantine a foreign file in a place of the ledger's."""
 
     def projected(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
-        """Return the files on a store that are known for the ledger's own by what names them."""
+        """Return the files on a store that are the ledger's by the metadata that names them."""
 
     def marked(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
         """Return the files on a store that carry the ledger's mark.
 
-        Nothing where names follow from commits alone, whatever values were erased.
+        Empty where names follow from commits alone, whatever values were erased.
         """
 
 
 @frozen
 class Lag:
-    """How far behind the log a table's files are.
+    """Lag of a table's files behind its log.
 
     Attributes:
-        version: The version that they stand at; -1 without files.
-        newest: The log's newest.
-        problem: Why they are not files of this log; None where nothing says so.
+        version: The version of the files; -1 without files.
+        newest: The log's newest version.
+        problem: The reason that they are not files of this log; None if they are.
     """
 
     version: int
@@ -394,48 +393,48 @@ class Lag:
 
     @property
     def behind(self) -> int:
-        """How many versions they lack."""
+        """Number of versions that the files lack."""
         return self.newest - self.version
 
 
 @frozen
 class Materialisation(Generic[P]):
-    """A format's files, kept beside the logs of tables.
+    """Keeps a format's files up to date next to the logs of tables.
 
     Attributes:
-        format: What the format gives.
+        format: The format-specific part.
     """
 
     format: FileFormat[P]
 
     def key(self, table: TableHandle) -> str:
-        """Return where a table's position is kept; its lock is of the same name."""
+        """Return the key of a table's position; its lock has the same name."""
         return self.format.positions.key(table.log.layout)
 
     def position(self, table: TableHandle) -> P:
-        """Return where a table's files stand."""
+        """Return the position of a table's files."""
         return self.format.positions.load(table.log.store, table.log.layout)
 
     def has_files(self, table: TableHandle) -> bool:
-        """Whether a table has files of the format, finished or not."""
+        """Return whether a table has files of the format, complete or not."""
         if self.position(table).version >= 0:
             return True
         outputs = outputs_of(table)
         return any(True for folder in self.format.folders for _ in outputs.paths(folder))
 
     def freshness(self, table: TableHandle) -> Lag:
-        """Return how far behind the log a table's files are."""
+        """Return the lag of a table's files behind the log."""
         saved, newest = self.position(table), target_state(table, None).version
         is_newest = saved.version == newest and saved.commit in {"", _digest(table, newest)}
-        # Only where it looks so, as this reads on: an older state than the position is no proof.
+        # Checked only on suspicion, since it reads on: an older state proves nothing.
         problem = None if saved.version < newest or is_newest else self._cut(table, saved)
         said = None if problem is None else str(self._damage(table, saved, problem))
         return Lag(saved.version, newest, said)
 
     def refuse_undeclared(self, table: TableHandle, at: TableState) -> None:
-        """Refuse new files of a format that a table need not stay expressible in.
+        """Reject new files of a format that a table does not declare.
 
-        Files that stand may be verified and restored, whatever is declared since.
+        Existing files may be verified and restored, whatever is declared since.
 
         Raises:
             UnsupportedError: The state does not declare the format.
@@ -444,7 +443,7 @@ class Materialisation(Generic[P]):
             name, title = self.format.name, self.format.title
             article, origin = "an" if title[0] in "AEIOU" else "a", at.origin.format_name
             way = (
-                f"it was born in {origin.title()}, and others own it; read it by {origin}"
+                f"it was imported from {origin.title()} and is owned there; read it by {origin}"
                 if at.is_mirrored
                 else f"add {name} to its option {FORMATS_OPTION}"
             )
@@ -458,28 +457,28 @@ class Materialisation(Generic[P]):
     def project(
         self, table: TableHandle, *, version: int | None = None, on_progress: Progress = nobody
     ) -> int:
-        """Bring a table's files up to a version; return the version that they stand at.
+        """Project a table's files up to a version; return the version of the files.
 
-        Where nothing is new, what readers need of the files that stand is made again if it is lost
-        or damaged. Files of an older renderer are made anew.
+        Without new commits, lost or damaged files that readers need are restored. Files of an older
+        renderer are rewritten.
 
         Args:
             table: The table.
-            version: None for the newest. One before the position that stands is refused.
-            on_progress: Told how many commits of how many were applied.
+            version: None for the newest. A version before the current position is rejected.
+            on_progress: Called with the number of commits applied, of how many.
 
         Raises:
-            DamagedLogError: The files stand at a version that the log does not have any more.
-            InvalidInputError: The files stand at a later version.
+            DamagedLogError: The files are at a version that the log lacks.
+            InvalidInputError: The files are at a later version.
             NotFoundError: The table does not have that version.
-            StoreError: A file that the ledger did not project stands in a place of its own.
+            StoreError: A foreign file is in a place of the ledger's.
             UnsupportedError: The table does not declare the format, or it has no such files.
         """
         with table.log.store.lock(self.key(table)):
             start, target = self._start_and_target(table, version)
             if target.version < start.version:
                 raise InvalidInputError(
-                    f"the {self.format.title} files of {table.identifier} stand at version "
+                    f"the {self.format.title} files of {table.identifier} are at version "
                     f"{start.version}, after {target.version}; they only go forward"
                 )
             reached = self._advance(table, start, target, on_progress)
@@ -488,14 +487,13 @@ class Materialisation(Generic[P]):
             return target.version if reached is None else reached
 
     def settle(self, table: TableHandle) -> None:
-        """Complete the files of a table that was moved: render them for the place where it is.
+        """Complete the files of a table that was moved: render them for its new location.
 
-        They are brought up to the newest version; those of a format that it does not declare stay
-        at theirs.
+        Files of a declared format are projected up to the newest version; others stay at theirs.
 
         Raises:
-            DamagedLogError: The files stand at a version that the log does not have any more.
-            StoreError: A file that the ledger did not project stands in a place of its own.
+            DamagedLogError: The files are at a version that the log lacks.
+            StoreError: A foreign file is in a place of the ledger's.
             UnsupportedError: The format has no such files.
         """
         if self._declares(target_state(table, None)):
@@ -506,9 +504,9 @@ class Materialisation(Generic[P]):
     def advance(
         self, table: TableHandle, *, version: int | None = None, on_progress: Progress = nobody
     ) -> int:
-        """Bring the files up to a version, the newest if None; return the version they stand at.
+        """Project the files up to a version, the newest if None; return the version of the files.
 
-        Looks at nothing that stands already; files that stand at a later version stay as they are.
+        Existing files are not checked; files at a later version are unchanged.
         """
         with table.log.store.lock(self.key(table)):
             start, target = self._start_and_target(table, version)
@@ -516,17 +514,17 @@ class Materialisation(Generic[P]):
             return start.version if reached is None else reached
 
     def step(self, table: TableHandle, *, commits: int) -> int:
-        """Bring the files on by some commits; return the version that they stand at.
+        """Project at most some commits; return the version of the files.
 
-        Further where the format is not declared on the way, or has no words for the table.
+        Goes further where the format is undeclared at that version, or cannot express the table.
 
         Args:
             table: The table.
-            commits: How many; those that there are, if they are fewer.
+            commits: The maximum number of commits.
 
         Raises:
-            DamagedLogError: The files stand at a version that the log does not have any more.
-            StoreError: A file that the ledger did not project stands in a place of its own.
+            DamagedLogError: The files are at a version that the log lacks.
+            StoreError: A foreign file is in a place of the ledger's.
             UnsupportedError: The newest version does not declare the format, or has no such files.
         """
         with table.log.store.lock(self.key(table)):
@@ -541,7 +539,7 @@ class Materialisation(Generic[P]):
         interval_s: float = 1.0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Iterator[int]:
-        """Project whenever something new was committed; yield each version reached, for ever."""
+        """Project after each new commit; yield each version reached, for ever."""
         reached = -1
         while True:
             newest = self.advance(table)
@@ -551,7 +549,7 @@ class Materialisation(Generic[P]):
             sleep(interval_s)
 
     def expected(self, table: TableHandle, *, version: int | None = None) -> dict[str, bytes]:
-        """Return every file that a table has at a version, by path below its location.
+        """Return every expected file of a table at a version, by path below its location.
 
         Raises:
             UnsupportedError: The table does not declare the format, or it has no such files.
@@ -563,17 +561,17 @@ class Materialisation(Generic[P]):
     def replay(
         self, table: TableHandle, store: Store, *, version: int, on_progress: Progress = nobody
     ) -> None:
-        """Make a table's files at a version in a folder that holds nothing else.
+        """Project a table at a version into an empty folder.
 
         Args:
-            table: It, shown at that folder.
+            table: The table, located at that folder.
             store: The folder.
             version: The version.
-            on_progress: Told how many commits of how many were applied.
+            on_progress: Called with the number of commits applied, of how many.
 
         Raises:
             NotFoundError: The table does not have that version.
-            StoreError: Other files stand there.
+            StoreError: The folder has other files.
             UnsupportedError: The table does not declare the format, or it has no such files.
         """
         outputs, target = StoreOutputs(store, ""), target_state(table, version)
@@ -581,28 +579,28 @@ class Materialisation(Generic[P]):
         self._put(table, outputs, self.format.positions.start, target, on_progress)
 
     def verify(self, table: TableHandle) -> Difference:
-        """Compare what stands on the store with what the ledger says, byte for byte.
+        """Compare the files on the store with those expected from the log, byte for byte.
 
-        A hint may be missing, and may lead further than the files that stand. Where the log was cut
-        below the position or exchanged, the position is told as changed, with the log's damage.
+        A hint may be missing, and may lead further than the current files. If the log was truncated
+        below the position or replaced, the position is reported as changed, with the log's damage.
 
         Raises:
-            NotFoundError: The files were made otherwise than now, and cannot be compared.
+            NotFoundError: The files are of an older renderer and cannot be compared.
         """
         saved = self.position(table)
         if saved.version < 0:
-            # Whose files they are, nobody has to remember: the ledger's own are made again alike.
+            # Ownership of files needs no record: the ledger's own are reproduced byte for byte.
             return self._without_position(table)
         return self._compared(table, saved).difference
 
     def rebuild(self, table: TableHandle, *, on_progress: Progress = nobody) -> Difference:
-        """Restore lost and damaged files, and take leftovers away; return what was found wrong.
+        """Restore lost and damaged files, and delete leftovers; return the differences found.
 
-        Others' files in places that the ledger needs make way. Where the newest version does not
-        declare the format any more, the files stay at theirs.
+        Foreign files in places of the ledger's are moved or removed. If the newest version does not
+        declare the format, the files keep their version.
 
         Raises:
-            UnsupportedError: There are none of this log's, and the format is not declared.
+            UnsupportedError: There are no files of this log, and the format is not declared.
         """
         with table.log.store.lock(self.key(table)):
             saved = self.position(table)
@@ -614,28 +612,28 @@ class Materialisation(Generic[P]):
                 self._tell(table, saved, other)
                 saved = self._renewed(table, saved, on_progress)
             elif not is_cut:
-                # The new position would not list what the last run has still to remove.
+                # The new position would not list the files that the last run has still to delete.
                 saved = self._swept(table, saved)
             compared = self._compared(table, saved)
             if not self._declares(compared.rebuilt):
                 compared = evolve(compared, rebuilt=target_state(table, saved.version))
             outputs = outputs_of(table)
-            # Of commits that are not in the log any more, nothing else tells.
+            # Nothing else names files of commits that are no longer in the log.
             of_cut = self.format.projected(outputs, compared.rebuilt) if is_cut else ()
             for path in compared.in_the_way:
                 self.format.make_way(outputs, path)
             _restore(table, self._lost(compared), on_progress)
-            # From the beginning, as what a run that was killed left behind is found only then.
+            # From the first commit, since only then leftovers of a killed run are found.
             start = self.format.positions.start
             reached = self._put(table, outputs, start, compared.rebuilt, nobody)
             if is_cut:
-                # Some of it may be wanted again; what is not, the run has found.
+                # Some of it may be needed again; the run has found the rest.
                 self._pending_deletes(table).forget_all()
             self._stay(table, outputs.met)
             reached = self._left(table, start, reached)
             gone = {*of_cut} - compared.wanted.keys()
             if gone:
-                # Nobody may come upon what is not in the log, not even for a while.
+                # Readers must never find a version that is not in the log.
                 gone -= set(self.format.projected(outputs, compared.rebuilt))
                 garbage = tuple(sorted({*reached.garbage, *gone}))
                 reached = reached.with_pending_deletes(garbage, reached.leaving_since)
@@ -644,13 +642,13 @@ class Materialisation(Generic[P]):
         return compared.difference
 
     def render_anew(self, table: TableHandle) -> None:
-        """Make files anew after values were erased, so that none is left that holds one.
+        """Rewrite files after values were erased, so that no file holds an erased value.
 
-        What stays for readers that came before goes at once, too. A power loss after the call
-        brings none of it back.
+        Files retained for earlier readers are deleted at once, too. The deletions are durable when
+        the call returns.
 
         Raises:
-            UnsupportedError: The format has no such files any more; those that stand stay.
+            UnsupportedError: The format cannot express the table any more; its files are kept.
         """
         self.rebuild(table)
         with table.log.store.lock(self.key(table)):
@@ -667,16 +665,16 @@ class Materialisation(Generic[P]):
             confirm_folders(outputs.store, map(outputs.key, there))
 
     def _start_and_target(self, table: TableHandle, version: int | None) -> tuple[P, TableState]:
-        """Return where the files stand, and the state to reach.
+        """Return the position of the files, and the state to reach.
 
         Raises:
-            DamagedLogError: The log ends before, or its newest commit is another.
+            DamagedLogError: The log ends before the position, or has another commit there.
             UnsupportedError: That state does not declare the format.
         """
         start = self.position(table)
         target = target_state(table, version)
         if start.version >= head_state(table.log).version:
-            # Where there is more, the run looks itself at what comes next.
+            # If there is more, the run itself reads the next commits.
             self._refuse_cut(table, start)
         self.refuse_undeclared(table, target)
         return start, target
@@ -684,9 +682,9 @@ class Materialisation(Generic[P]):
     def _advance(
         self, table: TableHandle, start: P, target: TableState, on_progress: Progress
     ) -> int | None:
-        """Return the version that files were brought to; None if there was nothing to bring.
+        """Return the version reached; None if nothing was to do.
 
-        In steps, each of which stands whatever comes of the next.
+        Runs in steps, each of which is saved independently of the next.
         """
         first, commits = start.version, FIRST_COMMITS
         report = _Going(on_progress, target.version - first)
@@ -694,7 +692,7 @@ class Materialisation(Generic[P]):
             begun_s = time.monotonic()
             reached = self._stepped(table, start, target, commits, report)
             if reached is None and start.version > first:
-                # Somebody else brought them there meanwhile, where the store cannot lock.
+                # Another process projected them meanwhile, where the store cannot lock.
                 return start.version
             if reached is None or reached >= target.version:
                 return reached
@@ -713,14 +711,14 @@ class Materialisation(Generic[P]):
             try:
                 return self._advanced(table, start, state, on_progress)
             except UnsupportedError:
-                # What there is no word for may have gone by then.
+                # What the format cannot express may be gone by then.
                 break
         return self._advanced(table, start, target, on_progress)
 
     def _advanced(
         self, table: TableHandle, start: P, target: TableState, on_progress: Progress
     ) -> int | None:
-        """Return the version that files were brought to; None if there was nothing to bring."""
+        """Return the version reached; None if nothing was to do."""
         other = self.format.rebuild_reason(table, start)
         if other is not None:
             self._tell(table, start, other)
@@ -746,10 +744,10 @@ class Materialisation(Generic[P]):
     def _reached(
         self, table: TableHandle, start: P, target: TableState, on_progress: Progress
     ) -> int:
-        """Project until nobody else did so meanwhile, which only a store that cannot lock allows.
+        """Project until no other process did so meanwhile, as on a store that cannot lock.
 
-        Whoever was behind may have put back what the other had taken away. Between the last look
-        and the save nobody notices; that is for `rebuild`.
+        The slower process may have restored files that the other deleted. Between the last check
+        and the save this is not noticed; `rebuild` repairs it.
         """
         met = start
         while True:
@@ -757,7 +755,7 @@ class Materialisation(Generic[P]):
             reached = self._run(table, start, target, other, on_progress)
             found = self.position(table)
             if found == met:
-                # Before anything is taken away: the position until now may still need it.
+                # Before any deletion: the previous position may still need the files.
                 reached = self._left(table, met, reached, other)
                 self._save(table, reached)
                 self._swept(table, reached)
@@ -784,7 +782,7 @@ class Materialisation(Generic[P]):
             if start.version < 0:
                 raise
             self._refuse_cut(table, start)
-            # What the run before left is gone or changed; the log has all of it.
+            # Files of the previous run are lost or changed; the log has everything.
             _restore(table, self._lost(self._compared(table, start)), nobody)
             beginning = self.format.positions.start
             reached = self._put(table, outputs, beginning, target, on_progress)
@@ -799,7 +797,7 @@ class Materialisation(Generic[P]):
         target: TableState,
         on_progress: Progress,
     ) -> P:
-        """Run, with many files written at a time."""
+        """Run, and write many files at a time."""
         gathering = Gathering(outputs, self.format.is_found)
         reached = self.format.run(table, gathering, start, target, on_progress)
         gathering.write()
@@ -846,10 +844,10 @@ class Materialisation(Generic[P]):
         return {path: wanted[path] for path in (*found.missing, *found.changed) if path in wanted}
 
     def _without_position(self, table: TableHandle) -> Difference:
-        """Return what is wrong where no position stands: nothing, or that one should.
+        """Return the difference where no position exists: none, or a missing position.
 
-        One should where a file is the ledger's own. A hint is a number that anybody may have
-        written.
+        A position is missing if a file is the ledger's own. A hint does not count: it is just a
+        number.
         """
         outputs = outputs_of(table)
         there = [path for folder in self.format.folders for path in outputs.paths(folder)]
@@ -858,7 +856,7 @@ class Materialisation(Generic[P]):
         try:
             wanted = self.expected(table)
         except UnsupportedError:
-            # What cannot be projected, nobody projected.
+            # A table that cannot be projected was never projected.
             return Difference(foreign=tuple(there))
         checked_paths = wanted.keys() - set(self.format.hints)
         ours = any(path in checked_paths and outputs.read(path) == wanted[path] for path in there)
@@ -866,19 +864,19 @@ class Materialisation(Generic[P]):
         return Difference(missing=key) if ours else Difference(foreign=tuple(there))
 
     def _cut(self, table: TableHandle, saved: P) -> str | None:
-        """Return how a log is other than the one that files were made of; None if it goes on."""
+        """Return how the log differs from the one of the files; None if it continues it."""
         table.log.refresh()
         newest = head_state(table.log).version
         files = f"the {self.format.title} files of {table.identifier}"
         if saved.version > newest:
             return (
-                f"{files} stand at version {saved.version}, and its log ends at version {newest}: "
-                "it was cut, commits were taken away"
+                f"{files} are at version {saved.version}, and its log ends at version {newest}: "
+                "it was cut, commits were removed"
             )
         if saved.version >= 0 and saved.commit and _digest(table, saved.version) != saved.commit:
             return (
                 f"{files} were made of another commit {saved.version} than the one in its log: "
-                "commits were exchanged"
+                "commits were replaced"
             )
         return None
 
@@ -890,7 +888,7 @@ class Materialisation(Generic[P]):
     def _damage(self, table: TableHandle, saved: P, problem: str) -> DamagedLogError:
         key = table.log.layout.commit(min(saved.version, head_state(table.log).version + 1))
         return DamagedLogError(
-            f"{problem}. Restore {key} from a backup, or make the files of what the log holds: "
+            f"{problem}. Restore {key} from a backup, or project the current log: "
             f"lakeledger project {self.format.name} {table.identifier} --rebuild",
             key,
         )
@@ -911,7 +909,7 @@ class Materialisation(Generic[P]):
         return PendingDeletes(table, self.format.name)
 
     def _stay(self, table: TableHandle, paths: AbstractSet[str]) -> None:
-        """Let files stay that a run wants: what merges anew may be what stood before."""
+        """Cancel the pending deletes of files that a run needs, such as equal merged files."""
         wanted = paths - self.format.hints.keys()
         if wanted:
             self._pending_deletes(table).stay(wanted)
@@ -919,26 +917,26 @@ class Materialisation(Generic[P]):
     def _left(
         self, table: TableHandle, met: P, reached: P, other: RebuildReason | None = None
     ) -> P:
-        """Note what stays a while for its readers; return the position that says so.
+        """Record the pending deletes of a run; return the position that lists them.
 
         Args:
             table: The table.
             met: The position before the run.
-            reached: The one that the run returned, with all that it found to be garbage.
-            other: How files were made before, if otherwise than now.
+            reached: The position that the run returned, with all garbage that it found.
+            other: How files were written before, if by an older renderer.
         """
         since, gone = met.leaving_since, reached.garbage
         grace = reader_grace_millis(head_state(table.log).schema.options)
         if other is not None:
-            # What was made otherwise, or for another place, serves no reader that comes here.
+            # Files of an older renderer or for another location serve no reader here.
             pending_deletes = self._pending_deletes(table).paths() - set(gone)
             return reached.with_pending_deletes((*gone, *sorted(pending_deletes)), NOTHING)
         if not gone or not grace:
             return reached.with_pending_deletes(gone, since)
         if met.version < 0 or len(gone) > _FEW:
-            # Most of what came and went was never written, or leaves already.
+            # Most transient files were never written, or are pending already.
             gone = self._existing(table, gone)
-        # After the pointers have moved: who comes now does not find what is gone.
+        # After the pointers moved: new readers do not find what was deleted.
         table.log.refresh()
         newest = head_state(table.log)
         if gone:
@@ -951,14 +949,14 @@ class Materialisation(Generic[P]):
         return tuple(path for path in paths if path in there and path not in pending_deletes)
 
     def _swept(self, table: TableHandle, position: P) -> P:
-        """Take away what need not stay or has stayed long enough, and forget it."""
+        """Delete files that need no retention or whose retention expired, and forget them."""
         newest, since = head_state(table.log), position.leaving_since
         grace = reader_grace_millis(newest.schema.options)
         outputs, pending_deletes = outputs_of(table), self._pending_deletes(table)
         for path in position.garbage:
             outputs.remove(path)
         if position.garbage:
-            # A note of a path that is gone would remove what is written there later.
+            # A record of a deleted path would delete a file written there later.
             pending_deletes.stay(position.garbage)
         if since != NOTHING and newest.time_millis - since >= grace:
             for version, paths in list(pending_deletes.due(position.version, newest, grace)):
@@ -986,7 +984,7 @@ def _digest(table: TableHandle, version: int) -> str:
 
 
 def _restore(table: TableHandle, bodies: Mapping[str, bytes], on_progress: Progress) -> None:
-    """Write what is lost or other than it should be; whatever stands there is the ledger's own."""
+    """Write lost or changed files; existing files there are the ledger's own."""
     outputs = outputs_of(table)
     for done, (path, body) in enumerate(bodies.items(), 1):
         outputs.restore(path, body)
@@ -994,12 +992,12 @@ def _restore(table: TableHandle, bodies: Mapping[str, bytes], on_progress: Progr
 
 
 def outputs_of(table: TableHandle) -> StoreOutputs:
-    """Return where a table's files are."""
+    """Return the outputs of a table's folder."""
     return StoreOutputs(table.log.store, table.log.layout.folder)
 
 
 def _lag_s(table: TableHandle, version: int) -> float:
-    """Return how long ago a commit came; 0.0 where the log does not go so far."""
+    """Return the age of a commit, seconds; 0.0 where the log ends before it."""
     if version > head_state(table.log).version:
         return 0.0
     (read,) = table.log.known_commits(version, version)
@@ -1019,14 +1017,14 @@ def target_state(table: TableHandle, version: int | None) -> TableState:
 def files_of(
     file_format: FileFormat[P], table: TableHandle, target: TableState
 ) -> dict[str, bytes]:
-    """Return every file that a table has at a state, by path below its location."""
+    """Return every file of a table at a state, by path below its location."""
     outputs = MemoryOutputs()
     file_format.run(table, outputs, file_format.positions.start, target, nobody)
     return outputs.files
 
 
 def refuse(table: TableHandle, problems: Iterable[Refusal]) -> None:
-    """Refuse to project a table for what its format's rules say of it.
+    """Reject a table that the format's rules do not allow.
 
     Raises:
         UnsupportedError: The first problem.
@@ -1041,13 +1039,13 @@ def new_commits(
     """Yield the commits after a position, up to a state.
 
     Args:
-        table: Whose.
+        table: The table.
         start: The position.
         target: The state.
-        on_progress: Told when one is done with, that is when the next is asked for.
+        on_progress: Called after each commit, when the next is requested.
 
     Raises:
-        DamagedLogError: The first does not follow the commit that files were made of.
+        DamagedLogError: The first does not follow the commit of the position.
     """
     total = target.version - start.version
     for done, read in enumerate(table.log.commits(start.version + 1, target.version), 1):
@@ -1060,15 +1058,15 @@ def new_commits(
 
 
 def refuse_beyond(table: TableHandle, version: int, key: str) -> None:
-    """Check that the log has the version that files stand at.
+    """Check that the log has the version of the files.
 
     Args:
-        table: Theirs.
-        version: The one that a position states, read before the log is.
-        key: The position's.
+        table: The table.
+        version: The version in the position, which was read before the log.
+        key: The key of the position.
 
     Raises:
-        DamagedLogError: The log ends before it: its newest commits are gone.
+        DamagedLogError: The log ends before it: its newest commits are missing.
     """
     newest = target_state(table, None).version
     if version > newest:
@@ -1087,7 +1085,7 @@ def difference(
     folders: Iterable[str],
     hints: Collection[str],
 ) -> Difference:
-    """Compare the files in some folders with what should be there, byte for byte.
+    """Compare the files in some folders with the expected ones, byte for byte.
 
     Hints are not compared; see `misleading`.
     """
@@ -1105,14 +1103,14 @@ def difference(
 def misleading(
     outputs: StoreOutputs, wanted: Mapping[str, bytes], hints: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield the hints that lead neither where they should nor further.
+    """Yield the hints that lead neither to their target nor further.
 
-    One may be missing, and may lead to what somebody has projected since.
+    A hint may be missing, and may lead to a later projection.
 
     Args:
-        outputs: Where files are.
-        wanted: What should be there, by path.
-        hints: The file that each leads to, as a text to put the hint's number into.
+        outputs: Outputs of the table.
+        wanted: The expected files, by path.
+        hints: The target of each hint, with a placeholder for the hint's number.
     """
     for path, to in hints.items():
         body = outputs.read(path) if path in wanted else None
@@ -1123,7 +1121,7 @@ def misleading(
 def _leads_further(
     outputs: StoreOutputs, wanted: Mapping[str, bytes], to: str, hint: bytes
 ) -> bool:
-    """Whether a hint leads to a file that is there, and is none of those that are wanted."""
+    """Return whether a hint leads to an existing file that is not among the expected ones."""
     if not hint.isdigit() or len(hint) > _MOST_DIGITS or hint != b"%d" % int(hint):
         return False
     path = to.format(int(hint))

@@ -16,23 +16,23 @@ from ledger.stores import Store
 
 _MOST_FILES: Final = 256
 _MOST_BYTES: Final = 8 << 20
-"""As much is kept back at most, so that a long run needs no more memory than a short one."""
+"""Limit of buffered bytes, so that a long run needs no more memory than a short one."""
 
 
 class Outputs(Protocol):
-    """Takes files by their path below the table's location."""
+    """Destination of files, by their path below the table's location."""
 
     def put(self, path: str, body: bytes) -> None:
-        """Keep a file that never changes again."""
+        """Write an immutable file."""
 
     def point(self, path: str, body: bytes) -> None:
-        """Keep a file that may point elsewhere later: a hint, or a tag."""
+        """Write a file that may be replaced later: a hint, or a tag."""
 
     def remove(self, path: str) -> None:
-        """Take a file away; one that is absent is fine."""
+        """Delete a file; a missing file is ignored."""
 
     def read(self, path: str) -> bytes | None:
-        """Return a file that was kept."""
+        """Return the bytes of a file; None if it is missing."""
 
     def paths(self, folder: str) -> Iterator[str]:
         """Yield the paths of the files in a folder."""
@@ -45,19 +45,19 @@ class MemoryOutputs:
     files: dict[str, bytes] = field(factory=dict)
 
     def put(self, path: str, body: bytes) -> None:
-        """Keep a file."""
+        """Write an immutable file."""
         self.files[path] = body
 
     def point(self, path: str, body: bytes) -> None:
-        """Keep a file."""
+        """Write a file that may be replaced later."""
         self.files[path] = body
 
     def remove(self, path: str) -> None:
-        """Take a file away."""
+        """Delete a file; a missing file is ignored."""
         self.files.pop(path, None)
 
     def read(self, path: str) -> bytes | None:
-        """Return a file."""
+        """Return the bytes of a file; None if it is missing."""
         return self.files.get(path)
 
     def paths(self, folder: str) -> Iterator[str]:
@@ -67,12 +67,12 @@ class MemoryOutputs:
 
 @frozen
 class StoreOutputs:
-    """Files in a table's folder on its store; what somebody else put there is never overwritten.
+    """Files in a table's folder on its store; a foreign file is never overwritten.
 
     Attributes:
         store: The table's.
         root: The table's folder, relative to the store's root; empty when it is the root.
-        met: The paths of files that were kept and stood there already.
+        met: The paths of written files that existed already with the same bytes.
     """
 
     store: Store
@@ -84,19 +84,19 @@ class StoreOutputs:
         return f"{self.root}/{path}" if self.root else path
 
     def put(self, path: str, body: bytes) -> None:
-        """Keep a file.
+        """Write an immutable file.
 
         Raises:
-            StoreError: Another file stands there.
+            StoreError: Another file exists there.
         """
         if not self.store.create(self.key(path), body):
             self._met(self.key(path), body)
 
     def put_many(self, steps: Sequence[Mapping[str, bytes]]) -> None:
-        """Keep files, those of a step in any order, and later steps only after earlier ones.
+        """Write files, those of a step in any order, and later steps only after earlier ones.
 
         Raises:
-            StoreError: Another file stands in the place of one.
+            StoreError: Another file exists in the place of one.
         """
         below = [{self.key(path): body for path, body in step.items()} for step in steps]
         self.store.create_many(below, self._met)
@@ -105,13 +105,13 @@ class StoreOutputs:
         if self.store.read(key) != body:
             raise StoreError(
                 f"{key} is not the file that the ledger projects there, and is left "
-                "as it is: look at it, then move it away or rebuild the projection",
+                "as it is: inspect it, then move it away or rebuild the projection",
                 kind="FOREIGN_FILE",
             )
         self.met.add(key[len(self.key("")) :])
 
     def point(self, path: str, body: bytes) -> None:
-        """Keep a file that may point elsewhere later."""
+        """Write a file that may be replaced later."""
         found = self.store.read(self.key(path))
         if found is not None:
             self.met.add(path)
@@ -119,15 +119,15 @@ class StoreOutputs:
             self.store.replace(self.key(path), body)
 
     def restore(self, path: str, body: bytes) -> None:
-        """Put a file of the ledger's own in the place of another of its own, durably."""
+        """Replace one of the ledger's own files, durably."""
         self.store.replace_durably(self.key(path), body)
 
     def remove(self, path: str) -> None:
-        """Take a file away."""
+        """Delete a file; a missing file is ignored."""
         self.store.delete(self.key(path))
 
     def read(self, path: str) -> bytes | None:
-        """Return a file."""
+        """Return the bytes of a file; None if it is missing."""
         return self.store.read(self.key(path))
 
     def paths(self, folder: str) -> Iterator[str]:
@@ -138,15 +138,15 @@ class StoreOutputs:
 
 @frozen
 class Gathering:
-    """Keeps a run's new files back, to write many at a time: their disk is waited for once.
+    """Buffers a run's new files, and writes many at a time with one fsync.
 
-    What readers come upon shows in the order in which it was put, and only after all that was put
-    before it, as it does where files are written one by one. Whoever asks for a file that is kept
-    back gets it, and whatever else is done to files waits until all of them are written.
+    Files that readers discover appear in the order of the calls, and only after all earlier files,
+    as if written one by one. Reads see buffered files, and any other operation flushes the buffer
+    first.
 
     Attributes:
-        inner: Where they go.
-        is_found: Whether readers come upon a file that no other file names to them.
+        inner: Destination of the files.
+        is_found: Returns whether readers discover a file by its name, without a pointer to it.
     """
 
     inner: StoreOutputs
@@ -155,7 +155,7 @@ class Gathering:
     _found: dict[str, bytes] = field(factory=dict, init=False, eq=False)
 
     def put(self, path: str, body: bytes) -> None:
-        """Keep a file back that never changes again."""
+        """Buffer an immutable file."""
         if self._kept_back(path) not in {None, body}:
             self.write()
         (self._found if self.is_found(path) else self._named)[path] = body
@@ -164,10 +164,10 @@ class Gathering:
             self.write()
 
     def write(self) -> None:
-        """Write what is kept back.
+        """Write the buffered files.
 
         Raises:
-            StoreError: Another file stands in the place of one.
+            StoreError: Another file exists in the place of one.
         """
         steps = [self._named.copy(), *({path: body} for path, body in self._found.items())]
         self._named.clear()
@@ -176,17 +176,17 @@ class Gathering:
             self.inner.put_many([step for step in steps if step])
 
     def point(self, path: str, body: bytes) -> None:
-        """Keep a file that may point elsewhere later."""
+        """Write a file that may be replaced later."""
         self.write()
         self.inner.point(path, body)
 
     def remove(self, path: str) -> None:
-        """Take a file away."""
+        """Delete a file; a missing file is ignored."""
         self.write()
         self.inner.remove(path)
 
     def read(self, path: str) -> bytes | None:
-        """Return a file, written or kept back."""
+        """Return the bytes of a file, written or buffered; None if it is missing."""
         body = self._kept_back(path)
         return self.inner.read(path) if body is None else body
 
@@ -203,7 +203,7 @@ _T = TypeVar("_T")
 
 
 class FilesPosition(Protocol):
-    """How far a format's files have come; what else a run needs to go on is the format's own."""
+    """Progress of a format's files through the log; further attributes are the format's own."""
 
     @property
     def version(self) -> int:
@@ -211,24 +211,24 @@ class FilesPosition(Protocol):
 
     @property
     def commit(self) -> str:
-        """The digest of that commit; empty where it was not kept."""
+        """The digest of that commit; empty where it was not stored."""
 
     @property
     def garbage(self) -> tuple[str, ...]:
-        """Files that nothing names any more and that are still to be taken away.
+        """Obsolete files that are still to be deleted.
 
-        In what a run returns: all that it found. In what is kept: those that need not stay.
+        In the result of a run: all that it found. In a saved position: those without retention.
         """
 
     @property
     def leaving_since(self) -> int:
-        """Since when the oldest of the files that stay a while has been leaving.
+        """Time of the oldest pending delete.
 
-        A time of the table's commits, or one of `projections.materialising`'s words for none.
+        A commit time of the table, or a constant of `projections.materialising` for none.
         """
 
     def with_pending_deletes(self, garbage: tuple[str, ...], since: int) -> Self:
-        """Return this position with other garbage and another such time."""
+        """Return this position with other garbage and another time of the oldest delete."""
 
 
 P = TypeVar("P", bound=FilesPosition)
@@ -241,12 +241,12 @@ class _File(msgspec.Struct, rename="camel"):
 
 
 def load_position(store: Store, key: str, kind: type[_T]) -> _T | None:
-    """Return the position kept under a key; None when none can be used.
+    """Return the position stored under a key; None if it is missing or not usable.
 
     Args:
         store: The table's.
-        key: Where the file is.
-        kind: What it holds.
+        key: The key of the file.
+        kind: The type of the position.
     """
     body = store.read(key)
     if body is None:
@@ -262,7 +262,7 @@ def load_position(store: Store, key: str, kind: type[_T]) -> _T | None:
 
 
 def save_position(store: Store, key: str, position: object) -> None:
-    """Keep a position, after everything up to it was written."""
+    """Store a position, after everything up to it was written."""
     content = msgspec.json.encode(position)
     check = hashlib.sha256(content).hexdigest()
     store.replace(key, msgspec.json.encode(_File(FORMAT, check, msgspec.Raw(content))))
@@ -270,9 +270,9 @@ def save_position(store: Store, key: str, position: object) -> None:
 
 @frozen
 class PositionFile(Generic[P]):
-    """Where a format remembers how far it has come: a checked file beside the table's log.
+    """Storage of a format's position: a checksummed file next to the table's log.
 
-    A cache: without it a run begins anew, and finds what it would write there already.
+    A cache: without it a run starts from the first commit and finds its files written already.
 
     Attributes:
         name: The format's.
@@ -283,13 +283,13 @@ class PositionFile(Generic[P]):
     start: P
 
     def key(self, layout: Layout) -> str:
-        """Return where a table's position is kept."""
+        """Return the key of a table's position."""
         return f"{layout.root}/projections/{self.name}.json"
 
     def load(self, store: Store, layout: Layout) -> P:
-        """Return the position kept for a table; the beginning when none can be used."""
+        """Return the stored position of a table; `start` if it is missing or not usable."""
         return load_position(store, self.key(layout), type(self.start)) or self.start
 
     def save(self, store: Store, layout: Layout, position: P) -> None:
-        """Keep a position, after everything up to it was written."""
+        """Store a position, after everything up to it was written."""
         save_position(store, self.key(layout), position)

@@ -34,14 +34,14 @@ _TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
 
 @frozen
 class PartitionText:
-    """A table's way of writing partition values.
+    """A table's text encoding of partition values.
 
     Attributes:
         types: The types of the partition columns, by name. A partition field that is no column
-            (a bucket, a year) has none and is written as it is.
-        legacy_name: Option `partition.legacy-name`, true by default: what Paimon keeps inside, such
-            as a date's day number since 1970. Otherwise what a cast to text gives.
-        default_name: Option `partition.default-name`: what stands for NULL and for blank text.
+            (a bucket, a year) has none and its value is written unchanged.
+        legacy_name: Option `partition.legacy-name`, true by default: Paimon's internal value, such
+            as a date's day number since 1970; if false, the result of a cast to text.
+        default_name: Option `partition.default-name`: the text for NULL and for blank text.
     """
 
     types: Mapping[str, DataType] = field(hash=False)
@@ -50,7 +50,7 @@ class PartitionText:
 
     @classmethod
     def of(cls, schema: Schema) -> PartitionText:
-        """Return the way of the table that has this schema."""
+        """Return the encoding of the table that has this schema."""
         return cls(
             types={each.name: each.type for each in schema.fields},
             legacy_name=schema.options.get("partition.legacy-name", "true").lower() == "true",
@@ -65,7 +65,7 @@ class PartitionText:
             values: A file's partition, in the same order.
 
         Raises:
-            InvalidInputError: A value is not one of its column's type, or one is missing.
+            InvalidInputError: A value does not have its column's type, or one is missing.
 
         Example:
             >>> days = PartitionText.of(Schema.of({"day": "DATE", "hour": "INT"}))
@@ -83,7 +83,7 @@ class PartitionText:
         if value is None or (isinstance(value, str) and not value.strip()):
             return self.default_name
         if kept_at(value) is not None:
-            # What was erased is NULL, as engines find it.
+            # An erased value is NULL, as engines find it.
             return self.default_name
         if isinstance(value, bool):
             return "true" if value else "false"
@@ -102,7 +102,7 @@ class PartitionText:
 
 
 def key_places(schema: Schema, spec: PartitionSpec) -> tuple[int, ...]:
-    """Return where a spec's files keep the values of the table's partition keys, in their order.
+    """Return the positions of the partition keys' values in a spec's files, in key order.
 
     Raises:
         UnsupportedError: A key's value is not among them.
@@ -136,7 +136,7 @@ def _place(schema: Schema, name: str, spec: PartitionSpec, places: Mapping[int, 
 def partition_path(spec: Mapping[str, str]) -> str:
     """Return a spec as a relative path; empty for a table without partitions.
 
-    Different specs have different paths, so that a path can stand for its spec.
+    Different specs have different paths, so that a path identifies its spec.
 
     Example:
         >>> partition_path({"day": "19723", "kind": "a/b"})
@@ -162,7 +162,7 @@ def _millis_of_day(text: str, _: Any) -> str:
 def _time_of_day(text: str, data_type: TimeType) -> str:
     hours, minutes, seconds, fraction = _parts(_TIME, text)
     digits = (fraction or "").ljust(9, "0")[: min(data_type.precision, 3)]
-    # Paimon's cast stops at the last digit that counts, but after one digit at the earliest.
+    # Paimon's cast drops trailing zeros, but keeps at least one digit.
     shown = f".{digits.rstrip('0') or '0'}" if digits else ""
     return f"{hours}:{minutes}:{seconds or '00'}{shown}"
 
@@ -170,7 +170,7 @@ def _time_of_day(text: str, data_type: TimeType) -> str:
 def _java_local_date_time(text: str, _: Any) -> str:
     day, minutes, seconds, fraction = _parts(_DAY_AND_TIME, text)
     digits = (fraction or "").ljust(9, "0").rstrip("0")
-    # Java's LocalDateTime prints no seconds when there are none, and thousandths in groups.
+    # Java's LocalDateTime omits zero seconds, and prints fractions in groups of three digits.
     digits = digits.ljust(-(-len(digits) // 3) * 3, "0")
     if not digits and seconds in (None, "00"):
         return f"{day}T{minutes}"

@@ -144,7 +144,7 @@ def test_a_log_that_ends_before_the_files_is_damage_and_is_told(
 ) -> None:
     shop(*PROJECT)
     (tmp_path / "lake" / handle_of(orders).path / "_ledger/log/00000000000000000003.json").unlink()
-    said = "stand at version 3, and its log ends at version 2: it was cut"
+    said = "are at version 3, and its log ends at version 2: it was cut"
 
     for line in ([*PROJECT], [*PROJECT, "--verify"], ["verify"], ["verify", "--repair"]):
         ran = shop(*line)

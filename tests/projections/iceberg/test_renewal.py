@@ -119,7 +119,7 @@ def test_a_log_that_was_cut_below_the_files_is_refused(table: Table) -> None:
     cut = ledger.open(handle_of(table).ledger_url).table(str(table.identifier))
     found = verify(handle_of(cut))
     assert position.FILE.key(handle_of(table).log.layout) in found.changed
-    with pytest.raises(DamagedLogError, match="stand at version 8, and its log ends at version 7"):
+    with pytest.raises(DamagedLogError, match="are at version 8, and its log ends at version 7"):
         project(handle_of(cut))
 
     rebuild(handle_of(cut))

@@ -61,7 +61,7 @@ def test_its_files_are_listed_and_planned_by_what_its_engines_manifests_say(tmp_
     ]
     assert len(table.at(snapshot=first).files) == 1
     with pytest.raises(
-        UnsupportedError, match="born in Iceberg, and others own it; read it by iceberg"
+        UnsupportedError, match="imported from Iceberg and is owned there; read it by iceberg"
     ):
         table.project("paimon")
 
