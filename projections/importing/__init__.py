@@ -1,1 +1,1 @@
-"""Import of tables of other formats, and promotion; common parts."""
+"""Import and promotion of tables of other formats; common parts."""

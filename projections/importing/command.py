@@ -24,28 +24,29 @@ Name: TypeAlias = Annotated[
     ),
 ]
 DryRun: TypeAlias = Annotated[
-    bool, Parameter(negative="", show_default=False, help="Only show the plan.")
+    bool,
+    Parameter(negative="", show_default=False, help="Show what would be imported."),
 ]
 Follow: TypeAlias = Annotated[
     bool,
-    Parameter(negative="", show_default=False, help="Import new changes until Ctrl-C."),
+    Parameter(negative="", show_default=False, help="Keep importing new commits until Ctrl-C."),
 ]
 Interval: TypeAlias = Annotated[
-    float, Parameter(help="Seconds between checks of the source, with --follow.")
+    float, Parameter(help="With --follow, seconds between two checks for new commits.")
 ]
 
 
 @frozen
 class AskedImport:
-    """What a command line asks for.
+    """Arguments of an import command.
 
     Attributes:
-        format_name: Whose tables they are.
-        source: Where they are.
-        name: What the one is called in the ledger, or the database of all; empty for their own.
-        dry_run: Only say what would come.
-        follow: Go on with what is new.
-        interval_s: How long to wait between two looks.
+        format_name: The source's format.
+        source: URL or path of the source.
+        name: The table's name in the ledger, or the database of all tables; empty for the source's.
+        dry_run: Only show what would be imported.
+        follow: Keep importing new commits.
+        interval_s: Seconds between two checks.
     """
 
     format_name: str
@@ -57,20 +58,20 @@ class AskedImport:
 
     @property
     def is_one(self) -> bool:
-        """Whether one table is asked for."""
+        """Return whether one table is requested."""
         return "." in self.name
 
 
 def import_asked(place: LedgerFlags, asked: AskedImport) -> None:
-    """Bring in what is asked for, and print what came.
+    """Import the requested tables, and print the result.
 
     Args:
-        place: Which ledger.
-        asked: What to bring.
+        place: Location of the ledger.
+        asked: The arguments.
 
     Raises:
-        UsageError: Following and a dry run are asked for at once.
-        InvalidInputError: Some of many tables could not come in; what could has.
+        UsageError: --follow and --dry-run are both given.
+        InvalidInputError: Some of many tables could not be imported; the others were.
     """
     if asked.follow and asked.dry_run:
         raise UsageError("give one of --follow and --dry-run")
@@ -95,7 +96,7 @@ def _take(lake: Ledger, asked: AskedImport, name: str, source: str, progress: Pr
 
 
 def _tables(lake: Ledger, asked: AskedImport) -> dict[str, str]:
-    """Return where each table is, by what it is called here."""
+    """Return the source of each table, by its name in the ledger."""
     if asked.is_one:
         return {asked.name: asked.source}
     return lake.tables_to_import(
@@ -126,21 +127,21 @@ def _import_all(lake: Ledger, screen: Screen, asked: AskedImport) -> None:
     screen.result(document, text)
     if failed:
         raise InvalidInputError(
-            f"{len(failed)} of {len(tables)} tables could not come in: {', '.join(failed)}; the "
-            "lines above say why"
+            f"{len(failed)} of {len(tables)} tables could not be imported: {', '.join(failed)}; "
+            "the lines above give the reasons"
         )
 
 
 @define
 class _Following:
-    """Rounds over one table, or over all that there are below a source.
+    """Repeated imports of one table, or of all below a source.
 
     Attributes:
         lake: The ledger.
-        screen: Where lines go.
-        asked: What is followed.
-        problems: By table, why what is new cannot come in; told once.
-        transactions: How many came.
+        screen: Output of lines.
+        asked: The arguments.
+        problems: By table, the reason that its new commits cannot be imported; printed once.
+        transactions: Number of imported transactions.
     """
 
     lake: Ledger
@@ -150,15 +151,15 @@ class _Following:
     transactions: int = 0
 
     def run(self) -> None:
-        """Take what is new, for ever, until somebody asks to end."""
+        """Import new commits until the process is asked to stop."""
         with ends_between_rounds() as stop, suppress(_StopAskedError):
             while True:
                 self._round(stop)
                 if stop.wait(self.asked.interval_s):
                     break
-        failed = f"; {len(self.problems)} could not go on" if self.problems else ""
+        failed = f"; failed tables: {len(self.problems)}" if self.problems else ""
         self.screen.notice(
-            f"followed {self.asked.source}: {self.transactions:,} transactions came{failed}"
+            f"followed {self.asked.source}: {self.transactions:,} transactions imported{failed}"
         )
 
     def _round(self, stop: Stop) -> None:
@@ -184,7 +185,7 @@ class _Following:
         if self.screen.output == "text":
             self.screen.line(
                 f"{done.identifier} stands at version {done.version}: {done.transactions:,} "
-                f"transactions came, {len(done.snapshots):,} snapshots among them"
+                f"transactions imported, {len(done.snapshots):,} snapshots among them"
             )
         else:
             sys.stdout.write(as_json(_document(done)) + "\n")
@@ -198,7 +199,7 @@ class _Following:
 
 
 class _StopAskedError(Exception):
-    """Somebody asked to end while much was coming in; the rest comes next time."""
+    """A stop was requested during an import; the next run imports the rest."""
 
 
 def _stopping(stop: Stop, progress: Progress) -> Progress:
@@ -228,7 +229,7 @@ def _document(done: Imported) -> dict[str, Any]:
 
 def _print(screen: Screen, done: Imported) -> None:
     if not done.transactions and not done.is_new:
-        screen.line(f"{done.identifier} has all that {done.source} says; nothing is new")
+        screen.line(f"{done.identifier} is up to date with {done.source}")
         return
     came = "would come" if done.version is None else "came"
     screen.line(f"{done.transactions:,} transactions {came} from {done.source}:")

@@ -1,7 +1,7 @@
 """SchemaChanges between two schemas of a source, by field id.
 
-What is derived folds to exactly the later schema, which is tried each time; a step that no
-SchemaChange says becomes one replacement. No rule of the ledger is asked: it has happened.
+The derived changes are checked to produce exactly the later schema; a step that no SchemaChange
+expresses becomes one replacement. The ledger's rules are not applied: the change has happened.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Path = tuple[str, ...]
 def derived(
     before: Schema, fields: Sequence[DataField], identifiers: tuple[int, ...]
 ) -> tuple[SchemaEvent | SchemaReplaced, ...]:
-    """Return the facts that lead from a schema to other columns.
+    """Return the events that lead from a schema to other columns.
 
     Args:
-        before: The schema that stands.
-        fields: The columns to come to.
-        identifiers: The ids of those that identify a row then.
+        before: The current schema.
+        fields: The columns of the later schema.
+        identifiers: The ids of the later schema's identifier fields.
     """
     try:
         builder = SchemaBuilder(before)
@@ -59,13 +59,13 @@ def derived(
         if _wire(reached) == _wire(fields) and builder.identifier_field_ids == identifiers:
             return tuple(events)
     except LedgerError:
-        # Names that change places, a map's keys: no SchemaChange says them.
+        # Names that are swapped, or a map's keys: no SchemaChange expresses them.
         pass
     return (SchemaReplaced(_wire(fields), identifiers),)
 
 
 def _as_it_came(event: SchemaEvent, before: Schema) -> SchemaEvent:
-    """Return an addition under an id that was given out before as the column's return."""
+    """Return an addition under an id that was assigned before as the column's return."""
     if not isinstance(event, ColumnAdded) or event.field_id > before.highest_field_id:
         return event
     return ColumnUndropped(
@@ -81,7 +81,7 @@ def _as_it_came(event: SchemaEvent, before: Schema) -> SchemaEvent:
 
 
 def _turn(event: SchemaEvent) -> tuple[int, int]:
-    """Return when an event's turn comes: ids are given out in their order, at whatever depth."""
+    """Return the sort key of an event: ids are assigned in their order, at whatever depth."""
     if isinstance(event, ColumnAdded):
         return 1, event.field_id
     return (2, 0) if isinstance(event, ColumnMoved | ColumnDefaultValueUpdated) else (0, 0)
@@ -99,13 +99,13 @@ def _identified(fields: Sequence[DataField], identifiers: tuple[int, ...]) -> Id
 def _columns(
     before: Sequence[DataField], after: Sequence[DataField], around: Path = (), owner: int = -1
 ) -> Iterator[SchemaEvent]:
-    """Yield what happened to the members of a struct, and inside them.
+    """Yield the changes of the members of a struct, and inside them.
 
     Args:
-        before: They, as they stand.
-        after: They, as they are to be.
-        around: The struct's path, in the names that its changes left.
-        owner: The id of the nearest named field around; -1 on top.
+        before: The current members.
+        after: The later members.
+        around: The struct's path, in the names after its own changes.
+        owner: The id of the nearest named field around; -1 at the top.
     """
     wanted = {each.id: each for each in after}
     kept = [each for each in before if each.id in wanted]
@@ -169,11 +169,11 @@ def _type(before: DataType, after: DataType, path: Path, field_id: int) -> Itera
 def _placed(
     there: list[int], after: Sequence[DataField], around: Path, owner: int
 ) -> Iterator[SchemaEvent]:
-    """Yield the additions, and the moves that nothing less brings about."""
+    """Yield the additions, and the smallest set of moves."""
     order = {each.id: place for place, each in enumerate(after)}
     steady = _longest_ascending([order[each] for each in there])
     placed = {each for each in there if order[each] in steady}
-    # An id that is given out later is higher, whatever its place.
+    # An id that is assigned later is higher, whatever its position.
     for each in sorted((each for each in after if each.id not in there), key=lambda e: e.id):
         move = _move(each, after, placed)
         yield ColumnAdded(
@@ -203,7 +203,7 @@ def _placed(
 
 
 def _before(member: DataField, after: Sequence[DataField], placed: set[int]) -> DataField | None:
-    """Return the nearest member before one that stands where it is to be."""
+    """Return the nearest preceding member that is at its final position."""
     found = None
     for each in after:
         if each.id == member.id:
@@ -214,7 +214,7 @@ def _before(member: DataField, after: Sequence[DataField], placed: set[int]) -> 
 
 
 def _move(member: DataField, after: Sequence[DataField], placed: set[int]) -> Move | None:
-    """Return where an added member goes; None: behind all that stand."""
+    """Return the move of an added member; None: after all others."""
     behind = after[[each.id for each in after].index(member.id) + 1 :]
     if not any(each.id in placed for each in behind):
         return None
@@ -226,7 +226,7 @@ def _behind(member: DataField, before: DataField | None) -> Move:
 
 
 def _longest_ascending(places: Sequence[int]) -> set[int]:
-    """Return the most places that stand in order already.
+    """Return a longest ascending subsequence of positions.
 
     Example:
         >>> sorted(_longest_ascending([1, 2, 0]))

@@ -1,6 +1,6 @@
 """Import and synchronization of a table, in any format.
 
-Who opens a table reads its checkpoint, and a mirror's holds its whole history.
+Opening a table reads its checkpoint, and that of an imported table holds its whole history.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from projections.materialising import Progress, nobody
 
 _MOST = 64
 _handles: WeakKeyDictionary[LedgerHandle, dict[str, TableHandle]] = WeakKeyDictionary()
-"""Of each ledger those that were looked at last, by the table's id."""
+"""For each ledger, the table handles used last, by the table's id."""
 
 
 def mirror(lake: LedgerHandle, identifier: Identifier) -> TableHandle:
-    """Return a table's handle: the one that it was looked at by before, where it still stands.
+    """Return a table's handle: the cached one, if its name has not changed.
 
     Raises:
         NotFoundError: As of `Ledger.table`.
@@ -64,17 +64,17 @@ def mirror(lake: LedgerHandle, identifier: Identifier) -> TableHandle:
 
 
 IsTable = Callable[[SourceFiles, str], bool]
-"""Says whether a folder is a table of the format, whole or broken."""
+"""Returns whether a folder is a table of the format, complete or damaged."""
 
 
 @frozen
 class FoundTable:
-    """A table of others.
+    """A table found at a source.
 
     Attributes:
-        database: What its source calls the database that it is in.
-        name: And itself.
-        source: What to import it by.
+        database: Its database's name at the source.
+        name: Its name at the source.
+        source: Its URL or path, for an import.
     """
 
     database: str
@@ -82,12 +82,12 @@ class FoundTable:
     source: str
 
     def called(self, database: str | None) -> str:
-        """Return its name in a ledger: `database.table`, in its own database when None."""
+        """Return its name in a ledger: `database.table`; None for the source's database."""
         return f"{database or self.database}.{self.name}"
 
 
 def has_folder(*names: str) -> IsTable:
-    """Return how tables of a format are known: by folders of these names in them."""
+    """Return a predicate for tables of a format: folders that contain these folders."""
 
     def is_table(files: SourceFiles, folder: str) -> bool:
         return any(_is_there(files, f"{folder}/{each}") for each in names)
@@ -101,28 +101,28 @@ def _is_there(files: SourceFiles, folder: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:
-        # Importing it will say why.
+        # The import will raise the reason.
         return True
     return True
 
 
 def tables_below(files: SourceFiles, root: str, is_table: IsTable) -> list[FoundTable]:
-    """Return the tables in a folder, or in the folders in it, which stand for databases then.
+    """Return the tables in a folder, or in its subfolders, which are databases then.
 
     A database's folder may end in `.db`, as Hive's and Paimon's do.
 
     Args:
-        files: Reads them.
+        files: Lists the folder.
         root: The folder.
-        is_table: Knows one of the format.
+        is_table: Predicate for tables of the format.
 
     Raises:
         NotFoundError: There is no such folder, or no table in it.
         InvalidInputError: It is a table itself.
-        StoreError: It may not be listed.
+        StoreError: It cannot be listed.
     """
     if is_table(files, root):
-        raise InvalidInputError(f"{root} is a table: say what it is to be called, DATABASE.TABLE")
+        raise InvalidInputError(f"{root} is a table: give its name in the ledger, DATABASE.TABLE")
     try:
         names = _shown(files.names(root))
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -146,7 +146,7 @@ def _found(
         try:
             inside = _shown(files.names(folder))
         except OSError:
-            # A file, or a folder of somebody else's.
+            # A file, or an unrelated folder.
             continue
         for each in inside:
             if is_table(files, f"{folder}/{each}"):
@@ -162,20 +162,20 @@ def _shown(names: list[str]) -> list[str]:
 
 
 SOURCE_FILE = "source.metadata-file"
-"""The property of a transaction that names the file which it was read from."""
+"""The transaction property with the path of the metadata file that it was read from."""
 
 
 @frozen
 class Incoming:
-    """What a source says that a ledger has not taken yet: all decided, all tried.
+    """New transactions of a source, all validated.
 
     Attributes:
-        source: Whose table it is, as people know it; without secrets.
+        source: The source's name for messages, without secrets.
         metadata_file: The source's newest metadata file.
-        creation: What the table begins with; None for one that the ledger has.
-        planned: The transactions to come, oldest first.
-        not_carried: What the source has besides that the ledger does not hold, in words.
-        schemas: The ids of schemas that come, where no event says them.
+        creation: Origin and initial state of the table; None for one that the ledger has.
+        planned: The transactions to import, oldest first.
+        not_carried: Features of the source that the ledger cannot store, in words.
+        schemas: The ids of imported schemas that no event carries.
     """
 
     source: str
@@ -187,29 +187,29 @@ class Incoming:
 
 
 Read: TypeAlias = Callable[[str, TableHandle | None, int, FileAccess], Incoming]
-"""Reads a source into transactions: what of it is new to the table as the ledger has it (None: all
-of it), nothing of it later than now in Unix milliseconds. Its files are opened with the given
-permission, which each reader extends to the folder of the source.
+"""Reads a source's transactions that are new to the ledger's table (None: all of them), with times
+no later than now in Unix milliseconds. Its files are opened with the given permission, which each
+reader extends to the folder of the source.
 
-It refuses with an AlreadyExistsError a table that follows another source, and with an
-UnsupportedError, by name, what the ledger cannot hold."""
+It raises an AlreadyExistsError for a table that follows another source, and an UnsupportedError
+for each feature, by name, that the ledger cannot hold."""
 
 
 @frozen
 class Imported:
-    """What came in, or would come.
+    """Result of an import, or of its dry run.
 
     Attributes:
         identifier: The table's name in the ledger.
-        source: Whose it is.
+        source: The source's name for messages, without secrets.
         metadata_file: The source's newest metadata file.
         is_new: Whether the table was not in the ledger before.
-        transactions: How many came.
-        snapshots: The ids of the snapshots that came, oldest first.
-        schemas: The ids of the schemas that came, the table's first one included.
+        transactions: The number of imported transactions.
+        snapshots: The ids of the imported snapshots, oldest first.
+        schemas: The ids of the imported schemas, including the table's first one.
         refs: The branches and tags that were set.
-        not_carried: What the source has besides that the ledger does not hold, in words.
-        version: The version that the table stands at; None where nothing was to be written.
+        not_carried: Features of the source that the ledger cannot store, in words.
+        version: The table's version afterwards; None for a dry run.
     """
 
     identifier: Identifier
@@ -226,12 +226,12 @@ class Imported:
 
 @frozen
 class Refused:
-    """A table among many that could not come in.
+    """A table among many that could not be imported.
 
     Attributes:
-        identifier: What it would be called, as text: its source's names may be none here.
-        source: What it was to be imported by.
-        error: Why.
+        identifier: Its intended name, as text, since the source's names may be invalid here.
+        source: Its URL or path.
+        error: The reason.
     """
 
     identifier: str
@@ -241,7 +241,7 @@ class Refused:
 
 def _one_by_one(source: str, access: FileAccess) -> list[FoundTable]:
     del access
-    raise UnsupportedError(f"tables of this format come in one by one: say which of {source}")
+    raise UnsupportedError(f"tables of this format are imported one by one: name one of {source}")
 
 
 @frozen
@@ -265,7 +265,7 @@ class Importing:
         access: FileAccess,
         now_millis: Callable[[], int],
     ) -> Iterator[Imported | Refused]:
-        """Take over what is new in each table that there is; see `Ledger.import_tables`."""
+        """Import the new transactions of each table; see `Ledger.import_tables`."""
         for each in self.tables(source, access):
             name = each.called(database)
             try:
@@ -288,7 +288,7 @@ class Importing:
         now_millis: int,
         access: FileAccess,
     ) -> Imported:
-        """Return what would come; nothing is written."""
+        """Return the result of an import without writing anything."""
         _, incoming = self._read(lake, identifier, source, now_millis, access)
         return _result(identifier, incoming, None)
 
@@ -302,16 +302,16 @@ class Importing:
         access: FileAccess,
         on_progress: Progress | None = None,
     ) -> Imported:
-        """Take over what is new.
+        """Import the new transactions.
 
-        All is read, decided and tried before anything is written. Whoever was interrupted asks
-        again: what has landed is not taken twice.
+        All are read and validated before anything is written. After an interruption, call it again:
+        committed transactions are not imported twice.
         """
         table, incoming = self._read(lake, identifier, source, now_millis, access)
         if incoming.creation is not None:
             table = _adopted(lake, identifier, incoming.creation, incoming.source)
         if table is None:
-            raise AssertionError("a table is there, or is born")
+            raise AssertionError("a table exists, or has an origin")
         version = _land(table, incoming, on_progress or nobody)
         return _result(identifier, incoming, version)
 
@@ -346,7 +346,7 @@ class Importing:
     def _read_quietly(
         self, source: str, table: TableHandle | None, now_millis: int, access: FileAccess
     ) -> Incoming:
-        """Read a source; an error that quotes credentials of it, as itself or a cause, is replaced.
+        """Read a source; replace an error that quotes its credentials, itself or as a cause.
 
         Raises:
             InvalidInputError: It was replaced, or is one.

@@ -1,8 +1,9 @@
-"""Promotion of a mirrored table, in any format.
+"""Promotion of an imported table, in any format.
 
-First all that is new at the source is taken over, then whatever leads readers there is led here,
-where that can be done, and one commit says that the ledger owns the table. Whoever was interrupted
-asks again: what has happened is not done twice, and until that commit the source is the owner.
+First all new transactions of the source are imported, then its readers are directed to the ledger's
+files, where possible, and one commit makes the ledger the owner of the table. An interrupted
+promotion can be repeated: completed steps are skipped, and the source is the owner until that
+commit.
 """
 
 from __future__ import annotations
@@ -44,17 +45,17 @@ _MOST_LOOKS = 5
 
 @frozen
 class Promoted:
-    """What came of a promotion, or would.
+    """Result of a promotion, or of its dry run.
 
     Attributes:
         identifier: The table's name in the ledger.
-        source: Whose it was.
-        transactions: How many of the source's came first.
-        files: How many live files the ledger lists from now on.
-        catalog: The catalog's table that leads to the ledger's files now; empty where none does.
-        instructions: What its owner has to do, a sentence each.
-        version: The version that says so; None where nothing was to be written.
-        is_new: Whether the table was promoted just now.
+        source: The former owner's table.
+        transactions: The number of transactions imported before the promotion.
+        files: The number of live files that the ledger lists from now on.
+        catalog: The catalog's table that now refers to the ledger's files; empty where none does.
+        instructions: Steps left for its owner, a sentence each.
+        version: The version of the promotion; None for a dry run.
+        is_new: Whether this call promoted the table.
     """
 
     identifier: Identifier
@@ -68,63 +69,63 @@ class Promoted:
 
 
 class Handover(Protocol):
-    """What a format does of a promotion."""
+    """The format-specific steps of a promotion."""
 
     def source(self, table: TableHandle) -> str:
-        """Return how the table's source is found."""
+        """Return the URL or path of the table's source."""
 
     def is_here(self, table: TableHandle, source: str, access: FileAccess) -> bool:
-        """Whether the source leads to the ledger's own files already."""
+        """Return whether the source refers to the ledger's own files already."""
 
     def promotion(self, table: TableHandle, source: str) -> tuple[TableEvent, ...]:
-        """Return the events of a promotion for any owner.
+        """Return the events of a promotion that hold for any owner.
 
         Raises:
-            UnsupportedError: The table stays its source's; the message says why.
+            UnsupportedError: The table cannot be promoted; the message gives the reason.
         """
 
     def adoption(self, table: TableHandle) -> tuple[TableEvent, ...]:
         """Return the further events by which the ledger lists the table's files itself.
 
         Raises:
-            UnsupportedError: It cannot; the message says what only the table's engines can.
+            UnsupportedError: It cannot; the message names the step that an engine has to do.
         """
 
     def hand_over(
         self, table: TableHandle, source: str, access: FileAccess, now_millis: int
     ) -> bool:
-        """Make the ledger the source's owner there, if the source is as it came in.
+        """Make the ledger the owner at the source, if the source is unchanged since the import.
 
-        Its readers are led to the ledger's files, or its writers are kept out. Returns whether the
-        source is as it came in: no means that more has come there.
+        Its readers are directed to the ledger's files, or its writers are blocked. Returns whether
+        the source is unchanged; False means that it has new commits.
         """
 
     def instructions(self, table: TableHandle) -> tuple[str, ...]:
-        """Return what the table's former owner has to do, a sentence each."""
+        """Return the steps left for the table's former owner, a sentence each."""
 
 
 class Leading(Protocol):
-    """What leads a format's readers to a promoted table."""
+    """Directs a format's readers to a promoted table."""
 
     def follow(self, table: TableHandle) -> None:
-        """Bring what leads readers here up to the newest version."""
+        """Update the files or catalog that readers use to the newest version."""
 
     def catalog(self, source: str) -> str:
-        """Return the catalog's table that leads here; empty where none does."""
+        """Return the catalog's table that refers to the ledger; empty where none does."""
 
 
 @frozen
 class ByFolder:
-    """Readers know a folder, which no catalog leads to.
+    """Readers open a folder, without a catalog.
 
     Attributes:
-        project: Brings a table's own files up to the newest version.
+        project: Projects a table's own files up to the newest version.
     """
 
     project: Callable[[TableHandle], int]
 
     def follow(self, table: TableHandle) -> None:
-        """Bring the table's own files up to the newest version."""
+        """Project the table's own files up to the newest version."""
         self.project(table)
 
     def catalog(self, source: str) -> str:
@@ -139,8 +140,8 @@ class Promoting:
 
     Attributes:
         importing: The format's import.
-        handover: What the format does of it.
-        leading: What leads its readers to the table from then on.
+        handover: The format-specific steps.
+        leading: Directs its readers to the table from then on.
     """
 
     importing: Importing
@@ -157,7 +158,7 @@ class Promoting:
         now_millis: int,
         access: FileAccess,
     ) -> Promoted:
-        """Return what a promotion would do; nothing is written."""
+        """Return the result of a promotion without writing anything."""
         table = lake.table(identifier)
         _refuse_promoted(table, protocol)
         if table.state.is_promoted:
@@ -199,7 +200,7 @@ class Promoting:
         on_progress: Progress,
         commit: CommitOptions,
     ) -> Promoted:
-        """Promote a table; asked again, end what was interrupted, and lead readers on."""
+        """Promote a table, or complete an interrupted promotion, and update readers' pointers."""
         table = lake.table(identifier)
         _refuse_promoted(table, protocol)
         if table.state.is_promoted:
@@ -223,17 +224,17 @@ class Promoting:
             try:
                 self._commit(table, state, events, now_millis(), commit)
             except CommitConflictError:
-                # Another process takes over what is new at the same time.
+                # A concurrent process imports the same transactions.
                 continue
             self._lead(table)
             return self._result(table, found, new, _files(table), is_new=True)
         raise InvalidInputError(
-            f"more came at {found} each time that it was looked at: stop its writers, then promote "
+            f"new commits were found at {found} on each attempt: stop its writers, then promote "
             f"{identifier} again"
         )
 
     def adoption(self, table: TableHandle) -> tuple[TableEvent, ...]:
-        """Return what the ledger says that takes a promoted table back from engines.
+        """Return the events by which the ledger takes a promoted table back from engines.
 
         Raises:
             UnsupportedError: Only the table's engines can write what it needs.
@@ -243,11 +244,11 @@ class Promoting:
     def _events(
         self, table: TableHandle, source: str, protocol: ServingProtocol | None
     ) -> tuple[TableEvent, ...]:
-        """Return what a promotion says.
+        """Return the events of a promotion.
 
         Raises:
             InvalidChangeError: The table cannot be served through the protocol.
-            UnsupportedError: The table stays its source's, or only its engines can write it.
+            UnsupportedError: The table cannot be promoted, or only its engines can write it.
         """
         if protocol is None:
             return (*self.handover.promotion(table, source), *self.handover.adoption(table))
@@ -256,7 +257,7 @@ class Promoting:
         return (*self.handover.promotion(table, source), served)
 
     def _lead(self, table: TableHandle) -> None:
-        """Bring what leads readers here up to the newest version of a table that is promoted.
+        """Update the readers' pointers of a promoted table to the newest version.
 
         Raises:
             StoreError: A store failed; the message says that the ledger owns the table already.
@@ -265,8 +266,8 @@ class Promoting:
             self.leading.follow(table)
         except (StoreError, OSError) as error:
             raise StoreError(
-                f"the ledger owns {table.identifier} since version {table.state.version}, but what "
-                f"leads readers to its files could not be written: {error}. Complete it with: "
+                f"the ledger owns {table.identifier} since version {table.state.version}, but the "
+                f"pointer of its readers could not be written: {error}. Complete it with: "
                 f"lakeledger promote {table.identifier}"
             ) from error
 
@@ -299,10 +300,10 @@ class Promoting:
 
 
 def _refuse_promoted(table: TableHandle, protocol: ServingProtocol | None) -> None:
-    """Refuse to promote a table for engines that was promoted for another owner.
+    """Reject to promote a table for engines that was promoted for another owner.
 
     Raises:
-        InvalidChangeError: It was.
+        InvalidChangeError: It was promoted for another owner.
     """
     owner = table.state.owner
     if owner.kind == "mirrored" or protocol in {None, owner.protocol}:
@@ -319,8 +320,8 @@ def _recorded(handover: Handover, table: TableHandle) -> str:
     """Return the source that a table's log names, if it may be opened.
 
     Raises:
-        UnsupportedError: It lies outside of the permitted locations: the log may be foreign.
-        InvalidInputError: It is no URL that files are opened at.
+        UnsupportedError: It is outside of the permitted locations: the log may be foreign.
+        InvalidInputError: Its URL has a scheme that files cannot be opened at.
     """
     found = handover.source(table)
     if is_absolute(found):
@@ -338,14 +339,14 @@ def adopting(
     """Return the snapshot by which a ledger lists the live files of a table that it now owns.
 
     Args:
-        files: Those.
-        snapshot_id: Its id.
-        schema_id: The current schema's.
-        facts: What it says besides, by the event's names.
+        files: The live files.
+        snapshot_id: The snapshot's id.
+        schema_id: The current schema's id.
+        facts: Further fields, by the event's names.
 
     Raises:
-        InvalidChangeError: A fact of a file cannot stand in the log.
-        InvalidInputError: The same of a number, or of a path.
+        InvalidChangeError: A fact of a file cannot be stored in the log.
+        InvalidInputError: A number or a path cannot be stored in the log.
     """
     sums = FileSums.of(files)
     created = sums.last_file_creation_time
@@ -367,14 +368,14 @@ def adopting(
 
 
 def conditional_store(folder: str, access: FileAccess) -> Store | None:
-    """Return a source's folder as a store that creates a file once, whoever is first.
+    """Return a source's folder as a store with an atomic put-if-absent.
 
     Args:
         folder: Its path or URL.
-        access: Has the options of its client.
+        access: The options of its client.
 
     Returns:
-        None where its storage knows no conditional create.
+        None where its storage has no conditional create.
     """
     try:
         return (

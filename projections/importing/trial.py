@@ -27,14 +27,14 @@ from ledger.stores.file_access import FileAccess, absolute
 
 @frozen
 class ImportedCreation:
-    """What a table begins with that comes from elsewhere.
+    """Origin and initial state of an imported table.
 
     Attributes:
         schema: Its first schema.
-        origin: Where it comes from.
-        millis: When it was made, as far as anything tells; Unix milliseconds.
-        field_id_policy: Who counts its field ids.
-        partition_spec: Spec 0, if the source says one.
+        origin: The source.
+        millis: Creation time as far as known, Unix milliseconds.
+        field_id_policy: The party that assigns its field ids.
+        partition_spec: Spec 0, if the source has one.
         sort_order: Order 1, if the source began with it.
     """
 
@@ -46,7 +46,7 @@ class ImportedCreation:
     sort_order: tuple[SortField, ...] | UnsetType = UNSET
 
     def facts(self) -> dict[str, Any]:
-        """Return what its creation says, by the keys of `TableCreated`, as far as there is any."""
+        """Return the fields of its creation event, by the keys of `TableCreated`."""
         facts = {
             "schema": self.schema,
             "origin": self.origin,
@@ -57,10 +57,10 @@ class ImportedCreation:
         return {key: each for key, each in facts.items() if each is not UNSET}
 
     def state(self) -> TableState:
-        """Return the table as its creation will leave it, to plan on; it has no name yet.
+        """Return the table's state after its creation, for planning; it has no name yet.
 
         Raises:
-            InvalidInputError: It says what no log may hold.
+            InvalidInputError: A field cannot be stored in a log.
         """
         check_said(parts_of_creation(self.facts()), self.origin.source)
         created = TableCreated(
@@ -74,15 +74,15 @@ class ImportedCreation:
 
 @frozen
 class Planned:
-    """One transaction to come.
+    """A transaction that an import will commit.
 
     Attributes:
-        events: What it says.
-        millis: When that happened.
-        author: Who did it, as far as the source says.
+        events: Its events.
+        millis: The time of the events, Unix milliseconds.
+        author: The author, as far as the source names one.
         metadata_file: The file of the source that it was read from.
-        message: Why, as far as the source says.
-        properties: What else the source says of it.
+        message: The message, as far as the source has one.
+        properties: Further properties from the source.
     """
 
     events: tuple[TableEvent, ...]
@@ -95,13 +95,12 @@ class Planned:
 
 @define
 class Trial:
-    """The table as everything planned so far leaves it.
+    """State of the table after everything planned so far.
 
-    Whoever takes thousands of steps is not held up by states that nobody asks for: to make one, all
-    that the table has is copied.
+    States are built only on request, since building one copies the whole table.
 
     Attributes:
-        now_millis: Nothing takes effect later.
+        now_millis: Upper bound of all times, Unix milliseconds.
     """
 
     _state: TableState
@@ -125,15 +124,15 @@ class Trial:
         return self._state if self._ahead is None else self._ahead
 
     def after(self, events: Iterable[TableEvent], millis: int, author: str) -> TableState:
-        """Return the table after more events; it stays as it is.
+        """Return the state after more events; the trial itself is unchanged.
 
         Args:
-            events: They.
-            millis: When they happened; what is earlier than what came before happened with it.
-            author: Who did it.
+            events: The events.
+            millis: Their time; never earlier than that of the events before.
+            author: Their author.
 
         Raises:
-            UnsupportedError: The ledger cannot hold them; the message says why.
+            UnsupportedError: The ledger cannot hold them; the message gives the reason.
         """
         builder = TableBuilder(self.state)
         self._add(builder, tuple(events), self._moment(millis), author)
@@ -142,13 +141,13 @@ class Trial:
     def take(
         self, events: Iterable[TableEvent], millis: int, author: str, metadata_file: str
     ) -> Planned:
-        """Go on to the table after more events, and return the transaction that says them.
+        """Apply more events, and return the transaction with them.
 
-        Where they are refused, nothing more can be tried.
+        After a rejection, the trial cannot be used any more.
 
         Raises:
             UnsupportedError: As of `after`.
-            InvalidInputError: They say what no log may hold; the message names the file.
+            InvalidInputError: They cannot be stored in a log; the message names the file.
         """
         said, moment = tuple(events), self._moment(millis)
         check_said(said, metadata_file)
@@ -161,7 +160,7 @@ class Trial:
         self, builder: TableBuilder, said: tuple[TableEvent, ...], moment: int, author: str
     ) -> None:
         builder.begin(builder.version + 1, max(builder.time_millis, moment))
-        # Where nobody is named in lines, it says so.
+        # Events without an author say so.
         who: dict[str, Any] = {"outside": Outside()} if builder.keeps_outside else {}
         transaction = Transaction[TableEvent](
             id="",
@@ -178,13 +177,13 @@ class Trial:
             ) from error
 
     def _moment(self, millis: int) -> int:
-        """Return when something takes effect: never before what came earlier, never in future."""
+        """Return the time of a commit: never before an earlier commit, never in the future."""
         return min(max(self._now.effective_millis, millis), self.now_millis)
 
 
 @frozen
 class SourceFiles:
-    """Reads files by their URLs.
+    """Read access to files by their URLs.
 
     Attributes:
         access: Permission to open them.
@@ -197,20 +196,20 @@ class SourceFiles:
         return self.access.read(url)
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of what lies in a folder, sorted.
+        """Return the names in a folder, sorted.
 
         Raises:
             FileNotFoundError: There is no such folder.
-            OSError: It may not be listed.
-            UnsupportedError: It lies outside of the permitted locations.
-            InvalidInputError: It is no URL that files are opened at.
+            OSError: It cannot be listed.
+            UnsupportedError: It is outside of the permitted locations.
+            InvalidInputError: Its URL has a scheme that files cannot be opened at.
         """
         return sorted(self.written(folder))
 
     def written(self, folder: str) -> dict[str, int]:
-        """Return what lies in a folder: when each was written, Unix milliseconds, by its name.
+        """Return the modification times of a folder's entries, Unix milliseconds, by name.
 
-        A storage that does not say has 0.
+        A storage without modification times gives 0.
 
         Raises:
             OSError: As of `names`.
@@ -218,7 +217,7 @@ class SourceFiles:
             InvalidInputError: As of `names`.
         """
         files, path = self.access.open(folder)
-        # What a mirror looks at changes between two looks.
+        # A mirrored folder changes between two listings.
         files.invalidate_cache()
         try:
             found: list[dict[str, Any]] = files.ls(path, detail=True)
@@ -231,7 +230,7 @@ class SourceFiles:
 
 
 def place_of_source(source: str) -> str:
-    """Return where a source is: its URL, or its local path from the root, without `..`; links stay.
+    """Return the URL of a source, or its absolute local path without `..`; links are kept.
 
     Raises:
         InvalidInputError: It holds a password or a key.
@@ -244,7 +243,7 @@ def place_of_source(source: str) -> str:
 
 
 def plain(url: str) -> str:
-    """Return a URL by which local places compare, however their scheme is written.
+    """Return the canonical form of a URL, so that spellings of a local path compare equal.
 
     Example:
         >>> plain("FILE:///lake/t/"), plain("/lake/t"), plain("s3://b/t")
@@ -254,7 +253,7 @@ def plain(url: str) -> str:
 
 
 _WRITTEN = ("mtime", "LastModified", "last_modified", "updated", "created")
-"""What storages call the time at which a file was written."""
+"""Storages' names for the modification time of a file."""
 
 
 def _millis(entry: Mapping[str, Any]) -> int:

@@ -54,7 +54,7 @@ def test_a_table_that_cannot_come_in_does_not_stop_the_others(shop: Run, tmp_pat
     assert into.code == 1
     assert "here.b stands at version" in into.out
     again = shop(*command)
-    assert again.out.count("nothing is new") == 2
+    assert again.out.count("is up to date with") == 2
 
 
 @pytest.mark.usefixtures("installed")
@@ -65,7 +65,7 @@ def test_a_mistake_about_many_is_one_line(shop: Run, tmp_path: Path) -> None:
     for source, code, said in (
         (tmp_path / "nowhere", 3, "there is no folder"),
         (tmp_path / "empty", 3, "holds no such table"),
-        (tmp_path / "t", 1, "say what it is to be called"),
+        (tmp_path / "t", 1, "give its name in the ledger"),
     ):
         ran = shop("import", "iceberg", source)
         assert (ran.code, ran.err.count("\n")) == (code, 1)
@@ -142,7 +142,7 @@ def test_following_takes_what_comes_and_ends_in_a_line(tmp_path: Path) -> None:
         following.send_signal(signal.SIGINT)
         _, said = following.communicate()
     assert (following.returncode, said.count("\n")) == (0, 1), said
-    assert "3 transactions came" in said
+    assert "3 transactions imported" in said
 
 
 def test_following_a_folder_goes_on_with_each_table_and_tells_of_a_bad_one_once(
@@ -166,7 +166,7 @@ def test_following_a_folder_goes_on_with_each_table_and_tells_of_a_bad_one_once(
     # What was half written meanwhile has reasons of its own; each is told once.
     told = [line for line in said.splitlines() if line.startswith("one.broken: ")]
     assert len(told) == len(set(told)) > 0
-    assert "transactions came\n" in said
+    assert "transactions imported\n" in said
     lake = ledger.open(str(tmp_path / "lake"))
     assert [*lake.tables("one"), *lake.tables("two")] == ["a", "broken", "b", "later"]
 
@@ -197,4 +197,4 @@ def test_following_a_catalog_goes_on_with_each_table_and_ends_in_a_line(tmp_path
     catalog.close()
     assert following.returncode == 0, said
     assert said.count("mine.bad: ") == 1
-    assert "3 transactions came; 1 could not go on" in said
+    assert "3 transactions imported; failed tables: 1" in said
