@@ -1,4 +1,4 @@
-"""Paimon: a table's files as Paimon's own writers write them."""
+"""Paimon: a table's files in the format of Paimon's own writers."""
 
 from __future__ import annotations
 

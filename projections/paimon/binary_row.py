@@ -1,12 +1,12 @@
-"""BinaryRow: bytes of values by type.
+"""BinaryRow: Paimon's binary encoding of values by type.
 
-Everything is little-endian; offsets count from the row's start, behind its serialised field count.
+Everything is little-endian; offsets count from the row's start, after its serialised field count.
 
 Source: Paimon's BinaryRow, BinaryRowWriter, SerializationUtils and MurmurHashUtils.
 
-Values are Python's own: bool, int, float, str, bytes, Decimal, date, time. A moment is a datetime
-without a zone (a TIMESTAMP_LTZ's is UTC), but above microseconds, which a datetime cannot tell
-apart, an int: nanoseconds since 1970. A TIME keeps milliseconds, whatever its precision.
+Values are Python's own: bool, int, float, str, bytes, Decimal, date, time. A timestamp is a
+datetime without a zone (a TIMESTAMP_LTZ's is UTC); beyond microseconds, which a datetime cannot
+hold, it is an int: nanoseconds since 1970. A TIME has milliseconds, whatever its precision.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _null_area(fields: int) -> int:
 
 
 class RowWriter:
-    """A row in the making; its kind is INSERT, which is 0."""
+    """Builder of a row; its kind is INSERT, which is 0."""
 
     def __init__(self, fields: int) -> None:
         self._slots = bytearray(_null_area(fields) + fields * SLOT)
@@ -51,24 +51,24 @@ class RowWriter:
         self._slots[bit // 8] |= 1 << bit % 8
 
     def set_slot(self, index: int, content: bytes) -> None:
-        """Put at most eight bytes at the start of a field's slot."""
+        """Write at most eight bytes at the start of a field's slot."""
         start = self._start + index * SLOT
         self._slots[start : start + len(content)] = content
 
     def set_reference(self, index: int, content: bytes, *, low: int) -> None:
-        """Put bytes behind the slots, padded to whole words, and point a slot at them.
+        """Write bytes after the slots, padded to whole words, and a reference to them in a slot.
 
         Args:
             index: The field.
-            content: What to put there.
-            low: The slot's lower half: the content's length, or what the type keeps there.
+            content: The bytes.
+            low: The slot's lower half: the content's length, or a value that the type stores there.
         """
         offset = len(self._slots) + len(self._behind)
         self._behind += content + bytes(-len(content) % SLOT)
         self.set_slot(index, _REFERENCE.pack(low, offset))
 
     def set_bytes(self, index: int, content: bytes) -> None:
-        """Put bytes into the slot itself when they are few, else behind the slots."""
+        """Write short bytes into the slot itself, and longer ones after the slots."""
         if len(content) <= _INLINE:
             marked = content.ljust(_INLINE, b"\0") + bytes([_INLINE_MARK | len(content)])
             self.set_slot(index, marked)
@@ -77,10 +77,10 @@ class RowWriter:
 
 
 class RowReader:
-    """A row's fields.
+    """Reader of a row's fields.
 
     Raises:
-        ValueError: From every method: the row is too short for what it points at.
+        ValueError: From every method: the row is too short for its references.
     """
 
     def __init__(self, body: bytes, fields: int) -> None:
@@ -102,16 +102,16 @@ class RowReader:
         return low, offset
 
     def behind(self, offset: int, length: int) -> bytes:
-        """Return bytes that a slot points at."""
+        """Return bytes that a slot refers to."""
         return self._within(offset, length)
 
     def bytes_at(self, index: int) -> bytes:
-        """Return what `RowWriter.set_bytes` put there."""
+        """Return the bytes that `RowWriter.set_bytes` wrote."""
         slot = self.slot(index)
         if slot[_INLINE] & _INLINE_MARK:
             length = slot[_INLINE] & ~_INLINE_MARK
             if length > _INLINE:
-                raise ValueError(f"{length} bytes cannot stand in a slot of {SLOT}")
+                raise ValueError(f"{length} bytes do not fit in a slot of {SLOT}")
             return slot[:length]
         return self.behind(*reversed(self.reference(index)))
 
@@ -123,10 +123,10 @@ class RowReader:
 
 
 MILLIS_PRECISION = 3
-"""Up to these fractional digits a moment stands in its slot, as milliseconds since 1970."""
+"""Up to this precision a timestamp is stored in its slot, as milliseconds since 1970."""
 
 MICROS_PRECISION = 6
-"""Up to these fractional digits a moment is a datetime, beyond them nanoseconds since 1970."""
+"""Up to this precision a timestamp is a datetime, beyond it nanoseconds since 1970."""
 
 _COMPACT_PRECISION = 18
 _WIDE_DECIMAL = 16
@@ -153,10 +153,10 @@ _LONG = struct.Struct("<q")
 
 
 def write_value(writer: RowWriter, index: int, value: Any, data_type: t.DataType) -> None:
-    """Put one value, or NULL, into its field.
+    """Write one value, or NULL, into its field.
 
     Raises:
-        UnsupportedError: A nested or otherwise unusual type has no values in partitions or keys.
+        UnsupportedError: A nested or unusual type has no values in partitions or keys.
         TypeError, ValueError, OverflowError, struct.error: The value does not fit its type.
     """
     if value is None:
@@ -179,13 +179,13 @@ def read_value(reader: RowReader, index: int, data_type: t.DataType) -> Any:
 
 
 def unscaled(value: Decimal, data_type: t.DecimalType) -> int:
-    """Return a decimal without its point.
+    """Return a decimal's unscaled integer value.
 
     Raises:
-        ValueError: It has more digits than the type, before or behind the point.
+        ValueError: It has more digits than the type, before or after the point.
     """
     shifted = _expect(value, Decimal).scaleb(data_type.scale, _EXACT)
-    # Only what is short becomes an int: writing out a large exponent takes minutes.
+    # Only short values become an int: expanding a large exponent takes minutes.
     whole = int(shifted) if shifted.adjusted() < data_type.precision else None
     if whole is None or whole != shifted:
         raise ValueError(f"{value} is no DECIMAL({data_type.precision}, {data_type.scale})")
@@ -193,13 +193,13 @@ def unscaled(value: Decimal, data_type: t.DecimalType) -> int:
 
 
 def big_endian(whole: int) -> bytes:
-    """Return a whole number in the fewest bytes that hold it and its sign, as Java does."""
+    """Return an integer in the fewest two's complement bytes, as Java does."""
     bits = (whole if whole >= 0 else ~whole).bit_length() + 1
     return whole.to_bytes((bits + 7) // 8, "big", signed=True)
 
 
 def decimal_of(whole: int, data_type: t.DecimalType) -> Decimal:
-    """Return the decimal that `unscaled` was given, with all digits of its scale.
+    """Return the decimal of an unscaled integer, with all digits of its scale.
 
     Raises:
         ValueError: It has more digits than the type.
@@ -210,17 +210,17 @@ def decimal_of(whole: int, data_type: t.DecimalType) -> Decimal:
 
 
 def nanos_of(value: dt.datetime | int) -> int:
-    """Return a moment as nanoseconds since 1970."""
+    """Return a timestamp as nanoseconds since 1970."""
     if isinstance(value, dt.datetime):
         return (value - _EPOCH) // _MICROSECOND * 1000
     return _whole(value)
 
 
 def moment_of(nanos: int, data_type: Moment) -> dt.datetime | int:
-    """Return nanoseconds since 1970 as the type's values are: see `MICROS_PRECISION`.
+    """Return nanoseconds since 1970 as the type's Python value: see `MICROS_PRECISION`.
 
     Raises:
-        OverflowError: It lies before year 1 or after 9999, where no datetime reaches.
+        OverflowError: It is before year 1 or after 9999, outside of datetime's range.
     """
     if data_type.precision > MICROS_PRECISION:
         return nanos
@@ -288,7 +288,7 @@ def _time_of(millis: int) -> dt.time:
 
 
 def _whole(value: object) -> int:
-    # bool is an int in Python, but a TINYINT is no truth.
+    # bool is an int in Python, but not a TINYINT.
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{value!r} is no whole number")
     return value
@@ -360,7 +360,7 @@ def _access(data_type: t.DataType) -> tuple[_Write, _Read]:
     access = _ACCESS.get(type(data_type))
     if access is None:
         raise UnsupportedError(
-            f"{data_type.root} has no place in Paimon's partitions, keys or statistics: "
+            f"{data_type.root} cannot be stored in Paimon's partitions, keys or statistics: "
             "leave it out"
         )
     return access
@@ -398,8 +398,8 @@ def encode_row(values: Sequence[Any], types: Sequence[t.DataType]) -> bytes:
     """Return a row in serialised form: its field count, big-endian, then the row itself.
 
     Args:
-        values: One for each type, None for NULL; see the module's docstring.
-        types: Nullability has no meaning here.
+        values: One per type, None for NULL; see the module's docstring.
+        types: Nullability is ignored.
 
     Raises:
         InvalidInputError: A value does not fit its type, or their numbers differ.
@@ -437,7 +437,7 @@ def decode_row(body: bytes, types: Sequence[t.DataType]) -> tuple[Any, ...]:
     if len(body) < _COUNT.size or _COUNT.unpack_from(body)[0] != len(types):
         raise InvalidInputError(
             f"{len(body)} bytes {body[: _COUNT.size].hex()}... are no row of {len(types)} fields: "
-            "the count before the row differs; look for the schema that it was written with"
+            "the count before the row differs; use the schema that it was written with"
         )
     reader = RowReader(body[_COUNT.size :], len(types))
     values: list[Any] = []
@@ -453,7 +453,7 @@ def decode_row(body: bytes, types: Sequence[t.DataType]) -> tuple[Any, ...]:
 
 
 EMPTY_ROW = _COUNT.pack(0) + bytes(8)
-"""The row without fields: the partition of an unpartitioned table, the key of an append table."""
+"""The row without fields: partition of an unpartitioned table, and key of an append table."""
 
 
 _COUNT_BYTES = 4
@@ -463,11 +463,11 @@ _SIGN = 0x80000000
 
 
 def bucket_of(row: bytes, buckets: int) -> int:
-    """Return the bucket of a row of bucket keys.
+    """Return the bucket number of a row of bucket keys.
 
     Args:
-        row: In serialised form, as `encode_row` gives it.
-        buckets: How many the table has.
+        row: In serialised form, as returned by `encode_row`.
+        buckets: The table's number of buckets.
 
     Example:
         >>> from ledger.model.types import IntType
@@ -479,7 +479,7 @@ def bucket_of(row: bytes, buckets: int) -> int:
 
 
 def row_hash(row: bytes) -> int:
-    """Return the 32-bit murmur hash of a serialised row, signed as Java's int is."""
+    """Return the 32-bit murmur hash of a serialised row, as a signed int like Java's."""
     body = row[_COUNT_BYTES:]
     mixed = _SEED
     for (word,) in struct.iter_unpack("<I", body[: len(body) // 4 * 4]):

@@ -44,12 +44,12 @@ def paimon(
     interval: Interval = 10.0,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Import a Paimon table with its history; run again, import its new snapshots.
+    """Import a Paimon table's history; run again, import new snapshots.
 
-    Schemas, snapshots, tags and branches become events with their own times and commit users.
-    Nothing is written at the source, and the imported table rejects commits until it is promoted.
-    Unsupported features are rejected before anything is written. With several tables, a failure
-    does not stop the others, and is reported by the exit code.
+    Schemas, snapshots, tags and branches become events at their own times, by their commit users.
+    Nothing is written at the source, and the imported table accepts no commits of its own. Content
+    that the ledger cannot hold is rejected with its name before anything is written. If one of
+    several tables cannot be imported, the others still are, and the exit code reports it.
 
     Example:
         lakeledger import paimon ./warehouse/shop.db/orders shop.orders --dry-run
@@ -66,12 +66,12 @@ PAIMON: Final = "paimon"
 
 @frozen
 class Planned:
-    """What `lakeledger plan` shows of Paimon; called, it gives the files of a change."""
+    """Planned Paimon files and warnings of a change, for `lakeledger plan`."""
 
     def __call__(self, before: TableState, after: TableState) -> tuple[str, ...]:
         """Return the files that projecting a change writes, relative to the table's location.
 
-        Only a schema file: layouts other than the partition keys are nothing to Paimon.
+        Only a schema file: Paimon has no layouts other than the partition keys.
 
         Args:
             before: The table before the change.
@@ -80,7 +80,7 @@ class Planned:
         return tuple(schema_path(each) for each in range(before.schema.id + 1, after.schema.id + 1))
 
     def warnings(self, before: TableState, after: TableState) -> tuple[str, ...]:
-        """Return what a table has that its files will not, where a change declares Paimon.
+        """Return features of a table that Paimon's files lack, where a change declares Paimon.
 
         Args:
             before: The table before the change.

@@ -1,7 +1,7 @@
-"""Files of imported Paimon tables, from engines' manifests.
+"""Live files of imported Paimon tables, from engines' manifests.
 
-Only what the statistics ask of an entry is taken from it. A base list holds all entries before a
-snapshot's own, merged or not: added up with their signs they are the files live before it.
+Only the fields of an entry that statistics need are decoded. A base list holds all entries before a
+snapshot's own, merged or not: added and deleted files sum up to the files live before it.
 
 Source: Paimon's ManifestFileMeta, ManifestEntry and DataFileMeta.
 """
@@ -52,15 +52,15 @@ _Key = tuple[bytes, int, int, str]
 
 
 def engine_files(table: TableHandle, state: TableState) -> tuple[FileChange, ...]:
-    """Return the live files of a table at a state, as its engines' manifests list them.
+    """Return the live files of a table at a state, from its engines' manifests.
 
-    They are named by their whole places. Of a table with a primary key only the key's bounds are
-    key_ids: another column's may be those of a row that a newer file replaces, and nobody may leave
-    a file out by them.
+    Their paths are absolute. A table with a primary key has bounds of key columns only: those of
+    another column may come from rows that a newer file replaces, so a scan must not skip a file
+    by them.
 
     Raises:
-        NotFoundError: A manifest is gone, or lies where nobody allowed to read.
-        DamagedLogError: A manifest is damaged, or takes away what was never there.
+        NotFoundError: A manifest is missing, or outside of the permitted locations.
+        DamagedLogError: A manifest is damaged, or deletes a file that was not live.
     """
     if state.snapshot is None:
         return ()
@@ -87,7 +87,7 @@ class _Files:
                     found[key] = entry
                 elif found.pop(key, None) is None:
                     raise DamagedLogError(
-                        f"{name} takes away {file.file_name}, which was never there", name
+                        f"{name} deletes {file.file_name}, which was not live", name
                     )
         schema = self.state.schema
         types = [schema.field(each).type for each in schema.partition_keys]
@@ -99,7 +99,7 @@ class _Files:
                 )
             except InvalidInputError as error:
                 name = entry.file.file_name
-                raise DamagedLogError(f"the entry of {name} is none: {error}", name) from error
+                raise DamagedLogError(f"an entry of {name} is invalid: {error}", name) from error
             yield self._bounded(change, columns)
 
     def _entries(self, name: str) -> Iterator[ManifestEntry]:
@@ -111,8 +111,8 @@ class _Files:
         body = self.table.read_file(url)
         if body is None:
             raise NotFoundError(
-                f"{url}, which the table's engine wrote, is gone, or lies where nobody allowed to "
-                "read: take over what is new (lakeledger import paimon), or ledger.open(..., "
+                f"{url}, written by the table's engine, is missing or outside of the permitted "
+                "locations: import new commits (lakeledger import paimon), or ledger.open(..., "
                 "allowed_locations=[...])"
             )
         return body
@@ -122,7 +122,7 @@ class _Files:
         return with_scheme(self.paimon.location)
 
     def _known(self, schema_id: int) -> tuple[DataField, ...]:
-        """Return a schema's columns; none of one that is gone, whose bounds nobody can read."""
+        """Return a schema's columns; none for a missing schema, whose bounds cannot be decoded."""
         if schema_id not in self._columns:
             there = schema_id in self.paimon.schemas
             self._columns[schema_id] = self.paimon.schema(schema_id).fields if there else ()
@@ -163,7 +163,7 @@ class _Record(msgspec.Struct, frozen=True, rename=_avro_name):
 
 
 class PaimonListed(_Record, frozen=True, rename=_avro_name):
-    """What a manifest list says of a manifest."""
+    """An entry of a manifest list: one manifest."""
 
     file_name: str
     file_size: int
@@ -190,16 +190,16 @@ _T = TypeVar("_T", bound=_Record)
 
 
 def listed_manifests(body: bytes, file: str) -> list[PaimonListed]:
-    """Return what a manifest list names.
+    """Return the manifests that a manifest list names.
 
     Args:
         body: The whole file.
         file: Its name, for errors.
 
     Raises:
-        DamagedLogError: It is no manifest list, or is cut or changed.
+        DamagedLogError: It is no manifest list, or is truncated or changed.
         MissingDependencyError: The package for the file's codec is not installed.
-        UnsupportedError: Its records have a version that this reader does not know.
+        UnsupportedError: Its records have an unknown version.
     """
     return _converted(read_container(body, file), PaimonListed, file)
 
@@ -215,23 +215,23 @@ def _record(record: dict[str, Any], kind: type[_T], file: str) -> _T:
         version = record.get("_VERSION")
         if version != MANIFEST_VERSION:
             raise UnsupportedError(
-                f"{file} holds records of version {version!r}, and this reads version "
-                f"{MANIFEST_VERSION}: read it with the Paimon that wrote it"
+                f"{file} holds records of version {version!r}, and only version "
+                f"{MANIFEST_VERSION} is supported: read it with the Paimon that wrote it"
             ) from error
         raise DamagedLogError(
-            f"{file} holds a record that is none of Paimon's: {error}; restore it from a copy", file
+            f"{file} holds a record that is not Paimon's: {error}; restore it from a copy", file
         ) from error
 
 
 @define
 class PaimonPartitions:
-    """Partitions as Paimon's entries have them, in the log's form.
+    """Decoder from Paimon's binary partitions to the log's form.
 
     Attributes:
-        spec_id: The spec that Paimon's files are of: identity over the partition keys.
+        spec_id: The spec of Paimon's files: identity over the partition keys.
         names: The partition keys.
         types: Their types.
-        text: How their values are written in paths.
+        text: The encoding of their values in paths.
     """
 
     spec_id: int
@@ -242,7 +242,7 @@ class PaimonPartitions:
 
     @classmethod
     def of(cls, state: TableState) -> PaimonPartitions:
-        """Return those of a table. Keys keep their order and types for ever.
+        """Return the decoder of a table. Keys never change their order or types.
 
         Raises:
             UnsupportedError: No spec of the table has its partition keys alone.
@@ -255,20 +255,20 @@ class PaimonPartitions:
                 types = tuple(each.type for each in keys)
                 return cls(spec.spec_id, schema.partition_keys, types, PartitionText.of(schema))
         raise UnsupportedError(
-            f"no partition spec of the table is made of its partition keys {schema.partition_keys} "
-            "alone, by which Paimon's files are partitioned"
+            f"no partition spec of the table consists of just its partition keys "
+            f"{schema.partition_keys}, by which Paimon's files are partitioned"
         )
 
     def json(self, row: bytes) -> str:
         """Return a partition as a JSON array.
 
         Raises:
-            InvalidInputError: The bytes are no such partition.
+            InvalidInputError: The bytes are not such a partition.
         """
         return self._decoded(row)[0]
 
     def folder(self, row: bytes, bucket: int) -> str:
-        """Return where Paimon keeps the files of a bucket; raises as `json`."""
+        """Return the folder of a bucket's files; raises as `json`."""
         values = self._decoded(row)[1]
         return bucket_path(self.text.spec(self.names, values), bucket)
 
@@ -282,15 +282,15 @@ class PaimonPartitions:
 
 
 def entry_rows(body: bytes, part: ManifestPart, partitions: PaimonPartitions) -> Iterator[Row]:
-    """Yield a manifest's entries; their paths are empty where nobody asks for them.
+    """Yield a manifest's entries; their paths are empty if not requested.
 
     Args:
         body: The whole file.
-        part: What is known of it.
-        partitions: The table's.
+        part: The manifest's list entry and the requested fields.
+        partitions: The table's decoder of partitions.
 
     Raises:
-        DamagedLogError: It is no manifest of this table, or is cut or changed.
+        DamagedLogError: It is no manifest of this table, or is truncated or changed.
         MissingDependencyError: As `listed_manifests`; UnsupportedError likewise.
     """
     file = part.file
@@ -314,7 +314,7 @@ def entry_rows(body: bytes, part: ManifestPart, partitions: PaimonPartitions) ->
             )
     except InvalidInputError as error:
         raise DamagedLogError(
-            f"{file} holds a partition that is none of the table's: {error}", file
+            f"{file} holds a partition that does not fit the table's keys: {error}", file
         ) from error
 
 
@@ -323,11 +323,11 @@ class PaimonManifests:
     """See `projections.statistics.engine_files.EngineManifests`."""
 
     def has_named(self, event: SnapshotCommitted) -> bool:
-        """Whether a snapshot names a delta list, which no other format's engines write."""
+        """Return whether a snapshot names a delta list, which only Paimon's engines write."""
         return delta_list(event) is not None
 
     def lists(self, event: SnapshotCommitted, asked: Asked) -> Iterator[NamedList]:
-        """Yield the delta list, and before it the base list where all is asked for."""
+        """Yield the delta list, and before it the base list if all entries are requested."""
         delta = event.delta_manifest_list, event.delta_manifest_list_size
         base = event.base_manifest_list, event.base_manifest_list_size
         is_whole = asked == "contents" or event.snapshot_id == 1
@@ -339,7 +339,7 @@ class PaimonManifests:
     def listed(
         self, body: bytes, file: str, event: SnapshotCommitted, asked: Asked
     ) -> list[ListedManifest]:
-        """Return the manifests of a list, all of whose entries count."""
+        """Return the manifests of a list; all of their entries count."""
         del event, asked
         return [
             ListedManifest(
@@ -351,7 +351,7 @@ class PaimonManifests:
         ]
 
     def reader(self, state: TableState, schemas: Callable[[], Iterator[Schema]]) -> ManifestReader:
-        """Return what reads a table's manifests."""
+        """Return the reader of a table's manifests."""
         del schemas
         partitions = PaimonPartitions.of(state)
         return lambda body, part: entry_rows(body, part, partitions)

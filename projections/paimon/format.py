@@ -17,4 +17,4 @@ PAIMON = LazyFormat(
     engine_manifests="projections.paimon.engine_files:PAIMON",
     publisher="projections.paimon.statistics_file:PAIMON",
 )
-"""Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""
+"""Paimon's rules, files and other parts; see `ledger.formats`."""

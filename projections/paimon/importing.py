@@ -1,13 +1,13 @@
 """Import of Paimon tables from their folder, and their promotion.
 
-Paimon writes each schema and snapshot once, so what is new is known by ids, unless its owner rolled
-back, which takes files away whose ids come again. No file says when a tag without an end was made,
-nor a branch: they come last.
+Paimon writes each schema and snapshot once, so new ones are recognised by their ids, unless its
+owner rolled back, which deletes files whose ids are used again. No file records the creation time
+of a tag without expiry, nor of a branch: they are imported last.
 
 A writer of a Paimon table creates `snapshot-N+1`, once, after it has read `snapshot-N`. A promotion
 creates that file last, with the contents of snapshot N: readers find the same rows in it, and every
-other writer finds its place taken, however often it retries, also one that opened the table before.
-A writer that was faster has committed before the promotion, and its snapshot is imported first.
+other writer fails on the existing file, even if it opened the table before, and on every retry.
+A faster writer has committed before the promotion, and its snapshot is imported first.
 """
 
 from __future__ import annotations
@@ -99,33 +99,33 @@ from projections.paimon.snapshot_file import (
 _T = TypeVar("_T")
 
 FENCE: Final = "lakeledger.table-id"
-"""The property of a snapshot file by which a ledger's table keeps all others out."""
+"""The snapshot property that names the owning ledger table and fences off all other writers."""
 
 _NOT_CARRIED: Final = {
-    "consumer": "how far consumers have read (consumer/)",
-    "changelog": "changelogs that outlive their snapshots (changelog/)",
-    "service": "the addresses of services (service/)",
+    "consumer": "consumer progress (consumer/)",
+    "changelog": "changelogs retained beyond their snapshots (changelog/)",
+    "service": "service addresses (service/)",
 }
 _NAMES: Final = (
     *("base_manifest_list", "delta_manifest_list", "changelog_manifest_list"),
     *("index_manifest", "statistics"),
 )
-"""The files that a snapshot calls by name."""
+"""The snapshot fields that hold file names."""
 
 _LONGEST_NAME: Final = 255
-"""In bytes: file systems have none longer."""
+"""In bytes: the limit of file systems."""
 
 _BRANCH_FOLDERS: Final = ("schema", "snapshot", "tag")
 
 
 @define(slots=False)
 class Source:
-    """A table of somebody else.
+    """An external Paimon table.
 
     Attributes:
-        location: Its folder; without secrets.
-        files: Reads it.
-        unknown: The keys met so far that this version knows nothing of, as `snapshot-5: key`.
+        location: Its folder, without secrets.
+        files: Reads its files.
+        unknown: Unknown keys found so far, in words, by key.
     """
 
     location: str
@@ -137,7 +137,7 @@ class Source:
         """The ids of its schemas, ascending.
 
         Raises:
-            NotFoundError: It has none: it is no Paimon table.
+            NotFoundError: It has none, so it is no Paimon table.
         """
         found = self._numbers("schema")
         if not found:
@@ -155,9 +155,9 @@ class Source:
 
     @cached_property
     def fence(self) -> str | None:
-        """The id of the ledger's table that lets nobody commit here any more; None for none.
+        """The id of the ledger table that blocks all commits here; None for none.
 
-        Its file is the last one, and says the id of the snapshot before it.
+        Its file is the last one, and has the id of the snapshot before it.
         """
         if not self._snapshot_files:
             return None
@@ -181,18 +181,18 @@ class Source:
         """Return a schema.
 
         Raises:
-            InvalidInputError: Its file is half written, or something else.
-            NotFoundError: It is gone.
+            InvalidInputError: Its file is incomplete or not a schema file.
+            NotFoundError: It is missing.
         """
         path = schema_path(schema_id)
         found = self._file(path, schema_from_json, SCHEMA_KEYS)
         counts = Counter(each.field.id for each in type_places(found.fields) if each.field)
         repeated = [each for each, count in counts.items() if count > 1]
         if repeated:
-            # As Paimon does: RowType.currentHighestFieldId calls it a broken schema.
+            # Paimon itself calls this a broken schema: RowType.currentHighestFieldId.
             raise InvalidInputError(
                 f"{self.location}/{path} gives the field id {repeated[0]} to two columns: every id "
-                "belongs to one; have its owner put it right, then import again"
+                "belongs to one; have its owner repair it, then import again"
             )
         return found
 
@@ -211,15 +211,15 @@ class Source:
         }
 
     def not_carried(self) -> Iterator[str]:
-        """Yield what there is that the ledger does not hold, in words."""
+        """Yield the features that the ledger does not import, in words."""
         yield from (what for folder, what in _NOT_CARRIED.items() if self._names(folder))
         yield from self.unknown.values()
 
     def refuse_missing(self) -> None:
-        """Check that what the newest snapshot and the tags read is there.
+        """Check that the files of the newest snapshot and the tags exist.
 
         Raises:
-            NotFoundError: A manifest list or a manifest is gone.
+            NotFoundError: A manifest list or a manifest is missing.
         """
         named: dict[str, Snapshot] = {
             f"tag {name}": each.snapshot for name, each in self.tags.items()
@@ -240,13 +240,13 @@ class Source:
                 self._refuse_absent(manifest.file_name, who, there)
 
     def _refuse_names(self, snapshot: Snapshot, path: str) -> None:
-        """Check that what a snapshot calls by name could be a file in the folder for that."""
+        """Check that the file names in a snapshot are valid names."""
         for key in _NAMES:
             name = getattr(snapshot, key)
             if name is not None and not _is_name(name):
                 raise InvalidInputError(
-                    f"{self.location}/{path}: its {key.replace('_', ' ')} {excerpt(name)} is no "
-                    "name of a file; nothing of it was taken: have it put right there, then ask "
+                    f"{self.location}/{path}: its {key.replace('_', ' ')} {excerpt(name)} is not a "
+                    "file name; nothing was imported: have it repaired there, then import "
                     "again"
                 )
 
@@ -283,8 +283,7 @@ class Source:
             return self.files.read(f"{self.location}/{path}")
         except FileNotFoundError as error:
             raise NotFoundError(
-                f"{self.location}/{path} is gone: its owner took it away meanwhile, or somebody "
-                "else did; ask again"
+                f"{self.location}/{path} is missing: it was deleted during the import; import again"
             ) from error
         except OSError as error:
             raise StoreError(f"{self.location}/{path} cannot be read: {error}") from error
@@ -292,7 +291,7 @@ class Source:
     def _file(self, path: str, read: Callable[[bytes], _T], keys: frozenset[str]) -> _T:
         body = self._read(path)
         try:
-            # msgspec passes over the text of keys that it does not know.
+            # msgspec skips the text of unknown keys.
             body.decode()
             found = read(body)
             content: Any = json.loads(body)
@@ -315,31 +314,31 @@ def _text(body: bytes, path: str) -> str:
 
 
 def open_source(source: str, access: FileAccess) -> Source:
-    """Find a table.
+    """Return a handle of a source table.
 
     Args:
         source: Its folder.
         access: Permission to open files, and the options of their client.
 
     Raises:
-        InvalidInputError: It names a password or a key.
+        InvalidInputError: It contains a password or a key.
     """
     at = plain(place_of_source(source))
     return Source(at, SourceFiles(access.below(at)), {})
 
 
 def creation_of(source: Source) -> ImportedCreation:
-    """Return how a table begins: with the oldest schema that is there.
+    """Return the initial state of a table: its oldest available schema.
 
     Raises:
-        UnsupportedError: The source says that it is of other formats.
+        UnsupportedError: The source declares other formats.
     """
     first = source.schema(source.schema_ids[0])
     formats = first.options.get(FORMATS_OPTION, "paimon")
     if formats != "paimon":
         raise UnsupportedError(
-            f"the source has the option {FORMATS_OPTION}={formats}, which in the ledger says "
-            "paimon for its table; take it away there"
+            f"the source has the option {FORMATS_OPTION}={formats}, which in the ledger is "
+            "paimon for its table; remove it there"
         )
     options = {**first.options, FORMATS_OPTION: "paimon"}
     return ImportedCreation(
@@ -353,15 +352,15 @@ def creation_of(source: Source) -> ImportedCreation:
 
 
 def planned(trial: Trial, source: Source) -> Iterator[Planned]:
-    """Yield the transactions that a source brings, oldest first.
+    """Yield the transactions to import from a source, oldest first.
 
     Args:
-        trial: The table as it stands; afterwards, as all of them leave it.
-        source: The table's.
+        trial: The current state; afterwards, the state after all of them.
+        source: The table's source.
 
     Raises:
         AlreadyExistsError: It is another table than the one that was followed.
-        UnsupportedError: The ledger cannot hold what it says; the message names it.
+        UnsupportedError: The ledger cannot store a feature; the message names it.
     """
     yield from _rolled_back(trial, source)
     for moment in _moments(trial.state.imported_from(PaimonOrigin), trial.state.tags, source):
@@ -406,9 +405,9 @@ class _Moment:
 
 
 def _moments(table: PaimonOrigin, tags: Mapping[str, Tag], source: Source) -> list[_Moment]:
-    """Return what is new and when it was: a schema before the snapshots that are written with it.
+    """Return the new items with their times: a schema before the snapshots written with it.
 
-    Clocks of writers differ: what follows something is never earlier.
+    Clocks of writers differ: times are adjusted so that no later item is earlier.
     """
     wanted = [each for each in source.schema_ids if each not in table.schemas]
     found: list[_Moment] = []
@@ -432,7 +431,7 @@ def _moments(table: PaimonOrigin, tags: Mapping[str, Tag], source: Source) -> li
         if tag.create_time_millis is not None and not _is_set(tags.get(name), tag):
             millis = max(tag.create_time_millis, at.get(tag.snapshot.id, 0))
             found.append(_Moment(millis, tag, name))
-    # Stable: what came at once stays in its order, tags behind what they name.
+    # Stable: simultaneous items keep their order, tags after the snapshots that they name.
     return sorted(found, key=lambda each: each.millis)
 
 
@@ -449,11 +448,11 @@ def _new_snapshots(table: PaimonOrigin, source: Source) -> list[Snapshot]:
 
 
 def schema_events(before: Schema, wanted: Schema) -> Iterator[TableEvent]:
-    """Yield the facts that lead from a schema to a later one, its id included.
+    """Yield the events that lead from a schema to a later one, its id included.
 
     Args:
-        before: The one that stands.
-        wanted: The later one, as its file says it.
+        before: The current schema.
+        wanted: The later one, as in its file.
     """
     builder = SchemaBuilder(before)
     for each in derived(before, wanted.fields, ()):
@@ -489,11 +488,11 @@ def _options(options: Mapping[str, str]) -> dict[str, str]:
 def _snapshot_events(table: PaimonOrigin, snapshot: Snapshot) -> Iterator[TableEvent]:
     if snapshot.schema_id not in table.schemas:
         raise NotFoundError(
-            f"{table.location}/{schema_path(snapshot.schema_id)} is gone, and snapshot "
+            f"{table.location}/{schema_path(snapshot.schema_id)} is missing, and snapshot "
             f"{snapshot.id} was written with it; nothing was imported"
         )
     if snapshot.id in table.kept:
-        # A rollback to its tag brought it back.
+        # A rollback to its tag restored it.
         yield e.SnapshotsRemoved((snapshot.id,))
     said: dict[str, Any] = {
         each: UNSET if value is None else _plain(value)
@@ -512,7 +511,7 @@ _SAID = tuple(
     for each in CommittedFacts.__struct_fields__
     if each not in {*_NOT_SAID, "delta_file_count", "delta_file_size_in_bytes"}
 )
-"""What a snapshot event says that a snapshot file does, too."""
+"""Fields that a snapshot event and a snapshot file have in common."""
 
 
 def _plain(value: Any) -> Any:
@@ -555,7 +554,7 @@ def _branch_events(
 
 
 def _rolled_back(trial: Trial, source: Source) -> Iterator[Planned]:
-    """Yield what a rollback at the source took away, as one transaction."""
+    """Yield the snapshots and schemas that a rollback at the source removed, as one transaction."""
     table = trial.state.imported_from(PaimonOrigin)
     schemas = _taken_back(
         table.schemas,
@@ -564,13 +563,13 @@ def _rolled_back(trial: Trial, source: Source) -> Iterator[Planned]:
     )
     if len(schemas) == len(table.schemas):
         raise AlreadyExistsError(
-            f"the table follows {table.source}, and none of the schemas that it had is there any "
-            "more: it is another table, or was dropped and made anew; import it under another name"
+            f"the table follows {table.source}, and none of its known schemas exists there any "
+            "more: it is another table, or was dropped and recreated; import it under another name"
         )
     ids = source.snapshot_ids
     snapshots = _taken_back(
         table.snapshots,
-        # What is older than all that is left was expired.
+        # Anything older than all that remains was expired.
         (*(each for each in table.snapshots if ids and each < ids[0]), *ids),
         lambda each: (
             each < ids[0] or is_same_snapshot(table.snapshots[each], source.snapshot(each))
@@ -593,9 +592,9 @@ def _rolled_back(trial: Trial, source: Source) -> Iterator[Planned]:
 
 
 def _taken_back(known: Iterable[int], there: Iterable[int], same: Any) -> list[int]:
-    """Return the ids of what is gone, or is another one now, ascending.
+    """Return the ids of items that are missing or replaced, ascending.
 
-    Rollbacks take from the end: what is older than something that is the same is the same.
+    Rollbacks remove from the end: anything older than an unchanged item is unchanged.
     """
     ids, found = set(there), []
     for each in sorted(known, reverse=True):
@@ -617,7 +616,7 @@ def _without_times(schema: Schema) -> Schema:
 
 
 def is_same_snapshot(known: Snapshot, wanted: Snapshot) -> bool:
-    """Whether a snapshot that came in is the one that is there now: ids come again."""
+    """Return whether an imported snapshot is the current one of that id: ids are reused."""
     return evolve(known, time_millis=0, version=3) == evolve(wanted, time_millis=0, version=3)
 
 
@@ -634,16 +633,16 @@ def _refuse_inexact(trial: Trial, wanted: Schema | Snapshot | TagFile, source: S
             is_exact = is_same_snapshot(table.every[snapshot.id], snapshot)
             path = "tag"
     if not is_exact:
-        raise UnsupportedError(f"the ledger cannot hold what {source.location}/{path} says exactly")
+        raise UnsupportedError(f"the ledger cannot store {source.location}/{path} exactly")
 
 
 def read(source: str, table: TableHandle | None, now_millis: int, access: FileAccess) -> Incoming:
-    """Return what is new; see `projections.importing.importing.Read`."""
+    """Return the new transactions; see `projections.importing.importing.Read`."""
     found = open_source(source, access)
     known = None if table is None else table.state
     if known is not None and not _comes_from(known.origin, found.location):
         raise AlreadyExistsError(
-            f"the table follows {known.origin.source}, and not {found.location}; import that under "
+            f"the table follows {known.origin.source}, not {found.location}; import that under "
             "another name"
         )
     ids = found.schema_ids
@@ -651,7 +650,7 @@ def read(source: str, table: TableHandle | None, now_millis: int, access: FileAc
     creation = None if known is not None else creation_of(found)
     start = known if creation is None else creation.state()
     if start is None:
-        raise AssertionError("a table is there, or is born")
+        raise AssertionError("a table exists, or has an origin")
     steps = tuple(planned(Trial(start, now_millis), found))
     if steps:
         found.refuse_missing()
@@ -676,8 +675,8 @@ PAIMON = Importing(read, tables)
 
 _OWNER = "lakeledger.location"
 _OF_ROWS = {
-    "row-tracking.enabled": "its engines give each row an id",
-    "data-evolution.enabled": "its files hold some columns of their rows each",
+    "row-tracking.enabled": "its engines assign row ids",
+    "data-evolution.enabled": "its files hold subsets of the columns",
 }
 _OWN_TABLE = "write its rows into a table of the ledger's own (lakeledger create, then add-files)"
 
@@ -686,33 +685,33 @@ class PaimonHandover:
     """See `projections.importing.promoting.Handover`."""
 
     def source(self, table: TableHandle) -> str:
-        """Return how the table's source is found."""
+        """Return the URL or path of the table's source."""
         return table.state.imported_from(PaimonOrigin).source
 
     def is_here(self, table: TableHandle, source: str, access: FileAccess) -> bool:
-        """Return no: a folder is its source for good.
+        """Return False: the source folder never refers to the ledger's files.
 
         Raises:
             UnsupportedError: Another ledger owns the table.
         """
         if open_source(source, access).fence not in {None, table.state.table_id}:
             raise UnsupportedError(
-                f"{source} is written by a ledger's table already, and by nobody else: commit "
-                "there; what stands here was followed up to then"
+                f"{source} is already written by a ledger's table and rejects other writers: "
+                "commit there; this table has its history up to then"
             )
         return False
 
     def promotion(self, table: TableHandle, source: str) -> tuple[TableEvent, ...]:
-        """Return what the promotion says: Paimon's engines can write any table of theirs."""
+        """Return the events of the promotion: Paimon's engines can write any table of theirs."""
         del source
         return (TablePromoted(source=table.state.origin.source),)
 
     def adoption(self, table: TableHandle) -> tuple[TableEvent, ...]:
-        """Return the snapshot that lists the live files; nothing without a snapshot.
+        """Return the snapshot that lists the live files; none without a snapshot.
 
         Raises:
             UnsupportedError: Only Paimon's engines can write what the table needs.
-            NotFoundError: A manifest is gone.
+            NotFoundError: A manifest is missing.
         """
         state = table.state
         paimon = state.imported_from(PaimonOrigin)
@@ -737,10 +736,10 @@ class PaimonHandover:
     def hand_over(
         self, table: TableHandle, source: str, access: FileAccess, now_millis: int
     ) -> bool:
-        """Write the file that keeps others out, if nobody has committed meanwhile.
+        """Write the fence file, if there were no new commits meanwhile.
 
-        Then the source is looked at once more. Where its storage knows no conditional create, or
-        it has no snapshot yet, its owner has to stop its writers, and nothing is written there.
+        Then the source is checked once more. Where its storage has no conditional create, or it has
+        no snapshot yet, its owner has to stop its writers, and nothing is written there.
         """
         found = open_source(source, access)
         current = table.state.imported_from(PaimonOrigin).current
@@ -753,25 +752,25 @@ class PaimonHandover:
         store = None if found.fence else conditional_store(folder, access)
         if store is None:
             return True
-        # Whoever was first: what stands there comes in now.
+        # A concurrent writer was first: the next import reads its snapshot.
         body = _fence(table, found.snapshot(newest), now_millis)
         store.create(snapshot_path(newest + 1), body)
         return False
 
     def instructions(self, table: TableHandle) -> tuple[str, ...]:
-        """Return what the table's former owner has to do, a sentence each."""
+        """Return the steps left for the table's former owner, a sentence each."""
         paimon, name = table.state.imported_from(PaimonOrigin), table.identifier
-        read = f"let readers read {table.location}: its snapshots are the source's, and go on"
+        read = f"let readers read {table.location}: it continues the source's snapshots"
         keep = (
             f"keep the files below {paimon.source}, and let no snapshots expire there: older rows "
-            "stay in it"
+            "are stored in it"
         )
-        on = f"after later changes, bring the files up to date: lakeledger project paimon {name}"
+        on = f"after later changes, update the files: lakeledger project paimon {name}"
         return (*_of_source(table, paimon), read, keep, on)
 
 
 def _of_source(table: TableHandle, paimon: PaimonOrigin) -> Iterator[str]:
-    """Yield what is to be done at the source, as it is found there now."""
+    """Yield the steps left at the source, from its current state."""
     stop = f"stop all writers of {paimon.source}: what commits there now is lost here"
     try:
         table.file_access.check(paimon.source)
@@ -783,8 +782,8 @@ def _of_source(table: TableHandle, paimon: PaimonOrigin) -> Iterator[str]:
     last = paimon.source_last_id
     if fence == table.state.table_id:
         yield (
-            f"lead its writers to the ledger: {paimon.source} lets nobody commit any more, since "
-            f"its snapshot-{last + 1} says that it is snapshot {last}"
+            f"direct its writers to the ledger: {paimon.source} rejects all commits, since its "
+            f"snapshot-{last + 1} has the id of snapshot {last}"
         )
     else:
         yield stop
@@ -792,18 +791,18 @@ def _of_source(table: TableHandle, paimon: PaimonOrigin) -> Iterator[str]:
     if paimon.is_promoted and lost:
         named = ", ".join(map(str, lost))
         yield (
-            f"snapshots {named} came to {paimon.source} after the promotion: import it under "
-            "another name and add what they brought"
+            f"snapshots {named} were committed to {paimon.source} after the promotion: import it "
+            "under another name and add their files"
         )
     if paimon.branches:
         named = ", ".join(sorted(paimon.branches))
-        yield f"stop the writers of its branches {named}, too: they stay here as they were"
+        yield f"stop the writers of its branches {named}, too: the ledger keeps them unchanged"
 
 
 def _fence(table: TableHandle, newest: Snapshot, now_millis: int) -> bytes:
-    """Return the file that stands where the next snapshot would: the newest one's rows again.
+    """Return the file that takes the next snapshot's place: the newest one's rows again.
 
-    Whoever reads a source as a stream passes over what was merely compacted.
+    Streaming readers skip it, since it is marked as a compaction.
     """
     said = {FENCE: table.state.table_id, _OWNER: table.location}
     again = evolve(
@@ -820,12 +819,12 @@ def _fence(table: TableHandle, newest: Snapshot, now_millis: int) -> bytes:
 
 
 def _table_problems(state: TableState) -> Iterator[str]:
-    """Yield why the ledger's own words could not go on with a table, a sentence each."""
+    """Yield the reasons for which only engines can commit to a table, a sentence each."""
     schema = state.schema
     if schema.primary_keys:
         yield (
-            f"it has the primary key {', '.join(schema.primary_keys)}, and only they merge the "
-            "levels that its rows stand in; go on following or serving it, or " + _OWN_TABLE
+            f"it has the primary key {', '.join(schema.primary_keys)}, and only Paimon's engines "
+            "merge its levels of rows; go on following or serving it, or " + _OWN_TABLE
         )
     for option, why in _OF_ROWS.items():
         if schema.options.get(option, "").lower() == "true":
@@ -841,12 +840,12 @@ def _table_problems(state: TableState) -> Iterator[str]:
 def _file_problems(
     state: TableState, paimon: PaimonOrigin, files: tuple[FileChange, ...]
 ) -> Iterator[str]:
-    """Yield why its files could not be listed by the ledger, a sentence each."""
+    """Yield the reasons for which the ledger cannot list its files, a sentence each."""
     for each in files:
         if each.schema_id not in paimon.schemas:
             yield (
-                f"file {each.path} was written with schema {each.schema_id}, which a rollback took "
-                "away there, so that nobody knows its columns; write its rows again"
+                f"file {each.path} was written with schema {each.schema_id}, which a rollback "
+                "removed there, so that its columns are unknown; write its rows again"
             )
     arrival = Arrival(state, Rules.of(state.schema.options), files, {}, is_back=False)
     for problem in RULES.file_problems(arrival):

@@ -1,13 +1,13 @@
 """Avro bytes and records of manifests, manifest lists and index manifests.
 
-Writing is deterministic: the same records and sync marker give the same bytes. Reading takes what
-Java, pypaimon and others write: fields are matched by name, unknown ones ignored, missing nullable
-ones are None.
+Writing is deterministic: the same records and sync marker give the same bytes. Reading accepts
+files of Java, pypaimon and others: fields are matched by name, unknown ones ignored, missing
+nullable ones are None.
 
 Source: the schemas inside files that Paimon's Java wrote; AvroSchemaConverter.
 
 Each attribute is Paimon's field of the same name: `file_name` is `_FILE_NAME`. Partitions, keys
-and least and greatest values are serialised BinaryRows, see `binary_row`.
+and minimum and maximum values are serialised BinaryRows, see `binary_row`.
 
 Source: Paimon's ManifestEntry, DataFileMeta, ManifestFileMeta, SimpleStats, IndexManifestEntry.
 """
@@ -29,12 +29,12 @@ from projections.paimon.binary_row import EMPTY_ROW
 FileKind = Literal["ADD", "DELETE"]
 
 APPENDED, COMPACTED = 0, 1
-"""What `DataFileMeta.file_source` says: written by a writer, or by a compaction."""
+"""Values of `DataFileMeta.file_source`: written by a writer, or by a compaction."""
 
 
 @frozen
 class SimpleStats:
-    """Least and greatest values and null counts of some columns, one for each, in order."""
+    """Minimum and maximum values and null counts, one each per column, in order."""
 
     min_values: bytes = EMPTY_ROW
     max_values: bytes = EMPTY_ROW
@@ -46,16 +46,16 @@ NO_STATS = SimpleStats()
 
 @frozen(kw_only=True)
 class DataFileMeta:
-    """One data file.
+    """Metadata of one data file.
 
     Attributes:
-        file_name: Its extension says the format.
+        file_name: Its extension is the file format.
         file_size: Bytes.
         row_count: Rows.
-        min_key: The least primary key, without partition columns; the empty row without one.
+        min_key: The smallest primary key, without partition columns; the empty row without one.
         max_key: As `min_key`.
-        key_stats: Of the primary key's columns.
-        value_stats: Of the columns that `value_stats_cols` names.
+        key_stats: Statistics of the primary key's columns.
+        value_stats: Statistics of the columns in `value_stats_cols`.
         min_sequence_number: The first row's; append tables count rows from 0.
         max_sequence_number: The last row's.
         schema_id: The schema that the file was written with.
@@ -66,8 +66,8 @@ class DataFileMeta:
         embedded_file_index: A small index's bytes.
         file_source: `APPENDED` or `COMPACTED`.
         value_stats_cols: None means all columns in the schema's order, () none.
-        external_path: The whole path where the file lies outside Paimon's own place for it.
-        first_row_id: Where rows are tracked.
+        external_path: The absolute path of a file outside Paimon's own folder for it.
+        first_row_id: The first row's id, where rows are tracked.
         write_cols: The columns in the file; None means all.
         write_cols_sequences: A sequence number for each of them.
     """
@@ -97,7 +97,7 @@ class DataFileMeta:
 
 @frozen(kw_only=True)
 class ManifestEntry:
-    """A data file that came or went.
+    """An added or deleted data file.
 
     `total_buckets` is -1 in append tables without buckets, whose `bucket` is 0.
     """
@@ -111,10 +111,10 @@ class ManifestEntry:
 
 @frozen(kw_only=True)
 class ManifestFileMeta:
-    """One manifest, as a manifest list names it.
+    """One manifest, as an entry of a manifest list.
 
-    `schema_id` is the highest of its files'; the least and greatest bucket, level and row id are
-    None where a writer did not say.
+    `schema_id` is the highest of its files'; the minimum and maximum bucket, level and row id are
+    None where a writer left them out.
     """
 
     file_name: str
@@ -133,7 +133,7 @@ class ManifestFileMeta:
 
 @frozen
 class DeletionVectorRange:
-    """Where in an index file one data file's deletion vector stands.
+    """Byte range of one data file's deletion vector in an index file.
 
     Paimon calls the first three `f0`, `f1` and `f2`.
     """
@@ -146,7 +146,7 @@ class DeletionVectorRange:
 
 @frozen(kw_only=True)
 class GlobalIndex:
-    """The rows and columns that a global index covers."""
+    """Rows and columns that a global index covers."""
 
     row_range_start: int
     row_range_end: int
@@ -157,7 +157,7 @@ class GlobalIndex:
 
 @frozen(kw_only=True)
 class IndexManifestEntry:
-    """An index file that came or went; `index_type` is HASH, DELETION_VECTORS, ..."""
+    """An added or deleted index file; `index_type` is HASH, DELETION_VECTORS, ..."""
 
     kind: FileKind
     partition: bytes
@@ -201,15 +201,15 @@ def read_manifest(body: bytes, file: str) -> tuple[ManifestEntry, ...]:
         file: Its name, for errors.
 
     Raises:
-        DamagedLogError: It is no manifest, or is cut or changed.
+        DamagedLogError: It is no manifest, or is truncated or changed.
         MissingDependencyError: The package for the file's codec is not installed.
-        UnsupportedError: Its records have a version that this reader does not know.
+        UnsupportedError: Its records have an unknown version.
     """
     return _read(body, file, ManifestEntry, MANIFEST_VERSION)
 
 
 def write_manifest_list(manifests: Iterable[ManifestFileMeta], *, sync_marker: bytes) -> bytes:
-    """Return a manifest list file; as `write_manifest`. An empty one is a file, too."""
+    """Return a manifest list file; as `write_manifest`. An empty list is valid, too."""
     return _written(MANIFEST_LIST, manifests, MANIFEST_VERSION, sync_marker)
 
 
@@ -250,7 +250,7 @@ def _to_avro(value: Any) -> Any:
 
 @cache
 def _avro_names(kind: type) -> tuple[tuple[str, str], ...] | None:
-    """Return the names of a record's fields here and in Avro; None for what is no record."""
+    """Return the names of a record's fields here and in Avro; None for other types."""
     if not attrs.has(kind):
         return None
     said = _VECTOR_NAMES if issubclass(kind, DeletionVectorRange) else {}
@@ -265,8 +265,8 @@ def _read(body: bytes, file: str, record: type[_Record], version: int) -> tuple[
 def _converted(found: dict[str, Any], file: str, record: type[_Record], version: int) -> _Record:
     if found.get("_VERSION") != version:
         raise UnsupportedError(
-            f"{file} holds records of version {found.get('_VERSION')!r}, and this reads version "
-            f"{version}: read it with the Paimon that wrote it"
+            f"{file} holds records of version {found.get('_VERSION')!r}, and only version "
+            f"{version} is supported: read it with the Paimon that wrote it"
         )
     try:
         return msgspec.convert(_from_avro(found), record)
@@ -286,7 +286,7 @@ def _from_avro(value: Any) -> Any:
     record = {
         _VECTOR_ATTRIBUTES.get(name, name.removeprefix("_").lower()): _from_avro(each)
         for name, each in value.items()
-        # A map has keys of other types only where it stands for no record.
+        # A map has keys of other types only where it is not a record.
         if isinstance(name, str)
     }
     if isinstance(record.get("kind"), int):

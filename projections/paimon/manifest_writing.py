@@ -47,7 +47,7 @@ _Bounds = tuple[Any, Any, int]
 _Counts = dict[int, int]
 _Texts = dict[int, str]
 
-# Bytes are left out: Paimon's readers do not agree on whether they are signed.
+# Bytes are left out: Paimon's readers disagree on whether they are signed.
 _WITH_STATS = (
     t.BooleanType,
     t.TinyIntType,
@@ -70,15 +70,15 @@ _MILLISECOND = dt.timedelta(milliseconds=1)
 def value_stats(
     change: FileChange, columns: Sequence[t.DataField]
 ) -> tuple[tuple[str, ...], SimpleStats]:
-    """Return the columns of a file that statistics are known of, and these.
+    """Return the columns of a file that have statistics, and the statistics.
 
-    A column needs its null count and either both bounds or nothing but nulls. Bounds that were cut
-    (a lower one down, an upper one up) still bound, and so do moments rounded outwards to what a
-    row can hold; a bound that cannot be read or held leaves its column out.
+    A column needs its null count and either both bounds or only nulls. Truncated bounds (a lower
+    one down, an upper one up) are still valid, and so are timestamps rounded outwards to the
+    precision of a row; a bound that cannot be decoded or stored leaves its column out.
 
     Args:
         change: The file.
-        columns: Those of the schema that it was written with; nested ones have no statistics.
+        columns: The columns of the file's schema; nested ones have no statistics.
 
     Example:
         >>> columns = [t.DataField(0, "a", t.IntType()), t.DataField(1, "b", t.STRING)]
@@ -109,11 +109,11 @@ def bounds_of(file: DataFileMeta, columns: Sequence[t.DataField]) -> tuple[_Coun
     """Return a file's null counts, lower and upper bounds by field id.
 
     Args:
-        file: As a manifest has it.
-        columns: Those of the schema that it was written with.
+        file: The file's entry in a manifest.
+        columns: The columns of the file's schema.
 
     Raises:
-        InvalidInputError: The statistics' bytes do not fit the columns, or name one that is none.
+        InvalidInputError: The statistics' bytes do not fit the columns, or an unknown one is named.
     """
     covered = _covered(file, columns)
     types = [each.type for each in covered]
@@ -130,7 +130,7 @@ def bounds_of(file: DataFileMeta, columns: Sequence[t.DataField]) -> tuple[_Coun
 
 
 def row_stats(rows: Sequence[Sequence[Any]], types: Sequence[t.DataType]) -> SimpleStats:
-    """Return the least and greatest value and the number of nulls of each field of some rows.
+    """Return the minimum, maximum and number of nulls of each field of some rows.
 
     Example:
         >>> stats = row_stats([(2,), (None,), (1,)], [t.IntType()])
@@ -157,7 +157,7 @@ def _is_nan(value: Any) -> bool:
 
 
 def _java_order(value: Any) -> Any:
-    # Java's order: the zeros apart, NaN above everything.
+    # Java's order: -0.0 below 0.0, NaN above everything.
     if isinstance(value, float):
         return (math.isnan(value), value, math.copysign(1, value))
     return value
@@ -183,7 +183,7 @@ def _bounds(change: FileChange, column: t.DataField) -> _Bounds | None:
 
 
 def _rounded_up(value: Any, data_type: t.DataType) -> Any:
-    """Return the least value that a row can hold and that is not below a bound."""
+    """Return the smallest value of a row's precision that is not below a bound."""
     match data_type:
         case (
             t.TimestampType(precision=precision) | t.LocalZonedTimestampType(precision=precision)
@@ -201,7 +201,7 @@ def _rounded_up(value: Any, data_type: t.DataType) -> Any:
 
 def _covered(file: DataFileMeta, columns: Sequence[t.DataField]) -> list[t.DataField]:
     if file.value_stats_cols is None:
-        # Some writers say "all columns" and mean none: an empty row has no statistics.
+        # Some writers say "all columns" but store none: an empty row has no statistics.
         return [] if file.value_stats == NO_STATS else list(columns)
     by_name = {each.name: each for each in columns}
     unknown = [name for name in file.value_stats_cols if name not in by_name]
@@ -242,9 +242,9 @@ def manifest_entry(
     Args:
         change: Its partition has one value for each partition key.
         spec_types: The partition keys' types, in order.
-        columns: Those of the schema `change.schema_id`, for statistics.
-        folder: Where Paimon looks for the file: `bucket_path` of its partition.
-        external_path: The file's absolute location; used when it lies elsewhere.
+        columns: The columns of the schema `change.schema_id`, for statistics.
+        folder: Paimon's folder for the file: `bucket_path` of its partition.
+        external_path: The file's absolute location; used when it is elsewhere.
 
     Raises:
         InvalidInputError: The partition does not fit its types.
@@ -294,15 +294,14 @@ def file_change(
     folder: str,
     location: str | None = None,
 ) -> FileChange:
-    """Return the change that a manifest entry stands for.
+    """Return the file change of a manifest entry.
 
     Args:
-        entry: As a manifest has it.
+        entry: The entry in a manifest.
         spec_types: The partition keys' types, in order.
-        columns: Those of the schema `entry.file.schema_id`, for bounds and counts.
-        folder: Where Paimon keeps the file: `bucket_path` of its partition.
-        location: The table's; external paths below it become relative. None leaves them as they
-            are.
+        columns: The columns of the schema `entry.file.schema_id`, for bounds and counts.
+        folder: Paimon's folder for the file: `bucket_path` of its partition.
+        location: The table's; external paths below it become relative. None keeps them absolute.
 
     Raises:
         InvalidInputError: The partition's or the statistics' bytes do not fit their types.
@@ -347,11 +346,11 @@ def manifest_file_meta(
     *,
     partition_types: Sequence[DataType],
 ) -> ManifestFileMeta:
-    """Return how a manifest list names a manifest.
+    """Return a manifest's entry in a manifest list.
 
     Args:
         name: The manifest's file name.
-        size: Its bytes.
+        size: Its size in bytes.
         entries: All of its entries.
         partition_types: The partition keys' types, in order.
 
@@ -384,18 +383,18 @@ def manifest_file_meta(
 def _check_expressible(change: FileChange) -> None:
     if change.content != "data":
         raise UnsupportedError(
-            f"file {change.path} holds {change.content}, which Paimon's manifests cannot say: "
+            f"file {change.path} holds {change.content}, which Paimon's manifests cannot express: "
             "compact the deletes into the data files first"
         )
     if change.sort_order_id:
         raise UnsupportedError(
             f"file {change.path} has sort order {change.sort_order_id}, which Paimon's manifests "
-            "cannot say: add a file that says none"
+            "cannot express: add a file without one"
         )
     if not change.path.lower().endswith(f".{change.format.lower()}"):
         raise UnsupportedError(
-            f"file {change.path} is {change.format} by another name, and Paimon knows a file's "
-            f"format by its extension alone: rename it to end in .{change.format}"
+            f"file {change.path} is {change.format} by another name, and Paimon derives a file's "
+            f"format from its extension alone: rename it to end in .{change.format}"
         )
 
 
@@ -435,15 +434,15 @@ def _or(value: Any, default: Any) -> Any:
 
 
 class Manifests:
-    """Writes the manifests that snapshots read, each once.
+    """Writer of the manifests that snapshots read, each once.
 
     Args:
-        table: Whose log they are made from.
-        names: Of their files.
-        outputs: Where they go.
-        known: Those of earlier snapshots that the next ones read again, by name.
-        lines: Of the snapshots; whoever goes through the log adds the rollbacks.
-        projected: The newest snapshot whose files an earlier run left; 0 for none.
+        table: The table that has the log.
+        names: Names of the files.
+        outputs: Destination of the files.
+        known: Manifests of earlier snapshots that the next ones read again, by name.
+        lines: Lines of the snapshots; the reader of the log adds the rollbacks.
+        projected: The newest snapshot whose files an earlier run wrote; 0 for none.
     """
 
     def __init__(
@@ -467,7 +466,7 @@ class Manifests:
         self._key_places: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def learn_schema(self, schema: Schema) -> None:
-        """Remember a schema, so that the history need not be searched for it."""
+        """Cache a schema, so that the history need not be searched for it."""
         self._schemas[schema.id] = schema
 
     def lists(self, snapshot_id: int) -> tuple[bytes, bytes]:
@@ -483,7 +482,7 @@ class Manifests:
 
         Args:
             snapshot: As the log has it.
-            lists: Its base and delta list, where they stand already.
+            lists: Its base and delta list, where they exist already.
         """
         base, delta = lists or self.lists(snapshot.id)
         base_name, delta_name = self._list_names(snapshot.id)
@@ -497,10 +496,10 @@ class Manifests:
         )
 
     def recall(self, state: TableState) -> tuple[bytes, bytes] | None:
-        """Return the lists of a state's snapshot as an earlier run left them, and remember them.
+        """Return the lists of a state's snapshot as an earlier run wrote them, and cache them.
 
-        What stands there is believed only as far as it is what the ledger would write; None where
-        it is not.
+        They are accepted only if they equal what the ledger would write; otherwise the result is
+        None.
         """
         snapshot_id = state.last_snapshot_id
         if snapshot_id > self._projected:
@@ -520,7 +519,7 @@ class Manifests:
         names = [self._names.tile(each) for each in self._lines.tiles(snapshot_id)]
         files = sum(each.num_added_files - each.num_deleted_files for each in metas.values())
         resolved_changes = [metas.get(name) for name in names]
-        # One without entries is not listed: whether one was left out wrongly, the sum tells.
+        # A manifest without entries is not listed: the sum shows a wrong omission.
         is_whole = files == state.totals.file_count
         if not is_whole or self._bodies(snapshot_id, resolved_changes) != (base, delta):
             return None
@@ -536,7 +535,7 @@ class Manifests:
         return manifest_path(self._names.tile(tile))
 
     def forget_others(self, snapshot_id: int) -> None:
-        """Keep in mind only the manifests that the snapshots after one may read."""
+        """Cache only the manifests that the snapshots after one may read."""
         names = {self._names.tile(each) for each in self._lines.tiles(snapshot_id)}
         self.known = {name: meta for name, meta in self.known.items() if name in names}
 
@@ -594,7 +593,7 @@ class Manifests:
         return manifest_file_meta(name, len(body), entries, partition_types=types)
 
     def _entry(self, change: FileChange) -> ManifestEntry:
-        # The schema that it was written with, also for its removal: both must name it alike.
+        # The schema that it was written with, also for its deletion: both must have the same name.
         schema = self._schema(change.schema_id)
         places = self._places(change.schema_id, change.spec_id)
         change = replace(change, partition=tuple(change.partition[each] for each in places))
@@ -608,7 +607,7 @@ class Manifests:
         )
 
     def _places(self, schema_id: int, spec_id: int) -> tuple[int, ...]:
-        """Return where files of a spec keep what Paimon knows of their partitions."""
+        """Return the positions of Paimon's partition values in files of a spec."""
         known = self._key_places.get((schema_id, spec_id))
         if known is None:
             spec = self._table.state.spec_by_id(spec_id)
@@ -627,5 +626,5 @@ class Manifests:
 
 
 def _order(change: FileChange) -> tuple[str, str]:
-    # Removals of older files first, as a reader that goes from the top would want them.
+    # Deletions of older files first, which suits a reader that scans from the top.
     return ("0" if change.kind == "DELETE" else "1", change.path)

@@ -1,7 +1,7 @@
 """Materialisation of a table's Paimon files.
 
-A run that was killed has written files of later versions, and may have taken older ones away; its
-position stands where it began. Somebody else's file may stand where the ledger's next one goes.
+A killed run may have written files of later versions and deleted older ones; its position is the
+one before it began. A foreign file may be in the place of the ledger's next one.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ _HINTS = dict.fromkeys((EARLIEST, LATEST), "snapshot/snapshot-{}")
 
 @frozen
 class _Renewing(StoreOutputs):
-    """A table's folder, where the ledger's own manifests make room for others."""
+    """A table's folder, where the ledger's own manifests may be replaced."""
 
     def put(self, path: str, body: bytes) -> None:
-        """Keep a file, in the place of a manifest if one stands there.
+        """Write a file, and replace a manifest in its place.
 
-        A manifest's name follows from the table's id, so that nobody else's file has it.
+        A manifest's name is derived from the table's id, so that it is the ledger's own.
 
         Raises:
-            StoreError: Another's file stands there.
+            StoreError: A foreign file exists there.
         """
         if path.startswith(manifest_path("")) and self.read(path) not in (None, body):
             self.store.replace(self.key(path), body)
@@ -76,11 +76,11 @@ class PaimonFiles:
 
     @property
     def positions(self) -> PositionFile[PaimonPosition]:
-        """Where a position is kept."""
+        """Return the position file."""
         return positions.FILE
 
     def is_found(self, path: str) -> bool:
-        """Whether readers come upon a file: what snapshots name lies apart."""
+        """Return whether readers discover a file; manifests are found only by their snapshots."""
         return not path.startswith(manifest_path(""))
 
     def run(
@@ -91,14 +91,14 @@ class PaimonFiles:
         target: TableState,
         on_progress: Progress,
     ) -> PaimonPosition:
-        """Write what a stretch of the log brings; return the new position."""
-        # A clock that was corrected since changes what stands there already.
+        """Write the files of a range of the log; return the new position."""
+        # A clock that was corrected since changes files that exist already.
         corrected = any(each.version > start.version for each in target.corrections)
         begin = PaimonPosition() if corrected else start
         return Projection(table, outputs, begin, target).run(on_progress)
 
     def rebuild_reason(self, table: TableHandle, saved: PaimonPosition) -> RebuildReason | None:
-        """Return whether another rule made files, or for another place."""
+        """Return whether files are of an older renderer or for another location."""
         if saved.is_older:
             return RebuildReason("older_renderer_replaced", {"renderer": saved.renderer})
         if saved.location in {"", table.location}:
@@ -109,7 +109,7 @@ class PaimonFiles:
     def renew(
         self, table: TableHandle, older: PaimonPosition, target: TableState, on_progress: Progress
     ) -> PaimonPosition:
-        """Make files as they are made now, where older ones or another place's stand."""
+        """Rewrite files of an older renderer or for another location in place."""
         outputs = outputs_of(table)
         wanted = files_of(self, table, target_state(table, min(older.version, target.version)))
         wrong = [path for path, body in wanted.items() if outputs.read(path) != body]
@@ -123,10 +123,10 @@ class PaimonFiles:
         return evolve(reached, garbage=(*reached.garbage, *gone))
 
     def compare(self, table: TableHandle, saved: PaimonPosition, at: TableState) -> Compared:
-        """Compare what stands on the store with what the log makes of it.
+        """Compare the files on the store with those expected from the log.
 
-        A file of somebody else's in a place that is or will be the ledger's is told as changed.
-        Rebuilding makes the files of the newest version.
+        A foreign file in a place that is or will be the ledger's is reported as changed. A rebuild
+        projects the newest version.
         """
         outputs, wanted = outputs_of(table), files_of(self, table, at)
         there = difference(outputs, wanted, folders=FOLDERS, hints=_HINTS.keys())
@@ -141,31 +141,31 @@ class PaimonFiles:
         return Compared(found, wanted, in_the_way, newest)
 
     def lost(self, table: TableHandle, saved: PaimonPosition) -> Mapping[str, bytes]:
-        """Return all files that are lost or damaged, as Paimon's readers go back in time, too."""
+        """Return all lost or damaged files, since Paimon's readers use time travel, too."""
         at = target_state(table, saved.version)
         outputs, wanted = outputs_of(table), files_of(self, table, at)
         return {path: body for path, body in wanted.items() if outputs.read(path) != body}
 
     def make_way(self, outputs: StoreOutputs, path: str) -> None:
-        """Set a file of somebody else's aside under another name."""
+        """Rename a foreign file so that readers ignore it."""
         body = outputs.read(path)
         if body is not None:
             outputs.put(quarantine_path(path, body), body)
             outputs.remove(path)
 
     def projected(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
-        """Return nothing: what names a file is not followed."""
+        """Return nothing: ownership is not derived from the metadata that names a file."""
         del outputs, at
         return ()
 
     def marked(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
-        """Return nothing: names follow from commits alone."""
+        """Return nothing: names are derived from commits alone."""
         del outputs, at
         return ()
 
 
 def _of_older(outputs: StoreOutputs, names: Names, older: PaimonPosition) -> Iterator[str]:
-    """Yield what only the first rule made: lists of the files that were live at a rollback."""
+    """Yield files that only renderer 1 wrote: lists of the files that were live at a rollback."""
     for rollback, _ in older.rollbacks:
         parts = (manifest_path(names.older_live(rollback, part)) for part in count())
         yield from takewhile(lambda path: outputs.read(path) is not None, parts)
@@ -187,20 +187,20 @@ def sorted_out(
     saved: TableState,
     newest: TableState,
 ) -> tuple[Difference, tuple[str, ...]]:
-    """Return a difference without what killed runs did, and what of it stands in the way.
+    """Return a difference without effects of killed runs, and its foreign files in the way.
 
     Args:
-        files: Paimon's.
+        files: Paimon's file format.
         table: The table.
-        found: How its files differ from those of the version that they stand at.
-        saved: The state then.
+        found: The difference from the files of the version of the position.
+        saved: The state at that version.
         newest: The table's newest state.
     """
     if found == Difference():
         return found, ()
     outputs = outputs_of(table)
     behind = saved.version < newest.version
-    # No run takes away or replaces what it does not make otherwise.
+    # A run deletes or replaces only files that it writes differently.
     wanted = _files(files, table, newest) if behind and not found.is_empty else {}
     missing, changed = found.missing, found.changed
     if behind:
@@ -226,7 +226,7 @@ def sorted_out(
 def _later(
     files: FileFormat[PaimonPosition], table: TableHandle, saved: TableState, newest: TableState
 ) -> dict[str, bytes]:
-    """Return what a run from one state to another may write, wherever it is to end."""
+    """Return all files that a run from one state to another may write, wherever it stops."""
     return _files(files, table, evolve(newest, earliest_snapshot_id=saved.earliest_snapshot_id))
 
 
@@ -236,5 +236,5 @@ def _files(
     try:
         return files_of(files, table, target)
     except UnsupportedError:
-        # What cannot be projected now, no run has projected either.
+        # A table that cannot be projected now was not projected by any run.
         return {}

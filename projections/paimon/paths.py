@@ -1,13 +1,13 @@
-"""Paths of a Paimon table's files, and its tiers of manifests.
+"""Paths of a Paimon table's files, and the merge tree of its manifests.
 
-Names of manifests and lists are made of the table's id and of what they hold, never random.
+Names of manifests and lists are derived from the table's id and their contents, never random.
 
 Source: Paimon's FileStorePathFactory, SchemaManager, SnapshotManager and TagManager.
 
-The changes of each snapshot are one manifest; neighbours merge by the rule of
-`ledger.model.snapshot`. A rollback holds what its target holds, and so reads the target's
-manifests. Whoever comes after it goes on from there: the changes that were rolled back are beside
-its line, and neither they nor their undoing stand in a manifest that it reads.
+The changes of each snapshot are one manifest; adjacent manifests merge by the rule of
+`ledger.model.snapshot`. A rollback has the contents of its target, and so reads the target's
+manifests. Later snapshots continue from there: the changes that were rolled back are not on their
+line, and no manifest that they read holds them or their reversal.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from projections.manifest_files.lists import list_names
 from projections.partition_text import partition_path
 
 _FIRST = -1
-"""The stretch before the first rollback."""
+"""The stretch of snapshots before the first rollback."""
 
 
 @frozen(order=True)
 class Tile:
-    """Neighbours on a line, from one snapshot to another, whose net changes are one manifest."""
+    """Range of snapshots on a line whose net changes are one manifest."""
 
     first: int
     last: int
 
 
 class Lines:
-    """The line of each snapshot: those whose changes it holds, oldest first.
+    """The line of each snapshot: the snapshots whose changes it contains, oldest first.
 
     Between two rollbacks snapshots follow one another; such a stretch begins at its rollback and
-    goes on where the rollback's target stands. One whose target others made begins a line of its
-    own, and the rollback is the first on it, with all files that it brings back.
+    continues the line of the rollback's target. If engines made the target, the rollback begins a
+    line of its own and is the first on it, with all files that it restores.
 
     Args:
         rollbacks: The ids of all rollbacks and of their targets, ascending.
-        before: The last snapshot that is on no line, since others made it; the first one follows.
+        before: The last snapshot that is on no line, since engines made it; the first one follows.
 
     Example:
         >>> lines = Lines([(4, 2)])
@@ -69,7 +69,7 @@ class Lines:
             self.add(*each)
 
     def add(self, rollback: int, target: int) -> None:
-        """Take in the next rollback."""
+        """Add the next rollback."""
         is_anew = target <= self._before
         depth, parent = 0 if is_anew else self.depth(target), self._stretch(target)
         self._ids.append(rollback)
@@ -84,19 +84,19 @@ class Lines:
         return tuple(zip(self._ids, self._targets, strict=True))
 
     def depth(self, snapshot_id: int) -> int:
-        """Return how many snapshots are on the line of one, itself included, rollbacks not."""
+        """Return the number of snapshots on the line of one, including itself, not rollbacks."""
         stretch = self._stretch(snapshot_id)
         if stretch == _FIRST:
             return snapshot_id - self._before
         return self._depths[stretch] + snapshot_id - self._begins[stretch] + 1
 
     def is_rollback(self, snapshot_id: int) -> bool:
-        """Whether a snapshot is a rollback to one on a line, and changes nothing itself."""
+        """Return whether a snapshot is a rollback to one on a line, without changes of its own."""
         stretch = self._stretch(snapshot_id)
         return stretch != _FIRST and snapshot_id < self._begins[stretch]
 
     def begins_anew(self, snapshot_id: int) -> bool:
-        """Whether a snapshot is the first of a line, and a rollback.
+        """Return whether a snapshot is the first of a line, and a rollback.
 
         Example:
             >>> lines = Lines([(8, 3)], before=5)
@@ -150,7 +150,7 @@ class Lines:
         """
         start, end = self.depth(tile.first) - 1, self.depth(tile.last)
         wider = (end - start) * FAN_OUT
-        # Its own snapshot reads a single one, too; later ones do until its tier is full.
+        # Its own snapshot reads a single one, too; later ones do until the next level is full.
         least = end if end - start == 1 else end + 1
         most = (start // wider + 1) * wider
         home = self._stretch(tile.last)
@@ -177,7 +177,7 @@ class Lines:
         return self._before + 1 if stretch == _FIRST else self._begins[stretch]
 
     def _holding(self, place: int, stretch: int) -> int:
-        """Return the stretch, this one or one that it goes on from, that holds a line's place."""
+        """Return the stretch, this one or one that it continues, that contains a line's place."""
         while stretch != _FIRST and place <= self._depths[stretch]:
             stretch = self._parents[stretch]
         return stretch
@@ -198,7 +198,7 @@ LATEST = "snapshot/LATEST"
 """The hint that holds the number of the newest snapshot file."""
 
 POSTPONED_BUCKET = -2
-"""The bucket of files whose rows are put into buckets later."""
+"""The bucket of files whose rows are assigned to buckets later."""
 
 _NUMBERED = re.compile(r"(schema|snapshot)/\1-(0|[1-9][0-9]{0,18})")
 _LAST_CONTROL = 0x1F
@@ -206,12 +206,12 @@ _DELETE = 0x7F
 
 
 def bucket_path(spec: Mapping[str, str], bucket: int) -> str:
-    """Return the folder where Paimon looks for the data files of one bucket.
+    """Return Paimon's folder for the data files of one bucket.
 
     Args:
-        spec: The partition's text by key, as `PartitionText.spec` gives it; empty for a table
-            without partitions.
-        bucket: As the manifest entry has it; an append table's is 0.
+        spec: The partition's text by key, as from `PartitionText.spec`; empty for a table without
+            partitions.
+        bucket: The bucket of the manifest entry; an append table's is 0.
 
     Example:
         >>> bucket_path({"dt": "19723", "kind": "a/b"}, 0)
@@ -224,7 +224,7 @@ def bucket_path(spec: Mapping[str, str], bucket: int) -> str:
 
 
 def schema_path(schema_id: int) -> str:
-    """Return the place of a schema file.
+    """Return the path of a schema file.
 
     >>> schema_path(0)
     'schema/schema-0'
@@ -233,7 +233,7 @@ def schema_path(schema_id: int) -> str:
 
 
 def snapshot_path(snapshot_id: int) -> str:
-    """Return the place of a snapshot file.
+    """Return the path of a snapshot file.
 
     >>> snapshot_path(1)
     'snapshot/snapshot-1'
@@ -242,7 +242,7 @@ def snapshot_path(snapshot_id: int) -> str:
 
 
 def tag_path(name: str) -> str:
-    """Return the place of a tag file.
+    """Return the path of a tag file.
 
     Raises:
         InvalidNameError: The name is blank or would leave the folder: it holds a separator or a
@@ -254,14 +254,14 @@ def tag_path(name: str) -> str:
     """
     if not name.strip() or any(_unsafe(each) for each in name):
         raise InvalidNameError(
-            f"tag name {name!r} cannot stand in a file's name: it must not be blank nor hold "
-            "slashes or control characters; name the tag otherwise"
+            f"tag name {name!r} cannot be a part of a file name: it must not be blank nor hold "
+            "slashes or control characters; give the tag another name"
         )
     return f"tag/tag-{name}"
 
 
 def manifest_path(name: str) -> str:
-    """Return the place of a manifest, a manifest list or an index manifest.
+    """Return the path of a manifest, a manifest list or an index manifest.
 
     >>> manifest_path("manifest-list-x-0")
     'manifest/manifest-list-x-0'
@@ -270,7 +270,7 @@ def manifest_path(name: str) -> str:
 
 
 def statistics_path(name: str) -> str:
-    """Return the place of a statistics file.
+    """Return the path of a statistics file.
 
     >>> statistics_path("stat-x-0")
     'statistics/stat-x-0'
@@ -279,9 +279,9 @@ def statistics_path(name: str) -> str:
 
 
 def quarantine_path(path: str, body: bytes) -> str:
-    """Return where a file of somebody else's goes that stands in the ledger's way.
+    """Return the new path of a foreign file that conflicts with a file of the ledger's.
 
-    Paimon's readers look at names that begin as theirs do, which this one does not.
+    Paimon's readers ignore it, since its name lacks their prefix.
 
     Example:
         >>> quarantine_path("snapshot/snapshot-6", b"mine")
@@ -292,7 +292,7 @@ def quarantine_path(path: str, body: bytes) -> str:
 
 
 def is_ahead(path: str, *, schema_id: int, snapshot_id: int) -> bool:
-    """Whether a path is the place of a schema or snapshot file after the newest ones.
+    """Return whether a path is that of a schema or snapshot file after the newest ones.
 
     Example:
         >>> is_ahead("snapshot/snapshot-6", schema_id=0, snapshot_id=5)
@@ -313,7 +313,7 @@ def _unsafe(character: str) -> bool:
 
 @frozen
 class Names:
-    """The names of one table's files.
+    """Deterministic names of one table's files.
 
     Example:
         >>> names = Names("01a1f54c-0000-7000-8000-000000000000")
@@ -331,7 +331,7 @@ class Names:
         return f"manifest-{self._uuid(f'manifest {tile.first} {tile.last}')}-0"
 
     def older_live(self, rollback: int, part: int) -> str:
-        """Return the name that renderer 1 gave to a list of the files live at a rollback."""
+        """Return the name in renderer 1 of a list of the files live at a rollback."""
         return f"manifest-{self._uuid(f'live {rollback}')}-{part}"
 
     def lists(self, snapshot_id: int) -> tuple[str, str]:
@@ -347,7 +347,7 @@ class Names:
 
         Args:
             snapshot_id: The snapshot that was analysed.
-            check: A digest of what the file says.
+            check: A digest of the file's contents.
         """
         return f"stat-{self._uuid(f'statistics {snapshot_id} {check}')}-0"
 
@@ -358,6 +358,6 @@ class Names:
 
 @lru_cache(maxsize=1024)
 def _uuid_of(table_id: str, what: str) -> UUID:
-    # A snapshot asks for the names of all manifests that it lists, most of which the one before it
+    # A snapshot needs the names of all manifests that it lists, most of which the previous one
     # listed, too.
     return uuid5(UUID(table_id), what)

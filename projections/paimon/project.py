@@ -1,17 +1,17 @@
 """Paimon projection of native and imported tables: incremental, restartable.
 
-New files come first and pointers last. Everything is a function of the log, so two projectors at
-once, or one that was killed and started again, write the same bytes.
+New files come first and pointers last. The output depends only on the log, so concurrent or
+restarted projectors write the same bytes.
 
-Schemas, snapshots, tags and branches of an imported table are those of the source. Data files stay
-where they are, so the engines' manifests are written again with the whole path of each; their names
-and all other contents stay. Manifests of engines never change, so this is a function of the state
-and of them.
+Schemas, snapshots, tags and branches of an imported table are those of the source. Data files keep
+their places, so the engines' manifests are rewritten with the absolute path of each; their names
+and all other contents are kept. Manifests of engines never change, so the output depends only on
+the state and on them.
 
-Once the ledger owns an imported table, its own snapshots follow those of the source by their ids.
-The first one lists all files that were live at the promotion, so that no list of the ledger's reads
-a manifest of an engine, which may be deleted one day; from there on manifests merge as of any
-table. A rollback to a snapshot of the source lists anew all that it brings back.
+Once the ledger owns an imported table, its own snapshots continue the ids of the source's. The
+first one lists all files that were live at the promotion, so that no list of the ledger's refers to
+a manifest of an engine, which may be deleted one day; later manifests merge as in any table. A
+rollback to a snapshot of the source lists all files that it restores.
 """
 
 from __future__ import annotations
@@ -77,25 +77,25 @@ from projections.paimon.snapshot_file import snapshot_file, tag_file, tag_from_j
 from projections.partition_text import PartitionText
 
 RENDERER = 2
-"""How files are made; one by another rule is made anew. The first listed, for every rollback, all
-files that were live then, so that tables without rollbacks had the same files as now."""
+"""Version of the file layout; files of another version are rewritten. Version 1 listed, for every
+rollback, all files that were live then; without rollbacks its files are the same."""
 
 
 @frozen
 class PaimonPosition:
-    """Where a projection stands.
+    """Progress of a projection.
 
     Attributes:
         version: The last commit applied; -1 before the first.
         rollbacks: The ids of all rollbacks so far and of their targets, ascending.
         manifests: By name, those that the next snapshot may read; None for one without entries.
         unlisted: See `UnlistedFiles.flips`.
-        renderer: The rule that the files were made by; an older one leaves only version and
-            rollbacks here, without their targets.
-        commit: The digest of the commit at that version; empty where it was not kept.
-        garbage: Files that nothing names any more and that are still to be taken away.
+        renderer: The version of the file layout; for an older one only version and rollbacks are
+            set here, the latter without their targets.
+        commit: The digest of the commit at that version; empty where it was not stored.
+        garbage: Obsolete files that are still to be deleted.
         location: The table's URL, by which manifests name files that are not in their bucket's
-            folder; empty where it was not kept.
+            folder; empty where it was not stored.
         leaving_since: See `projections.outputs.FilesPosition`.
     """
 
@@ -111,11 +111,11 @@ class PaimonPosition:
 
     @property
     def is_older(self) -> bool:
-        """Whether the files were made by an older rule."""
+        """Return whether the files have an older layout."""
         return self.renderer != RENDERER
 
     def with_pending_deletes(self, garbage: tuple[str, ...], since: int) -> PaimonPosition:
-        """Return this position with other garbage and another time since when files leave."""
+        """Return this position with other garbage and another time of the oldest delete."""
         return evolve(self, garbage=garbage, leaving_since=since)
 
 
@@ -128,11 +128,11 @@ class OwnSnapshots:
 
     Attributes:
         table: The table.
-        target: The state that the run goes to.
+        target: The state to reach.
         last_followed: The last snapshot of its source.
-        projected: The newest own snapshot whose files an earlier run left; 0 for none.
-        lines: The line of each.
-        manifests: Theirs.
+        projected: The newest own snapshot whose files an earlier run wrote; 0 for none.
+        lines: The line of each snapshot.
+        manifests: Their manifests.
     """
 
     table: TableHandle
@@ -151,7 +151,7 @@ class OwnSnapshots:
         before: TableState | None,
         target: TableState,
     ) -> Self:
-        """Return those of a position."""
+        """Return the snapshots at a position."""
         paimon = target.imported_from(PaimonOrigin)
         projected = 0
         if before is not None and before.snapshot is not None and before.lists_files:
@@ -168,7 +168,7 @@ class OwnSnapshots:
         return cls(table, target, paimon.source_last_id, projected, lines, manifests)
 
     def learn(self, commit: Commit[TableEvent]) -> None:
-        """Take in a commit's snapshots."""
+        """Process a commit's snapshots."""
         if commit.version < self.target.imported_from(PaimonOrigin).promoted_in:
             return
         for event in snapshot_events(commit):
@@ -190,10 +190,10 @@ class OwnSnapshots:
         return self.manifests.named(snapshot, lists)
 
     def gone(self, before: TableState) -> Iterator[str]:
-        """Yield what only snapshots read that are no longer reachable.
+        """Yield the files that only unreachable snapshots read.
 
-        Those that came and went meanwhile are among them, since a run that was killed may have
-        written them.
+        Snapshots that were made and removed since are included, since a killed run may have written
+        their files.
         """
         since = max(before.earliest_snapshot_id, self.last_followed + 1)
         expired = range(since, self.target.earliest_snapshot_id)
@@ -207,7 +207,7 @@ class OwnSnapshots:
                 yield self.manifests.tile_path(tile)
 
     def _is_read(self, tile: Tile) -> bool:
-        """Whether a snapshot that can still be read reads a tile."""
+        """Return whether a reachable snapshot reads a tile."""
         there = sorted(self.target.imported_from(PaimonOrigin).every)
         return any(
             bisect_left(there, first) < bisect_right(there, last)
@@ -215,7 +215,7 @@ class OwnSnapshots:
         )
 
     def position(self, reached: PaimonPosition) -> PaimonPosition:
-        """Return a position that knows what the next own snapshot needs."""
+        """Return a position with the data that the next own snapshot needs."""
         self.manifests.forget_others(self.target.last_snapshot_id)
         return PaimonPosition(
             reached.version,
@@ -238,10 +238,10 @@ def project_imported(
     target: TableState,
     on_progress: Progress,
 ) -> PaimonPosition:
-    """Write what a stretch of the log brings; see `projections.paimon.project.Projection`.
+    """Project a range of the log; see `projections.paimon.project.Projection`.
 
     Raises:
-        NotFoundError: The source took away what a snapshot reads.
+        NotFoundError: The source deleted a file that a snapshot reads.
         UnsupportedError: The source may not be read.
     """
     before = at_version(table.log, start.version) if start.version >= 0 else None
@@ -277,7 +277,7 @@ class _ImportedRun:
         self._engine = _EngineFiles(table, outputs, target.schema, paimon.location)
 
     def run(self) -> list[str]:
-        """Write new files, then pointers; return what nothing names any more."""
+        """Write new files, then pointers; return the obsolete files."""
         self._schemas()
         self._snapshots()
         self._tags()
@@ -292,7 +292,7 @@ class _ImportedRun:
         return gone if self._own is None else [*gone, *self._own.gone(self._state_before)]
 
     def _named(self, snapshot: Snapshot) -> Snapshot:
-        """Return a snapshot with its lists as they stand here, after writing all that it names."""
+        """Return a snapshot with its lists rewritten, after writing all that it names."""
         if self._own is not None and self._paimon.lists_files(snapshot.id):
             return self._own.named(snapshot)
         return self._engine.named(snapshot)
@@ -332,9 +332,9 @@ class _ImportedRun:
                 self._outputs.point(path, self._engine.branch_file(path, text))
 
     def _gone(self, before: PaimonOrigin) -> Iterator[str]:
-        """Yield what the source has no more, and what only that read.
+        """Yield files that the source has no more, or that only those read.
 
-        What readers find by its name alone goes at once: they would take it for the table's.
+        Files that readers discover by name are deleted at once, so that readers ignore them.
         """
         paimon, outputs = self._paimon, self._outputs
         oldest = min(paimon.snapshots, default=0)
@@ -366,7 +366,7 @@ def _branch_files(paimon: PaimonOrigin) -> dict[str, str]:
 
 
 def _named(paimon: PaimonOrigin) -> set[str]:
-    """Return the manifest lists and index manifests that something in a table names."""
+    """Return the manifest lists and index manifests that a table's metadata names."""
     found = {
         name
         for each in paimon.every.values()
@@ -389,12 +389,12 @@ _LIST_KEYS: Final = (
 
 
 class _EngineFiles:
-    """The manifests of a source's engines, as they stand in the ledger's place.
+    """The manifests of a source's engines, rewritten for the ledger's location.
 
     Args:
         table: The table.
-        outputs: Where they go.
-        schema: The table's; partition keys never change.
+        outputs: Destination of the files.
+        schema: The table's schema; partition keys never change.
         location: The source's folder.
     """
 
@@ -408,7 +408,7 @@ class _EngineFiles:
         self._folders: dict[tuple[bytes, int], str] = {}
 
     def named(self, snapshot: Snapshot) -> Snapshot:
-        """Return a snapshot with its lists as they stand here, after writing all that it names."""
+        """Return a snapshot with its lists rewritten, after writing all that it names."""
         sizes: dict[str, Any] = {}
         for key in _LISTS:
             name = getattr(snapshot, key)
@@ -424,7 +424,7 @@ class _EngineFiles:
         return evolve(snapshot, **sizes)
 
     def branch_file(self, path: str, text: str) -> bytes:
-        """Return a branch's file as it stands here, after writing all that it names."""
+        """Return a branch's rewritten file, after writing all that it names."""
         if "/schema/" in path:
             return text.encode()
         content: dict[str, Any] = json.loads(text)
@@ -439,7 +439,7 @@ class _EngineFiles:
         return paimon_json(content).encode()
 
     def listed(self, name: str) -> set[str]:
-        """Return the manifests that a list which stands here names; none if it is gone."""
+        """Return the manifests in a list at this location; none if it is missing."""
         body = self._outputs.read(manifest_path(name))
         if body is None:
             return set()
@@ -472,7 +472,7 @@ class _EngineFiles:
         return self._kept(name, here)
 
     def _kept(self, name: str, here: Any) -> int:
-        """Write one of the engine's files with its records as they are here; return its size."""
+        """Write an engine's file with its records rewritten; return its size."""
         if name not in self._sizes:
             path = manifest_path(name)
             body = self._outputs.read(path)
@@ -516,8 +516,8 @@ class _EngineFiles:
             return self._files.read(url)
         except FileNotFoundError as error:
             raise NotFoundError(
-                f"{url}, which a snapshot reads, is gone: its owner let snapshots expire since; "
-                "take over what is new first (lakeledger import paimon)"
+                f"{url}, which a snapshot reads, is missing: its owner expired snapshots since; "
+                "import new commits first (lakeledger import paimon)"
             ) from error
         except OSError as error:
             raise StoreError(f"{url} cannot be read: {error}") from error
@@ -531,7 +531,7 @@ def _writer_schema(body: bytes) -> dict[str, Any]:
 
 
 def _with_whole_paths(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a manifest's schema with a place for whole paths, which older writers had none."""
+    """Return a manifest's schema with the field for external paths, which older writers lacked."""
     return {**schema, "fields": list(_fields(schema["fields"]))}
 
 
@@ -558,8 +558,8 @@ class Projection:
 
     Attributes:
         table: The table.
-        outputs: Where its files go.
-        start: Where the run before stopped.
+        outputs: Destination of the files.
+        start: The position of the previous run.
         target: The state at the version to reach.
     """
 
@@ -569,11 +569,11 @@ class Projection:
     target: TableState
 
     def run(self, on_progress: Progress) -> PaimonPosition:
-        """Write what is new and take away what expired; return the new position.
+        """Write new files and delete expired ones; return the new position.
 
         Raises:
-            DamagedLogError: The log does not go on from where the run before stopped.
-            StoreError: A file that the ledger did not project stands in a place of its own.
+            DamagedLogError: The log does not continue from the previous run's position.
+            StoreError: A foreign file is in a place of the ledger's.
             UnsupportedError: Paimon has no such files.
         """
         refuse(self.table, origin_problems(self.target))
@@ -586,7 +586,7 @@ class Projection:
 
 
 def _names(body: bytes | None, snapshot_ids: Collection[int]) -> bool:
-    """Whether a file is a tag's that names one of some snapshots."""
+    """Return whether a file is a tag's that names one of some snapshots."""
     try:
         return body is not None and tag_from_json(body).snapshot.id in snapshot_ids
     except InvalidInputError:
@@ -659,7 +659,7 @@ class _NativeRun:
     def _put_snapshot(
         self, event: SnapshotEvent, commit: Commit[TableEvent], content: bytes
     ) -> None:
-        """Keep a snapshot's file, also where it stands as it was before a clock was corrected.
+        """Write a snapshot's file, also over the one from before a clock correction.
 
         Paimon searches its snapshots by their times, which must not go back.
         """
@@ -676,7 +676,7 @@ class _NativeRun:
     def _rolled_back(self, snapshot_id: int, target: int) -> None:
         self._lines.add(snapshot_id, target)
         if target <= self._projected:
-            # What the target reads, its lists say: the log need not be read again for it.
+            # The target's lists name its files: the log need not be read again.
             self._manifests.recall(state_at_snapshot(self._table.log, target))
 
     def _named(self, snapshot: Snapshot, lists: tuple[bytes, bytes] | None = None) -> Snapshot:
@@ -684,10 +684,10 @@ class _NativeRun:
 
         Args:
             snapshot: As the log has it.
-            lists: Its base and delta list, where they stand already.
+            lists: Its base and delta list, where they exist already.
         """
         if snapshot.base_manifest_list is not None:
-            # Its engine wrote manifests of its own.
+            # Its engine wrote its own manifests.
             return snapshot
         if self._target.schema.primary_keys:
             raise UnsupportedError(
@@ -705,7 +705,7 @@ class _NativeRun:
         return self._manifests.named(snapshot, lists)
 
     def finish(self) -> PaimonPosition:
-        """Write tags and hints; return the position, and in it what is no longer reachable."""
+        """Write tags and hints; return the position with the files no longer reachable."""
         self._tags()
         latest = self._target.last_snapshot_id
         if latest:
@@ -727,17 +727,17 @@ class _NativeRun:
         for name, tag in sorted(self._target.tags.items()):
             if before.get(name) != tag or self._before is None:
                 self._put_tag(name, self._tag_file(tag))
-        # Those that came and went meanwhile, too: a run that was killed may have written them.
+        # Also tags made and removed since: a killed run may have written them.
         for name in sorted(self._tag_names - set(self._target.tags)):
             there = self._outputs.read(tag_path(name))
             if there is not None and (self._is_kept(name) or _names(there, self._named_as(name))):
                 self._outputs.remove(tag_path(name))
 
     def _put_tag(self, name: str, body: bytes) -> None:
-        """Keep a tag's file, also in the place of what it was before; somebody else's is left.
+        """Write a tag's file, also over its previous version; a foreign file is kept.
 
-        What it was before is what the tag named at the position, or what a run that was killed made
-        of a later commit: of a tag that was named once that can be no other than this.
+        Its previous version is that of the position, or one that a killed run wrote for a later
+        commit; for a tag that was set once it can only equal this one.
         """
         path = tag_path(name)
         there = self._outputs.read(path)
@@ -749,15 +749,15 @@ class _NativeRun:
         self._outputs.put(path, body)
 
     def _is_kept(self, name: str) -> bool:
-        """Whether what stands in a tag's place is the ledger's, whatever it is."""
+        """Return whether the file in a tag's place is the ledger's, in any version."""
         if self._before is not None and name in self._before.tags:
             return True
-        # A clock that was corrected since changes what stands there already.
+        # A clock that was corrected since changes files that exist already.
         corrected = head_state(self._table.log).corrections
         return any(each.version > self._start.version for each in corrected)
 
     def _named_as(self, name: str) -> list[int]:
-        """Return the snapshots that a tag was made to name since the position, to the log's end."""
+        """Return the snapshots that a tag was set to since the position, to the log's end."""
         log = self._table.log
         return [
             event.snapshot_id
@@ -771,7 +771,7 @@ class _NativeRun:
         state = state_at_snapshot(self._table.log, tag.snapshot_id)
         snapshot = state.snapshot
         if snapshot is None:
-            raise UnsupportedError(f"tag {tag.name!r} names a snapshot that is not there")
+            raise UnsupportedError(f"tag {tag.name!r} names a snapshot that does not exist")
         moment = true_millis(self._target.corrections, state.version, snapshot.time_millis)
         return tag_file(
             self._named(evolve(snapshot, time_millis=moment), self._manifests.recall(state)),
@@ -780,10 +780,10 @@ class _NativeRun:
         )
 
     def _expired(self) -> Iterator[str]:
-        """Yield what only snapshots read that are no longer reachable.
+        """Yield the files that only unreachable snapshots read.
 
-        Those that came and went meanwhile are among them, since a run that was killed may have
-        written them.
+        Snapshots that were made and removed since are included, since a killed run may have written
+        their files.
         """
         if self._begins_empty:
             return
@@ -801,7 +801,7 @@ class _NativeRun:
                 yield self._manifests.tile_path(tile)
 
     def _is_read(self, tile: Tile) -> bool:
-        """Whether a snapshot that can still be read reads a tile."""
+        """Return whether a reachable snapshot reads a tile."""
         target, held = self._target, self._held
         for first, last in self._lines.readers(tile):
             if max(first, target.earliest_snapshot_id) <= min(last, target.last_snapshot_id):

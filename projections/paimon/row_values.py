@@ -1,4 +1,4 @@
-"""Partition values and bounds as values of BinaryRow and back.
+"""Conversion of partition values and bounds to values of BinaryRow and back.
 
 Natives are those of `binary_row`; scalars are `PartitionValue`s.
 
@@ -42,7 +42,7 @@ _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - as the moments of rows
 _EPOCH_DAY = _EPOCH.toordinal()
 _MICROSECOND = dt.timedelta(microseconds=1)
 
-# A column that was widened keeps the bounds of files written before: the narrow form reads, too.
+# A widened column keeps the narrow bounds of files written before, so both widths are read.
 _LAYOUTS: dict[type[t.DataType], tuple[str, ...]] = {
     t.TinyIntType: ("<i",),
     t.SmallIntType: ("<i",),
@@ -58,14 +58,14 @@ _LAYOUTS: dict[type[t.DataType], tuple[str, ...]] = {
 
 
 def from_bound(text: str, data_type: t.DataType) -> Any:
-    """Return a bound as the value that a row holds.
+    """Return a bound as a row value.
 
     Args:
         text: Hex of Iceberg's single-value bytes.
         data_type: The column's type.
 
     Raises:
-        InvalidInputError: The bytes are no value of the type.
+        InvalidInputError: The bytes do not encode a value of the type.
         UnsupportedError: The type has no bounds.
 
     Example:
@@ -83,10 +83,10 @@ def from_bound(text: str, data_type: t.DataType) -> Any:
 
 
 def to_bound(value: Any, data_type: t.DataType) -> str:
-    """Return a row's value as a bound; the reverse of `from_bound`.
+    """Return a row value as a bound; the reverse of `from_bound`.
 
     Raises:
-        InvalidInputError: The value is none of the type.
+        InvalidInputError: The value does not have the type.
         UnsupportedError: The type has no bounds.
 
     Example:
@@ -146,7 +146,7 @@ def _write_time(value: Any, data_type: t.DataType) -> bytes:
 
 
 def _unit(data_type: Moment) -> int:
-    """Return how many nanoseconds the unit of a moment's bounds has."""
+    """Return the number of nanoseconds in the unit of a timestamp's bounds."""
     return 1 if data_type.precision > MICROS_PRECISION else 1000
 
 
@@ -191,14 +191,14 @@ _NANOS = 1_000_000_000
 
 
 def native(value: PartitionValue, data_type: t.DataType) -> Any:
-    """Return a partition scalar as the value that a row holds.
+    """Return a partition scalar as a row value.
 
     Args:
-        value: As `FileChange.partition` has it.
+        value: An element of `FileChange.partition`.
         data_type: The partition column's type.
 
     Raises:
-        InvalidInputError: The scalar is none of the type.
+        InvalidInputError: The scalar does not have the type.
         UnsupportedError: No table can be partitioned by the type.
 
     Example:
@@ -216,10 +216,10 @@ def native(value: PartitionValue, data_type: t.DataType) -> Any:
 
 
 def scalar(value: Any, data_type: t.DataType) -> PartitionValue:
-    """Return a row's value as a partition scalar; the reverse of `native`.
+    """Return a row value as a partition scalar; the reverse of `native`.
 
     Raises:
-        InvalidInputError: The value is none of the type.
+        InvalidInputError: The value does not have the type.
 
     Example:
         >>> scalar(dt.date(2013, 1, 1), t.DateType())

@@ -44,23 +44,23 @@ _YEAR = re.compile(r"(?!0000)\d{4}-")
 _MOMENT = re.compile(r"[\d-]{10}[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|\+00:00)?")
 _CALENDAR = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ"})
 
-# Readers make a calendar time of it: the years 1 to 9999, in milliseconds since 1970.
+# Readers convert it to a calendar time: the years 1 to 9999, in milliseconds since 1970.
 _CREATED = -62_135_596_800_000, TIME_MILLIS.most
 _NUMBERS = tuple(
     (name.replace("_", " "), *(_CREATED if bound is TIME_MILLIS else bound.in_logs))
     for name, bound in NUMBERS[FileChange].items()
 )
-"""What each number of a file is, and from where to where: older files say more than new ones."""
+"""Name and range of each number of a file; older files have more of them than new ones."""
 _LAST_ROW = ("last row id", *ROW_ID.in_logs)
 _numbers = attrgetter(*NUMBERS[FileChange])
 
 
 @attrs.define
 class FileRules:
-    """The files that a Paimon table can have.
+    """Validation of the files of a Paimon table.
 
     Attributes:
-        schema: The table's.
+        schema: The table's schema.
         specs: Its partition specs.
     """
 
@@ -70,7 +70,7 @@ class FileRules:
     _placed: dict[int, dict[str, int | None]] = attrs.Factory(dict)
 
     def problems(self, files: Iterable[FileChange]) -> Iterator[Refusal]:
-        """Yield what Paimon cannot say of the files that come; what goes is no problem."""
+        """Yield what Paimon cannot express of added files; deleted files are not validated."""
         for each in files:
             if each.kind == "ADD":
                 yield from _file_name_problems(each)
@@ -78,7 +78,7 @@ class FileRules:
                 yield from self._partition(each)
 
     def _partition(self, file: FileChange) -> Iterator[Refusal]:
-        # Many files have one partition; without their types, 1 and True would be one key.
+        # Many files share a partition; without their types, 1 and True would be one key.
         key = file.spec_id, file.partition, *map(type, file.partition)
         if key in self._sound:
             return
@@ -98,10 +98,10 @@ class FileRules:
         self._sound.add(key)
 
     def _key_places(self, spec_id: int) -> dict[str, int | None]:
-        """Return where a file of a spec has the values of the partition keys."""
+        """Return the positions of the partition keys' values in files of a spec."""
         found = self._placed.get(spec_id)
         if found is None:
-            # Of the specs that there ever were, files use few.
+            # Files use few of all specs that ever existed.
             spec = spec_by_id(self.specs, spec_id)
             kept = {
                 each.source_id: place
@@ -116,12 +116,12 @@ class FileRules:
 def key_problems(
     schema: Schema, files: Iterable[FileChange], facts: Mapping[str, Any]
 ) -> Iterator[Refusal]:
-    """Yield what is wrong with files of a primary key's table that no engine lists.
+    """Yield problems of files of a primary-key table that no engine lists.
 
     Args:
-        schema: The table's.
-        files: Of one snapshot.
-        facts: What it says of itself, its engine's manifest lists among it.
+        schema: The table's schema.
+        files: Files of one snapshot.
+        facts: The snapshot's fields, its engine's manifest lists included.
     """
     if not schema.primary_keys or isinstance(facts.get("base_manifest_list"), str):
         return
@@ -137,19 +137,19 @@ def key_problems(
 
 def _file_name_problems(file: FileChange) -> Iterator[Refusal]:
     if file.content != "data":
-        rule = f"its manifests list files of rows, and this one holds {excerpt(file.content)}"
+        rule = f"its manifests list data files, and this one holds {excerpt(file.content)}"
         yield _refusal(file, rule, "compact the deletes into the data files first")
     elif not isinstance(file.sort_order_id, UnsetType) and file.sort_order_id:
-        rule = f"its manifests say no sort order, and this file has {file.sort_order_id}"
+        rule = f"its manifests have no sort order, and this file has {file.sort_order_id}"
         yield _refusal(file, rule, "leave sort_order_id out")
     elif file.format.lower() not in _FORMATS:
         rule = f"files are {', '.join(_FORMATS)}, and this one is {excerpt(file.format)}"
         yield _refusal(file, rule, "write it again as one of them")
     elif not file.path.endswith(f".{file.format.lower()}"):
-        rule = f"readers know a file's format by its extension, and this one is {file.format}"
+        rule = f"readers derive a file's format from its extension, and this one is {file.format}"
         yield _refusal(file, rule, f"rename it to end in .{file.format.lower()}")
     elif _CONTROL.search(file.path):
-        rule = "readers take a file's place for a URL, which has no control characters"
+        rule = "readers parse a file's path as a URL, which has no control characters"
         yield _refusal(file, rule, "rename it")
 
 
@@ -160,15 +160,15 @@ def _number_problems(file: FileChange) -> Iterator[Refusal]:
     for (what, least, most), number in rows:
         if number is not UNSET and not least <= number <= most:
             rule = f"a {what} is between {least} and {most}, and this file's is {number}"
-            yield _refusal(file, rule, "say what it is")
+            yield _refusal(file, rule, "correct it")
     nulls = file.null_value_counts
     if not isinstance(nulls, UnsetType) and not all(map(COUNT.holds, nulls.values())):
         rule = f"a count of nulls is between 0 and {COUNT.most}"
-        yield _refusal(file, rule, "leave the count out, or say what it is")
+        yield _refusal(file, rule, "leave the count out, or correct it")
 
 
 def _fits(value: PartitionValue, data_type: DataType) -> bool:
-    """Whether a value is one of its type that Paimon's rows and folders have."""
+    """Return whether Paimon's rows and folders can hold a value of its type."""
     if value is None:
         return True
     root = data_type.root
@@ -177,7 +177,7 @@ def _fits(value: PartitionValue, data_type: DataType) -> bool:
     except (LedgerError, ValueError, OverflowError):
         return False
     if root in _CALENDAR:
-        # Only the years that have four digits, and a moment with its time, in UTC.
+        # Only years of four digits, and a timestamp with its time, in UTC.
         is_whole = root == "DATE" or _MOMENT.fullmatch(str(value)) is not None
         return is_whole and _YEAR.match(canonical) is not None
     return has_room(value, data_type)
@@ -192,7 +192,7 @@ _LACKING = frozenset({"UUID", "UNKNOWN"})
 
 
 def column_problems(columns: Iterable[DataField]) -> Iterator[Refusal]:
-    """Yield what Paimon cannot say of some columns, at every depth."""
+    """Yield what Paimon cannot express of some columns, at every depth."""
     for place in type_places(columns):
         what = f"column {place.name}"
         if place.type.root in _LACKING:
@@ -220,11 +220,11 @@ def spec_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterator[Re
 
 
 def step_problems(before: Schema, after: Schema) -> Iterator[Refusal]:
-    """Yield what became of a table, while Paimon was not asked, that its files do not survive.
+    """Yield changes, made while Paimon was not declared, that make existing files unreadable.
 
     Args:
-        before: A schema of files that can be read.
-        after: The schema now.
+        before: A schema of files that are readable.
+        after: The current schema.
     """
     yield from _key_problems(before, after)
     old_ids = {place.field.id for place in type_places(before.fields) if place.field}
@@ -277,7 +277,7 @@ def _option_problems(before: Schema, after: Schema) -> Iterator[Refusal]:
 
 
 class PaimonRules:
-    """Paimon's answers; see `FormatRules`."""
+    """Rules of Paimon; see `FormatRules`."""
 
     name = "paimon"
     title = "Paimon"
@@ -288,17 +288,17 @@ class PaimonRules:
     )
 
     def version(self, options: Mapping[str, str]) -> int:
-        """Return 1: there is one."""
+        """Return 1, the only version."""
         del options
         return 1
 
     def creation_problems(self, creation: TableCreation) -> Iterator[Refusal]:
-        """Yield what it cannot express of a new table."""
+        """Yield what Paimon cannot express of a new table."""
         yield from column_problems(creation.schema.fields)
         yield from spec_problems(creation.schema, [creation.layout.spec])
 
     def problems(self, batch: Batch) -> Iterator[Refusal]:
-        """Yield what it cannot express of what a batch makes of a table."""
+        """Yield what Paimon cannot express of a table after a batch."""
         if batch.is_new(self):
             yield from _past_problems(batch)
         elif not batch.is_same_shape:
@@ -306,13 +306,13 @@ class PaimonRules:
             yield from spec_problems(batch.schema, [batch.layout.spec])
 
     def last_problems(self, batch: Batch) -> Iterator[Refusal]:
-        """Yield the fields of the layout in force that lose their column by the batch."""
+        """Yield the fields of the current layout that lose their column by the batch."""
         if batch.is_same_shape and not batch.is_new(self):
             return
         yield from lost_source_problems(batch)
 
     def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
-        """Yield what it cannot say of a snapshot's files."""
+        """Yield what Paimon cannot express of a snapshot's files."""
         state = arrival.state
         yield from key_problems(state.schema, arrival.files, arrival.facts)
         yield from FileRules(state.schema, state.specs).problems(arrival.files)
@@ -320,12 +320,12 @@ class PaimonRules:
     def name_problems(
         self, schema: Schema, come: Collection[FileChange], state: TableState, history: History
     ) -> Iterator[Refusal]:
-        """Yield nothing: its files' names are those of the schema that they were written by."""
+        """Yield nothing: column names of its files are those of the schema that wrote them."""
         del schema, come, state, history
         return iter(())
 
     def tag_problems(self, name: str, others: Collection[str]) -> Iterator[Refusal]:
-        """Yield the tag whose file some stores take for this one's."""
+        """Yield the tag whose file name some stores treat as this one's."""
         return _tags_of_one_file([*sorted(alike(name, others))[:1], name])
 
 
@@ -333,12 +333,12 @@ RULES = PaimonRules()
 
 
 def origin_problems(state: TableState) -> Iterator[Refusal]:
-    """Yield that it has no files of a table that was born where snapshots are others."""
+    """Yield that Paimon cannot express a table imported from a format with other snapshots."""
     if isinstance(state.origin, IcebergOrigin):
         yield Refusal(
             "the table",
-            "it was born in Iceberg, and Paimon's files have neither its snapshot ids nor its "
-            "branches",
+            "it was imported from Iceberg, and Paimon's files have neither its snapshot ids nor "
+            "its branches",
             "read it by iceberg",
         )
 
@@ -350,15 +350,15 @@ def _tags_of_one_file(names: Iterable[str]) -> Iterator[Refusal]:
         if other != each:
             yield Refusal(
                 f"tag {each}",
-                f"each tag is a file of its name, and some stores take it for that of tag {other}",
+                f"each tag is a file of its name, and some stores treat it as that of tag {other}",
                 "give one of them another name",
             )
 
 
 def _name_problems(batch: Batch) -> Iterator[Refusal]:
-    """Yield a column that files of a table from Delta hold under another name than their schema's.
+    """Yield a column that a Delta source's files hold under another name than their schema's.
 
-    Paimon's readers find columns by the names of the schema that a file says.
+    Paimon's readers find columns by the names in a file's schema.
     """
     delta = batch.before.origin
     if not isinstance(delta, DeltaOrigin):
@@ -372,7 +372,7 @@ def _name_problems(batch: Batch) -> Iterator[Refusal]:
                     yield Refusal(
                         f"column {'.'.join(path)}",
                         f"files of {delta.source} hold it as {names[field_id]}, and Paimon's "
-                        "readers find it by its own name",
+                        "readers find it by its name in the schema",
                         "write the rows of these files again and expire older snapshots, or read "
                         "the table by delta",
                     )
@@ -380,7 +380,7 @@ def _name_problems(batch: Batch) -> Iterator[Refusal]:
 
 
 def _past_problems(batch: Batch) -> Iterator[Refusal]:
-    """Yield what it cannot say of what can still be read, and of the table as it shall be."""
+    """Yield what Paimon cannot express of readable versions, and of the table after the batch."""
     yield from origin_problems(batch.before)
     yield from column_problems(batch.schema.fields)
     yield from _name_problems(batch)

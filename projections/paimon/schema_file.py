@@ -19,7 +19,7 @@ from ledger.model.messages import is_storable
 from ledger.model.schema import Schema
 from ledger.model.types.wire import field_from_json, field_to_json
 
-# Jackson escapes these alone, with upper-case hex; everything else stands as UTF-8.
+# Jackson escapes these alone, with upper-case hex; everything else is written as UTF-8.
 _ESCAPES: dict[int, str] = {code: f"\\u{code:04X}" for code in range(32)} | {
     ord("\b"): "\\b",
     ord("\t"): "\\t",
@@ -32,7 +32,7 @@ _ESCAPES: dict[int, str] = {code: f"\\u{code:04X}" for code in range(32)} | {
 
 
 def paimon_json(value: Any) -> str:
-    r"""Return decoded JSON as the text that Paimon writes to its files.
+    r"""Return decoded JSON as text in the form of Paimon's files.
 
     Example:
         >>> print(paimon_json({"id": 0, "keys": ["a", "b"], "fields": [{"id": 1}], "options": {}}))
@@ -70,13 +70,13 @@ def decoded(
     """Return a file's content as a struct.
 
     Args:
-        obj: The file's bytes or text, or what a JSON decoder made of them.
-        kind: The struct; keys that it does not have are ignored.
-        what: What the file should be, for the message.
+        obj: The file's bytes or text, or its decoded JSON.
+        kind: The struct; unknown keys are ignored.
+        what: The kind of file, for the message.
         other: A sound file of its kind, for the message.
 
     Raises:
-        InvalidInputError: It is none; the message names the place.
+        InvalidInputError: It is not such a file; the message names the place.
     """
     try:
         if isinstance(obj, str | bytes):
@@ -90,7 +90,7 @@ def decoded(
 
 _ABSENT_VERSION = 1
 
-# What a file of an old version means where the option is absent: the defaults of its time.
+# Meaning of an absent option in a file of an old version: the defaults of its time.
 _OLD_DEFAULTS: dict[int, dict[str, str]] = {
     1: {"bucket": "1", "file.format": "orc"},
     2: {"file.format": "orc"},
@@ -110,23 +110,23 @@ class _SchemaFile(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 SCHEMA_KEYS = frozenset(each.encode_name for each in msgspec.structs.fields(_SchemaFile))
-"""The keys of a schema file that this reads."""
+"""The keys of a schema file that this module reads."""
 
 
 def schema_from_json(obj: Mapping[str, Any] | str | bytes) -> Schema:
     """Read a schema file of any version.
 
-    An absent `version` means 1. What versions 1 and 2 left to the defaults of their time becomes
-    explicit in the options, while `version` itself stays, as Paimon does it. Unknown keys are
-    ignored and `highestFieldId` is trusted. An explicit null for `comment`, `description` or
-    `defaultValue` reads as absent; Paimon's Java reads it as the text `null`, which nobody meant.
+    An absent `version` means 1. Defaults of versions 1 and 2 become explicit in the options, while
+    `version` is kept, as in Paimon. Unknown keys are ignored and `highestFieldId` is trusted.
+    An explicit null for `comment`, `description` or `defaultValue` reads as absent; Paimon's Java
+    reads it as the text `null`, which was never meant.
 
     Args:
-        obj: The file's bytes or text, or what a JSON decoder made of them.
+        obj: The file's bytes or text, or its decoded JSON.
 
     Raises:
         InvalidInputError: It is no schema file; the message names the place. Every field needs its
-            id, those inside a ROW included: made-up ones could collide with other columns'.
+            id, those inside a ROW included: invented ones could collide with other columns'.
 
     Example:
         >>> old = {"id": 0, "fields": [{"id": 0, "name": "a", "type": "INT"}], "highestFieldId": 0,
@@ -174,8 +174,8 @@ def schema_to_json(schema: Schema) -> dict[str, Any]:
 def schema_file(schema: Schema) -> bytes:
     """Return the bytes of a schema file: the same schema gives the same bytes, always.
 
-    They equal what Paimon's Java writes but for the order of the options, which it leaves to a
-    hash map.
+    They equal the bytes from Paimon's Java except for the order of the options, which is that of a
+    hash map there.
     """
     return paimon_json(schema_to_json(schema)).encode()
 

@@ -1,7 +1,7 @@
 """Files of snapshots, tags and consumers.
 
-Snapshots of every version that was ever written are read, version 3 is written. A tag is a snapshot
-and how long it is kept; a consumer says up to where a stream has read.
+Snapshots of every version are read, version 3 is written. A tag is a snapshot and its retention; a
+consumer holds the progress of a stream.
 
 Source: Paimon's Snapshot, Tag and Consumer classes; Jackson's forms of LocalDateTime and Duration.
 """
@@ -21,7 +21,7 @@ from ledger.model.snapshot import CommitKind, Snapshot
 from projections.paimon.schema_file import decoded, paimon_json
 
 NO_WATERMARK = -(2**63)
-"""What older writers stored for "no watermark": Java's Long.MIN_VALUE."""
+"""Older writers' value for "no watermark": Java's Long.MIN_VALUE."""
 
 _PRINTED_WHEN_NULL = ("baseManifestList", "deltaManifestList", "commitUser")
 _Id = Annotated[int, msgspec.Meta(ge=0)]
@@ -60,7 +60,7 @@ class _SnapshotFile(msgspec.Struct, kw_only=True, rename="camel"):
 _NAMES = {each.encode_name: each.name for each in msgspec.structs.fields(_SnapshotFile)}
 
 SNAPSHOT_KEYS = frozenset(_NAMES)
-"""The keys of a snapshot file that this reads."""
+"""The keys of a snapshot file that this module reads."""
 
 
 def snapshot_from_json(obj: Mapping[str, Any] | str | bytes) -> Snapshot:
@@ -70,7 +70,7 @@ def snapshot_from_json(obj: Mapping[str, Any] | str | bytes) -> Snapshot:
     `commitUser` reads as empty, and the Long.MIN watermark of old writers as none.
 
     Args:
-        obj: The file's bytes or text, or what a JSON decoder made of them.
+        obj: The file's bytes or text, or its decoded JSON.
 
     Raises:
         InvalidInputError: It is no snapshot file; the message names the place.
@@ -99,8 +99,8 @@ def snapshot_from_json(obj: Mapping[str, Any] | str | bytes) -> Snapshot:
 def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
     """Return the content of a snapshot file, keys in Paimon's order.
 
-    What is None is left out but for the manifest lists, which Paimon prints as null; so are empty
-    properties. `logOffsets`, which Paimon dropped, is written where the snapshot has some.
+    None values and empty properties are left out, but not the manifest lists, which Paimon prints
+    as null. `logOffsets`, which Paimon dropped, is written where the snapshot has some.
     """
     content: dict[str, Any] = {key: getattr(snapshot, name) for key, name in _NAMES.items()}
     content["logOffsets"] = {
@@ -128,13 +128,13 @@ _DATE_PARTS, _MOST_PARTS = 5, 7
 
 @frozen
 class TagFile:
-    """What a tag file says.
+    """Contents of a tag file.
 
     Attributes:
         snapshot: The snapshot that the tag names.
-        create_time_millis: When the tag was made; milliseconds since 1970 of a wall clock without
-            a zone, the ledger's being UTC. None where the tag is kept for ever.
-        time_retained_millis: How long it is kept; None for ever.
+        create_time_millis: Creation time of the tag; milliseconds since 1970 of a wall clock
+            without a zone, the ledger's being UTC. None where the tag is kept for ever.
+        time_retained_millis: Retention in milliseconds; None for ever.
     """
 
     snapshot: Snapshot
@@ -148,7 +148,7 @@ class _TagKeys(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 TAG_KEYS = frozenset(each.encode_name for each in msgspec.structs.fields(_TagKeys))
-"""The keys that a tag file has besides its snapshot's."""
+"""The keys that a tag file has besides the snapshot's."""
 
 
 def tag_file(
@@ -159,25 +159,25 @@ def tag_file(
     As in Paimon, the creation time is written only together with a retention.
 
     Args:
-        snapshot: What the tag names.
+        snapshot: The snapshot that the tag names.
         create_time_millis: Milliseconds since 1970; None when there is no retention.
         time_retained_millis: None keeps the tag for ever.
 
     Raises:
-        InvalidInputError: A retention without a creation time, which nothing could be counted
-            from, or a time out of range.
+        InvalidInputError: A retention without a creation time, from which it would count, or a
+            time out of range.
     """
     content = snapshot_to_json(snapshot)
     if time_retained_millis is None:
         return paimon_json(content).encode()
     if create_time_millis is None or time_retained_millis < 0:
         raise InvalidInputError(
-            f"a tag kept for {time_retained_millis} ms needs the time since when, and no negative "
-            "one: give both"
+            f"a tag kept for {time_retained_millis} ms needs its creation time, and neither may "
+            "be negative: give both"
         )
     content["tagCreateTime"] = _parts(create_time_millis)
     seconds, rest = divmod(time_retained_millis, 1000)
-    # Java prints all nine decimals, which no float of JSON would keep.
+    # Java prints all nine decimals, which a JSON float would lose.
     retained = f'"tagTimeRetained" : {seconds}.{rest:03d}000000'
     return f"{paimon_json(content)[:-2]},\n  {retained}\n}}".encode()
 
@@ -186,8 +186,8 @@ def tag_from_json(obj: Mapping[str, Any] | str | bytes) -> TagFile:
     """Read a tag file.
 
     Args:
-        obj: The file's bytes or text, or what a JSON decoder made of them. Parts of a millisecond
-            are cut off.
+        obj: The file's bytes or text, or its decoded JSON. Fractions of a millisecond are
+            truncated.
 
     Raises:
         InvalidInputError: It is no tag file; the message names the place.
@@ -208,7 +208,7 @@ def _parts(millis: int) -> list[int]:
             f"{millis} ms since 1970 lies outside the years 1 to 9999: give milliseconds"
         ) from error
     parts = [at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond * 1000]
-    # Jackson leaves out the parts at the end that are zero, but never the minutes.
+    # Jackson leaves out trailing zero parts, but never the minutes.
     while len(parts) > _DATE_PARTS and not parts[-1]:
         parts.pop()
     return parts

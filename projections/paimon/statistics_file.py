@@ -3,9 +3,9 @@
 Source: Paimon's Statistics and ColStats classes; InternalSerializers, `serializeToString`.
 
 The file is written first, then the snapshot is committed, then the files are projected. The
-snapshot's user and identifier say what was analysed, so that nobody commits it twice.
+snapshot's user and identifier name the analysed snapshot, so that it is not committed twice.
 
-What writes them is imported when it is asked to: the help of a command names this.
+The projection is imported on first use, since the help of a command imports this module.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class ColumnStatistics:
-    """One column's statistics; what was not measured is None.
+    """One column's statistics; None for a value that was not measured.
 
     Attributes:
         column_id: The column's field id.
-        distinct_count: Different values.
-        min: The least value as text.
-        max: The greatest value as text.
-        null_count: Nulls.
-        average_length: Bytes.
-        maximum_length: Bytes.
+        distinct_count: Number of distinct values.
+        min: The minimum as text.
+        max: The maximum as text.
+        null_count: Number of nulls.
+        average_length: Average length, bytes.
+        maximum_length: Maximum length, bytes.
     """
 
     column_id: int
@@ -67,13 +67,13 @@ class ColumnStatistics:
 
 @frozen(kw_only=True)
 class TableStatistics:
-    """A whole table's statistics.
+    """A table's statistics.
 
     Attributes:
         snapshot_id: The snapshot that was analysed: the one before the ANALYZE snapshot.
-        schema_id: The schema then; the statistics hold while it is the newest.
-        merged_record_count: Rows, after merging by primary key.
-        merged_record_size: Their bytes.
+        schema_id: The schema then; the statistics are valid while it is the newest.
+        merged_record_count: Number of rows, after merging by primary key.
+        merged_record_size: Their size in bytes.
         columns: By column name, in the file's order.
     """
 
@@ -106,7 +106,7 @@ def statistics_from_json(obj: Mapping[str, Any] | str | bytes) -> TableStatistic
     """Read a statistics file.
 
     Args:
-        obj: The file's bytes or text, or what a JSON decoder made of them.
+        obj: The file's bytes or text, or its decoded JSON.
 
     Raises:
         InvalidInputError: It is no statistics file; the message names the place.
@@ -179,13 +179,13 @@ _MILLISECONDS = 3
 
 
 def statistics_text(value: Value, data_type: t.DataType) -> str | None:
-    """Return a value's text; None where a file's bounds do not say which value it is.
+    """Return a value's text; None where a file's bounds are not exact values.
 
-    Bounds of text and bytes may be cut, and those of FLOAT and DOUBLE leave NaN out.
+    Bounds of text and bytes may be truncated, and those of FLOAT and DOUBLE leave NaN out.
 
     Args:
         value: In the form of `ledger.model.single_values`.
-        data_type: The column's.
+        data_type: The column's type.
 
     Example:
         >>> statistics_text(1420, t.DecimalType(9, 2)), statistics_text(19000, t.DateType())
@@ -217,7 +217,7 @@ def _moment(value: int, data_type: t.TimestampType | t.LocalZonedTimestampType) 
 
 
 COMMIT_USER = "lakeledger-statistics"
-"""Who commits ANALYZE snapshots; the identifier is the snapshot that was analysed."""
+"""Commit user of ANALYZE snapshots; the commit identifier is the analysed snapshot's id."""
 
 
 def publish(
@@ -227,17 +227,17 @@ def publish(
 ) -> Published:
     """Commit an ANALYZE snapshot with the newest snapshot's statistics, unless it has some.
 
-    A file of theirs that was lost or damaged is written again.
+    A lost or damaged statistics file is written again.
 
     Args:
         table: The table.
-        distinct: By field id, how many different values columns have, where that was counted.
+        distinct: By field id, the number of distinct values of columns, where counted.
         options: See CommitOptions.
 
     Raises:
         InvalidInputError: There is no snapshot yet.
         UnsupportedError: The table is not declared to be a Paimon table, cannot be projected, or
-            how many rows it has cannot be told from its files.
+            its number of rows cannot be computed from its files.
     """
     state = table.state
     at = TableAt(state, state.schema, table)
@@ -246,7 +246,7 @@ def publish(
         path = statistics_path(analysed.statistics or "")
         return Published("paimon", analysed.id - 1, path, project(table), is_new=False)
     name, body = _file(table, at, analysed.id, distinct)
-    # So that nothing is committed that no reader could come to see.
+    # So that nothing is committed that readers could not find.
     project(table)
     outputs_of(table).put(statistics_path(name), body)
     plan = SnapshotPlan(
@@ -268,7 +268,7 @@ def analysable(table: TableHandle, at: TableAt) -> Snapshot:
         )
     if at.schema.primary_keys or at.snapshot.base_manifest_list is not None:
         raise UnsupportedError(
-            f"how many rows {table.identifier} has after merging only its engine knows: let the "
+            f"only its engine can count the rows of {table.identifier} after merging: let the "
             "engine run ANALYZE"
         )
     return at.snapshot
@@ -290,11 +290,11 @@ def _name(at: TableAt, snapshot_id: int, body: bytes) -> str:
 def _is_kept(
     table: TableHandle, at: TableAt, analysis: Snapshot, distinct: Mapping[int, int] | None
 ) -> bool:
-    """Whether the file that an ANALYZE snapshot names is there, or could be restored."""
+    """Return whether the file of an ANALYZE snapshot exists or could be restored."""
     outputs, path = outputs_of(table), statistics_path(analysis.statistics or "")
     found = outputs.read(path)
     if distinct is not None:
-        # Only a file that says the same will do.
+        # Only a file with the same contents is accepted.
         name, _ = _file(table, at, analysis.id - 1, distinct)
         return found is not None and name == analysis.statistics
     if analysis.commit_user != COMMIT_USER:
@@ -317,16 +317,16 @@ def _is_analysed(snapshot: Snapshot, schema: Schema) -> bool:
 def table_statistics(
     table: TableHandle, at: TableAt, snapshot_id: int, distinct: Mapping[int, int] | None = None
 ) -> TableStatistics:
-    """Return what the live files of an append table say of it and of its columns.
+    """Return the statistics of an append table and its columns from its live files.
 
     Args:
         table: The table.
-        at: It, with the schema that the statistics are to hold for.
-        snapshot_id: The snapshot that it stands at.
-        distinct: By field id, how many different values columns have, where that was counted.
+        at: The table with the schema of the statistics.
+        snapshot_id: The snapshot of its state.
+        distinct: By field id, the number of distinct values of columns, where counted.
 
     Raises:
-        UnsupportedError: Delete files are live, so that nobody knows which rows are.
+        UnsupportedError: Delete files are live, so that the live rows are unknown.
     """
     deletes = next((each for each in at.files if each.content != "data"), None)
     if deletes is not None:
@@ -360,14 +360,14 @@ def _analyzed_column(
 
     Args:
         field: The column.
-        parts: Its statistics in each partition whose files say something.
-        file_count: How many files are live: a partition may be missing.
-        distinct: How many different values it has, if that was counted.
+        parts: Its statistics in each partition whose files have some.
+        file_count: The number of live files: a partition may be missing.
+        distinct: The number of distinct values, where counted.
     """
     if sum(each.file_count for each in parts) < file_count:
         parts = []
     null_count = _sum(each.null_count for each in parts) if parts else None
-    # A partition that holds nulls alone has no bounds, and needs none.
+    # A partition with only nulls has no bounds, and needs none.
     valued = [
         each for each in parts if each.null_count is None or each.null_count != each.value_count
     ]
@@ -407,14 +407,14 @@ class PaimonPublisher:
     makes_snapshot: bool = True
 
     def check(self, table: TableHandle, at: TableAt, analysis: Analysis | None) -> None:
-        """Refuse what only an engine could count."""
+        """Reject a table whose rows only an engine can count."""
         del analysis
         analysable(table, at)
 
     def publish(
         self, table: TableHandle, kept: Kept, at: TableAt, analysis: Analysis | None
     ) -> Iterator[Published]:
-        """Publish what files say of columns, and counts that are of the same snapshot."""
+        """Publish the files' column statistics, and counts of the same snapshot."""
         del kept
         holds = analysis is not None and analysis.snapshot_id == at.state.last_snapshot_id
         yield publish(table, analysis.distinct if analysis is not None and holds else None)

@@ -77,7 +77,7 @@ SAYS_ANN = {"delta": ("ann", "the night's"), "iceberg": ("ann",), "paimon": ()}
 """What of who and why the sources hold."""
 REFUSED = {
     "delta": (),
-    "iceberg": ((("project", "paimon", NAME), "was born in Iceberg"),),
+    "iceberg": ((("project", "paimon", NAME), "was imported from Iceberg"),),
     "paimon": (),
 }
 ALSO = {
@@ -102,7 +102,7 @@ def test_a_table_comes_in_and_what_is_new_in_it(shop: Run, tmp_path: Path, kind:
     assert f"{NAME} stands at version {stands}" in ran.out
     second = theirs.append()
     assert shop(*command, "--output", "json").document["snapshots"] == [second]
-    assert "nothing is new" in shop(*command).out
+    assert "is up to date with" in shop(*command).out
 
 
 @each_format

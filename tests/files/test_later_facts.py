@@ -160,9 +160,9 @@ def test_what_no_other_format_can_say_is_refused_by_its_name() -> None:
         ("iceberg", "1", by_value("e.parquet", 0), "no files of deletes"),
         ("iceberg", "2", by_value("e.parquet", 2), "compare no DOUBLE"),
         ("iceberg", "3", by_value("e.parquet", 3), "compare no ARRAY"),
-        ("paimon", "2", vector("a.parquet", 4), "its manifests list files of rows"),
-        ("paimon", "2", by_value("e.parquet", 0), "its manifests list files of rows"),
-        ("paimon", "2", data("b.parquet", sort_order_id=1), "say no sort order"),
+        ("paimon", "2", vector("a.parquet", 4), "its manifests list data files"),
+        ("paimon", "2", by_value("e.parquet", 0), "its manifests list data files"),
+        ("paimon", "2", data("b.parquet", sort_order_id=1), "have no sort order"),
         ("delta", "2", vector("a.parquet", 4), "no files of 'position-deletes'"),
         ("delta", "2", data("b.parquet", sort_order_id=1), "has no sort orders"),
     ):

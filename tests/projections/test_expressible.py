@@ -336,9 +336,9 @@ def test_the_column_of_a_layout_in_force_cannot_be_dropped(formats: str, what: s
 @pytest.mark.parametrize(
     ("file", "rule"),
     [
-        ({"path": "x"}, "by its extension"),
-        ({"path": "d.avro", "format": "parquet"}, "by its extension"),
-        ({"path": "d.parquet", "content": "position-deletes"}, "files of rows"),
+        ({"path": "x"}, "from its extension"),
+        ({"path": "d.avro", "format": "parquet"}, "from its extension"),
+        ({"path": "d.parquet", "content": "position-deletes"}, "list data files"),
     ],
 )
 def test_a_file_that_paimon_cannot_say_is_refused_when_it_comes(

@@ -295,19 +295,19 @@ REFUSED: dict[str, tuple[str, str, Place, str, str]] = {
     ),
     "a manifest list without a name": (
         *("paimon", "snapshot-1", ("baseManifestList",), '""'),
-        "snapshot/snapshot-1: its base manifest list '' is no name of a file",
+        "snapshot/snapshot-1: its base manifest list '' is not a file name",
     ),
     "a manifest list elsewhere": (
         *("paimon", "snapshot-1", ("deltaManifestList",), '"../../x"'),
-        r"its delta manifest list '\.\./\.\./x' is no name of a file",
+        r"its delta manifest list '\.\./\.\./x' is not a file name",
     ),
     "a manifest list of a long name": (
         *("paimon", "snapshot-1", ("deltaManifestList",), f'"{"x" * 300}"'),
-        "is no name of a file",
+        "is not a file name",
     ),
     "a manifest list elsewhere, by a tag": (
         *("paimon", "tag-v1", ("baseManifestList",), '"a/b"'),
-        "tag/tag-v1: its base manifest list 'a/b' is no name of a file",
+        "tag/tag-v1: its base manifest list 'a/b' is not a file name",
     ),
     "a spec without fields": (
         *("iceberg", "*.json", ("partition-specs", 0, "fields"), "[]"),

@@ -170,7 +170,7 @@ def test_more_bytes_inside_a_slot_than_it_holds_are_refused() -> None:
     body = bytearray(encode_row(["seven"], [t.STRING]))
     body[19] = 0x80 | 8
 
-    with pytest.raises(InvalidInputError, match="8 bytes cannot stand in a slot of 8"):
+    with pytest.raises(InvalidInputError, match="8 bytes do not fit in a slot of 8"):
         decode_row(bytes(body), [t.STRING])
 
 

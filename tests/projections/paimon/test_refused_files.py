@@ -118,10 +118,10 @@ def test_pypaimon_reads_all_files_that_are_committed(
 
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
-    ({"content": "position-deletes"}, "list files of rows", "compact the deletes"),
-    ({"path": "a"}, "by its extension", "rename it to end in .parquet"),
-    ({"path": "d.avro"}, "by its extension", "rename it to end in .parquet"),
-    ({"path": "d.PARQUET"}, "by its extension", "rename it to end in .parquet"),
+    ({"content": "position-deletes"}, "list data files", "compact the deletes"),
+    ({"path": "a"}, "from its extension", "rename it to end in .parquet"),
+    ({"path": "d.avro"}, "from its extension", "rename it to end in .parquet"),
+    ({"path": "d.PARQUET"}, "from its extension", "rename it to end in .parquet"),
     ({"path": "d.csv", "format": "csv"}, "parquet, orc, avro", "write it again"),
     ({"path": "a\nb.parquet"}, "no control characters", "rename it"),
 ]
@@ -207,11 +207,11 @@ def test_two_tags_that_some_stores_take_for_one_file_are_refused(other: str) -> 
     table.append([a_file("a.parquet")])
     table.create_tag("v\u00e9")
     table.create_tag(other)
-    with pytest.raises(FormatError, match="take it for that of tag"):
+    with pytest.raises(FormatError, match="treat it as that of tag"):
         table.alter([SetOption("ledger.formats", "paimon")])
     table.delete_tag(other)
     table.alter([SetOption("ledger.formats", "paimon")])
-    with pytest.raises(FormatError, match="take it for that of tag v\u00e9"):
+    with pytest.raises(FormatError, match="treat it as that of tag v\u00e9"):
         table.create_tag(other)
     table.create_tag("w")
     table.replace_tag("v\u00e9")

@@ -193,7 +193,7 @@ def test_where_nobody_can_be_kept_out_the_owner_is_told_what_came_later(
     lake.promote("a.b")
     source.append()
     again = lake.promote("a.b").instructions
-    assert again[1].startswith(f"snapshots 4 came to {source.folder} after the promotion")
+    assert again[1].startswith(f"snapshots 4 were committed to {source.folder} after the promotion")
     assert len(read(lake.table("a.b"))) == 7
 
 
@@ -208,6 +208,28 @@ def test_a_table_without_snapshots_is_owned_by_instruction(tmp_path: Path) -> No
     assert ids(read(table)) == [7]
     assert table.state.last_snapshot_id == 1
     assert is_sound(table)
+
+
+def test_it_is_promoted_once_and_by_one(tmp_path: Path) -> None:
+    source = grown(tmp_path / "wh")
+    lake, other = ledger.open(str(tmp_path / "lake")), ledger.open(str(tmp_path / "other"))
+    for each in (lake, other):
+        each.import_table("a.b", str(source.folder), format_name="paimon")
+    done = lake.promote("a.b")
+    assert (done.is_new, done.transactions, done.catalog) == (True, 0, "")
+    again = lake.promote("a.b")
+    assert (again.is_new, again.transactions, again.files) == (False, 0, 0)
+    with pytest.raises(AlreadyExistsError, match="was promoted: the ledger owns it"):
+        lake.import_table("a.b", str(source.folder), format_name="paimon")
+    for asked in (other.plan_promotion, other.promote):
+        with pytest.raises(UnsupportedError, match="is already written by a ledger's table"):
+            asked("a.b")
+    assert other.table("a.b").state.is_mirrored
+    assert other.table("a.b").state.origin.source == str(source.folder)
+    third = ledger.open(str(tmp_path / "third"))
+    third.import_table("a.b", str(source.folder), format_name="paimon")
+    assert read(third.table("a.b")) == rows(source.table)
+    assert facts(lake).count("TablePromoted") == 1
 
 
 def test_log_instants_blame_and_plans_go_on(tmp_path: Path) -> None:
@@ -261,9 +283,9 @@ def indexed(folder: Path) -> PaimonSource:
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (keyed, "primary key id, and only they merge.*create, then add-files"),
-        (tracked, "row-tracking.enabled, so that its engines give each row an id"),
-        (evolving, "data-evolution.enabled, so that its files hold some columns of their rows"),
+        (keyed, "primary key id, and only Paimon.s engines merge.*create, then add-files"),
+        (tracked, "row-tracking.enabled, so that its engines assign row ids"),
+        (evolving, "data-evolution.enabled, so that its files hold subsets of the columns"),
     ],
 )
 def test_what_only_its_engines_can_write_stays_theirs(tmp_path: Path, made: Any, said: str) -> None:
