@@ -13,9 +13,9 @@ __all__ = ["ledger_sink", "register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format `ledger` known to a session, and let Spark push filters where asked for."""
+    """Register the format `ledger` with a session, and enable filter pushdown."""
     from projections.source.data_source import LedgerDataSource
 
-    # Spark refuses to plan a source that takes filters while this is off, its default.
+    # Spark refuses to plan a source with filter pushdown while this is off, its default.
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(LedgerDataSource)

@@ -26,14 +26,14 @@ _DECIMAL = re.compile(r"decimal\(([0-9]+),\s*([0-9]+)\)")
 
 @frozen
 class Column:
-    """A column of a view, or a member of one.
+    """A column of a view, or a member of a struct column.
 
     Attributes:
-        name: What it is called.
-        kind: Its type as Spark writes it; `struct` where there are members.
-        comment: What it means, for whoever prints the schema.
-        nullable: Whether a row may have none.
-        members: Of a struct.
+        name: The column's name.
+        kind: Its Spark type; `struct` where there are members.
+        comment: Its description, shown in the schema.
+        nullable: Whether a value may be missing.
+        members: The members of a struct.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Column:
 
 
 def spark_ddl(columns: Sequence[Column]) -> str:
-    """Return columns as the text that Spark takes for a schema.
+    """Return columns as a Spark DDL schema string.
 
     Example:
         >>> spark_ddl([Column("version", "bigint", "which commit")])
@@ -135,11 +135,11 @@ _KINDS: dict[str, str] = {
 _FRACTION = re.compile(r"\.(\d{1,9})")
 
 Names = Mapping[int, Sequence[str | None]]
-"""By spec id, the names of its fields; None for one that is void."""
+"""By spec id, the names of its fields; None for a void field."""
 
 
 def names_of(specs: Iterable[PartitionSpec]) -> Names:
-    """Return the names by which the values of each spec's files are shown."""
+    """Return, by spec id, the names under which partition values are shown."""
     return {
         spec.spec_id: [None if each.transform == "void" else each.name for each in spec.fields]
         for spec in specs
@@ -161,7 +161,7 @@ def as_text(names: Sequence[str | None], values: Sequence[PartitionValue]) -> li
 def _text(value: PartitionValue) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
-    # What was erased is NULL, as engines find it.
+    # An erased value is NULL, as engines find it.
     return None if value is None or kept_at(value) is not None else str(value)
 
 
@@ -201,11 +201,11 @@ def typed(column: Column, items: Iterable[tuple[str, str | None]]) -> dict[str, 
     """Return the value of a typed column for a partition.
 
     Args:
-        column: As `typed_column` gives it.
-        items: As `as_text` gives them.
+        column: The result of `typed_column`.
+        items: The result of `as_text`.
 
     Raises:
-        InvalidInputError: A value is not one of its member's type.
+        InvalidInputError: A value does not have its member's type.
 
     Example:
         >>> day = Column("partition_values", "struct", members=(Column("day", "date"),))
@@ -231,7 +231,7 @@ def _reader(kind: str) -> Callable[[str], Any]:
 
 
 def _moment(text: str) -> datetime:
-    # Python's datetime stops at microseconds, as Spark's does.
+    # Python's datetime has microseconds at most, as Spark's.
     return datetime.fromisoformat(_FRACTION.sub(lambda found: f".{found[1]:0<6.6}", text))
 
 

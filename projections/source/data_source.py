@@ -1,9 +1,9 @@
-"""Python data source, as Spark calls it: options, spans, streams.
+"""Python data source for Spark: options, partitioning into spans, streams.
 
-An offset has, by table id, the table's name, its location and the last version that was given; so
-what lies between two offsets is the same whenever it is read again, though a table was renamed or
-dropped meanwhile. Tables that were dropped stay in the feed, so that their last events are in it;
-those that a copy of a ledger left to its original do not.
+An offset has, by table id, the table's name, its location and the last version that was read; so
+the range between two offsets is the same in every attempt, even if a table was renamed or dropped
+meanwhile. Dropped tables stay in the feed, so that their last events are in it; tables that a copy
+of a ledger left to its original do not.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ Starting = Literal["earliest", "latest"]
 Filters = Literal["checked", "pushed"]
 
 VERSIONS_PER_PARTITION = 8 * SEGMENT_LENGTH
-"""How many commits one task reads unless told otherwise: worth a good deal more than its start."""
+"""Default number of commits per task; large compared with the cost of starting a task."""
 
 _OPTIONS = (
     "path",
@@ -97,17 +97,17 @@ _KNOWN = {each.lower(): each for each in _OPTIONS}
 
 @frozen
 class Tables:
-    """Which tables: one by its full name, all of a database (`shop.*`), or all (`*`)."""
+    """Selected tables: one by its full name, all of a database (`shop.*`), or all (`*`)."""
 
     pattern: str
 
     @property
     def is_one(self) -> bool:
-        """Whether it names a single table."""
+        """Return whether the pattern names a single table."""
         return not self.pattern.endswith("*")
 
     def has(self, identifier: Identifier) -> bool:
-        """Return whether a table is among them.
+        """Return whether a table is selected.
 
         Example:
             >>> Tables("shop.*").has(Identifier("shop", "orders"))
@@ -118,17 +118,17 @@ class Tables:
 
 @frozen
 class Asked:
-    """What is to be read.
+    """Options of a read.
 
     Attributes:
-        root: Of which ledger.
-        tables: Of which tables.
-        view: Which view of them.
-        instant: Up to when; None for now.
-        versions_per_partition: How many commits one task reads.
-        starting: Where a new stream begins.
+        root: The ledger.
+        tables: The tables.
+        view: The view of them.
+        instant: The instant to read up to; None for now.
+        versions_per_partition: Number of commits per task.
+        starting: Start of a new stream.
         filters: Whether a query's filters may decide which commits are read.
-        names: Of the columns to give, in this order; None for all.
+        names: The columns to return, in this order; None for all.
     """
 
     root: Root
@@ -142,13 +142,13 @@ class Asked:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Asked:
-        """Return what options ask for; their names are in any case.
+        """Return the parsed options; their names are case-insensitive.
 
         Args:
             options: `path` (the ledger's root), `table`, and those of the package's docstring.
 
         Raises:
-            InvalidInputError: One is missing, unknown, or makes no sense.
+            InvalidInputError: One is missing, unknown, or invalid.
             InvalidNameError: `table` is no table's name.
         """
         given = {name.lower(): str(value) for name, value in options.items()}
@@ -159,10 +159,10 @@ class Asked:
             )
         url = given.get("path", "")
         if not url:
-            raise InvalidInputError("which ledger? give its root: .load(URL)")
+            raise InvalidInputError("no ledger is given; give its root: .load(URL)")
         if url.startswith("memory:"):
             raise InvalidInputError(
-                f"{url} lives in one process alone, and Spark reads in others: keep the ledger "
+                f"{url} exists in one process alone, and Spark reads in others: keep the ledger "
                 "in a folder or a bucket"
             )
         tables = _tables(given.get("table", ""))
@@ -185,7 +185,7 @@ class Asked:
 def _tables(pattern: str) -> Tables:
     if not pattern:
         raise InvalidInputError(
-            'which table? give .option("table", "DATABASE.TABLE"), "DATABASE.*" or "*"'
+            'no table is given; give .option("table", "DATABASE.TABLE"), "DATABASE.*" or "*"'
         )
     if pattern != "*":
         Identifier.parse(f"{pattern[:-1]}any" if pattern.endswith(".*") else pattern)
@@ -201,7 +201,7 @@ def _instant(given: Mapping[str, str], tables: Tables) -> Instant | None:
     )
     if instant is not None and not tables.is_one and not isinstance(instant, TimestampInstant):
         raise InvalidInputError(
-            f"{instant} means something else in every table; for {tables.pattern} give a timestamp"
+            f"{instant} differs between tables; for {tables.pattern} give a timestamp"
         )
     return instant
 
@@ -231,7 +231,7 @@ def _length(given: Mapping[str, str]) -> int:
         return VERSIONS_PER_PARTITION
     if found < 1:
         raise InvalidInputError(f"option versionsPerPartition is {found}; give at least 1")
-    # Rounded up, so that every task's fold begins at a checkpoint.
+    # Rounded up, so that every task's fold starts at a checkpoint.
     return -(-found // CHECKPOINT_INTERVAL) * CHECKPOINT_INTERVAL
 
 
@@ -251,7 +251,7 @@ def _names(text: str) -> tuple[str, ...]:
     names = tuple(each.strip() for each in text.split(","))
     if not all(names) or len({*names}) < len(names):
         raise InvalidInputError(
-            f"option columns is {text!r}; give names of columns, each once, parted by commas"
+            f"option columns is {text!r}; give names of columns, each once, separated by commas"
         )
     return names
 
@@ -279,7 +279,7 @@ MICROS = 1000
 
 @frozen
 class Bounds:
-    """The rows that filters let through; both ends of a range are included, None is no end.
+    """Ranges of rows that filters admit; both ends are included, None is unbounded.
 
     Attributes:
         versions: First and last version.
@@ -292,7 +292,7 @@ class Bounds:
     identifiers: frozenset[str] | None = None
 
     def narrowed(self, column: str, operator: Operator, value: Any) -> Bounds | None:
-        """Return the bounds under one more filter; None when it says nothing about them.
+        """Return the bounds under one more filter; None if it does not restrict them.
 
         Example:
             >>> Bounds().narrowed("version", ">", 6)
@@ -308,7 +308,7 @@ class Bounds:
         return None
 
     def spanning(self, versions: Sequence[int]) -> Bounds:
-        """Return the bounds of the versions from the least to the greatest of some.
+        """Return the bounds of the versions from the smallest to the greatest of some.
 
         Example:
             >>> Bounds().spanning([3, 9]).versions, Bounds().spanning([]).versions
@@ -326,7 +326,7 @@ class Bounds:
         return evolve(self, identifiers=wanted if known is None else known & wanted)
 
     def _in_time(self, operator: Operator, micros: int) -> Bounds:
-        # Commits have whole milliseconds; a filter may fall between two of them.
+        # Commits have whole milliseconds; a filter may be between two of them.
         whole, rest = divmod(micros, MICROS)
         if not rest:
             return evolve(self, millis=_cut(self.millis, operator, whole))
@@ -350,11 +350,11 @@ def _cut(
 
 
 def columns_of(asked: Asked) -> tuple[Column, ...]:
-    """Return the columns of what is asked; for one table its typed partition values are among them.
+    """Return the columns of a read; for one table with its typed partition values.
 
     Raises:
         NotFoundError: The one table, or the instant in it, does not exist.
-        InvalidInputError: A column is asked for by name that there is not.
+        InvalidInputError: A requested column does not exist.
     """
     every = _every_column(asked)
     if asked.names is None:
@@ -398,7 +398,7 @@ def _tables_within(asked: Asked, bounds: Bounds) -> Iterator[Table]:
     for identifier in sorted(lake.state.tables, key=str):
         wanted = bounds.identifiers is None or str(identifier) in bounds.identifiers
         if wanted and asked.tables.has(identifier):
-            # Somebody may drop it while we look.
+            # It may be dropped concurrently.
             with suppress(NotFoundError):
                 yield lake.table(identifier)
 
@@ -409,7 +409,7 @@ def _spans_of(table: Table, asked: Asked, bounds: Bounds) -> Iterator[Span]:
     except NotFoundError:
         if asked.tables.is_one:
             raise
-        # Of many tables, some begin only after the instant.
+        # Of many tables, some were created only after the instant.
         return
     place = TablePlace(str(table.identifier), state.table_id, handle_of(table).path)
     if not asked.view.is_history:
@@ -421,11 +421,11 @@ def _spans_of(table: Table, asked: Asked, bounds: Bounds) -> Iterator[Span]:
 
 
 def _end(table: Table, instant: Instant | None) -> tuple[TableState, End]:
-    """Return the state at an instant and the place in the log that it stands at."""
+    """Return the state at an instant and its position in the log."""
     state = _state(table, instant)
     if not isinstance(instant, SnapshotInstant | TagInstant):
         return state, End(state.version)
-    # A commit of many writers may hold later snapshots, too.
+    # A group commit may hold later snapshots, too.
     scan = Scan(handle_of(table).log, state.version, End(state.version))
     for step in scan.steps():
         if any(each.snapshot_id == state.last_snapshot_id for each in step.snapshots):
@@ -448,7 +448,7 @@ def _state(table: Table, instant: Instant | None) -> TableState:
 
 
 def versions_within(log: TableLog, bounds: Bounds, newest: int) -> tuple[int, int]:
-    """Return the first and last version within bounds; the last is before the first when none is.
+    """Return the first and last version within bounds; an empty range has last < first.
 
     Times become versions by bisection: commit times grow with the version.
     """
@@ -468,7 +468,7 @@ def versions_within(log: TableLog, bounds: Bounds, newest: int) -> tuple[int, in
 
 
 class Stand(TypedDict):
-    """How far a table was read; plain JSON, as Spark keeps it."""
+    """Progress of a stream in one table; plain JSON, as Spark stores it."""
 
     identifier: str
     path: str
@@ -480,7 +480,7 @@ Offset = dict[str, Stand]
 
 @define
 class _Read:
-    """How far the stream of a table is read."""
+    """Progress of a stream in one table, with its handle."""
 
     handle: TableHandle | None = None
     version: int = -1
@@ -489,10 +489,10 @@ class _Read:
 
 @define
 class Feed:
-    """Follows a ledger's tables; one table goes on under whatever name it gets later.
+    """Feed of the commits of a ledger's tables; a renamed table continues under its new name.
 
     Attributes:
-        asked: What is to be read.
+        asked: The options of the read.
     """
 
     asked: Asked
@@ -509,15 +509,15 @@ class Feed:
             )
         if self.asked.instant is not None:
             raise InvalidInputError(
-                f"a stream has no end, but {self.asked.instant} was named; leave it out"
+                f"a stream has no end, but {self.asked.instant} is given; leave it out"
             )
 
     def initial(self) -> Offset:
-        """Return where a new stream begins: before everything, or at the heads."""
+        """Return the start of a new stream: before the first commit, or the heads."""
         return {} if self.asked.starting == "earliest" else self.latest()
 
     def latest(self) -> Offset:
-        """Return the heads of all tables that are wanted, in the order of their creation."""
+        """Return the heads of all selected tables, in the order of their creation."""
         self._look()
         offset: Offset = {}
         for table in self._tables:
@@ -531,7 +531,7 @@ class Feed:
         return offset
 
     def spans(self, start: Offset, end: Offset) -> list[Span]:
-        """Return what lies after one offset, up to another; each version is in one of them."""
+        """Return the spans between two offsets; each version is in one of them."""
         return [each for table_id in end for each in self._between(table_id, start, end[table_id])]
 
     def _between(self, table_id: str, start: Offset, end: Stand) -> Iterator[Span]:
@@ -542,7 +542,7 @@ class Feed:
             yield Span(self.asked.root, place, low, End(high))
 
     def _look(self) -> None:
-        """Take in what the catalog's log says since the last look."""
+        """Read the new commits of the catalog's log."""
         lake = self.asked.root.open()
         for commit in lake.events(self._next):
             self._tables.learn(commit)
@@ -556,7 +556,7 @@ class Feed:
             read.handle = place.open(self.asked.root)
         state = read.handle.log.refresh()
         if state is None:
-            # Created in the catalog; whoever opens the table writes its version 0.
+            # Created in the catalog; the first opening of the table writes its version 0.
             return
         if state.table_id != table.table_id:
             raise DamagedLogError(
@@ -576,10 +576,10 @@ def read(
     """Yield the rows of a view for one span.
 
     Args:
-        span: What to read.
-        view_name: Which view; by name, since a view's functions need no pickling then.
-        typed_column: The typed partition values to give besides.
-        names: The columns to give, in this order; None for all.
+        span: The span.
+        view_name: The view; by name, so that its functions need not be pickled.
+        typed_column: The additional column of typed partition values.
+        names: The columns to return, in this order; None for all.
 
     Raises:
         DamagedLogError: A commit or a list of file changes is missing or damaged.
@@ -598,11 +598,11 @@ def scanned(
     """Yield the rows of a view for one scan; see `read`.
 
     Args:
-        view: Which view.
-        scan: What to read.
+        view: The view.
+        scan: The scan.
         whose: The values of `TABLE`.
-        typed_column: The typed partition values to give besides.
-        names: The columns to give, in this order; None for all.
+        typed_column: The additional column of typed partition values.
+        names: The columns to return, in this order; None for all.
     """
     found = _scanned(view, scan, whose, typed_column, names)
     return found if names is None else (each.select(names) for each in found)
@@ -618,7 +618,7 @@ def _scanned(
     """Yield rows with at least the columns of these names."""
     match view.rows:
         case ByColumn(of=arrays):
-            # One of them says how many rows there are.
+            # One column is needed for the number of rows.
             wanted = [each for each in view.own if names is None or each.name in names]
             own = wanted or view.own[:1]
             yield from batches_of_arrays(arrays(scan, own), (*TABLE, *own), whose)
@@ -655,7 +655,7 @@ _OPERATORS: dict[type[Filter], Operator] = {
 
 
 class SpanPartition(InputPartition):
-    """One task's work."""
+    """Input partition of one task."""
 
     def __init__(self, span: Span) -> None:
         super().__init__(span)
@@ -675,21 +675,21 @@ class LedgerDataSource(DataSource):
         return spark_ddl(columns_of(Asked.of(self.options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader of the view as it is, or was at an instant."""
+        """Return a reader of the view, now or at an instant."""
         asked = Asked.of(self.options)
         kind = LedgerReader if asked.filters == "checked" else FilteredReader
         return kind(asked, _typed_of(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Return a reader that follows the log."""
+        """Return a streaming reader of the view."""
         return LedgerStreamReader(Asked.of(self.options), _typed_of(schema))
 
 
 class LedgerReader(DataSourceReader):
-    """Reads a view once.
+    """Batch reader of a view.
 
     Args:
-        asked: What to read.
+        asked: The options of the read.
         typed: The column of typed partition values, where the view has one.
     """
 
@@ -708,14 +708,14 @@ class LedgerReader(DataSourceReader):
 
 
 class FilteredReader(LedgerReader):
-    """Reads only what the filters of one query let through.
+    """Batch reader that skips commits by the filters of a query.
 
-    Spark keeps what the last plan made of a source with the DataFrame that was loaded, and every
-    query over it reads by that: one without the filter, too. So this is for who asks for it.
+    Spark caches the plan of a source with the DataFrame that was loaded, and every query over it
+    uses that, also one without the filter. So pushdown is opt-in.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take what says something of versions, times and tables; return what Spark must check."""
+        """Use filters on versions, times and tables; return those that Spark must evaluate."""
         for each in filters:
             bounds, is_exact = self._narrowed(each)
             self._bounds = bounds
@@ -723,7 +723,7 @@ class FilteredReader(LedgerReader):
                 yield each
 
     def _narrowed(self, wanted: Filter) -> tuple[Bounds, bool]:
-        """Return the bounds under a filter, and whether they let through what it does."""
+        """Return the bounds under a filter, and whether they are equivalent to it."""
         bounds = self._bounds
         column = ".".join(getattr(wanted, "attribute", ()))
         if not self._asked.view.is_history and column != "identifier":
@@ -742,18 +742,18 @@ class FilteredReader(LedgerReader):
 
 
 class LedgerStreamReader(DataSourceStreamReader):
-    """Follows a view; see `LedgerReader`."""
+    """Streaming reader of a view; see `LedgerReader`."""
 
     def __init__(self, asked: Asked, typed: Column | None) -> None:
         self._asked = asked
         self._typed = typed
         self._feed: Feed | None = None
-        # Where it is made it refuses what cannot be followed.
+        # Created here to reject a view that cannot be followed.
         Feed(asked)
 
     @property
     def feed(self) -> Feed:
-        """What is followed; made where it is used, since this reader is pickled to executors."""
+        """Feed of the stream; created on use, since this reader is pickled to executors."""
         if self._feed is None:
             self._feed = Feed(self._asked)
         return self._feed
@@ -762,11 +762,11 @@ class LedgerStreamReader(DataSourceStreamReader):
         return {**self.__dict__, "_feed": None}
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """Return where a new query begins."""
+        """Return the start of a new query."""
         return self.feed.initial()
 
     def latestOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """Return where every table ends."""
+        """Return the head of every table."""
         return self.feed.latest()
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -782,15 +782,15 @@ def _read(
     partition: InputPartition | None, asked: Asked, typed: Column | None
 ) -> Iterator[pa.RecordBatch]:
     begin_task()
-    # Spark makes one task without a partition where there is nothing to read.
+    # Spark creates one task without a partition where there is nothing to read.
     if partition is not None:
         yield from read(cast("SpanPartition", partition).span, asked.view.name, typed, asked.names)
 
 
 def _typed_of(schema: StructType) -> Column | None:
-    """Return the typed partition values that Spark was told of when the schema was asked for.
+    """Return the typed partition values of the schema that Spark has planned with.
 
-    The table may have got another partition spec since.
+    The table may have another partition spec by now.
     """
     structs = (each for each in schema if isinstance(each.dataType, StructType))
     return typed_among(Column(each.name, "struct", members=_members(each)) for each in structs)

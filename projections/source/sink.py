@@ -1,13 +1,13 @@
 """Sink of streaming queries: each batch as one snapshot.
 
-Spark runs a batch again when it does not know that it succeeded. The snapshot's key is the query's
-id, which stands in its checkpoint, and the batch's number: what has landed is not committed again.
-Every attempt writes into a folder of its own. Overwriting an earlier attempt's files would be
-tidier, but that attempt's commit may still be on its way, and a snapshot must not name a file that
-changed under it. What a failed attempt leaves is named by no commit, and reading never sees it.
+Spark repeats a batch when it does not know that it succeeded. The snapshot's idempotency key is the
+query's id from its checkpoint and the batch's number, so that a committed batch is not committed
+again. Every attempt writes into its own folder. Overwriting an earlier attempt's files is not safe:
+that attempt's commit may still be in flight, and a snapshot must not name a file that changed. The
+files of a failed attempt are named by no commit, and readers never see them.
 
-Spark's TIMESTAMP is a moment and its TIMESTAMP_NTZ a wall clock's reading; between the two lies the
-session's zone, which only Spark knows. Arrow would take the zone for UTC.
+Spark's TIMESTAMP is an instant and its TIMESTAMP_NTZ a local time; the conversion needs the
+session's zone, which only Spark knows. Arrow would assume UTC.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 _MOST_OPEN = 32
-"""Files that a task holds open; the rows of further partitions begin new ones."""
+"""Maximum number of files that a task holds open; more partitions start new files."""
 
 _MONTHS, _HOURS = 12, 24
 _EPOCH_YEAR = 1970
@@ -51,13 +51,13 @@ _EPOCH_YEAR = 1970
 
 @frozen
 class BatchFiles:
-    """Where and how the rows of one attempt at a micro-batch are written; pickled to executors.
+    """Target and layout of the files of one attempt at a micro-batch; pickled to executors.
 
     Attributes:
-        folder: The attempt's own, as a URL: nothing else was ever written there.
-        schema: The table's.
+        folder: The attempt's own folder, as a URL: nothing else is written there.
+        schema: The table's schema.
         spec: The partition spec to write by.
-        columns: Names of the columns that the rows have.
+        columns: Names of the rows' columns.
         access: Permission to open files in the folder.
     """
 
@@ -68,7 +68,7 @@ class BatchFiles:
     access: FileAccess = field(hash=False)
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write all rows of a task; yield the URLs of its files, when they are durable.
+        """Write all rows of a task; yield the URLs of its files once they are durable.
 
         Raises:
             ArrowInvalid: A value does not fit its column without loss.
@@ -103,7 +103,7 @@ class BatchFiles:
         return pa.Table.from_arrays(arrays, schema=schema)
 
     def _partitions(self, rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-        """Yield the rows of each partition, with its folders."""
+        """Yield the rows of each partition, with its folder."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -121,7 +121,7 @@ class BatchFiles:
             start += count
 
     def _folders(self, rows: pa.Table, wanted: PartitionField) -> tuple[list[str], pa.Array]:
-        """Return a partition field's folders, and for each row which of them it belongs into."""
+        """Return a partition field's folders, and for each row the index of its folder."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -158,7 +158,7 @@ class BatchFiles:
 
 
 class _TaskFiles:
-    """The files that one task writes."""
+    """Open files of one task."""
 
     def __init__(self, files: BatchFiles) -> None:
         self._files = files
@@ -173,7 +173,7 @@ class _TaskFiles:
         if folder not in self._open:
             if len(self._open) >= _MOST_OPEN:
                 self._finish(next(iter(self._open)))
-            # Task attempts, too, must not meet in one name.
+            # Concurrent task attempts must not use the same name.
             name = f"{folder}part-{fresh_id()}.parquet"
             path = f"{self._inside}/{name}"
             self._place.makedirs(path.rpartition("/")[0], exist_ok=True)
@@ -192,7 +192,7 @@ class _TaskFiles:
         sink, writer = self._open.pop(folder)
         writer.close()
         if hasattr(sink, "fileno"):
-            # A commit is durable, so what it names has to be, too.
+            # A commit is durable, so the files that it names must be, too.
             sink.flush()
             os.fsync(sink.fileno())
         sink.close()
@@ -202,7 +202,7 @@ def _refuse_longer(values: Any, data_type: t.DataType, name: str) -> None:
     """Check that no text or bytes are longer than their type, at any depth.
 
     Raises:
-        InvalidInputError: Some are.
+        InvalidInputError: A value is longer.
     """
     import pyarrow.compute as pc
 
@@ -226,23 +226,23 @@ def _refuse_above(found: int | None, most: int, data_type: t.DataType, name: str
     if found is not None and found > most:
         shown = bare_text(data_type)
         raise InvalidInputError(
-            f"column {name} is {shown}, and a value has the length {found}; cut the values, or "
+            f"column {name} is {shown}, and a value has the length {found}; shorten the values, or "
             "change the column's type"
         )
 
 
 def _value(value: Any, source: t.DataType) -> Any:
-    """Return an Arrow value as transforms take it."""
+    """Return an Arrow value in the form that transforms take."""
     if isinstance(value, Decimal) and isinstance(source, t.DecimalType):
         return int(value.scaleb(source.scale))
     return value
 
 
 def _folder(wanted: PartitionField, value: PartitionValue) -> str:
-    """Return the folder of one value, as Iceberg's paths have it.
+    """Return the folder of one value, as in Iceberg's paths.
 
-    A blank text has none: a folder of that name would be NULL's, and the file's own statistics
-    say which of the two it is.
+    Blank text has none: a folder of that name would be that of NULL, and the file's own
+    statistics tell the two apart.
     """
     if isinstance(value, str) and not value.strip():
         return ""
@@ -288,11 +288,11 @@ def refuse_unfit(columns: Sequence[str], schema: Schema, name: str) -> None:
 
 
 def in_the_tables_zones(rows: DataFrame, schema: Schema) -> DataFrame:
-    """Return rows whose moments are of the table's kind, cast by Spark in the session's zone.
+    """Return rows whose timestamps have the table's types, cast by Spark in the session's zone.
 
     Args:
-        rows: Their columns are among the table's.
-        schema: The table's.
+        rows: Rows whose columns are among the table's.
+        schema: The table's schema.
     """
     found = rows
     for column in rows.schema.fields:
@@ -355,16 +355,16 @@ def ledger_sink(
     Args:
         url: The ledger's root.
         table: The table's full name.
-        storage_options: How to reach the root.
-        commit_user: Who the stream is to the table; by default from the query's id, which its
-            checkpoint keeps, so that another checkpoint is another stream.
-        author: Who commits.
+        storage_options: Options of the storage client.
+        commit_user: The stream's identity in the table; by default derived from the query's id,
+            which its checkpoint keeps, so that another checkpoint is another stream.
+        author: The commits' author.
         write_files: Writes the Parquet files; by default executors do, with the table's field
             ids, into its location, by its partition spec.
 
     Raises:
         NotFoundError: The table does not exist; raised by the query.
-        InvalidInputError: The rows do not fit the table, or the function is called by no query.
+        InvalidInputError: The rows do not fit the table, or no query calls the function.
 
     Example:
         query = (rows.writeStream.option("checkpointLocation", checkpoint)
@@ -386,29 +386,29 @@ def ledger_sink(
 
 
 def is_committed(table: Table, commit_user: str, batch_id: int) -> bool:
-    """Return whether a batch is in the table already."""
+    """Return whether a batch is committed already."""
     key = SnapshotPlan("APPEND", commit_user=commit_user, commit_identifier=batch_id).key or ""
     handle = handle_of(table)
     log = handle.log
     log.refresh()
-    # The index goes by hashes, so what it finds has to be looked at.
+    # The index compares hashes, so a match has to be verified.
     return any(
         key in handle.live.keys_of(log.commit_at(version)) for version in log.last_named(key)
     )
 
 
 def attempt_folder(table: Table, commit_user: str, batch_id: int) -> str:
-    """Return a new folder for an attempt at a batch; no two attempts ever share one."""
+    """Return a new folder for an attempt at a batch, unique to the attempt."""
     batch = f"batch-{batch_id:010d}"
     return f"{table.location}/data/stream-{escape(commit_user)}/{batch}/{fresh_id()}"
 
 
 def commit_batch(table: Table, paths: Sequence[str], commit_user: str, batch_id: int) -> None:
-    """Commit a batch's files; if it has landed meanwhile, nothing is committed.
+    """Commit a batch's files, unless the batch is committed already.
 
     Raises:
         InvalidChangeError: A file does not fit the table.
-        CommitUnknownError: The store gave no answer; running the batch again finds out.
+        CommitUnknownError: The store gave no answer; repeat the batch to find out.
     """
     plan = SnapshotPlan(
         "APPEND",
@@ -428,8 +428,8 @@ def write_parquet(rows: DataFrame, table: Table, folder: str) -> Sequence[str]:
     handle = handle_of(table)
     if handle.ledger_url.startswith("memory:"):
         raise InvalidInputError(
-            f"{handle.ledger_url} lives in this process alone, and executors write in others: keep "
-            "the ledger in a folder or a bucket"
+            f"{handle.ledger_url} exists in this process alone, and executors write in others: "
+            "keep the ledger in a folder or a bucket"
         )
     state = table.state
     refuse_unfit(rows.columns, state.schema, str(table.identifier))
@@ -440,7 +440,7 @@ def write_parquet(rows: DataFrame, table: Table, folder: str) -> Sequence[str]:
         columns=tuple(rows.columns),
         access=handle.file_access,
     )
-    # Only the paths come here, of the tasks that succeeded.
+    # Only the paths of successful tasks are collected here.
     written = in_the_tables_zones(rows, state.schema).mapInArrow(files.write, "path string")
     return [each.path for each in written.collect()]
 
@@ -449,7 +449,7 @@ def _user_of(rows: DataFrame) -> str:
     found = _query_of(rows.sparkSession)
     if not found:
         raise InvalidInputError(
-            "nothing says which stream this batch is of: no streaming query is running here, or, "
+            "this batch's stream is unknown: no streaming query is running here, or, "
             "through Spark Connect, several are; pass the function to foreachBatch, or give "
             "commit_user"
         )
@@ -457,10 +457,10 @@ def _user_of(rows: DataFrame) -> str:
 
 
 def _query_of(session: SparkSession) -> str | None:
-    """Return the id of the streaming query that runs here, as its checkpoint keeps it."""
+    """Return the id of the streaming query that runs here, as in its checkpoint."""
     java = getattr(session, "_jsc", None)
     if java is not None:
         return cast("str | None", java.getLocalProperty(_QUERY_ID))
-    # Through Spark Connect a batch does not say whose it is, but the session's queries are known.
+    # Spark Connect has no such property, but knows the session's queries.
     ids = {each.id for each in session.streams.active}
     return ids.pop() if len(ids) == 1 else None

@@ -1,4 +1,4 @@
-"""Spans of a table's log, read by tasks in Spark's Python workers."""
+"""Reading of spans of a table's log by tasks in Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
 
 @frozen
 class Root:
-    """Where a ledger is, and how to reach it."""
+    """Location of a ledger, and the options of its storage client."""
 
     url: str
     storage_options: Mapping[str, Any] = field(factory=dict, hash=False)
     trust: Trust = "all"
 
     def open(self) -> Ledger:
-        """Return the ledger, opened anew."""
+        """Return a new handle of the ledger."""
         return open_ledger(self.url, self.storage_options, trust=self.trust)
 
     def setting(self) -> TableSetting:
-        """Return what handles of its tables share; one client a process."""
+        """Return the setting that handles of its tables share; one client per process."""
         options = msgspec.json.encode(dict(self.storage_options), order="sorted")
         return _setting(self.url, options, self.trust)
 
@@ -69,21 +69,21 @@ def _setting(url: str, options: bytes, trust: Trust) -> TableSetting:
 
 @frozen
 class TablePlace:
-    """A table of a ledger: its name, which is for people, and where its stream is."""
+    """Location of a table's stream in a ledger, and its name for messages."""
 
     identifier: str
     table_id: str
     path: str
 
     def open(self, root: Root) -> TableHandle:
-        """Return its handle; the catalog is not read."""
+        """Return its handle, without reading the catalog."""
         database, _, name = self.identifier.partition(".")
         return TableHandle(Identifier(database, name), self.path, root.setting())
 
 
 @frozen
 class End:
-    """Where reading ends: in commit `version`, after some of its transactions (None: all)."""
+    """End of a span: commit `version`, after some of its transactions (None: all)."""
 
     version: int
     transactions: int | None = None
@@ -100,11 +100,11 @@ class Span:
 
 
 def ranges(first: int, last: int, length: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of versions that share the reading of `first` to `last`.
+    """Yield the ranges of versions that divide the reading of `first` to `last`.
 
-    A range ends at a multiple of `length`, which is one of the checkpoint interval's: so the fold
-    of the next one starts at a checkpoint. From a segment's length on it is cut to whole segments,
-    so that no two tasks read the same one.
+    A range ends at a multiple of `length`, which is a multiple of the checkpoint interval: so the
+    fold of the next one starts at a checkpoint. Ranges of a segment's length or more consist of
+    whole segments, so that no two tasks read the same one.
 
     Example:
         >>> list(ranges(0, 2500, 1000)), list(ranges(7, 6, 1000))
@@ -121,12 +121,12 @@ E = TypeVar("E")
 
 
 class TransactionStep(NamedTuple, Generic[E]):
-    """One transaction, and where it stands.
+    """One transaction and its position in the log.
 
     Attributes:
         commit: The commit that holds it.
-        position: Which of the commit's transactions it is, from 0.
-        transaction: What one writer asked for at once.
+        position: Its position in the commit, from 0.
+        transaction: The changes of one writer, committed together.
     """
 
     commit: Commit[E]
@@ -135,7 +135,7 @@ class TransactionStep(NamedTuple, Generic[E]):
 
     @property
     def effective_millis(self) -> int:
-        """When it took effect."""
+        """Effective time, Unix milliseconds."""
         moment = self.transaction.effective_time_millis
         return self.commit.time_millis if isinstance(moment, UnsetType) else moment
 
@@ -148,12 +148,12 @@ class TransactionStep(NamedTuple, Generic[E]):
 
 
 class Scan:
-    """A span of a table's log, being read.
+    """Iteration over a span of a table's log.
 
     Args:
-        log: The table's.
-        first: The first commit to give.
-        end: Where it ends; that commit must exist.
+        log: The table's log.
+        first: The first commit.
+        end: The end; that commit must exist.
     """
 
     def __init__(self, log: TableLog, first: int, end: End) -> None:
@@ -163,11 +163,11 @@ class Scan:
 
     @classmethod
     def of(cls, span: Span) -> Scan:
-        """Return the scan of a span, on a log that is opened here."""
+        """Return the scan of a span, with a new handle of the log."""
         return cls(span.table.open(span.root).log, span.first, span.end)
 
     def unread(self) -> Iterator[TransactionStep[Raw]]:
-        """Yield the transactions as `steps`, their events as the JSON that stands in the log."""
+        """Yield the transactions as `steps`, with events as raw JSON from the log."""
         commits = self.log.unread_commits(self._first, self._end.version)
         for commit in self.log.personal.resolve_each(commits):
             yield from self._steps_of(commit)
@@ -185,8 +185,8 @@ class Scan:
     def folded(self) -> Iterator[tuple[TransactionStep[TableEvent], TableBuilder]]:
         """Yield the transactions, each with the fold right after it.
 
-        The fold begins at the nearest checkpoint before the first commit. It is one and the same
-        builder that goes on.
+        The fold starts at the nearest checkpoint before the first commit. The same builder is
+        yielded each time, advanced.
 
         Raises:
             DamagedLogError: A commit is missing, damaged, or contradicts those before.
@@ -227,9 +227,7 @@ class Scan:
             return tuple(self.log.personal.columns.opened(files))
         except DecodeError as error:
             key = self.log.layout.commit(step.commit.version)
-            raise DamagedLogError(
-                f"{key} holds a list of files that is none: {error}", key
-            ) from error
+            raise DamagedLogError(f"{key} holds an invalid list of files: {error}", key) from error
 
     def _folding(
         self, builder: TableBuilder, commit: Commit[TableEvent]
@@ -263,11 +261,11 @@ def _refuse_foreign(event: SnapshotEvent) -> None:
 
 Row = tuple[Any, ...]
 Arrays = Sequence[Any]
-"""The columns of some rows, each an Arrow array."""
+"""The columns of some rows, as Arrow arrays."""
 
 MOST_ROWS = 8_192
 MOST_CHARACTERS = 8_000_000
-"""A batch ends with the row that reaches either; both keep an executor's memory in megabytes."""
+"""Limit of a batch, besides that of rows; both keep an executor's memory in megabytes."""
 
 
 def batches(
@@ -276,9 +274,9 @@ def batches(
     """Yield rows as record batches.
 
     Args:
-        rows: A value for each column, but for the first ones, which `constants` has.
-        columns: All of them.
-        constants: What the first columns are in every row.
+        rows: The values of the columns after those of `constants`.
+        columns: All columns.
+        constants: Values of the first columns, the same in every row.
 
     Example:
         >>> [each.num_rows for each in batches([("a",), ("b",)], [Column("x", "string")])]
@@ -334,17 +332,17 @@ def _of_arrays(arrays: Arrays, schema: pa.Schema, constants: Sequence[Any]) -> p
 
 
 def begin_task() -> None:
-    """Spare this process what Spark or Python would do again at every task."""
+    """Avoid work that Spark or Python would otherwise repeat at every task."""
     forget_archives()
     _pass_over_what_is_loaded()
 
 
 def forget_archives() -> None:
-    """Let this process forget how it imported from archives; what it imported stays.
+    """Clear Python's importers of archives; imported modules stay.
 
-    Before every task Spark has Python look anew at what there is to import. Up to Python 3.11 each
-    importer of an archive then reads the archive's directory again, and a worker has one for each
-    package of Spark's: a fifth of a second a task. They are a cache, and made anew when needed.
+    Before every task Spark invalidates Python's import caches. Up to Python 3.11 each importer of
+    an archive then reads the archive's directory again, and a worker has one for each package of
+    Spark's: a fifth of a second per task. They are a cache, and recreated when needed.
     """
     for path, importer in list(sys.path_importer_cache.items()):
         if isinstance(importer, zipimporter):
@@ -353,9 +351,9 @@ def forget_archives() -> None:
 
 @cache
 def _pass_over_what_is_loaded() -> None:
-    """Let the collector look no more at what is there before the first task.
+    """Exclude existing objects from garbage collection before the first task.
 
-    Spark's libraries are some hundred thousand objects that stay. Looking at them for garbage time
-    and again takes an eighth of the time in which a worker reads a log.
+    Spark's libraries are some hundred thousand permanent objects. Scanning them repeatedly takes an
+    eighth of the time in which a worker reads a log.
     """
     gc.freeze()

@@ -1,7 +1,7 @@
 """Views of a ledger as rows: events, commits, columns, files, snapshots, tags.
 
-An event is handed on as it stands in the log. Its kind is cut out of that text, of all events of a
-batch at once; its JSON is read only where a column says more of it.
+An event is passed on as its raw JSON from the log. Its kind is cut out of that text, for all events
+of a batch at once; the JSON is parsed only where a column needs more of it.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ COMMITS = (
     *PLACE,
     *ENVELOPE,
     Column("message", "string", "why"),
-    Column("properties", "map<string,string>", "what programs kept with it"),
-    Column("event_count", "int", "how many facts it holds"),
+    Column("properties", "map<string,string>", "properties that programs stored with it"),
+    Column("event_count", "int", "number of its events"),
     Column("parent", "string", "SHA-256 of the commit before; none in version 0", nullable=True),
 )
 
 
 def place(step: TransactionStep[Any]) -> Row:
-    """Return the values of `PLACE`; moments are in microseconds, as Arrow has them."""
+    """Return the values of `PLACE`; times are in microseconds, as in Arrow."""
     return step.commit.version, step.position, step.commit.time_millis * 1000
 
 
@@ -108,15 +108,15 @@ EVENTS = (
     Column("position", "int", "position of the event in its transaction, from 0"),
     *ENVELOPE,
     Column("type", "string", "kind of the event, such as addColumn"),
-    Column("field_id", "bigint", "the column that it is about", nullable=True),
-    Column("field_names", "array<string>", "that column's path, as it was asked", nullable=True),
-    Column("snapshot_id", "bigint", "the snapshot that it made or names", nullable=True),
-    Column("event", "string", "the fact, as JSON"),
+    Column("field_id", "bigint", "the column that it concerns", nullable=True),
+    Column("field_names", "array<string>", "that column's path, as requested", nullable=True),
+    Column("snapshot_id", "bigint", "the snapshot that it created or names", nullable=True),
+    Column("event", "string", "the event, as JSON"),
 )
 
 
 def event_arrays(scan: Scan, wanted: Sequence[Column]) -> Iterator[Arrays]:
-    """Yield some columns of `EVENTS` as Arrow arrays, for so many events at a time."""
+    """Yield some columns of `EVENTS` as Arrow arrays, a batch of events at a time."""
     gathered = _Events(scan.log)
     for step in scan.unread():
         gathered.add(step)
@@ -135,11 +135,11 @@ _OF_STEPS: Final[Mapping[str, Callable[[TransactionStep[Any]], Any]]] = {
     "commit_id": lambda step: step.transaction.id,
     "author": lambda step: step.transaction.author,
 }
-"""What a column says of a transaction, the same for each of its events."""
+"""Functions from a transaction to a column's value, the same for each of its events."""
 
 
 class _EventFields(Struct, rename="camel", gc=False):
-    """As much of an event's JSON as has a column of its own."""
+    """The fields of an event's JSON that have a column of their own."""
 
     type: str
     field_id: int | None = None
@@ -157,10 +157,10 @@ _FRONT: Final = b'{"type":"'
 
 
 class _Events:
-    """Some transactions' events, as `EVENTS` has them.
+    """Buffered events of some transactions, as rows of `EVENTS`.
 
     Args:
-        log: The table's.
+        log: The table's log.
     """
 
     def __init__(self, log: TableLog) -> None:
@@ -171,11 +171,11 @@ class _Events:
 
     @property
     def is_full(self) -> bool:
-        """Whether they are enough for a batch."""
+        """Return whether there are enough events for a batch."""
         return len(self.events) >= MOST_ROWS or self._size_bytes >= MOST_CHARACTERS
 
     def add(self, step: TransactionStep[Raw]) -> None:
-        """Take in a transaction."""
+        """Add a transaction."""
         events = step.transaction.events
         if events:
             self.events.extend(events)
@@ -186,10 +186,10 @@ class _Events:
         """Return some columns.
 
         Raises:
-            DamagedLogError: An event is none.
-            UpgradeRequiredError: One is of a kind that a newer version made.
+            DamagedLogError: An event is invalid.
+            UpgradeRequiredError: An event's kind is from a newer version.
         """
-        # Whatever is asked for, an event of an unknown kind is not handed on.
+        # Events of unknown kinds are rejected, whichever columns are requested.
         _ = self._types
         return [self._column(each) for each in wanted]
 
@@ -219,10 +219,10 @@ class _Events:
 
     @cached_property
     def _texts(self) -> pa.Array:
-        # They are bytes for whoever asks for a buffer.
+        # Buffers hold them as bytes.
         events: Sequence[Any] = self.events
         found = texts_of(events)
-        # What stands raw in an event may be on several lines; between values they mean nothing.
+        # Raw JSON may have line ends between values, where they have no meaning.
         if b"\n" in found.buffers()[2].to_pybytes():
             return texts_of([bytes(each).replace(b"\n", b" ") for each in events])
         return found
@@ -235,7 +235,7 @@ class _Events:
         found = _cut_types(self._texts, max(map(len, kinds)))
         if found is not None and kinds.issuperset(pc.unique(found).to_pylist()):
             return found
-        # Another client spelled them, or they are no events that are known here.
+        # Another client wrote them in another form, or they are unknown events.
         read = [each.type for each in self._read(self._texts)]
         if not kinds.issuperset(read):
             self._explain()
@@ -243,7 +243,7 @@ class _Events:
 
     @cached_property
     def _has_fields(self) -> pa.Array:
-        """Whether an event is of a kind that says something that has a column of its own."""
+        """Mask of the events whose kind has a field with a column of its own."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -251,12 +251,12 @@ class _Events:
 
     @cached_property
     def _events(self) -> list[_EventFields]:
-        """What the telling events say."""
+        """The parsed fields of the events with such a kind."""
         return self._read(self._texts.filter(self._has_fields))
 
     @cached_property
-    def _event_places(self) -> pa.Array:
-        """Of each event which of `_events` is its own; null where it tells nothing."""
+    def _places_told(self) -> pa.Array:
+        """For each event the index of its entry in `_told`; null where it has none."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -277,13 +277,13 @@ class _Events:
             raise
 
     def _explain(self) -> None:
-        """Decode these commits whole, which raises what is wrong with one of them."""
+        """Decode these commits completely, which raises the precise error."""
         first, last = (self._steps[place].commit.version for place in (0, -1))
         for _ in self._log.commits(first, last):
             pass
 
     def _repeated(self, values: pa.Array) -> pa.Array:
-        """Return a value a transaction as a value an event."""
+        """Return a value per transaction as a value per event."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -292,11 +292,11 @@ class _Events:
 
 
 def _cut_types(events: pa.Array, longest: int) -> pa.Array | None:
-    """Return the kinds of events that begin with them, as lakeledger writes them; else None.
+    """Return the kinds of events whose JSON starts with them, as lakeledger writes it; else None.
 
     Args:
         events: Their JSON.
-        longest: How long a kind's name is at most; of a longer one only so much is returned.
+        longest: Maximum length of a kind's name; longer ones are truncated to it.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -310,7 +310,7 @@ def _cut_types(events: pa.Array, longest: int) -> pa.Array | None:
 
 @lru_cache(maxsize=1)
 def _event_kinds() -> tuple[str, ...]:
-    """Return the kinds of events that say something that has a column of its own."""
+    """Return the kinds of events with a field that has a column of its own."""
     names = {each.encode_name for each in msgspec.structs.fields(_EventFields)}
     return tuple(
         each.__struct_config__.tag
@@ -326,10 +326,10 @@ def _path(names: list[Any] | None) -> list[str] | None:
 
 COLUMNS = (
     *PLACE,
-    Column("schema_id", "bigint", "the schema that the transaction made"),
-    Column("position", "int", "where the column stands in the schema, each before its members"),
-    Column("field_id", "int", "the column's id, which no other column ever gets"),
-    Column("parent_id", "int", "id of the named column around it", nullable=True),
+    Column("schema_id", "bigint", "the schema that the transaction created"),
+    Column("position", "int", "the column's position in the schema, each before its members"),
+    Column("field_id", "int", "the column's id, never reused"),
+    Column("parent_id", "int", "id of the enclosing named column", nullable=True),
     Column("field_names", "array<string>", "its path; through lists and maps by element, value"),
     Column("name", "string", "the last part of its path"),
     Column("type", "string", "its type, as the DLF metadata API writes it"),
@@ -343,7 +343,7 @@ COLUMNS = (
 
 @frozen
 class PlacedColumn:
-    """A column with its path and the id of the named column around it."""
+    """A column with its path and the id of the enclosing named column."""
 
     field: DataField
     path: tuple[str, ...]
@@ -351,7 +351,7 @@ class PlacedColumn:
 
 
 def column_rows(scan: Scan) -> Iterator[Row]:
-    """Yield the rows of `COLUMNS` for every schema that the span made."""
+    """Yield the rows of `COLUMNS` for every schema that the span created."""
     for step, builder in scan.folded():
         events = step.transaction.events
         if not step.commit.version or any(isinstance(each, SchemaEvent) for each in events):
@@ -360,7 +360,7 @@ def column_rows(scan: Scan) -> Iterator[Row]:
 
 
 def schema_rows(schema: Schema) -> Iterator[Row]:
-    """Yield one row for every column of a schema, without the place."""
+    """Yield one row for every column of a schema, without `PLACE`."""
     for position, each in enumerate(walk(schema.fields)):
         field = each.field
         is_column = len(each.path) == 1
@@ -407,13 +407,13 @@ def _walk_type(
 
 T = TypeVar("T")
 
-_SNAPSHOT = Column("snapshot_id", "bigint", "the snapshot that it is of")
+_SNAPSHOT = Column("snapshot_id", "bigint", "the snapshot")
 _SPEC = Column("spec_id", "int", "the partition spec that the files were written with")
 _CONTENT = Column("content", "string", "data, position-deletes or equality-deletes")
 _NEWEST = Column(
     "last_file_creation_time",
     "bigint",
-    "newest of the files that came or went, Unix milliseconds",
+    "newest of the added or deleted files, Unix milliseconds",
 )
 
 FILES = (
@@ -431,18 +431,18 @@ FILES = (
     Column("record_count", "bigint", "its rows"),
     Column("file_size_in_bytes", "bigint", "its bytes"),
     Column("creation_time", "bigint", "Unix milliseconds"),
-    Column("field_ids", "boolean", "whether it carries the table's field ids"),
+    Column("field_ids", "boolean", "whether it contains the table's field ids"),
     Column("first_row_id", "bigint", "id of its first row", nullable=True),
     Column("value_counts", "map<int,bigint>", "values by field id", nullable=True),
     Column("null_value_counts", "map<int,bigint>", "NULLs by field id", nullable=True),
     Column("lower_bounds", "map<int,string>", "by field id, hex", nullable=True),
     Column("upper_bounds", "map<int,string>", "by field id, hex", nullable=True),
     Column("extra_files", "array<string>", "files that belong to it", nullable=True),
-    Column("sort_order_id", "int", "the order that its rows are in", nullable=True),
+    Column("sort_order_id", "int", "the sort order of its rows", nullable=True),
     Column("equality_ids", "array<int>", "fields that its deletes compare", nullable=True),
-    Column("referenced_data_file", "string", "the file that it deletes rows of", nullable=True),
-    Column("content_offset", "bigint", "where its deletion vector begins", nullable=True),
-    Column("content_size_in_bytes", "bigint", "how long that is", nullable=True),
+    Column("referenced_data_file", "string", "the file whose rows it deletes", nullable=True),
+    Column("content_offset", "bigint", "start of its deletion vector", nullable=True),
+    Column("content_size_in_bytes", "bigint", "length of its deletion vector", nullable=True),
 )
 
 PARTITION_CHANGES = (
@@ -451,26 +451,26 @@ PARTITION_CHANGES = (
     _SPEC,
     PARTITION,
     _CONTENT,
-    Column("delta_record_count", "bigint", "rows that came less rows that went"),
-    Column("delta_file_size_in_bytes", "bigint", "bytes that came less bytes that went"),
-    Column("delta_file_count", "bigint", "files that came less files that went"),
+    Column("delta_record_count", "bigint", "added minus deleted rows"),
+    Column("delta_file_size_in_bytes", "bigint", "added minus deleted bytes"),
+    Column("delta_file_count", "bigint", "added minus deleted files"),
     _NEWEST,
 )
 
 PARTITIONS = (
-    Column("version", "bigint", "the commit that the table is read at"),
+    Column("version", "bigint", "the commit at which the table is read"),
     _SPEC,
     PARTITION,
     _CONTENT,
     Column("record_count", "bigint", "rows in its live files"),
     Column("file_size_in_bytes", "bigint", "their bytes"),
-    Column("file_count", "bigint", "how many they are"),
+    Column("file_count", "bigint", "number of live files"),
     _NEWEST,
 )
 
 
 class Key(NamedTuple):
-    """What makes a partition: the spec, its values, and the sort of file."""
+    """Key of a partition: the spec, its values, and the content of its files."""
 
     spec_id: int
     values: tuple[PartitionValue, ...]
@@ -479,7 +479,7 @@ class Key(NamedTuple):
 
 @define
 class Sums:
-    """Sums over file changes, with their signs; the newest creation time over all of them."""
+    """Signed sums over file changes; the newest creation time over all of them."""
 
     record_count: int = 0
     file_size_in_bytes: int = 0
@@ -487,7 +487,7 @@ class Sums:
     last_file_creation_time: int | None = None
 
     def add(self, change: FileChange) -> None:
-        """Take one more file change in."""
+        """Add one more file change."""
         sign = 1 if change.kind == "ADD" else -1
         self.record_count += sign * change.record_count
         self.file_size_in_bytes += sign * change.file_size_in_bytes
@@ -497,7 +497,7 @@ class Sums:
             self.last_file_creation_time = change.creation_time
 
     def row(self) -> Row:
-        """Return them in the order of the views' columns."""
+        """Return the sums in the order of the views' columns."""
         return (
             self.record_count,
             self.file_size_in_bytes,
@@ -507,7 +507,7 @@ class Sums:
 
 
 def file_rows(scan: Scan) -> Iterator[Row]:
-    """Yield a row of `FILES` for every file that came or went."""
+    """Yield a row of `FILES` for every added or deleted file."""
     for step, event, names in _snapshots(scan):
         here = (*place(step), event.snapshot_id)
         for each in scan.files(step, event):
@@ -544,7 +544,7 @@ def _file(change: FileChange, names: Names) -> Row:
 
 
 def partition_change_rows(scan: Scan) -> Iterator[Row]:
-    """Yield a row of `PARTITION_CHANGES` for every partition that a snapshot touched."""
+    """Yield a row of `PARTITION_CHANGES` for every partition that a snapshot changed."""
     for step, event, names in _snapshots(scan):
         found: dict[Key, Sums] = {}
         _sum_up(found, scan.files(step, event))
@@ -556,7 +556,7 @@ def partition_change_rows(scan: Scan) -> Iterator[Row]:
 def partition_rows(scan: Scan) -> Iterator[Row]:
     """Yield a row of `PARTITIONS` for every partition that has files at the scan's end.
 
-    The scan begins at version 0. Memory grows with the partitions, not with the files.
+    The scan begins at version 0. Memory grows with the number of partitions, not of files.
     """
     found: dict[Key, Sums] = {}
     for step, event, _ in _snapshots(scan):
@@ -582,7 +582,7 @@ def _partition(key: Key, names: Names) -> tuple[int, list[Any], str]:
 
 
 def _snapshots(scan: Scan) -> Iterator[tuple[TransactionStep[TableEvent], SnapshotEvent, Names]]:
-    """Yield every snapshot with the names of the partition fields of the specs up to then."""
+    """Yield every snapshot with the names of the partition fields of all specs so far."""
     names: Names | None = None
     for step, builder in scan.folded():
         if any(isinstance(each, SnapshotAdded) for each in step.transaction.events):
@@ -595,17 +595,17 @@ def _snapshots(scan: Scan) -> Iterator[tuple[TransactionStep[TableEvent], Snapsh
 
 
 def _is_before_promotion(scan: Scan, step: TransactionStep[TableEvent]) -> bool:
-    """Whether a snapshot's files come again in the promotion, which lists all live files."""
+    """Return whether a snapshot's files are repeated by the promotion, which lists all files."""
     final = scan.final()
     return final.lists_files and step.commit.version < final.origin.lists_files_since
 
 
 def _refuse_engines(scan: Scan) -> None:
-    """Refuse a table whose files an engine lists; what a promotion listed begins with all."""
+    """Reject a table whose files an engine lists; a promoted table lists all files itself."""
     final = scan.final()
     if final.is_mirrored or not final.lists_files:
         raise UnsupportedError(
-            f"the files of this table stand in the manifests of {final.origin.source}: "
+            f"the files of this table are listed in the manifests of {final.origin.source}: "
             "they are not in the log. Read the views commits, events, columns, snapshots and "
             "tags, or Table.at().files"
         )
@@ -631,34 +631,34 @@ SNAPSHOTS = (
         "bigint",
         "1, 2, 3, ... without gaps, or Iceberg's own",
     ),
-    Column("schema_id", "bigint", "the schema that it was written with; -1: nobody says"),
+    Column("schema_id", "bigint", "the schema that it was written with; -1 if unknown"),
     Column("commit_kind", "string", "APPEND, COMPACT, OVERWRITE or ANALYZE"),
     Column("commit_user", "string", "stable for a stream, fresh for a batch"),
     Column("commit_identifier", "bigint", "the stream's own number"),
-    Column("target_snapshot_id", "bigint", "what a rollback went back to", nullable=True),
-    Column("delta_record_count", "bigint", "rows that came less rows that went"),
-    Column("delta_file_count", "bigint", "files that came less files that went"),
+    Column("target_snapshot_id", "bigint", "the target of a rollback", nullable=True),
+    Column("delta_record_count", "bigint", "added minus deleted rows"),
+    Column("delta_file_count", "bigint", "added minus deleted files"),
     Column("delta_file_size_in_bytes", "bigint", "their bytes"),
     Column("record_count", "bigint", "rows in the table after it"),
-    Column("file_count", "bigint", "files in the table after it; -1: nobody says"),
+    Column("file_count", "bigint", "files in the table after it; -1 if unknown"),
     Column("file_size_in_bytes", "bigint", "their bytes"),
     Column(
         "last_file_creation_time",
         "bigint",
-        "newest of all files that ever came or went, Unix milliseconds",
+        "newest of all files ever added or deleted, Unix milliseconds",
         nullable=True,
     ),
     Column("watermark", "bigint", "the stream's, where it has one", nullable=True),
-    Column("operation", "string", "what the engine called it", nullable=True),
-    Column("properties", "map<string,string>", "what the engine kept with it", nullable=True),
+    Column("operation", "string", "the engine's name for it", nullable=True),
+    Column("properties", "map<string,string>", "properties from the engine", nullable=True),
 )
 
 TAGS = (
-    Column("version", "bigint", "the commit that the table is read at"),
+    Column("version", "bigint", "the commit at which the table is read"),
     Column("tag_name", "string", "the tag's name"),
     Column("snapshot_id", "bigint", "the snapshot that it names"),
-    Column("create_time", "timestamp", "when it was made or replaced"),
-    Column("time_retained_millis", "bigint", "how long it is kept; none for ever", nullable=True),
+    Column("create_time", "timestamp", "creation or replacement time"),
+    Column("time_retained_millis", "bigint", "retention; none for ever", nullable=True),
 )
 
 
@@ -690,9 +690,9 @@ def _of_the_ledgers(scan: Scan, before: TableState | None) -> Iterator[Row]:
 
 
 def _of_paimons(scan: Scan, before: TableState | None) -> Iterator[Row]:
-    """Yield snapshots as Paimon counts them: ids may come again, and files nobody counts.
+    """Yield a Paimon source's snapshots: ids may be reused, and file counts are unknown.
 
-    Those that the ledger has made since it owns the table it counts itself.
+    Snapshots of the ledger since it owns the table have file counts.
     """
     paimon = None if before is None else before.imported_from(PaimonOrigin)
     for step, builder in scan.folded():
@@ -708,7 +708,7 @@ def _of_paimons(scan: Scan, before: TableState | None) -> Iterator[Row]:
 
 
 def _of_icebergs(scan: Scan) -> Iterator[Row]:
-    """Yield the snapshots that engines made, and the ledger's once it owns the table."""
+    """Yield the engines' snapshots, and the ledger's once it owns the table."""
     for step, builder in scan.folded():
         for added in step.transaction.events:
             if isinstance(added, SnapshotAdded):
@@ -747,7 +747,7 @@ def _row(event: SnapshotEvent, snapshot: Snapshot, after: Totals) -> Row:
 
 
 def _of_iceberg(added: IcebergSnapshot, target_snapshot_id: int | None) -> Row:
-    """Return what Iceberg says of a snapshot; counts that it leaves out are -1, changes 0."""
+    """Return a row from an Iceberg snapshot's summary; missing totals are -1, deltas 0."""
     snapshot, change, after = (
         iceberg_snapshot(added, UNKNOWN),
         iceberg_changes(added),
@@ -775,7 +775,7 @@ def _of_iceberg(added: IcebergSnapshot, target_snapshot_id: int | None) -> Row:
 
 
 def tag_rows(scan: Scan) -> Iterator[Row]:
-    """Yield a row of `TAGS` for every tag that there is at the scan's end, by name."""
+    """Yield a row of `TAGS` for every tag at the scan's end, by name."""
     state = scan.final()
     for name in sorted(state.tags):
         tag = state.tags[name]
@@ -790,36 +790,36 @@ def tag_rows(scan: Scan) -> Iterator[Row]:
 
 TABLE = (
     Column("identifier", "string", "the table's full name"),
-    Column("table_id", "string", "its UUID, which outlives renames"),
+    Column("table_id", "string", "its UUID, which is stable under renames"),
 )
 """The first columns of every view."""
 
 
 @frozen
 class ByRow:
-    """Gives rows as tuples: for what there is a little of."""
+    """Rows of a view as tuples: for views of few rows."""
 
     of: Callable[[Scan], Iterator[Row]]
 
 
 @frozen
 class ByColumn:
-    """Gives Arrow arrays of many rows, of some columns: for what there are millions of."""
+    """Rows of a view as Arrow arrays of some columns: for views of millions of rows."""
 
     of: Callable[[Scan, Sequence[Column]], Iterator[Arrays]]
 
 
 @frozen
 class View:
-    """One way to look at a table's log.
+    """A tabular view of a table's log.
 
     Attributes:
-        name: What it is asked by.
+        name: Its name.
         own: Its columns after those of `TABLE`.
-        rows: Gives their values for a span of the log, row by row or column by column.
-        is_history: Whether each row belongs to a commit, so that versions can share the reading,
-            be filtered, and be followed. Otherwise the rows are of the table at one instant.
-        from_start: Whether the state at an instant is summed up from version 0 on.
+        rows: Function from a span of the log to their values, by row or by column.
+        is_history: Whether each row belongs to a commit, so that versions can be divided among
+            tasks, filtered, and followed. Otherwise the rows are of the table at one instant.
+        from_start: Whether the state at an instant is computed from version 0 on.
     """
 
     name: str
@@ -835,7 +835,7 @@ class View:
 
     @property
     def has_partition(self) -> bool:
-        """Whether its rows have partition values."""
+        """Return whether its rows have partition values."""
         return PARTITION in self.own
 
 
@@ -858,7 +858,7 @@ def view_of(name: str) -> View:
     """Return the view of that name.
 
     Raises:
-        InvalidInputError: There is none.
+        InvalidInputError: It does not exist.
 
     Example:
         >>> view_of("commits").is_history
@@ -866,5 +866,5 @@ def view_of(name: str) -> View:
     """
     found = VIEWS.get(name.lower())
     if found is None:
-        raise InvalidInputError(f"there is no view {name!r}; ask for one of {', '.join(VIEWS)}")
+        raise InvalidInputError(f"there is no view {name!r}; use one of {', '.join(VIEWS)}")
     return found

@@ -34,11 +34,11 @@ def test_a_task_reads_whole_checkpoint_intervals() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "which ledger"),
-        ({"path": "/lake"}, "which table"),
+        ({}, "no ledger is given"),
+        ({"path": "/lake"}, "no table is given"),
         ({"path": "memory://x", "table": "*"}, "keep the ledger in a folder"),
         ({"path": "/lake", "table": "*", "verison": "1"}, "there is no option 'verison'"),
-        ({"path": "/lake", "table": "*", "view": "rows"}, "ask for one of commits, events"),
+        ({"path": "/lake", "table": "*", "view": "rows"}, "use one of commits, events"),
         ({"path": "/lake", "table": "a.b", "version": "x"}, "give a whole number"),
         ({"path": "/lake", "table": "a.b", "version": "1", "tag": "t"}, "both named"),
         ({"path": "/lake", "table": "a.*", "version": "1"}, "give a timestamp"),

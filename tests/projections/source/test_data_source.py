@@ -155,7 +155,7 @@ def test_bad_options_are_refused_in_words(registered: SparkSession, lake: Ledger
 
     with pytest.raises(AnalysisException, match="did you mean shop.orders"):
         view(registered, lake, "files", "shop.order")
-    with pytest.raises(AnalysisException, match="ask for one of commits"):
+    with pytest.raises(AnalysisException, match="use one of commits"):
         view(registered, lake, "row", "shop.orders")
 
 

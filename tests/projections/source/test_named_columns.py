@@ -113,5 +113,5 @@ def test_columns_are_asked_for_by_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="no column 'verison'.*version"):
         columns_of(Asked.of({**given, "columns": "verison"}))
     for wrong in ("", "version,", "version,version"):
-        with pytest.raises(InvalidInputError, match="each once, parted by commas"):
+        with pytest.raises(InvalidInputError, match="each once, separated by commas"):
             Asked.of({**given, "columns": wrong})
