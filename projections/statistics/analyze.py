@@ -1,10 +1,10 @@
 """Distinct counts by theta sketches over a table's data, in Spark.
 
-A data file never changes, so what was read of it is kept, a sketch a file and column; the next
-analysis reads only what came since. The sketches of the files that are live at a snapshot are
-united. Executors read, count and write; nothing of the data comes to the driver.
+A data file never changes, so its sketches are kept, one per file and column; the next analysis
+reads only new files. The sketches of the files that are live at a snapshot are merged by union.
+Executors read, count and write; no data is sent to the driver.
 
-Sketches over the same bytes can be united, whoever made them: Iceberg's Java hashes these, too.
+Sketches over the same bytes can be merged, whatever made them: Iceberg's Java hashes these, too.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _ROWS_AT_ONCE = 65_536
 
 @frozen
 class WantedColumn:
-    """A column to read of a file.
+    """A column to read from a file.
 
     Attributes:
         field_id: Its id.
-        name: What it is called in the file's schema.
-        type: Its type now, whatever the file has.
+        name: Its name in the file's schema.
+        type: Its current type, which the file's may precede.
     """
 
     field_id: int
@@ -62,7 +62,7 @@ class WantedColumn:
 
 
 def is_counted(data_type: t.DataType) -> bool:
-    """Whether a type's values have single-value bytes that are counted."""
+    """Return whether a type's values are counted, as those with single-value bytes are."""
     return type(data_type) in _CASTS or isinstance(data_type, _OTHERS)
 
 
@@ -72,7 +72,7 @@ _OTHERS = (t.DecimalType, t.TimeType, t.TimestampType, t.LocalZonedTimestampType
 def distinct_bytes(
     file: Any, wanted: tuple[WantedColumn, ...], *, field_ids: bool
 ) -> Iterator[tuple[int, pa.Array]]:
-    """Yield of each column the different values of some rows at a time; nulls are left out.
+    """Yield the distinct values of each column, some rows at a time; nulls are left out.
 
     Args:
         file: A `pyarrow.parquet.ParquetFile`, which may read texts as dictionaries.
@@ -95,7 +95,7 @@ def distinct_bytes(
 def _places(
     schema: pa.Schema, wanted: tuple[WantedColumn, ...], *, field_ids: bool
 ) -> Mapping[WantedColumn, str]:
-    """Return which of a file's columns are wanted; one that it lacks holds no values."""
+    """Return the file's columns by wanted column; one that it lacks holds no values."""
     if not field_ids:
         return {each: each.name for each in wanted if each.name in schema.names}
     by_id = {
@@ -107,7 +107,7 @@ def _places(
 
 
 def encoded(values: pa.Array, data_type: t.DataType) -> pa.Array:
-    """Return values as the bytes of a type, to which a file's own may have to be promoted.
+    """Return values as the bytes of a type, after promotion of a file's own type.
 
     Example:
         >>> import pyarrow as pa
@@ -166,7 +166,7 @@ def _fixed(values: pa.Array, form: str) -> pa.Array:
 
 
 OLDEST_SPARK = (4, 1)
-"""From then on Spark has theta sketches."""
+"""Oldest Spark version that has theta sketches."""
 
 _TASKS_A_CORE = 4
 _VALUES = "place bigint, field_id bigint, value binary"
@@ -176,14 +176,14 @@ _SKETCHES = "field_id bigint, sketch binary"
 
 @frozen
 class Analysis:
-    """How many different values columns have at a snapshot.
+    """Estimated distinct counts of columns at a snapshot.
 
     Attributes:
         snapshot_id: The snapshot.
-        distinct: By field id, about how many.
+        distinct: The estimate by field id.
         is_exact: Whether every row of the live files is the table's; deletes are not subtracted.
-        read_count: Data files that had to be read; what others hold was known.
-        sketches: By field id, the theta sketch of its values; of no column without any file.
+        read_count: Number of data files read; the sketches of others were kept.
+        sketches: By field id, the theta sketch of its values; absent for a column without files.
     """
 
     snapshot_id: int
@@ -196,15 +196,15 @@ class Analysis:
 def analyze(
     table: Table, *, at: TableAt | None = None, spark: SparkSession | None = None
 ) -> Analysis:
-    """Estimate how many different values each column has, by reading the data in Spark.
+    """Estimate the number of distinct values of each column, by reading the data in Spark.
 
     Columns of nested types are left out, and personal ones, since a sketch keeps hashes of values
-    that no erasure would reach. A file that lacks a column adds no value to it.
+    that an erasure would miss. A file that lacks a column adds no value to it.
 
     Args:
         table: The table, in a ledger that other processes can reach: not `memory://`.
-        at: The instant; the table as it is, without.
-        spark: The session to use; the active one, or a small local one, without.
+        at: The instant; None for the current table.
+        spark: The session to use; None for the active one, or else a small local one.
 
     Raises:
         UnsupportedError: Spark is older than 4.1, a data file is not Parquet, or an engine's
@@ -222,7 +222,7 @@ def analyze(
         )
     data = [each for each in instant.files if each.content == "data"]
     specs = {each.spec_id: each for each in instant.state.specs}
-    # What is personal by now was so by then, too.
+    # A column that is personal now was so at the instant, too.
     marked = Marked.of(table.state.schema) or ()
     counted = {
         each.id: each.type
@@ -244,7 +244,7 @@ def analyze(
 
 
 def require_sketches(version: str) -> None:
-    """Refuse a Spark that has no theta sketches.
+    """Reject a Spark without theta sketches.
 
     Raises:
         UnsupportedError: It is too old.
@@ -257,14 +257,14 @@ def require_sketches(version: str) -> None:
     major, minor = (int(each) for each in version.split(".")[:2])
     if (major, minor) < OLDEST_SPARK:
         raise UnsupportedError(
-            "distinct counts need Spark's theta_sketch_agg, which there is from 4.1 on, and this "
-            f"session is Spark {version}: take a newer one"
+            "distinct counts need Spark's theta_sketch_agg, which exists from 4.1 on, and this "
+            f"session is Spark {version}: use a newer one"
         )
 
 
 @frozen
 class _DataFile:
-    """A file, as far as executors need to know it."""
+    """The fields of a file that executors need."""
 
     path: str
     url: str
@@ -275,14 +275,14 @@ class _DataFile:
 
 @frozen
 class _Job:
-    """One table's analysis.
+    """Analysis of one table.
 
     Attributes:
-        source: Where it is.
+        source: The table's location.
         access: Permission to open the files that its log names.
-        columns: By schema id, what is read of that schema's files.
+        columns: By schema id, the columns to read from files of that schema.
         types: By field id, the types of all columns that are counted.
-        specs: By their ids: what a partition says of a column need not stand in its files.
+        specs: Partition specs by id: an identity column may be missing in the files.
     """
 
     source: LogSource
@@ -292,7 +292,7 @@ class _Job:
     specs: Mapping[int, PartitionSpec] = field(hash=False)
 
     def missing(self, data: Iterable[FileChange]) -> list[_DataFile]:
-        """Return the files that have columns of which no sketch is kept."""
+        """Return the files with columns that have no kept sketch."""
         known = {key for name in self._kept() for key in _keys(self.source, name)}
         root = f"{self.source.url.rstrip('/')}/{self.source.path}"
         found = []
@@ -310,7 +310,7 @@ class _Job:
         return found
 
     def read(self, spark: SparkSession, files: list[_DataFile]) -> None:
-        """Have executors sketch files, and keep that."""
+        """Sketch files on executors, and keep the sketches."""
         if not files:
             return
         from pyspark.sql import functions as F
@@ -326,7 +326,7 @@ class _Job:
     def united(
         self, spark: SparkSession, data: Iterable[FileChange]
     ) -> dict[int, tuple[int, bytes]]:
-        """Return about how many different values columns of some files have together, and why."""
+        """Return the estimate and the merged sketch of each column over some files."""
         from pyspark.sql import functions as F
 
         names = tuple(self._kept())
@@ -352,7 +352,7 @@ class _Job:
 def _columns(
     table: Table, now: Mapping[int, DataType], data: Iterable[FileChange]
 ) -> dict[int, tuple[WantedColumn, ...]]:
-    """Return by schema id what files of it are read for, by the names that they have there."""
+    """Return, by schema id, the columns to read from its files, by the names in that schema."""
     found = {}
     for schema_id, schema in schemas_by_id(
         handle_of(table).log, {each.schema_id for each in data}
@@ -390,14 +390,14 @@ def _keys(source: LogSource, name: str) -> Iterator[tuple[str, int, str]]:
 def _rows(source: LogSource, name: str, columns: list[str]) -> pa.Table:
     body = source.log().store.read(name)
     if body is None:
-        raise InvalidInputError(f"{name} went away while it was read; ask again")
+        raise InvalidInputError(f"{name} was deleted while it was read; run it again")
     return bounded_table(body, name, columns)
 
 
 def _values(
     access: FileAccess, files: tuple[_DataFile, ...], batches: Iterable[Any]
 ) -> Iterator[Any]:
-    """Yield the different values of each file's columns; runs where executors are."""
+    """Yield the distinct values of each file's columns; runs on executors."""
     import pyarrow as pa
 
     for place in (place for batch in batches for place in batch.column(0).to_pylist()):
@@ -405,7 +405,7 @@ def _values(
         system, inside = access.open(file.url)
         with system.open(inside, "rb") as stream:
             opened = opened_stream(stream, int(system.size(inside)), file.url)
-            # So that a column without a value has a sketch of none, and is known.
+            # A column without values gets an empty sketch, so that it counts as analysed.
             for each in file.wanted:
                 yield _batch(place, each.field_id, pa.nulls(1, pa.binary()))
             for field_id, value in file.constants:
@@ -422,7 +422,7 @@ def _batch(place: int, field_id: int, values: pa.Array) -> pa.RecordBatch:
 
 
 def _keep(source: LogSource, files: tuple[_DataFile, ...], batches: Iterable[Any]) -> Iterator[Any]:
-    """Write a task's sketches into one file, which has its digest as its name."""
+    """Write a task's sketches into one file, named by its digest."""
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -1,13 +1,13 @@
 """Column statistics by partition and over time.
 
-One row a column and partition: what the live data files say of it. Where live delete files take
-rows away, it says that it is not exact: counts may be too high, and bounds too wide.
+One row per column and partition: the statistics of its live data files. Where live delete files
+remove rows, the row is marked as not exact: counts may be too high, and bounds too wide.
 
-Counts could be folded as partitions' sums are; bounds could not, since a file that goes takes its
-extremes with it. So both come from the files that are live.
+Counts could be folded as partitions' sums are; bounds could not, since a deleted file's extremes
+cannot be subtracted. So both are computed from the live files.
 
-Spark writes theirs compressed, which only newer readers know. What Iceberg's Java writes, and its
-specification means, is the plain form of the same sketch.
+Spark writes compressed sketches, which only newer readers know. Iceberg's Java and specification
+use the plain form of the same sketch.
 
 Source: Apache DataSketches, the preambles of compact theta sketches of serial versions 3 and 4.
 """
@@ -49,16 +49,16 @@ _NEWEST_FORMAT = 3
 
 @frozen(kw_only=True)
 class ColumnSums:
-    """One column in one partition.
+    """Statistics of one column in one partition.
 
     Attributes:
         spec: The partition.
         field_id: The column's.
-        file_count: Data files that are live.
-        value_count: Values, nulls included; None when a file did not count them.
-        null_count: Nulls; None when a file did not count them.
-        lower: No value is less; None when a file with values does not say.
-        upper: No value is greater; None when a file with values does not say.
+        file_count: Number of live data files.
+        value_count: Number of values, nulls included; None if a file lacks the count.
+        null_count: Number of nulls; None if a file lacks the count.
+        lower: Lower bound; None if a file with values lacks one.
+        upper: Upper bound; None if a file with values lacks one.
     """
 
     spec: Mapping[str, str] = field(hash=False)
@@ -73,11 +73,11 @@ class ColumnSums:
 def column_sums(log: TableLog, at: TableAt) -> tuple[ColumnSums, ...]:
     """Return the statistics of every column in every partition, by the partition's path.
 
-    Columns that no file counts or bounds are left out. Deletes are not subtracted: counts are of
-    rows in files, and bounds may be wider than what is left.
+    Columns without counts and bounds in any file are left out. Deletes are not subtracted: counts
+    are of rows in files, and bounds may be wider than those of the remaining rows.
 
     Args:
-        log: The table's.
+        log: The table's log.
         at: The table at an instant.
     """
     rendering = paimon_rendering_of(at)
@@ -98,24 +98,24 @@ def column_sums(log: TableLog, at: TableAt) -> tuple[ColumnSums, ...]:
 
 
 class Readings:
-    """What the files of each schema say of the columns of one: the type may be another by now.
+    """Readability of old files' statistics under a newer schema, whose types may differ.
 
     Args:
-        log: The table's.
-        schema: The one whose columns are asked about.
+        log: The table's log.
+        schema: The schema whose columns are requested.
     """
 
     def __init__(self, log: TableLog, schema: Schema) -> None:
         self._log = log
         self.types: Mapping[int, DataType] = field_types(schema)
-        # The columns that read NULL where a file lacks them; of members nobody knows how many.
+        # Columns that read NULL where a file lacks them; for nested members the count is unknown.
         self._bare = {each.id for each in schema.fields if each.initial_default is None}
         self._found: dict[int, dict[int, str]] = {schema.id: dict.fromkeys(self.types, "bounds")}
 
     def of(self, schema_id: int) -> Mapping[int, str]:
-        """Return by field id what a file of a schema says: `bounds`, or that it is all `null`.
+        """Return, by field id, how a file's column is read: with `bounds`, or as all `null`.
 
-        Of a column that is missing here only the counts can be trusted.
+        For a missing column only the counts are valid.
         """
         found = self._found.get(schema_id)
         if found is None:
@@ -126,7 +126,7 @@ class Readings:
         try:
             then = field_types(schemas_by_id(self._log, [schema_id])[schema_id])
         except NotFoundError:
-            # Of a schema that nobody knows, bounds may be of any type.
+            # Bounds under an unknown schema may have any type.
             return {}
         found = {}
         for key, now in self.types.items():
@@ -140,19 +140,19 @@ class Readings:
 
 @define
 class ColumnFiles:
-    """One column over some files, as it is added up.
+    """Accumulated statistics of one column over some files.
 
     Attributes:
         field_id: The column's.
         type: Its type.
-        file_count: How many files.
-        row_count: Their rows.
+        file_count: Number of files.
+        row_count: Number of their rows.
         value_count: As `ColumnSums`.
         null_count: As `ColumnSums`.
         lower: As `ColumnSums`.
         upper: As `ColumnSums`.
-        is_bounded: Whether every file with values gave both bounds.
-        has_statistics: Whether any file says anything of it.
+        is_bounded: Whether every file with values had both bounds.
+        has_statistics: Whether any file has statistics of it.
     """
 
     field_id: int
@@ -167,11 +167,11 @@ class ColumnFiles:
     has_statistics: bool = False
 
     def add(self, file: FileChange, reading: str | None) -> None:
-        """Take in a file.
+        """Add a file.
 
         Args:
-            file: It.
-            reading: What it says of the column, as `Readings.of` gives it.
+            file: The file.
+            reading: How its column is read, from `Readings.of`.
         """
         rows = file.record_count
         values = _of(file.value_counts, self.field_id)
@@ -206,11 +206,11 @@ class ColumnFiles:
         try:
             return value_from_bytes(bytes.fromhex(text), self.type)
         except ValueError:
-            # What is no bytes tells nothing.
+            # Invalid bytes give no bound.
             return None
 
     def summed(self, spec: Mapping[str, str]) -> ColumnSums:
-        """Return the sums, as those of a partition."""
+        """Return the sums as those of a partition."""
         return ColumnSums(
             spec=spec,
             field_id=self.field_id,
@@ -223,11 +223,11 @@ class ColumnFiles:
 
 
 class FilesSums:
-    """Every column over some data files.
+    """Accumulated statistics of every column over some data files.
 
     Args:
-        readings: What files of each schema say.
-        files: The files to begin with.
+        readings: Readability of each schema's statistics.
+        files: The initial files.
     """
 
     def __init__(self, readings: Readings, files: Iterable[FileChange] = ()) -> None:
@@ -237,7 +237,7 @@ class FilesSums:
             self.add(each)
 
     def add(self, file: FileChange) -> None:
-        """Take in a data file."""
+        """Add a data file."""
         reading = self._readings.of(file.schema_id)
         for key, each in self.columns.items():
             each.add(file, reading.get(key))
@@ -268,9 +268,9 @@ COLUMNS = {
 }
 """The columns of both tables, with their Arrow types.
 
-`value_count` counts nulls, too; it, `null_count` and the bounds are NULL where a file does not say.
-Bounds are written as partition values are; those of text and bytes may be cut, those of floating
-point leave NaN out. `is_exact` is false where files may hold rows that the table does not.
+`value_count` includes nulls; it, `null_count` and the bounds are NULL where a file lacks them.
+Bounds are written as partition values are; those of text and bytes may be truncated, those of
+floating point exclude NaN. `is_exact` is false where files may hold deleted rows.
 """
 
 _EQUALITY_DELETES = "equality-deletes"
@@ -284,7 +284,7 @@ def columns_at(table: Table, at: TableAt) -> pa.Table:
         at: The instant; columns and partitions are shown by its schema.
 
     Raises:
-        NotFoundError: A manifest of an engine is gone.
+        NotFoundError: A manifest of an engine is missing.
         UnsupportedError: A snapshot of the ledger's own names an engine's manifest lists.
     """
     state = at.state
@@ -297,15 +297,15 @@ def columns_at(table: Table, at: TableAt) -> pa.Table:
 def columns_by_snapshot(table: Table, at: TableAt) -> pa.Table:
     """Return, for every snapshot up to an instant, the columns of the partitions that it changed.
 
-    A row holds until the next one of its partition. A partition without files has none: its last
-    rows say that `file_count` is 0.
+    A row is valid until the next one of its partition. A partition without files has no values: its
+    last rows have a `file_count` of 0.
 
     Args:
         table: The table.
         at: The instant; columns and partitions are shown by its schema.
 
     Raises:
-        NotFoundError: A manifest of an engine is gone.
+        NotFoundError: A manifest of an engine is missing.
         UnsupportedError: A snapshot of the ledger's own names an engine's manifest lists.
         DamagedLogError: A commit or a list of file changes is missing or damaged.
     """
@@ -322,7 +322,7 @@ def columns_by_snapshot(table: Table, at: TableAt) -> pa.Table:
 
 
 def _listed_changes(log: TableLog, at: TableAt) -> Iterator[tuple[int, int, Iterable[FileChange]]]:
-    """Yield the version and the id of each snapshot up to an instant, and what it did."""
+    """Yield the version, the id and the changes of each snapshot up to an instant."""
     state = at.state
     for read in log.commits(0, state.version):
         for event in snapshot_events(read.commit):
@@ -330,8 +330,8 @@ def _listed_changes(log: TableLog, at: TableAt) -> Iterator[tuple[int, int, Iter
                 return
             if names_lists(event):
                 raise UnsupportedError(
-                    f"snapshot {event.snapshot_id} names its engine's own manifest lists: what its "
-                    "files say of columns is not in the ledger. Ask the engine"
+                    f"snapshot {event.snapshot_id} names its engine's own manifest lists: its "
+                    "files' column statistics are not in the ledger. Ask the engine"
                 )
             files = event_files(log.store, log.layout, event)
             opened = log.personal.columns.opened(files)
@@ -347,7 +347,7 @@ def _table(rows: Iterable[dict[str, Any]]) -> pa.Table:
 
 @define
 class _Partition:
-    """A partition's live files, and what its data files add up to."""
+    """A partition's live files, and the statistics of its data files."""
 
     sums: FilesSums
     data: dict[str, FileChange] = Factory(dict)
@@ -355,11 +355,11 @@ class _Partition:
 
 
 class _Live:
-    """The live files, partition by partition.
+    """The live files, by partition.
 
     Args:
-        log: The table's.
-        at: By whose schema columns and partitions are shown.
+        log: The table's log.
+        at: The instant with the schema of the shown columns and partitions.
     """
 
     def __init__(self, log: TableLog, at: TableAt) -> None:
@@ -370,7 +370,7 @@ class _Live:
         self._everywhere = 0
 
     def apply(self, files: Iterable[FileChange]) -> list[str]:
-        """Take in what a snapshot did, and return the partitions that it changed, in order."""
+        """Apply a snapshot's changes, and return the partitions that it changed, in order."""
         changed: dict[str, bool] = {}
         before = bool(self._everywhere)
         for file in files:
@@ -391,7 +391,7 @@ class _Live:
             changed[path] = changed.get(path, False) or lost
         for path, lost in changed.items():
             if lost:
-                # Nobody knows how far bounds reach without it but the others.
+                # Bounds without the file must be recomputed from the others.
                 mine = self.partitions[path]
                 mine.sums = FilesSums(self._readings, mine.data.values())
         if bool(self._everywhere) != before:
@@ -412,7 +412,7 @@ class _Live:
     def rows(
         self, paths: Iterable[str], version: int, snapshot_id: int
     ) -> Iterator[dict[str, Any]]:
-        """Yield the rows of some partitions as they are."""
+        """Yield the current rows of some partitions."""
         for path in paths:
             mine = self.partitions[path]
             is_exact = not (self._everywhere or mine.delete_count)
@@ -436,7 +436,7 @@ class _Live:
 
 
 def bound_text(value: Value | None, data_type: DataType) -> str | None:
-    """Return a bound as partition values are written.
+    """Return a bound in the text form of partition values.
 
     Example:
         >>> from ledger.model import types as t
@@ -460,10 +460,10 @@ _HASH_BITS = 64
 
 
 def plain(sketch: bytes) -> bytes:
-    """Return a compact theta sketch without its compression; one that is plain as it is.
+    """Return a compact theta sketch without compression; a plain one is unchanged.
 
     Raises:
-        InvalidInputError: The bytes are no compact theta sketch of a known version.
+        InvalidInputError: The bytes are not a compact theta sketch of a known version.
 
     Example:
         >>> two = bytes.fromhex("0104033f011acc930269cb8f136c80ff0b186cffee6f750648")
@@ -471,21 +471,21 @@ def plain(sketch: bytes) -> bytes:
         '02030300001acc93 020000000000803f 857f40b689c7e534 17c11d528507017b'
     """
     if len(sketch) < _LEAST or sketch[2] != _THETA_FAMILY:
-        raise InvalidInputError(f"{len(sketch)} bytes are no theta sketch: read the data again")
+        raise InvalidInputError(f"{len(sketch)} bytes are not a theta sketch: read the data again")
     if sketch[1] == _PLAIN:
         return sketch
     if sketch[1] != _COMPRESSED:
         raise InvalidInputError(
-            f"a theta sketch of version {sketch[1]} is none that is known: take a newer lakeledger"
+            f"theta sketch version {sketch[1]} is unknown: use a newer lakeledger"
         )
     try:
         return _written(*_read(sketch), seed_hash=sketch[6:8])
     except (struct.error, ValueError, IndexError) as error:
-        raise InvalidInputError(f"a theta sketch is cut off: {error}") from error
+        raise InvalidInputError(f"a theta sketch is truncated: {error}") from error
 
 
 def _read(sketch: bytes) -> tuple[bytes, list[int]]:
-    """Return theta's eight bytes, none where every value was kept, and the hashes, ascending."""
+    """Return theta's eight bytes, empty if every value was kept, and the hashes, ascending."""
     longs, bits, count_bytes = sketch[0], sketch[3], sketch[4]
     start = 8 * longs
     theta = sketch[8:start]
@@ -494,7 +494,7 @@ def _read(sketch: bytes) -> tuple[bytes, list[int]]:
     needed = (count * bits + 7) // 8
     if longs not in {1, 2} or not count or not 0 < bits < _HASH_BITS or len(packed) < needed:
         raise ValueError(f"{len(packed)} bytes for {count} hashes of {bits} bits")
-    # The differences of neighbours, from the highest bit on.
+    # The differences of adjacent hashes, from the highest bit on.
     stream = int.from_bytes(packed[:needed], "big") >> (8 * needed - count * bits)
     hashes, last = [], 0
     differences = [0] * count

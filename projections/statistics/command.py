@@ -64,59 +64,59 @@ __all__ = ["busiest", "register", "stats"]
 _DAYS, _LATE_DAYS = 30, 1
 
 
-@Parameter(name="*", group=Group("Other outputs", sort_key=15))
+@Parameter(name="*", group=Group("For other readers", sort_key=15))
 @frozen
 class Shapes:
-    """In which other shapes statistics are wanted."""
+    """Alternative outputs of the statistics."""
 
     view: Annotated[
         View | None,
         Parameter(
             show_default=False,
-            help="Print instead: all partitions in the form of the DLF API, or the snapshot's "
-            "changes by partition in the form of Paimon's commits.",
+            help="Instead: all partitions as the DLF API lists them, or the snapshot's change of "
+            "each as in Paimon's commits.",
         ),
     ] = None
     columns: Annotated[
         bool,
         Parameter(
             negative="",
-            help="Print instead: counts, nulls and bounds of each column by partition, from the "
-            "file metrics in the log; with --history at every snapshot that changed a partition.",
+            help="Instead: counts, nulls and bounds of each column by partition, from the file "
+            "metadata in the log; with --history at every snapshot that changed a partition.",
         ),
     ] = False
     analyze: Annotated[
         bool,
         Parameter(
             negative="",
-            help="Estimate the distinct count of each column: Spark (4.1 or newer) reads data "
-            "files that were not analyzed before. With --publish, also for readers of that "
-            "format.",
+            help="Estimate the number of distinct values of each column: Spark (from 4.1 on) reads "
+            "the data files that no analysis has read before. With --publish the readers of that "
+            "format get the counts, too.",
         ),
     ] = False
     publish: tuple[str, ...] = ()
-    """For which formats, of those that are installed."""
+    """Names of installed formats for whose readers to publish."""
 
 
 @Parameter(name="*", group=Group("Questions", sort_key=14))
 @frozen
 class Asking:
-    """What is asked of a table's partitions and days."""
+    """Options of a question about a table's partitions and days."""
 
     ask: Annotated[
         Question | None,
         Parameter(
             show_default=False,
-            help="Print instead: small files, skew and the gain of a compaction by partition; "
-            "growth by day (UTC); partitions unchanged for --days; rows added --days after their "
-            "partition's time; files freed by a snapshot retention of --days; or the files that a "
-            "filter (--where) reads under each partition spec.",
+            help="Instead: small files and skew by partition and the gain of a compaction; "
+            "growth by day (UTC); partitions that no commit has changed for --days; rows added "
+            "--days after their partition's time; space freed by keeping snapshots for --days; or "
+            "the cost of a filter (--where) under each partition spec.",
         ),
     ] = None
     target_size: Annotated[
         int,
         Parameter(
-            validator=validators.Number(gte=1), help="Target file size of a compaction, in bytes."
+            validator=validators.Number(gte=1), help="Target file size of a compaction, bytes."
         ),
     ] = TARGET_FILE_SIZE
     days: Annotated[
@@ -124,16 +124,16 @@ class Asking:
         Parameter(
             validator=validators.Number(gte=0),
             show_default=False,
-            help="Days until a partition is untouched (default 30), until rows are late (1), or of "
-            "the snapshot retention (30).",
+            help="Days without a change that make a partition untouched (30), after its time that "
+            "make rows late (1), and of snapshot retention (30).",
         ),
     ] = None
     where: Annotated[
-        str | None, Parameter(show_default=False, help="SQL filter for --ask filter.")
+        str | None, Parameter(show_default=False, help="The filter to plan, as SQL.")
     ] = None
 
     def bounds(self, now_millis: int) -> Thresholds:
-        """Return from where on something is told."""
+        """Return the thresholds of the answer."""
         days = self.days
         return Thresholds(
             now_millis=now_millis,
@@ -147,7 +147,7 @@ class Asking:
 
 @frozen
 class WantedTable:
-    """What to show of a table."""
+    """Options of the output for one table."""
 
     top: int
     by: Order
@@ -159,20 +159,20 @@ class WantedTable:
 
 
 def register(app: App) -> None:
-    """Add the command `stats`, which publishes for the formats that are installed."""
+    """Add the command `stats`, which can publish for the installed formats."""
     Shapes.__init__.__annotations__["publish"] = _publishing()
     text, example = help_and_example(stats)
     app.command(stats, name="stats", help=text, help_epilogue=example)
 
 
 def _publishing() -> Any:
-    """Return the option `publish`, with the formats that it takes."""
+    """Return the option `publish`, with the formats that it accepts."""
     there = publishers()
     what = "; or ".join(each.what for each in there.values())
     option = Parameter(
         negative="",
         show_default=False,
-        help=f"Publish for readers of a format: {what}; repeatable.",
+        help=f"Publish to the readers of a format: {what}; repeatable.",
     )
     names: Any = cast("Any", Literal)[tuple(there)]
     return Annotated[tuple[names, ...], option]
@@ -190,7 +190,7 @@ def stats(  # noqa: PLR0913 - each is an option of the command
     top: Annotated[
         int, Parameter(validator=validators.Number(gte=1), help="Maximum number of partitions.")
     ] = 10,
-    by: Annotated[Order, Parameter(help="Sort order of partitions.")] = "records",
+    by: Annotated[Order, Parameter(help="Sort order of the partitions.")] = "records",
     history: Annotated[
         bool, Parameter(negative="", help="Also print the totals at every snapshot.")
     ] = False,
@@ -204,17 +204,19 @@ def stats(  # noqa: PLR0913 - each is an option of the command
     ] = (),
     plot: Annotated[
         Path | None,
-        Parameter(help="Plot growth and skew, or the answer to --ask, to this PNG file."),
+        Parameter(help="Draw growth and skew, or the answer of --ask, into this PNG."),
     ] = None,
     verify: Annotated[
         bool, Parameter(negative="", help="Recompute the statistics and compare.")
     ] = False,
     rebuild: Annotated[
-        bool, Parameter(negative="", help="Restore files that --verify finds missing or changed.")
+        bool, Parameter(negative="", help="Restore statistics that --verify finds wrong.")
     ] = False,
     engine: Annotated[
         Engine,
-        Parameter(help="auto uses Spark if it is faster, including its startup, and reports why."),
+        Parameter(
+            help="auto uses Spark where it is faster, its start included, and logs the reason."
+        ),
     ] = "auto",
     asking: Asking = Asking(),
     shapes: Shapes = Shapes(),
@@ -223,8 +225,8 @@ def stats(  # noqa: PLR0913 - each is an option of the command
 ) -> None:
     r"""Show a table's partitions and totals at any instant, from its log alone.
 
-    Statistics are stored as Parquet in the table's folder _ledger/statistics and updated with new
-    commits. With a database, or without a name, one job updates all tables.
+    They are kept below the table's _ledger/statistics as Parquet and updated incrementally.
+    With a database, or without any name, one job processes every table.
 
     Example:
         lakeledger stats shop.flights --at tag:january --top 3
@@ -252,7 +254,7 @@ def stats(  # noqa: PLR0913 - each is an option of the command
 
 def _is_one(name: str | None, *, every: bool) -> bool:
     if every and name is not None:
-        raise UsageError(f"--all is every table, and {name} only some: leave one of them out")
+        raise UsageError(f"--all means every table, and {name} only some: leave one of them out")
     return name is not None and "." in name
 
 
@@ -284,15 +286,15 @@ def _refuse_contradictions(
 def _refuse_two_answers(wanted: WantedTable) -> None:
     ask, shapes = wanted.asking.ask, wanted.shapes
     if wanted.asking.where is not None and ask != "filter":
-        raise UsageError("--where is of --ask filter, which tells what it has to read")
+        raise UsageError("--where is of --ask filter, which plans it: give both")
     if ask and (wanted.history or shapes.view or shapes.columns or shapes.publish):
-        raise UsageError("--ask takes the place of the report: ask for the rest without it")
+        raise UsageError("--ask replaces the report: run the rest without it")
     if shapes.view and (wanted.history or wanted.plot or shapes.columns or shapes.publish):
-        raise UsageError("--view takes the place of the report: ask for the rest without it")
+        raise UsageError("--view replaces the report: run the rest without it")
     if shapes.analyze and (ask or shapes.view or shapes.columns):
-        raise UsageError("--analyze is part of the report: ask for the rest without it")
+        raise UsageError("--analyze is part of the report: run the rest without it")
     if shapes.columns and (wanted.plot or shapes.publish):
-        raise UsageError("--columns takes the place of the report: ask for the rest without it")
+        raise UsageError("--columns replaces the report: run the rest without it")
 
 
 def _one_partition(texts: tuple[str, ...]) -> dict[str, str]:
@@ -300,8 +302,8 @@ def _one_partition(texts: tuple[str, ...]) -> dict[str, str]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise UsageError(
-            "--partition names one partition by all of its keys: give each key once, and ask for "
-            "other partitions one by one"
+            "--partition names one partition by all of its keys: give each key once, and run other "
+            "partitions one by one"
         )
     return found
 
@@ -335,7 +337,7 @@ def _rows_of(rows: list[dict[str, Any]], partition: dict[str, str]) -> list[dict
     if not found:
         asked = ", ".join(f"{key}={value}" for key, value in partition.items())
         there = rows[0]["partition"] if rows else ""
-        known = f"; there is {there}, say" if there else ""
+        known = f"; the partitions are {there}" if there else ""
         raise NotFoundError(f"no file was ever in partition {asked}{known}")
     return found
 
@@ -344,7 +346,7 @@ def _one(
     table: Table, when: InstantFlags, engines: Engines, screen: Screen, wanted: WantedTable
 ) -> None:
     if wanted.shapes.columns:
-        # From what stands in the log alone: nothing is kept of it.
+        # Computed from the log alone: nothing is kept of it.
         _columns(table, when, screen, wanted)
         return
     at = when.of(table)
@@ -365,16 +367,16 @@ def _one(
 
 
 def _kept(table: Table, counted: Counted, what: str) -> Kept:
-    """Return what is kept of a table, for what needs more than a look at an instant.
+    """Return the kept statistics of a table, for options that need more than an instant.
 
     Raises:
-        UnsupportedError: Its engine lists its files, so that nothing is.
+        UnsupportedError: Its engine lists its files, so that none are kept.
     """
     if not isinstance(counted, Kept):
         raise UnsupportedError(
-            f"{what} asks for statistics that are kept, and the files of {table.identifier} stand "
-            "in its engine's manifests, of which none are: leave it out; everything else is "
-            "counted from there"
+            f"{what} needs kept statistics, and the files of {table.identifier} are listed in its "
+            "engine's manifests, of which none are kept: leave it out; all other statistics are "
+            "counted from the manifests"
         )
     return counted
 
@@ -388,7 +390,7 @@ def _answer(
     wanted: WantedTable,
 ) -> None:
     at = when.of(table)
-    # An instant that is named is asked as it was then.
+    # A named instant is the reference time of the answer, too.
     now = at.state.time_millis if when.named() else now_millis()
     found = answer(
         ask, asked_of(ask, table, at, kept), handle_of(table).log, at, wanted.asking.bounds(now)
@@ -421,7 +423,7 @@ def _report(  # noqa: PLR0913 - what a report is made of
 ) -> None:
     at = when.of(table)
     if wanted.partition:
-        # Asked before anything is published, as it may not be there.
+        # Read before anything is published, as it may be missing.
         growth(kept, at, wanted.partition)
     published = _publish(table, kept, when, wanted.shapes.publish, analysis)
     if published:
@@ -457,7 +459,7 @@ def _report(  # noqa: PLR0913 - what a report is made of
 
 def _distinct_json(analysis: Analysis, at: Instant) -> dict[str, Any]:
     names = {each.id: each.name for each in at.schema.fields}
-    # Somebody may have dropped a column since.
+    # A column may have been dropped since.
     counts = {names[key]: count for key, count in analysis.distinct.items() if key in names}
     return {
         "snapshotId": analysis.snapshot_id,
@@ -479,10 +481,10 @@ def _publish(
         return found
     kept = _kept(table, counted, "--publish")
     wanted = [each for name, each in publishers().items() if name in formats]
-    # Before anything is published, so that it is all or none.
+    # Checked before anything is published, so that it is all or none.
     for each in wanted:
         each.check(handle_of(table), when.of(table), analysis)
-    # What makes a snapshot first, since the statistics of all others are of the newest.
+    # Formats that make a snapshot first, since others publish for the newest snapshot.
     for each in sorted(wanted, key=lambda each: not each.makes_snapshot):
         found += each.publish(handle_of(table), kept, when.of(table), analysis)
     return found
@@ -515,7 +517,7 @@ def _many(
                 report = report_of(table, kept, at, engine)
                 documents.append(report.document(wanted.by, wanted.top))
             except (MissingDependencyError, InvalidInputError):
-                # Of the engine that was asked for, and so of all tables.
+                # The problem is the engine's, and so that of all tables.
                 raise
             except LedgerError as error:
                 problems[str(table.identifier)] = error
@@ -537,7 +539,7 @@ def _many(
 
 
 def _opened(lake: Ledger, names: list[str], problems: dict[str, LedgerError]) -> list[Table]:
-    """Return the tables of some names; why one cannot be opened is put among the problems."""
+    """Return the tables of some names; add the error of one that cannot be opened to problems."""
     found = []
     for name in names:
         try:
@@ -548,9 +550,9 @@ def _opened(lake: Ledger, names: list[str], problems: dict[str, LedgerError]) ->
 
 
 def _counted_by_spark(tables: list[Table], engines: Engines, screen: Screen) -> set[str]:
-    """Return the names of the tables that Spark brought up to date, where it pays for all of them.
+    """Return the names of the tables that Spark refreshed, if it is faster for all of them.
 
-    Those that it could not are asked for again afterwards, and tell why.
+    Failed tables are retried afterwards, which raises the error.
     """
     session = engines.session_for(tables)
     if session is None:
@@ -601,5 +603,5 @@ def _difference_json(name: str, difference: Difference) -> dict[str, Any]:
 
 
 def _time_of(table: Table, version: int) -> int:
-    """Return when a version was made, where it comes from: Unix milliseconds."""
+    """Return the time of a version at its source, Unix milliseconds."""
     return effective_millis(handle_of(table).log.commit_at(version), table.state.corrections)

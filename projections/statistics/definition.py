@@ -1,7 +1,7 @@
-"""Definition of the statistics, as data that both engines read.
+"""Schema of the statistics, as data that both engines use.
 
-An entry is a file that came or went; a delta is what one snapshot did to one partition; a sum is
-many deltas of a partition folded. The measures say how.
+An entry is an added or deleted file; a delta is the change of one partition by one snapshot; a sum
+is many deltas of a partition folded. The measures define the fold.
 
 Source: Paimon's PartitionEntry. Counts and sizes are sums with the sign of the change; the last
 file creation time is the maximum over all changes, removals included, so that it never goes back
@@ -23,7 +23,7 @@ Kind = Literal["int64", "string"]
 
 @frozen
 class EngineColumn:
-    """A column of a table that an engine reads or gives."""
+    """A column of a table that an engine reads or returns."""
 
     name: str
     kind: Kind = "int64"
@@ -32,11 +32,11 @@ class EngineColumn:
 
 @frozen
 class Measure:
-    """A number that a partition has.
+    """A numeric measure of a partition.
 
     Attributes:
         name: Its column.
-        source: The entries' column that it comes from; None counts the entries themselves.
+        source: The entries' column to fold; None counts the entries themselves.
         fold: `sum` takes the sign of the entry, `max` does not.
     """
 
@@ -46,17 +46,17 @@ class Measure:
 
 
 PLACE = (EngineColumn("version"), EngineColumn("snapshot_id"))
-"""Where in the log. In a sum: where the partition was changed last."""
+"""Position in the log. In a sum: position of the partition's last change."""
 
 KEYS = (
     EngineColumn("spec_id", nullable=True),
     EngineColumn("partition", "string", nullable=True),
     EngineColumn("content", "string", nullable=True),
 )
-"""Which partition: the spec, its values as a JSON array, and the sort of file.
+"""Key of a partition: the spec, its values as a JSON array, and the content of its files.
 
-Values stay as they stand in the log: how they are shown depends on the schema, which changes. All
-NULL: the whole table.
+Values are those of the log: their display depends on the schema, which changes. All NULL: the whole
+table.
 """
 
 ENTRIES = (
@@ -67,7 +67,7 @@ ENTRIES = (
     EngineColumn("file_size_in_bytes"),
     EngineColumn("creation_time", nullable=True),
 )
-"""One row a file that came (sign 1) or went (-1), and one a snapshot (0), its keys NULL."""
+"""One row per added (sign 1) or deleted (-1) file, and one per snapshot (0), its keys NULL."""
 
 MEASURES = (
     Measure("record_count", "record_count", "sum"),
@@ -81,7 +81,7 @@ ROWS = (
     *KEYS,
     *(EngineColumn(each.name, nullable=each.fold == "max") for each in MEASURES),
 )
-"""Deltas and sums alike. A snapshot has one row besides, for the whole table."""
+"""Columns of deltas and sums. A snapshot has an additional row for the whole table."""
 
 PLACE_NAMES = [each.name for each in PLACE]
 KEY_NAMES = [each.name for each in KEYS]
@@ -89,7 +89,7 @@ FOLDS: tuple[tuple[str, Literal["sum", "max"]], ...] = (
     *((each.name, "max") for each in PLACE),
     *((each.name, each.fold) for each in MEASURES),
 )
-"""How rows of one partition become one: each column, and its fold."""
+"""Fold of the rows of one partition: each column, and its aggregate function."""
 
 SHOWN = {
     "record_count": "recordCount",
@@ -101,14 +101,14 @@ SHOWN = {
 
 
 DELETION_VECTORS = "deletion-vectors"
-"""The content of position deletes that stand in a Puffin file."""
+"""The content of position deletes in a Puffin file."""
 
 VECTORS = ("position-deletes", "puffin")
 """The content and format that a deletion vector's file has in the log."""
 
 
 def content_of(content: str, file_format: str) -> str:
-    """Return the sort of a file.
+    """Return the content of a file, with deletion vectors distinguished.
 
     >>> content_of("position-deletes", "puffin"), content_of("data", "parquet")
     ('deletion-vectors', 'data')

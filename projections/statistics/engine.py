@@ -29,36 +29,36 @@ Engine: TypeAlias = Literal["auto", "spark", "local"]
 Notice = Callable[[str], None]
 
 LOCAL_ENTRIES_A_SECOND = 500_000
-"""What this process reads, folds and keeps on one core: `benchmarks.statistics_refresh`."""
+"""Entries per second that this process refreshes on one core: `benchmarks.statistics_refresh`."""
 
 SPARK_START_S = 9.0
-"""Until a session of ours has its Python workers at work."""
+"""Time until a new session has its Python workers running, seconds."""
 
 SPARK_JOBS_S = 2.0
-"""What Spark's jobs take for themselves, in a session that runs."""
+"""Overhead of Spark's jobs in a running session, seconds."""
 
 A_TABLE_S = 0.01
-"""What opening a table and keeping its position takes: `benchmarks.statistics_many`."""
+"""Time to open a table and save its position, seconds: `benchmarks.statistics_many`."""
 
 SPARK_SHARE = 0.85
-"""How much of a core's time Spark leaves to the fold."""
+"""Fraction of a core's time that Spark leaves to the fold."""
 
 LISTS_AS_ENTRIES = 100
-"""A snapshot's manifest list and manifest cost as much to open as so many entries to count."""
+"""Cost of opening a snapshot's manifest list and manifest, in entries."""
 
 _LOOKED_AT = 1024
-"""So many commits are looked at; of more, so many that lie evenly among them."""
+"""Maximum number of commits sampled, evenly spaced."""
 
 _LOOKED_AT_OF_MANY = 16
-"""The same, where a table is one of many: which is the longest need not be known well."""
+"""The same for one table among many, where a rough estimate suffices."""
 
 
 class Engines:
-    """The engines for one job over any number of tables; a session that it starts, it stops.
+    """The engines for one job over any number of tables; stops a session that it started.
 
     Args:
-        engine: Which; `auto` looks how much is new in each table.
-        notice: Told what it may help to know.
+        engine: The engine; `auto` chooses by the amount of new entries in each table.
+        notice: Called with informational messages.
     """
 
     def __init__(self, engine: Engine, notice: Notice) -> None:
@@ -80,11 +80,11 @@ class Engines:
             self._started.stop()
 
     def choose(self, table: Table) -> Keeping:
-        """Return the engine for what is new in a table.
+        """Return the engine to refresh a table.
 
         Raises:
-            MissingDependencyError: Spark was asked for, and it or Java is missing.
-            InvalidInputError: Spark was asked for, and the ledger is in memory.
+            MissingDependencyError: Spark was requested, and it or Java is missing.
+            InvalidInputError: Spark was requested, and the ledger is in memory.
         """
         local = Local(handle_of(table).log)
         if self._engine == "local":
@@ -93,7 +93,7 @@ class Engines:
         return local if session is None else OnSpark(session, LogSource.of(table))
 
     def session(self) -> SparkSession:
-        """Return the session for what only Spark does: the active one, or one that is started.
+        """Return the session for jobs that need Spark: the active one, or a new one.
 
         Raises:
             MissingDependencyError: pyspark or Java is missing.
@@ -101,10 +101,10 @@ class Engines:
         return self._started or self._session()
 
     def session_for(self, tables: Sequence[Table]) -> SparkSession | None:
-        """Return the session for what is new in many tables; None where this process does them.
+        """Return the session to refresh many tables; None where this process does it.
 
         Raises:
-            MissingDependencyError: Spark was asked for, and it or Java is missing.
+            MissingDependencyError: Spark was requested, and it or Java is missing.
         """
         if self._engine == "local" or not tables:
             return None
@@ -123,7 +123,7 @@ class Engines:
             return None
 
     def _pays(self, tables: Sequence[Table]) -> bool:
-        """Whether Spark is through sooner, its start counted; say so where it is."""
+        """Return whether Spark is faster, its start included; send a notice if so."""
         if handle_of(tables[0]).ledger_url.startswith("memory:"):
             return False
         logs = [handle_of(each).log for each in tables]
@@ -153,7 +153,7 @@ class Engines:
 
 
 def expected_entries(log: TableLog) -> int:
-    """Return about `new_entries`, and 0 of a table that cannot be read: who refreshes it tells."""
+    """Return an estimate of `new_entries`; 0 if unreadable, as the refresh raises the error."""
     try:
         return new_entries(log, looked_at=_LOOKED_AT_OF_MANY)
     except (LedgerError, OSError):
@@ -161,12 +161,12 @@ def expected_entries(log: TableLog) -> int:
 
 
 def new_entries(log: TableLog, *, looked_at: int | None = None) -> int:
-    """Return about how many entries a table has that are not counted yet.
+    """Return an estimate of the number of entries that are not counted yet.
 
     Args:
-        log: The table's.
-        looked_at: Of more commits than this so many are looked at, so that it takes no longer for a
-            long log; without, enough to choose an engine by.
+        log: The table's log.
+        looked_at: Maximum number of commits sampled, which bounds the time for a long log; None
+            for enough to choose an engine.
     """
     log.refresh()
     last = log.head.state.version if log.head else -1
@@ -187,12 +187,12 @@ def new_entries(log: TableLog, *, looked_at: int | None = None) -> int:
 
 
 def _cost(contents: SnapshotContents, placed: PlacedSnapshot) -> int:
-    """Return about how many entries a snapshot has, going by what its manifest list says."""
+    """Return an estimate of a snapshot's number of entries, from its manifest list."""
     if not names_lists(placed.event):
         return entry_count(placed.event)
     try:
         parts = contents.changes(placed) or []
     except LedgerError:
-        # Whoever reads it in earnest is told.
+        # The refresh itself raises the error.
         return 0
     return LISTS_AS_ENTRIES + sum(each.count for each in parts)

@@ -1,10 +1,10 @@
 """Engines' manifest lists and manifests as inputs of the statistics.
 
-It says which lists to read and what stands in them; whoever asks reads the files, so that they can
+The module names the lists to read and decodes them; the caller reads the files, so that they can
 be read anywhere, and once.
 
-Plans are made of parts, whatever reads them: they say what a manifest list says, so that lists are
-read once and manifests can be read anywhere.
+Plans consist of parts, which are independent of the reader: they hold the data of a manifest list,
+so that lists are read once and manifests can be read anywhere.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 
 class MissingFileError(DamagedLogError):
-    """What a snapshot is known by is gone: its engine may have expired the snapshot."""
+    """A file of a snapshot is missing: its engine may have expired the snapshot."""
 
 
 @contextmanager
 def named_by(snapshot_id: int) -> Iterator[None]:
-    """Let errors about damaged files say which snapshot names them."""
+    """Add the snapshot's id to errors about damaged files."""
     try:
         yield
     except MissingFileError:
@@ -67,14 +67,14 @@ class EngineFiles:
     _in_table: FileNames = field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
-        """Work out what the files' names begin with."""
+        """Derive the prefix of the files' names."""
         folder = f"{self.store.url}/{self.root}" if self.root else self.store.url
         object.__setattr__(self, "_on_store", FileNames(self.store.url))
         object.__setattr__(self, "_in_table", FileNames(folder))
 
     @classmethod
     def of(cls, log: TableLog) -> EngineFiles:
-        """Return those of the table that has this log."""
+        """Return the engine files of the table that has this log."""
         return cls(log.store, log.layout.folder)
 
     def key(self, name: str) -> str:
@@ -84,7 +84,7 @@ class EngineFiles:
             name: A path below the table's location, or an absolute one, or a URI.
 
         Raises:
-            UnsupportedError: It lies outside of the table's store.
+            UnsupportedError: It is outside of the table's store.
 
         Example:
             >>> from ledger.stores import MemoryStore
@@ -97,30 +97,30 @@ class EngineFiles:
         key = self._on_store.usual(name)
         if is_absolute(key):
             raise UnsupportedError(
-                f"{name} lies outside of {self.store.url}, the store of the table that names it: "
+                f"{name} is outside of {self.store.url}, the store of the table that names it: "
                 "statistics are read from files on the table's own store alone"
             )
         return key
 
     def path(self, name: str) -> str:
-        """Return the one path of a file, however it is spelled: below the location, or a URL."""
+        """Return the canonical path of a file: below the location, or a URL."""
         return self._in_table.usual(name)
 
     def exists(self, key: str) -> bool:
-        """Whether a file is there."""
+        """Return whether a file exists."""
         return self.store.exists(key)
 
     def read(self, key: str, size: int | None, snapshot_id: int) -> bytes:
-        """Return a file.
+        """Return the bytes of a file.
 
         Args:
             key: Its key.
-            size: Its bytes, where that was recorded.
+            size: Its recorded size in bytes; None if unknown.
             snapshot_id: The snapshot that names it, for errors.
 
         Raises:
-            MissingFileError: It is not there.
-            DamagedLogError: It is shorter than was recorded.
+            MissingFileError: It does not exist.
+            DamagedLogError: It is shorter than recorded.
         """
         body = self.store.read(key)
         if body is None:
@@ -138,30 +138,30 @@ class EngineFiles:
 
 
 LEDGER = "ledger"
-"""The dialect of lists that the ledger keeps itself."""
+"""The dialect of file lists in the ledger itself."""
 
 NOBODY = -1
-"""`adder` where no snapshot's entries are picked out."""
+"""Value of `adder` that selects the entries of all snapshots."""
 
 
 @frozen(kw_only=True)
 class ManifestPart:
-    """One manifest, or one list of file changes, and what to take of it.
+    """One manifest, or one list of file changes, and the selection of its entries.
 
     Attributes:
         version: The commit of the snapshot that is counted.
         snapshot_id: That snapshot.
-        dialect: Whose manifest it is: the name of a format; `LEDGER` means the list that a commit
-            holds or names.
+        dialect: The format of the manifest; `LEDGER` means the list that a commit holds or
+            names.
         file: Its key on the table's store; of the ledger's the commit's.
-        size: Its bytes; -1 where nobody recorded them.
-        count: How many entries it has, as far as its list says.
-        sign: 1 where its files come, -1 where they go.
-        compared: 1 where files that come and go alike cancel out, as in a rollback.
-        adder: The engine's id of the snapshot whose changes alone are taken, or the ledger's of
-            the snapshot whose list it is; `NOBODY` takes all that its format counts.
-        spec_id: The files' partition spec, in formats whose lists say it.
-        time_millis: When the counted snapshot took effect, for formats that keep no time of a file.
+        size: Its size in bytes; -1 if not recorded.
+        count: The number of its entries, as far as its list has it.
+        sign: 1 if its files are added, -1 if deleted.
+        compared: 1 if equal added and deleted files cancel out, as in a rollback.
+        adder: The engine's id of the snapshot whose changes alone are selected, or the ledger's
+            of the snapshot whose list it is; `NOBODY` selects all that its format counts.
+        spec_id: The files' partition spec, in formats whose lists have it.
+        time_millis: Effective time of the counted snapshot, for formats without file times.
     """
 
     version: int
@@ -178,7 +178,7 @@ class ManifestPart:
 
     @property
     def content(self) -> tuple[str, str, int]:
-        """What two parts share that hold the same entries."""
+        """Key that is equal for parts with the same entries."""
         return self.dialect, self.file, self.adder
 
 
@@ -191,20 +191,20 @@ PARTS = (
         for name in ("size", "count", "sign", "compared", "adder", "spec_id", "time_millis")
     ),
 )
-"""A part as a row."""
+"""Columns of a part as a row."""
 
 FOUND = (*ENTRIES, EngineColumn("path", "string", nullable=True))
-"""Rows of `ENTRIES` with the file's path, by which they are compared."""
+"""Rows of `ENTRIES` with the file's path, for comparison."""
 
 
 PATHS = [*PLACE_NAMES, *KEY_NAMES, "path"]
-"""Which file it is that one snapshot compares."""
+"""Key of a file in the comparison of one snapshot."""
 
 COMPARED = ("record_count", "file_size_in_bytes", "creation_time")
-"""What one file says alike wherever it is listed."""
+"""Columns that are equal for one file in every list."""
 
 Row = tuple[int, str, str, int, int, int, int, str]
-"""What a manifest says of one file: the columns of `FOUND` after the place."""
+"""A manifest's entry for one file: the columns of `FOUND` after the position."""
 
 
 def table_of(parts: Iterable[ManifestPart]) -> pa.Table:
@@ -221,7 +221,7 @@ def parts_of(batch: pa.RecordBatch | pa.Table) -> Iterator[ManifestPart]:
 
 
 def without_common(parts: Sequence[ManifestPart]) -> list[ManifestPart]:
-    """Return parts without those that come and go: what both have in common says nothing.
+    """Return parts without those that are both added and deleted, which cancel out.
 
     Example:
         >>> old, new = (ManifestPart(version=3, snapshot_id=3, dialect="paimon", file=each)
@@ -241,10 +241,10 @@ def without_common(parts: Sequence[ManifestPart]) -> list[ManifestPart]:
 
 
 def compared(rows: pa.Table) -> pa.Table:
-    """Return entries without files that come and go alike, and without their paths.
+    """Return entries without files that are both added and deleted, and without their paths.
 
     Args:
-        rows: Rows of `FOUND`; all of a snapshot's.
+        rows: Rows of `FOUND`; all rows of a snapshot.
     """
     import pyarrow.compute as pc
 
@@ -257,9 +257,9 @@ def compared(rows: pa.Table) -> pa.Table:
 
 
 Asked = Literal["changes", "contents"]
-"""What is asked of a snapshot: what it did, or what it holds.
+"""Selection of a snapshot's files: its changes, or its complete contents.
 
-What the first one did is all that it holds, since nobody else tells what was there before.
+The changes of the first snapshot are its contents, since earlier ones are unknown.
 """
 
 
@@ -268,8 +268,8 @@ class NamedList:
     """A manifest list that a snapshot names.
 
     Attributes:
-        path: Below the table's location, or absolute, or a URI.
-        size: Its bytes, where that was recorded.
+        path: A path below the table's location, or absolute, or a URI.
+        size: Its recorded size in bytes; None if unknown.
     """
 
     path: str
@@ -278,14 +278,14 @@ class NamedList:
 
 @frozen
 class ListedManifest:
-    """A manifest that a list names; see `ManifestPart`.
+    """A manifest in a manifest list; see `ManifestPart`.
 
     Attributes:
-        path: As of a list.
-        size: Its bytes.
-        count: How many of its entries are asked for, as far as its list says.
-        adder: The snapshot whose changes alone are taken, by the engine's id.
-        spec_id: The files' partition spec, where the list says it.
+        path: As in `NamedList`.
+        size: Its size in bytes.
+        count: The number of selected entries, as far as its list has it.
+        adder: The snapshot whose changes alone are selected, by the engine's id.
+        spec_id: The files' partition spec, where the list has it.
     """
 
     path: str
@@ -296,73 +296,73 @@ class ListedManifest:
 
 
 class ManifestReader(Protocol):
-    """Reads the manifests of one table."""
+    """Reader of the manifests of one table."""
 
     def __call__(self, body: bytes, part: ManifestPart, /) -> Iterator[Row]:
-        """Yield what is to be taken of a manifest.
+        """Yield the selected entries of a manifest.
 
         Args:
             body: The whole file.
-            part: What is known of it; paths are only asked for of parts that are compared.
+            part: The manifest's selection; paths are needed only for parts that are compared.
 
         Raises:
-            DamagedLogError: It is no manifest of this table, or is cut or changed.
+            DamagedLogError: It is no manifest of this table, or is truncated or changed.
             MissingDependencyError: The package for the file's codec is not installed.
-            UnsupportedError: Its records have a version that is not known.
+            UnsupportedError: Its records have an unknown version.
         """
 
 
 class EngineManifests(Protocol):
-    """What a format knows of its engines' manifests."""
+    """A format's decoder of its engines' manifest lists and manifests."""
 
     def has_named(self, event: SnapshotCommitted) -> bool:
-        """Whether the lists that a snapshot names are of the format's engines."""
+        """Return whether the lists that a snapshot names are of the format's engines."""
 
     def lists(self, event: SnapshotCommitted, asked: Asked) -> Iterator[NamedList]:
-        """Yield which lists a snapshot names for what is asked."""
+        """Yield the lists that a snapshot names for a selection."""
 
     def listed(
         self, body: bytes, file: str, event: SnapshotCommitted, asked: Asked
     ) -> list[ListedManifest]:
-        """Return which manifests a list names for what is asked.
+        """Return the manifests that a list names for a selection.
 
         Args:
             body: The whole list.
             file: Its name, for errors.
             event: The snapshot that names it.
-            asked: What is asked.
+            asked: The selection.
 
         Raises:
             DamagedLogError, MissingDependencyError, UnsupportedError: As `ManifestReader`.
         """
 
     def reader(self, state: TableState, schemas: Callable[[], Iterator[Schema]]) -> ManifestReader:
-        """Return what reads a table's manifests.
+        """Return the reader of a table's manifests.
 
         Args:
-            state: The table's.
-            schemas: Gives all of its schemas, newest first, for columns that were dropped.
+            state: The table's state.
+            schemas: Returns all of its schemas, newest first, for columns that were dropped.
 
         Raises:
-            UnsupportedError: No manifest of the format's can be of such a table.
+            UnsupportedError: Such a table has no manifests of the format.
         """
 
 
 class InstalledManifests:
-    """What installed formats tell of manifests; each is imported when it is first asked."""
+    """The manifest decoders of the installed formats; each is imported on first use."""
 
     def __init__(self) -> None:
         self._found: dict[str, EngineManifests] = {}
 
     def of(self, event: SnapshotCommitted) -> tuple[str, EngineManifests]:
-        """Return the format whose engine named a snapshot's lists, and what it tells.
+        """Return the format whose engine named a snapshot's lists, and its decoder.
 
         Raises:
-            UnsupportedError: Nothing that is installed knows them.
+            UnsupportedError: No installed format knows them.
         """
         if not self._found:
-            # Others first: Iceberg and Paimon, which are the ledger's default, go by which lists a
-            # snapshot names, and not by what these are.
+            # Other formats first: Iceberg and Paimon, the ledger's defaults, decide by which lists
+            # a snapshot names, and not by their contents.
             for each in reversed(INSTALLED.names()):
                 known: EngineManifests | None = part_if_any(each, "engine_manifests")
                 if known is not None:
@@ -371,16 +371,16 @@ class InstalledManifests:
             if manifests.has_named(event):
                 return name, manifests
         raise UnsupportedError(
-            f"no format that is installed knows the manifest lists of snapshot {event.snapshot_id}:"
+            f"no installed format knows the manifest lists of snapshot {event.snapshot_id}:"
             " install the package that does"
         )
 
 
 def manifests_of(format_name: str) -> EngineManifests:
-    """Return what a format tells of its engines' manifests.
+    """Return a format's decoder of its engines' manifests.
 
     Raises:
-        MissingDependencyError: Nothing that is installed brings it.
+        MissingDependencyError: No installed package provides it.
     """
     found: EngineManifests = part(format_name, "engine_manifests")
     return found

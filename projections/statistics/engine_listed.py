@@ -1,8 +1,8 @@
 """Statistics of files that only engines' manifests list.
 
-Nothing of it is kept: the manifests are the engine's and may go with its snapshots, snapshot ids do
-not say which came first, and a source may go back. So an instant is counted by its live files, and
-its history by the live files of the snapshots before it, each compared with its parent's.
+None of them is kept: the manifests are the engine's and may be deleted with its snapshots, snapshot
+ids are not ordered, and a source may roll back. So an instant is counted by its live files, and its
+history by the live files of the snapshots before it, each compared with its parent's.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SAME = ("path", "content", "spec_id", "partition", "record_count", "file_size_i
 
 @frozen(slots=False)
 class EngineListed:
-    """A table at an instant at which its engine lists its files; see `Kept`.
+    """Statistics of a table at an instant at which its engine lists its files; see `Kept`.
 
     Attributes:
         table: The table.
@@ -51,30 +51,30 @@ class EngineListed:
 
     @property
     def columns(self) -> PersonalColumns:
-        """What is kept elsewhere of partitions."""
+        """Personal partition values, which are stored separately."""
         return self.table.log.personal.columns
 
     @property
     def opening_snapshot_id(self) -> int | None:
-        """The oldest snapshot that is there, if ones before it are gone; else None."""
+        """The oldest existing snapshot, if earlier ones were removed; else None."""
         if self.line and engine_origin(self.at.state).follows_one(self.line[0]):
             return self.line[0]
         return None
 
     @cached_property
     def line(self) -> tuple[int, ...]:
-        """The snapshots that lead to the instant and are there, oldest first."""
+        """The existing ancestors of the instant's snapshot, oldest first, it included."""
         return line_of(self.at.state)
 
     def up_to(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
-        """Yield what adds up to the instant: its live files, as if its snapshot had added all."""
+        """Yield rows that add up to the instant: its live files, as if one snapshot added all."""
         yield self._rows([(version, snapshot_id, (), self._live())])
 
     def history(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
-        """Yield what each snapshot did that leads to the instant, oldest first.
+        """Yield the changes of each snapshot of the instant's line, oldest first.
 
-        Snapshots are placed by negative numbers instead of versions: one commit may have brought
-        several, and their ids do not say in which order; `version_of` says the version.
+        Snapshots are placed by negative numbers instead of versions: one commit may have imported
+        several, and their ids are not ordered; `version_of` maps them to the version.
         """
         del version, snapshot_id
         yield self._rows(self._steps())
@@ -84,25 +84,25 @@ class EngineListed:
         return self.history(last, 0)
 
     def block(self, block: Tile, last: int) -> pa.Table:
-        """Return what the instant's own snapshot did."""
+        """Return the changes of the instant's own snapshot."""
         del block
         before = self._files(self.line[-2]) if len(self.line) > 1 else ()
         return self._rows([(last, self.at.state.last_snapshot_id, before, self._live())])
 
     def version_of(self, version: int, snapshot_id: int) -> int:
-        """Return the commit that brought a snapshot, by its id or its place."""
+        """Return the commit that imported a snapshot, by its id or its place."""
         named = self.line[version] if version < 0 and not snapshot_id else snapshot_id
         return engine_origin(self.at.state).added_in.get(named, version)
 
     def moments(self, state: TableState, ahead: int = 1) -> SnapshotMoments:
-        """Return when snapshots were made at the source."""
+        """Return the times of snapshots at the source."""
         del ahead
         return SnapshotMoments(state, self.line)
 
     def changes(self) -> Iterator[tuple[int, int, list[FileChange]]]:
-        """Yield the commit and the id of each snapshot that leads to the instant, and what it did.
+        """Yield the commit, the id and the changes of each snapshot of the instant's line.
 
-        What went comes first.
+        Deleted files come first.
         """
         for place, snapshot_id, before, after in self._steps():
             came, gone = _difference(before, after)
@@ -110,9 +110,9 @@ class EngineListed:
             yield self.version_of(place, snapshot_id), snapshot_id, files
 
     def there(self) -> Iterator[tuple[int, int, tuple[FileChange, ...]]]:
-        """Yield the moment, the id and the files of each snapshot that can be read.
+        """Yield the time, the id and the files of each readable snapshot.
 
-        Those that no longer lead to the instant are among them.
+        Those that are not on the instant's line are included.
         """
         state = self.at.state
         moments = self.moments(state)
@@ -146,27 +146,27 @@ _Step = tuple[int, int, tuple[FileChange, ...], tuple[FileChange, ...]]
 
 @frozen
 class SnapshotMoments:
-    """When the snapshots of a source were made.
+    """Times of a source's snapshots.
 
     Attributes:
         state: A state that has them.
-        line: Those that lead to it, oldest first; the last has the place -1.
+        line: Its ancestors, oldest first; the last has the place -1.
     """
 
     state: TableState
     line: tuple[int, ...]
 
     def of(self, place: int) -> int:
-        """Return the moment of a snapshot by its place, Unix milliseconds."""
+        """Return the time of a snapshot by its place, Unix milliseconds."""
         return self.of_snapshot(0, self.line[place])
 
     def of_snapshot(self, _version: int, snapshot_id: int) -> int:
-        """Return the moment of a snapshot."""
+        """Return the time of a snapshot, Unix milliseconds."""
         return engine_origin(self.state).made_at(snapshot_id)
 
 
 def line_of(state: TableState) -> tuple[int, ...]:
-    """Return the snapshots that lead to a state and are there, oldest first, its own included."""
+    """Return the existing ancestors of a state's snapshot, oldest first, it included."""
     return () if state.snapshot is None else engine_origin(state).line_to(state.snapshot.id)
 
 
@@ -184,7 +184,7 @@ def engine_origin(state: TableState) -> IcebergOrigin | PaimonOrigin:
 
 
 def _entries(step: _Step) -> pa.Table:
-    """Return rows of `ENTRIES`: what one snapshot added and took away, and that it is there."""
+    """Return rows of `ENTRIES`: the files that one snapshot added and deleted, and its own row."""
     import pyarrow as pa
 
     version, snapshot_id, before, after = step
@@ -202,7 +202,7 @@ def _entries(step: _Step) -> pa.Table:
 def _difference(
     before: Iterable[FileChange], after: Iterable[FileChange]
 ) -> tuple[list[FileChange], list[FileChange]]:
-    """Return the files that came, and those that went."""
+    """Return the added files, and the deleted ones."""
     old, new = ({_same(each): each for each in files} for files in (before, after))
     came = [each for key, each in new.items() if key not in old]
     return came, [each for key, each in old.items() if key not in new]

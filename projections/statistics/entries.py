@@ -1,10 +1,10 @@
 """File changes of a table as Arrow tables.
 
-Of what the log lists no FileChange is made: a million of them cost more than all the counting.
+File lists of the log are not decoded to FileChange objects: a million cost more than all counting.
 
-An engine that expires snapshots takes their manifest lists away. What they did can no longer be
-read, but the first snapshot after them still says what it holds: it opens the account with that
-balance, and snapshots before it are not counted one by one.
+An engine that expires snapshots deletes their manifest lists. Their changes can no longer be read,
+but the first snapshot after them still has its full contents: it is the opening balance, and
+snapshots before it are not counted one by one.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 
 
 class PartReader:
-    """Reads the manifests of one table.
+    """Reader of the manifests of one table.
 
     Args:
-        log: The table's.
-        contents: What its snapshots are made of.
+        log: The table's log.
+        contents: The parts of its snapshots.
     """
 
     def __init__(self, log: TableLog, contents: SnapshotContents) -> None:
@@ -64,7 +64,7 @@ class PartReader:
 
         Raises:
             DamagedLogError: A manifest is missing, damaged, or of another table.
-            UnsupportedError: It is of a version that this does not know.
+            UnsupportedError: It has an unknown version.
         """
         import pyarrow as pa
 
@@ -77,7 +77,7 @@ class PartReader:
         return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in plain)])
 
     def found(self, part: ManifestPart) -> pa.Table:
-        """Return what is to be taken of a part, as rows of `FOUND`; raises as `entries`."""
+        """Return the selected entries of a part, as rows of `FOUND`; raises as `entries`."""
         import pyarrow as pa
 
         with named_by(part.snapshot_id):
@@ -116,7 +116,7 @@ class PartReader:
         return head_state(self._log)
 
     def _listed(self, part: ManifestPart) -> Iterator[Row]:
-        """Yield what a snapshot lists in the ledger."""
+        """Yield the entries of a snapshot that lists its files in the ledger."""
         event = self._contents.at(part.adder).event
         for each in event_files(self._log.store, self._log.layout, event):
             yield (
@@ -132,25 +132,25 @@ class PartReader:
 
 
 class Opening(msgspec.Struct, frozen=True, rename="camel"):
-    """The snapshot that stands for all before it, and its commit."""
+    """The snapshot that replaces all before it as an opening balance, and its commit."""
 
     version: int
     snapshot_id: int
 
 
 def opening_of(log: TableLog, first: int, counted: int) -> Opening | None:
-    """Return where statistics begin; None where everything can be read, as in most tables.
+    """Return the start of the statistics; None if everything can be read, as in most tables.
 
-    Looks at the table's commits only if it has expired snapshots that are not counted yet.
+    Reads the table's commits only if it has expired snapshots that are not counted yet.
 
     Args:
-        log: The table's.
+        log: The table's log.
         first: The first version that is not counted yet.
         counted: The newest snapshot before it.
 
     Raises:
-        DamagedLogError: A manifest list of an expired snapshot is damaged; or one is gone, and no
-            later snapshot can be read whole.
+        DamagedLogError: A manifest list of an expired snapshot is damaged; or one is missing, and
+            no later snapshot can be read completely.
     """
     head = log.head.state if log.head else log.refresh()
     if head is None or head.earliest_snapshot_id <= counted + 1:
@@ -167,7 +167,7 @@ def opening_of(log: TableLog, first: int, counted: int) -> Opening | None:
 def _doubtful(
     log: TableLog, contents: SnapshotContents, head: TableState, first: int
 ) -> Iterator[PlacedSnapshot]:
-    """Yield the snapshots whose changes may be gone with expired manifest lists, in order."""
+    """Yield snapshots whose manifest lists may be deleted after expiry, in order."""
     earliest = head.earliest_snapshot_id
     for read in log.commits(first, head.version):
         for placed in contents.learn(read.commit):
@@ -186,8 +186,8 @@ def _after(log: TableLog, contents: SnapshotContents, lost: PlacedSnapshot) -> O
             return Opening(placed.version, snapshot_id)
     key = log.layout.commit(lost.version)
     raise DamagedLogError(
-        f"the manifest lists of snapshot {lost.snapshot_id} are gone, and no snapshot after it can "
-        "be read whole without them; let the table's engine commit once more, or restore them",
+        f"the manifest lists of snapshot {lost.snapshot_id} are missing, and no later snapshot can "
+        "be read completely without them; let the table's engine commit once more, or restore them",
         key,
     )
 
@@ -213,15 +213,15 @@ _LISTED = (
     "content",
     "spec_id",
 )
-"""What is asked of a list of its own file: its paths alone are as long as all of it."""
+"""Columns read from a file list: its paths alone are as long as all others."""
 
 
 _PLAIN = "parquet"
-"""What nearly all files are, and no deletion vector is."""
+"""The most frequent file format, which deletion vectors do not have."""
 
 
 class _Entry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What the statistics ask of a FileChange; its other keys are passed over."""
+    """The fields of a FileChange that the statistics need; other keys are skipped."""
 
     record_count: int
     file_size_in_bytes: int
@@ -241,18 +241,18 @@ def entries(
 ) -> Iterator[pa.Table]:
     """Yield the rows of `ENTRIES` of the commits `first` to `last`, both included.
 
-    All rows of a snapshot stand in one table, and the tables in the order of the log.
+    All rows of a snapshot are in one table, and the tables in the order of the log.
 
     Args:
-        log: The table's.
-        first: A version.
-        last: A version.
-        opening: Where the statistics begin, if not with the first snapshot.
+        log: The table's log.
+        first: The first version.
+        last: The last version.
+        opening: The start of the statistics, if not the first snapshot.
 
     Raises:
         DamagedLogError: A commit, a list of file changes, a manifest list or a manifest is missing
             or damaged.
-        UnsupportedError: A manifest lies outside of the table's store, or is of an unknown version.
+        UnsupportedError: A manifest is outside of the table's store, or has an unknown version.
     """
     contents = SnapshotContents(log)
     reader = PartReader(log, contents)
@@ -262,7 +262,7 @@ def entries(
 def listed_entries(
     log: TableLog, first: int, last: int, opening: Opening | None = None
 ) -> Iterator[pa.Table]:
-    """Yield the rows of `entries` for which no manifest has to be read; as `entries`."""
+    """Yield the rows of `entries` that need no manifest; as `entries`."""
     contents = _Unread(log)
     return _entries(_planned(log, contents, (first, last), opening), log, None)
 
@@ -270,7 +270,7 @@ def listed_entries(
 def manifest_parts(
     log: TableLog, first: int, last: int, opening: Opening | None = None
 ) -> Iterator[list[ManifestPart]]:
-    """Yield what is to be read for the other rows of `entries`, by snapshot; as `entries`."""
+    """Yield the parts to read for the other rows of `entries`, by snapshot; as `entries`."""
     contents = SnapshotContents(log)
     for _, parts in _planned(log, contents, (first, last), opening):
         if parts:
@@ -278,7 +278,7 @@ def manifest_parts(
 
 
 class _Unread(SnapshotContents):
-    """Knows which snapshots list their files, and leaves manifest lists to others."""
+    """Contents of snapshots that list their files; manifest lists are not read."""
 
     def changes(self, snapshot: PlacedSnapshot) -> list[ManifestPart] | None:
         return [] if names_lists(snapshot.event) else super().changes(snapshot)
@@ -291,7 +291,7 @@ class _Unread(SnapshotContents):
 def _planned(
     log: TableLog, contents: SnapshotContents, span: tuple[int, int], opening: Opening | None
 ) -> Iterator[tuple[PlacedSnapshot, list[ManifestPart] | None]]:
-    """Yield the snapshots that are counted, each with its parts; None where it lists its files."""
+    """Yield the counted snapshots, each with its parts; None where it lists its files."""
     first, last = span
     for read in log.commits(first, last) if first <= last else ():
         for placed in contents.learn(read.commit):
@@ -324,7 +324,7 @@ def _entries(
 
 
 def entry_count(event: SnapshotEvent) -> int:
-    """Return about how many file changes a snapshot lists in the ledger, without reading them.
+    """Return an estimate of a snapshot's file changes in the ledger, without reading them.
 
     Example:
         >>> from ledger.events.snapshots import SnapshotCommitted
@@ -340,7 +340,7 @@ def entry_count(event: SnapshotEvent) -> int:
 
 
 class _Rows:
-    """Rows of some snapshots, gathered column by column."""
+    """Column-wise buffer of the rows of some snapshots."""
 
     def __init__(self) -> None:
         self._clear()
@@ -355,20 +355,20 @@ class _Rows:
         return self._count
 
     def snapshot(self, version: int, snapshot_id: int) -> None:
-        """Take in that there is a snapshot."""
+        """Add the row of a snapshot."""
         row = (version, snapshot_id, None, None, None, 0, 0, 0, None)
         for values, value in zip(self._columns.values(), row, strict=True):
             values.append(value)
         self._count += 1
 
     def files(self, version: int, snapshot_id: int, files: list[_Entry]) -> None:
-        """Take in what a commit lists itself."""
+        """Add the files of an inline list."""
         columns: dict[str, list[Any]] = {
             "version": [version] * len(files),
             "snapshot_id": [snapshot_id] * len(files),
             "spec_id": [each.spec_id for each in files],
             "partition": _canonical([bytes(each.partition) for each in files]),
-            # A call for each would take as long as two other columns.
+            # A call per file would take as long as two other columns.
             "content": [
                 each.content if each.format == _PLAIN else content_of(each.content, each.format)
                 for each in files
@@ -383,17 +383,17 @@ class _Rows:
         self._count += len(files)
 
     def listed(self, version: int, snapshot_id: int, listed: pa.Table) -> None:
-        """Take in a list of its own file."""
+        """Add the rows of a list file."""
         self._lists.append((version, snapshot_id, listed))
         self._count += len(listed)
 
     def read(self, rows: pa.Table) -> None:
-        """Take in rows of `ENTRIES`."""
+        """Add rows of `ENTRIES`."""
         self._tables.append(rows)
         self._count += len(rows)
 
     def taken(self) -> pa.Table:
-        """Take all rows out, as a table."""
+        """Return all rows as a table, and clear the buffer."""
         import pyarrow as pa
 
         tables = [pa.table(self._columns, schema=arrow_schema(ENTRIES)), *self._tables]
@@ -404,13 +404,13 @@ class _Rows:
 
 
 def _canonical(texts: list[bytes]) -> list[str]:
-    """Return JSON arrays as lists of their own file have them: without spaces."""
+    """Return JSON arrays in the form of list files: without spaces."""
     if not texts:
         return []
     together = b"[" + b",".join(texts) + b"]"
     values = msgspec.json.decode(together)
     if msgspec.json.encode(values) != together:
-        # Somebody else wrote the commit.
+        # Another client wrote the commit.
         return [msgspec.json.encode(each).decode() for each in values]
     # No line ends inside of one that has no spaces.
     return b"\n".join(texts).decode().split("\n")
@@ -421,19 +421,19 @@ def _inline(log: TableLog, placed: PlacedSnapshot) -> list[_Entry]:
         return _DECODER.decode(placed.event.files)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         key = log.layout.commit(placed.version)
-        raise DamagedLogError(f"{key} holds a list of files that is none: {error}", key) from error
+        raise DamagedLogError(f"{key} holds an invalid list of files: {error}", key) from error
 
 
 def _list(log: TableLog, reference: ChangesReference) -> pa.Table:
     key = f"{log.layout.root}/{reference.path}"
     body = log.store.read(key)
     if body is None or hashlib.sha256(body).hexdigest() != reference.sha256:
-        what = "missing" if body is None else "other than the commit that names it says"
+        what = "missing" if body is None else "not the file that the commit's digest names"
         raise DamagedLogError(f"{key} is {what}. Restore it from a backup", key)
     try:
         return parsed(body, columns=_LISTED)
     except ValueError as error:
-        raise DamagedLogError(f"{key} holds no list of file changes: {error}", key) from error
+        raise DamagedLogError(f"{key} is not a list of file changes: {error}", key) from error
 
 
 def _of_lists(lists: list[tuple[int, int, pa.Table]]) -> pa.Table:

@@ -1,8 +1,8 @@
 """The fold: from entries to deltas, from deltas to sums, over Arrow.
 
-There is this one alone, wherever it runs: in this process, or in Spark's executors. Rows are folded
-and ordered by one number a row, made of the ranks of its keys: hashing and sorting numbers takes a
-fraction of the time that texts take.
+It is the only implementation, in this process and in Spark's executors. Rows are folded and sorted
+by one number per row, made of the ranks of its keys: hashing and sorting numbers takes a fraction
+of the time that strings take.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ALL_KEYS = [*PLACE_NAMES, *KEY_NAMES]
 
 
 def deltas(entries: Iterable[pa.Table]) -> pa.Table:
-    """Return what each snapshot did to each partition and, in one row, to the whole table.
+    """Return the changes of each partition and, in one row, of the whole table, per snapshot.
 
     Args:
         entries: Rows of `ENTRIES`; all rows of a snapshot in one table, and the tables in the
@@ -46,9 +46,9 @@ def _deltas(entries: pa.Table) -> pa.Table:
 
 
 def contributions(entries: pa.Table) -> pa.Table:
-    """Return what entries add to each snapshot and partition; to whole tables they add nothing yet.
+    """Return partial deltas of snapshots and partitions, without rows of whole tables.
 
-    Contributions from several places are brought together by `grouped`, over place and keys.
+    Contributions from several inputs are combined by `grouped`, over place and keys.
 
     Args:
         entries: Rows of `ENTRIES`, in any order.
@@ -69,7 +69,7 @@ def contributions(entries: pa.Table) -> pa.Table:
 
 
 def with_totals(contributions: pa.Table) -> pa.Table:
-    """Return deltas: contributions, with what each snapshot did to the whole table.
+    """Return deltas: contributions, and the change of the whole table per snapshot.
 
     Args:
         contributions: All of some snapshots, in the order of `ordered`.
@@ -94,9 +94,9 @@ def with_totals(contributions: pa.Table) -> pa.Table:
 
 
 def sums(rows: Iterable[pa.Table]) -> pa.Table:
-    """Fold deltas and sums to one row a partition; the rows of snapshots stay as they are.
+    """Fold deltas and sums to one row per partition; rows of snapshots are unchanged.
 
-    Partitions without files stay, too: their last file creation time still counts.
+    Partitions without files are kept: their last file creation time still counts.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -108,7 +108,7 @@ def sums(rows: Iterable[pa.Table]) -> pa.Table:
 
 
 def running_totals(rows: Iterable[pa.Table]) -> pa.Table:
-    """Return one row a snapshot, in commit order: the whole table right after it.
+    """Return one row per snapshot, in commit order: the totals of the table after it.
 
     Args:
         rows: All deltas or sums up to some snapshot.
@@ -130,7 +130,7 @@ def running_totals(rows: Iterable[pa.Table]) -> pa.Table:
 
 
 def negated(sums: pa.Table, *, version: int, snapshot_id: int) -> pa.Table:
-    """Return deltas that take partitions' sums away, as if one snapshot had done it.
+    """Return deltas that subtract partitions' sums, as changes of one snapshot.
 
     Args:
         sums: Rows of `ROWS`; those of snapshots are added up.
@@ -169,7 +169,7 @@ def between(rows: pa.Table, first: int, last: int) -> pa.Table:
 
 
 def concatenated(rows: Iterable[pa.Table]) -> pa.Table:
-    """Return tables of `ROWS` as one; none at all is an empty one."""
+    """Return tables of `ROWS` as one; no tables give an empty one."""
     import pyarrow as pa
 
     schema = arrow_schema(ROWS)
@@ -177,12 +177,12 @@ def concatenated(rows: Iterable[pa.Table]) -> pa.Table:
 
 
 def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    # A cast to what it is already takes as long as another.
+    # A cast to the same type takes as long as any other.
     return rows if rows.schema.equals(schema) else rows.cast(schema)
 
 
 def ordered(rows: pa.Table) -> pa.Table:
-    """Return rows in their one order: by place, whole tables first, then by partition."""
+    """Return rows in the canonical order: by place, whole tables first, then by partition."""
     import pyarrow.compute as pc
 
     ranks = _Ranks.of(rows, _ALL_KEYS)
@@ -214,12 +214,12 @@ _MOST = 2**62
 
 @frozen
 class _Ranks:
-    """Rows as one number each, which has the order of some of their columns together.
+    """Rows as one number each, ordered like some of their columns.
 
     Attributes:
-        numbers: Of each row.
+        numbers: The number of each row.
         steps: How they were made: a column's name and its values in order, NULL first; or, without
-            a name, which numbers there were when their own ranks took their place.
+            a name, the numbers that were replaced by their own ranks.
     """
 
     numbers: Any
@@ -227,7 +227,7 @@ class _Ranks:
 
     @classmethod
     def of(cls, rows: pa.Table, names: Sequence[str]) -> _Ranks:
-        """Return those of rows by the columns of these names, the first counting most."""
+        """Return the ranks of rows by the columns of these names, most significant first."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -247,7 +247,7 @@ class _Ranks:
         return cls(numbers, steps)
 
     def columns(self, numbers: Any) -> dict[str, Any]:
-        """Return the columns that numbers stand for, by name."""
+        """Return the columns that numbers encode, by name."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -265,13 +265,13 @@ class _Ranks:
 
 
 def _ranked(values: Any) -> tuple[Any, Any]:
-    """Return the rank of each value, NULL's the first; and what has which rank."""
+    """Return the rank of each value, NULL's the first; and the value of each rank."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     encoded = values.dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary)
-    # The order of the order is where each value went.
+    # The inverse permutation of the sort order.
     ranks = pc.array_sort_indices(order).cast(pa.int64())
     ordered_values = encoded.dictionary.take(order)
     if len(values) and not values.null_count:

@@ -1,10 +1,10 @@
 """Materialisation of a table's statistics.
 
-What is new is shared out: a share is a run of blocks, read, folded and written as tiles in whatever
-process an engine has for it. Tiles of sums are merged from those, the narrowest by whoever has all
-of their rows at hand. The position is written last, and what it no longer names goes after that; so
-a job that is killed anywhere leaves either the old statistics or the new ones, and two jobs, or two
-attempts at one share, write the same files.
+New commits are divided into shares: a share is a run of blocks, read, folded and written as tiles
+in a process of the engine. Tiles of sums are merged from those, the narrowest by the process that
+has all of their rows in memory. The position is written last, and files that it no longer names are
+deleted after that; so a job killed anywhere leaves either the old statistics or the new ones, and
+concurrent jobs, or repeated attempts at a share, write the same files.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ Block = tuple[Tile, "pa.Table"]
 
 @frozen
 class Again:
-    """What the tiles of a table should hold.
+    """Recomputation of the tiles of a table.
 
     Attributes:
-        kept: What is kept of it.
+        kept: The kept statistics.
         scan: The engine.
-        step: How many commits to ask of it at once.
-        opening: Where what can be computed begins, if older manifest lists are gone.
+        step: Number of commits to scan at once.
+        opening: Start of the statistics that can be computed, if older manifest lists are missing.
     """
 
     kept: Kept
@@ -66,7 +66,7 @@ class Again:
 
     @classmethod
     def of(cls, log: TableLog, scan: DeltaScan, step: int) -> Again:
-        """Look at a table."""
+        """Return the recomputation of a table."""
         log.refresh()
         position = load(log.store, log.layout)
         kept = Kept(TileFiles(log.store, folder(log.layout)), position, scan, log)
@@ -75,13 +75,13 @@ class Again:
         return cls(kept, scan, step, opening)
 
     def anew(self) -> Iterator[Block]:
-        """Yield every tile and the rows that it has if all begins with the opening."""
+        """Yield every tile with its rows, computed from the opening on."""
         return self._tiles(self._scanned())
 
     def trusting(self) -> Iterator[Block]:
-        """Yield every tile and its rows, those that cannot be computed as they are kept.
+        """Yield every tile and its rows, with kept rows where they cannot be recomputed.
 
-        If they do not add up to the opening, none of them is believed.
+        If they do not add up to the opening, none of the kept rows is used.
         """
         opening = self.opening
         if opening is None:
@@ -89,7 +89,7 @@ class Again:
         return self._tiles(self._trusted(opening, self._adds_up(opening)))
 
     def _scanned(self) -> Iterator[Block]:
-        """Yield every block up to the position with its deltas, so many commits read at once."""
+        """Yield every block up to the position with its deltas, scanned in steps."""
         last = self.kept.position.version
         for first in range(0, last + 1, self.step):
             end = min(last, first + self.step - 1)
@@ -111,7 +111,7 @@ class Again:
                 )
 
     def _adds_up(self, opening: Opening) -> Callable[[Tile], pa.Table | None]:
-        """Return what gives a block's kept rows, if those up to the opening are believed."""
+        """Return a loader of a block's kept rows, if those up to the opening are trusted."""
         so_far: pa.Table = concatenated([])
         opened = concatenated([])
         for block in blocks(0, min(opening.version, self.kept.position.version)):
@@ -126,7 +126,7 @@ class Again:
         return self._kept_rows
 
     def _kept_rows(self, block: Tile) -> pa.Table | None:
-        """Return the rows that are kept of a block; None if a part of them is lost."""
+        """Return the kept rows of a block; None if a part of them is lost."""
         last = self.kept.position.version
         tiles = [each for each in self.kept.position.tiles if each.start >= block.start]
         if block.end <= last + 1:
@@ -153,19 +153,19 @@ class Again:
 
 
 BLOCKS_A_STEP = 8
-"""So many blocks are read, kept and acknowledged at once: what a kill can lose, and memory."""
+"""Number of blocks read, kept and committed at once; bounds lost work and memory."""
 
 
 @frozen
 class Share:
-    """A run of commits whose statistics one process makes, and where it stands in the chain.
+    """A run of commits whose statistics one process makes, with the ends of its digest chain.
 
     Attributes:
         first: The first commit.
         last: The last; the next share begins in another block.
-        parent: The digest of the commit before, as the first one has it; empty before version 0.
+        parent: The parent digest of the first commit; empty before version 0.
         head: The digest of the last.
-        snapshot_id: The newest snapshot in it; 0 if there is none.
+        snapshot_id: The newest snapshot in it; 0 without one.
     """
 
     first: int
@@ -176,18 +176,18 @@ class Share:
 
 
 class Engine(Protocol):
-    """Does the work of keeping one table's statistics, wherever."""
+    """Executor of the refresh of one table's statistics."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Name in messages."""
 
     @property
     def blocks_a_step(self) -> int:
-        """How much to ask of it between two positions."""
+        """Number of blocks to process between two saves of the position."""
 
     def keep(self, kept: Kept, last: int) -> Iterable[Share]:
-        """Write the tiles of deltas after what is kept, up to a version; return what was done.
+        """Write the tiles of deltas after the kept ones, up to a version; return the shares.
 
         Each share is done by `keep_share`, once or more often.
 
@@ -200,18 +200,18 @@ class Engine(Protocol):
         """Write tiles of sums, each by `merge_tile`; raises as `keep`.
 
         Args:
-            kept: Here its position stands behind all of them.
-            tiles: None is a part of another.
+            kept: The kept statistics, with a position after all of the tiles.
+            tiles: The tiles, which do not overlap.
         """
 
 
 @frozen
 class Local:
-    """This process, on one core.
+    """Engine in this process, on one core.
 
     Attributes:
-        log: The table's.
-        blocks_a_step: As an engine's.
+        log: The table's log.
+        blocks_a_step: As in `Engine`.
     """
 
     log: TableLog
@@ -219,7 +219,7 @@ class Local:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Name in messages."""
         return "local"
 
     def keep(self, kept: Kept, last: int) -> Iterator[Share]:
@@ -235,16 +235,16 @@ class Local:
 def keep_share(
     log: TableLog, kept: Kept, first: int, last: int, fresh: pa.Table | None = None
 ) -> Share:
-    """Write the tiles of some commits, in place of whatever stands there.
+    """Write the tiles of some commits, and replace existing ones.
 
-    These are those of deltas, and of sums the narrowest that lie whole in it (`covered`).
+    These are the tiles of deltas, and the narrowest of sums that are completely in it (`covered`).
 
     Args:
-        log: The table's.
-        kept: What was kept before; no other share of the same step counts as kept.
+        log: The table's log.
+        kept: The statistics kept before; no other share of the same step counts as kept.
         first: The first commit.
-        last: The last, which ends a block or all that is to be kept.
-        fresh: Their deltas; made here, without.
+        last: The last, which ends a block or the range to keep.
+        fresh: Their deltas; None to compute them.
 
     Raises:
         DamagedLogError: A commit or a list of file changes is missing or damaged.
@@ -279,7 +279,7 @@ def _commit(log: TableLog, version: int) -> bytes:
 
 
 def _tiles_of(kept: Kept, block: Tile, last: int) -> Iterator[Tile]:
-    """Yield the tiles of a block's deltas up to a version, but for those that are kept."""
+    """Yield the tiles of a block's deltas up to a version, except kept ones."""
     if block.end <= last + 1:
         yield block
         return
@@ -289,7 +289,7 @@ def _tiles_of(kept: Kept, block: Tile, last: int) -> Iterator[Tile]:
 
 
 def _with_older(kept: Kept, tile: Tile, fresh: pa.Table) -> pa.Table:
-    """Return a tile's deltas: those that are kept in smaller tiles, then the new ones."""
+    """Return a tile's deltas: those kept in smaller tiles, then the new ones."""
     older = [each for each in kept.position.tiles if tile.start <= each.start < tile.end]
     return concatenated([*map(kept.tile, reversed(older)), fresh]).combine_chunks()
 
@@ -298,8 +298,8 @@ def merge_tile(kept: Kept, tile: Tile) -> None:
     """Write a tile of sums, from the tiles that it merges.
 
     Args:
-        kept: Its position stands behind the tile.
-        tile: It.
+        kept: The kept statistics, with a position after the tile.
+        tile: The tile.
     """
     kept.files.save(tile, sums([kept.tile(each) for each in tile.parts()]))
 
@@ -311,26 +311,26 @@ def refresh(
     blocks_a_step: int | None = None,
     on_progress: Progress = nobody,
 ) -> StatisticsPosition:
-    """Bring a table's statistics up to its newest commit; reads only what is new.
+    """Update a table's statistics to its newest commit, incrementally.
 
     Args:
-        log: The table's.
-        engine: What does the work; this process, without.
-        blocks_a_step: How much to do between two positions; what the engine likes, without.
-        on_progress: Told how many commits are done, of how many.
+        log: The table's log.
+        engine: The engine; None for this process.
+        blocks_a_step: Number of blocks between two saves of the position; None for the engine's.
+        on_progress: Called with the number of commits done, of how many.
 
     Raises:
         DamagedLogError: A commit or a list of file changes is missing or damaged.
         UnsupportedError: An engine lists the table's files, of which nothing is kept.
-        OSError: The store failed; asking again goes on from there.
+        OSError: The store failed; the next call continues from the last position.
     """
     log.refresh()
     head = log.head
     last = head.state.version if head else -1
     if head is not None and not head.state.lists_files:
         raise UnsupportedError(
-            "this table's files stand in the manifests of its engine, of which no statistics are "
-            "kept: they are counted when they are asked for (lakeledger stats TABLE)"
+            "this table's files are listed in the manifests of its engine, of which no statistics "
+            "are kept: they are counted on request (lakeledger stats TABLE)"
         )
     chosen = engine or Local(log)
     kept = Kept.of(log)
@@ -339,7 +339,7 @@ def refresh(
         first = kept.position.version + 1
         reached = block_of(first).start + (blocks_a_step or chosen.blocks_a_step) * BLOCK - 1
         if kept.opening is not None and first <= kept.opening.version:
-            # Before it nothing is counted: a position there would say that it was.
+            # Nothing before it is counted: a position there would claim that it was.
             reached = max(reached, block_of(kept.opening.version).end - 1)
         kept = _step(log, chosen, kept, min(last, reached))
         on_progress(kept.position.version - begin, last - begin)
@@ -347,7 +347,7 @@ def refresh(
 
 
 def _step(log: TableLog, engine: Engine, kept: Kept, last: int) -> Kept:
-    """Keep the statistics up to a version, and return what is kept then."""
+    """Keep the statistics up to a version, and return the new kept statistics."""
     old = kept.position
     first = old.version + 1
     shares = _chained(log, old, last, engine.keep(kept, last))
@@ -355,7 +355,7 @@ def _step(log: TableLog, engine: Engine, kept: Kept, last: int) -> Kept:
     opening = kept.opening if opens else old.opening
     newest = max([old.snapshot_id, *(each.snapshot_id for each in shares)])
     position = StatisticsPosition.at(last, newest, shares[-1].head, opening)
-    # Until the position is written, only what was made here counts as kept.
+    # Until the position is written, only tiles of this run count as kept.
     here = evolve(kept, position=StatisticsPosition(last))
     merged = {tile for each in shares for tile in covered(each.first, each.last)}
     for tiles in _levels(first, last):
@@ -370,10 +370,10 @@ def _step(log: TableLog, engine: Engine, kept: Kept, last: int) -> Kept:
 def _chained(
     log: TableLog, old: StatisticsPosition, last: int, found: Iterable[Share]
 ) -> tuple[Share, ...]:
-    """Return shares in order, if they are all that there was to do, and of one chain of commits.
+    """Return shares in order, if they cover the range and form one chain of commits.
 
     Raises:
-        DamagedLogError: They are of several: the log changed while it was read.
+        DamagedLogError: They do not: the log changed while it was read.
     """
     shares = tuple(sorted(found, key=lambda each: each.first))
     version, head = old.version, old.head
@@ -381,19 +381,19 @@ def _chained(
         if each.first != version + 1 or each.parent != head:
             key = log.layout.commit(version + 1)
             raise DamagedLogError(
-                f"{key} is not the commit that follows what was counted before it: the log was "
-                "changed meanwhile. Compare it with a backup, and ask again",
+                f"{key} is not the commit that follows the last counted one: the log was "
+                "changed meanwhile. Compare it with a backup, and run it again",
                 key,
             )
         version, head = each.last, each.head
     if version != last:
         key = log.layout.commit(version + 1)
-        raise DamagedLogError(f"{key} was not counted, though {last} is; ask again", key)
+        raise DamagedLogError(f"{key} was not counted, though {last} is; run it again", key)
     return shares
 
 
 def _levels(first: int, last: int) -> Iterator[list[Tile]]:
-    """Yield the tiles of sums that some commits complete, those of one width together.
+    """Yield the tiles of sums that some commits complete, grouped by width.
 
     Example:
         >>> [[each.name for each in level] for level in _levels(0, 511)]
@@ -408,14 +408,14 @@ def _levels(first: int, last: int) -> Iterator[list[Tile]]:
 
 
 def verify(log: TableLog, *, blocks_a_step: int = BLOCKS_A_STEP) -> Difference:
-    """Compute everything that is kept again, in full, and say where it differs.
+    """Recompute all kept statistics, and return the differences.
 
-    What manifest lists said that are gone with expired snapshots cannot be computed again: of the
-    statistics up to then it is compared what they add up to.
+    Contents of manifest lists that were deleted with expired snapshots cannot be recomputed: of the
+    statistics up to then only the totals are compared.
 
     Args:
-        log: The table's.
-        blocks_a_step: How much to ask of it at once.
+        log: The table's log.
+        blocks_a_step: Number of blocks to scan at once.
 
     Raises:
         DamagedLogError: The log itself is damaged.
@@ -425,10 +425,10 @@ def verify(log: TableLog, *, blocks_a_step: int = BLOCKS_A_STEP) -> Difference:
 
 
 def rebuild(log: TableLog, *, blocks_a_step: int = BLOCKS_A_STEP) -> Difference:
-    """Restore what `verify` finds missing or changed, take away what is foreign, and return it.
+    """Restore missing or changed tiles, delete foreign ones, and return the differences.
 
-    Where statistics are wrong that cannot be computed again, all of them begin anew, with the
-    first snapshot that can be read whole.
+    If statistics are wrong that cannot be recomputed, all of them start from the first snapshot
+    that can be read completely.
     """
     again = Again.of(log, local_scan(log), blocks_a_step * BLOCK)
     found = _rebuilt(log, again)

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @frozen
 class Published:
-    """What a publication came to.
+    """Result of a publication.
 
     Attributes:
         format: The readers' format.
-        snapshot_id: The snapshot that the statistics are of.
-        path: Of their file, below the table's location.
-        version: The version of the table that the format's files stand at.
-        is_new: Whether something was written to the log.
+        snapshot_id: The snapshot of the statistics.
+        path: Path of their file, below the table's location.
+        version: The version of the format's projected files.
+        is_new: Whether an event was committed to the log.
     """
 
     format: str
@@ -36,39 +36,39 @@ class Published:
 
 
 class Publisher(Protocol):
-    """Lets a format's readers find statistics; importing it should be cheap: `--help` names it."""
+    """Publication for a format's readers; its import should be cheap, as `--help` needs it."""
 
     @property
     def what(self) -> str:
-        """What they find, for people."""
+        """Description of the published statistics, for the help text."""
 
     @property
     def makes_snapshot(self) -> bool:
-        """Whether publishing makes a snapshot, so that only the newest one's can be published."""
+        """Return whether publishing commits a snapshot, which limits it to the newest one."""
 
     def check(self, table: TableHandle, at: TableAt, analysis: Analysis | None) -> None:
-        """Refuse what cannot be published, before anything is; raises as `publish`."""
+        """Reject statistics that cannot be published, before any write; raises as `publish`."""
 
     def publish(
         self, table: TableHandle, kept: Kept, at: TableAt, analysis: Analysis | None
     ) -> Iterator[Published]:
-        """Let readers find the statistics of an instant's snapshot, and say where they are.
+        """Publish the statistics of an instant's snapshot, and yield their locations.
 
         Args:
             table: The table.
             kept: Its statistics.
             at: The instant.
-            analysis: How many different values its columns have, if that was asked, too.
+            analysis: Estimated distinct counts of its columns, if requested.
 
         Raises:
             InvalidInputError: There is no snapshot yet.
             NotFoundError: The snapshot was expired.
             UnsupportedError: The format cannot have them, or the table is not declared to be its.
-            DamagedLogError: What has to be read of the log is missing or damaged.
+            DamagedLogError: A needed part of the log is missing or damaged.
         """
 
 
 def publishers() -> dict[str, Publisher]:
-    """Return what installed formats publish by, by their names."""
+    """Return the publishers of the installed formats, by format name."""
     found = {name: part_if_any(name, "publisher") for name in having("publisher")}
     return {name: each for name, each in found.items() if each is not None}

@@ -1,6 +1,6 @@
 """Queries on statistics, and the rendering of partitions.
 
-Files of many specs can lie in one shown partition: where a spec got a bucket besides, say.
+Files of several specs can be in one shown partition: for example after a bucket field was added.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @frozen
 class RenderedSpec:
-    """A partition as text: its path, which stands for it, and its keys with their values."""
+    """A partition as text: its path, which identifies it, and its keys with their values."""
 
     path: str
     items: tuple[tuple[str, str], ...]
@@ -39,11 +39,11 @@ class RenderedSpec:
 
 @frozen
 class ShownFields:
-    """What the statistics show of the partitions of one spec's files.
+    """Displayed partition fields of one spec's files.
 
-    Where a spec has the table's partition keys, these alone, whatever else it became: they are the
-    partitions of the DLF metadata API. Otherwise the spec's own fields, whose values are written as
-    the log has them: a column that has a field's name may be another one by now.
+    If a spec has the table's partition keys, only these, whatever other fields it has: they are the
+    partitions of the DLF metadata API. Otherwise the spec's own fields, with the values of the log:
+    another column may have a field's name by now.
     """
 
     names: tuple[str, ...]
@@ -52,7 +52,7 @@ class ShownFields:
 
     @classmethod
     def of(cls, schema: Schema, spec: PartitionSpec, text: PartitionText) -> ShownFields:
-        """Return what is shown of a spec, its values written as `text` writes them."""
+        """Return the displayed fields of a spec, with values written by `text`."""
         try:
             places = key_places(schema, spec)
         except UnsupportedError:
@@ -65,13 +65,13 @@ class ShownFields:
 
 
 def partition_texts(columns: PersonalColumns, partitions: Iterable[str]) -> dict[str, str]:
-    """Return what partitions say whose values are kept elsewhere, by what they said.
+    """Return the full values of partitions whose personal values are stored separately.
 
-    What was erased is NULL.
+    An erased value is NULL.
 
     Args:
-        columns: Where the values are kept.
-        partitions: JSON arrays, as rows of statistics have them.
+        columns: The personal values.
+        partitions: JSON arrays from rows of statistics, which are the keys of the result.
     """
     outside = {each: msgspec.json.decode(each) for each in partitions if OUTSIDE in each}
     wanted = {at for values in outside.values() for each in values if (at := kept_at(each))}
@@ -86,11 +86,11 @@ def partition_texts(columns: PersonalColumns, partitions: Iterable[str]) -> dict
 
 @frozen
 class Rendering:
-    """A table's way of showing partitions, at one instant.
+    """A table's rendering of partitions, at one instant.
 
     Attributes:
-        shown: By spec id, what is shown.
-        columns: Where values of partitions are kept that rows do not have.
+        shown: By spec id, the displayed fields.
+        columns: Personal partition values, which rows do not contain.
     """
 
     shown: Mapping[int, ShownFields] = field(hash=False)
@@ -98,7 +98,7 @@ class Rendering:
 
     @classmethod
     def of(cls, schema: Schema, specs: Sequence[PartitionSpec]) -> Rendering:
-        """Return the way for people: a date is a date.
+        """Return the rendering for people: a date is a date.
 
         Example:
             >>> from ledger.state.layout import identity_spec
@@ -111,7 +111,7 @@ class Rendering:
 
     @classmethod
     def paimon(cls, schema: Schema, specs: Sequence[PartitionSpec]) -> Rendering:
-        """Return the way of Paimon's and the DLF metadata API's objects.
+        """Return the rendering of Paimon's and the DLF metadata API's objects.
 
         It follows the table's option `partition.legacy-name`, by which a date is a day number.
 
@@ -125,14 +125,14 @@ class Rendering:
         return cls({each.spec_id: ShownFields.of(schema, each, text) for each in specs})
 
     def spec(self, spec_id: int, partition: str) -> RenderedSpec:
-        """Return the partition that a row's keys mean.
+        """Return the partition of a row's keys.
 
         Args:
-            spec_id: The row's.
+            spec_id: The row's spec.
             partition: Its values, a JSON array.
 
         Raises:
-            InvalidInputError: A value is not one of its column's type.
+            InvalidInputError: A value does not have its column's type.
         """
         fields = self.shown[spec_id]
         values = msgspec.json.decode(partition)
@@ -144,11 +144,11 @@ Order = Literal["size", "records", "files"]
 
 
 class Instant(Protocol):
-    """A table at an instant; `Table.at` gives it."""
+    """A table at an instant; `Table.at` returns it."""
 
     @property
     def state(self) -> TableState:
-        """All that the fold knows."""
+        """The folded state."""
 
     @property
     def schema(self) -> Schema:
@@ -156,21 +156,21 @@ class Instant(Protocol):
 
 
 class Moments(Protocol):
-    """When snapshots took effect, Unix milliseconds."""
+    """Effective times of snapshots, Unix milliseconds."""
 
     def of(self, place: int) -> int:
-        """Return the moment of a row's `version`, which is a snapshot's place."""
+        """Return the time of a row's `version`, which is a snapshot's place."""
 
     def of_snapshot(self, version: int, snapshot_id: int, /) -> int:
-        """Return the moment of a snapshot, by the commit that brought it and its id."""
+        """Return the time of a snapshot, by the commit that imported it and its id."""
 
 
 class Counted(Protocol):
-    """What a table's rows are counted by: what is kept of them, or its engine's manifests."""
+    """Source of a table's statistics: the kept tiles, or its engine's manifests."""
 
     @property
     def columns(self) -> PersonalColumns:
-        """What is kept elsewhere of their partitions."""
+        """Personal partition values, which are stored separately."""
 
     @property
     def opening_snapshot_id(self) -> int | None:
@@ -180,24 +180,24 @@ class Counted(Protocol):
         """Yield rows that add up to a state."""
 
     def history(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
-        """Yield rows among which each snapshot up to a state has one."""
+        """Yield rows that include one for each snapshot up to a state."""
 
     def deltas(self, last: int) -> Iterator[pa.Table]:
-        """Yield what each snapshot did, up to a version, oldest first."""
+        """Yield the changes of each snapshot, up to a version, oldest first."""
 
     def block(self, block: Tile, last: int) -> pa.Table:
-        """Return what the snapshots of a block of versions did, up to one."""
+        """Return the changes of a block's snapshots, up to a version."""
 
     def version_of(self, version: int, snapshot_id: int, /) -> int:
         """Return the commit of a snapshot, by its place."""
 
     def moments(self, state: TableState, ahead: int = 1) -> Moments:
-        """Return when snapshots took effect; `ahead` says how many are asked for in their order."""
+        """Return the effective times of snapshots; `ahead` is the number to prefetch."""
 
 
 @frozen(kw_only=True)
 class TableTotals:
-    """A whole table right after one snapshot: the sums of the DLF metadata API's TableSnapshot."""
+    """A table's totals after one snapshot: the sums of the DLF metadata API's TableSnapshot."""
 
     version: int
     snapshot_id: int
@@ -208,12 +208,12 @@ class TableTotals:
 
 
 def rendering_of(at: Instant) -> Rendering:
-    """Return how partitions are shown to people at an instant."""
+    """Return the rendering of partitions for people at an instant."""
     return Rendering.of(at.schema, at.state.specs)
 
 
 def paimon_rendering_of(at: Instant) -> Rendering:
-    """Return how Paimon and the DLF metadata API show the table's partitions at an instant."""
+    """Return the rendering of Paimon and the DLF metadata API at an instant."""
     return Rendering.paimon(at.schema, at.state.specs)
 
 
@@ -221,17 +221,17 @@ def partition_sums(kept: Counted, at: Instant) -> pa.Table:
     """Return one row of `definition.ROWS` for every partition of every spec that ever had files.
 
     Raises:
-        DamagedLogError: What has to be read of the log is missing or damaged.
+        DamagedLogError: A needed part of the log is missing or damaged.
     """
     state = at.state
     return _partition_sums(kept, kept.up_to(state.version, state.last_snapshot_id))
 
 
 def last_changes(kept: Counted, at: Instant) -> pa.Table:
-    """Return the same, `version` being the place of the snapshot that changed a partition last.
+    """Return the same, with `version` as the place of the snapshot of the last change.
 
     Raises:
-        DamagedLogError: What has to be read of the log is missing or damaged.
+        DamagedLogError: A needed part of the log is missing or damaged.
     """
     state = at.state
     return _partition_sums(kept, kept.history(state.version, state.last_snapshot_id))
@@ -245,7 +245,7 @@ def _partition_sums(kept: Counted, rows: Iterable[pa.Table]) -> pa.Table:
 
 
 def _with_texts(kept: Counted, rows: pa.Table) -> pa.Table:
-    """Return rows whose partitions say the values that are kept elsewhere; erased ones are NULL."""
+    """Return rows with the personal values of partitions filled in; erased ones are NULL."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -266,7 +266,7 @@ def partitions(
     Args:
         kept: The table's statistics.
         at: The instant.
-        rendering: How they are shown; as to people when None.
+        rendering: The rendering; None for that for people.
     """
     rendering = rendering or rendering_of(at)
     found: dict[str, Partition] = {}
@@ -298,7 +298,7 @@ def first_by(partitions: tuple[Partition, ...], order: Order, top: int) -> tuple
 
 
 def totals(kept: Counted, at: Instant) -> tuple[TableTotals, ...]:
-    """Return the whole table at every snapshot up to an instant, in commit order."""
+    """Return the totals of the table after every snapshot up to an instant, in commit order."""
     state = at.state
     return _running(kept, kept.history(state.version, state.last_snapshot_id))
 
@@ -311,12 +311,12 @@ def _running(kept: Counted, rows: Iterable[pa.Table]) -> tuple[TableTotals, ...]
 
 
 def growth(kept: Counted, at: Instant, spec: Mapping[str, str]) -> tuple[TableTotals, ...]:
-    """Return one partition at every snapshot that changed it, up to an instant.
+    """Return the sums of one partition after every snapshot that changed it, up to an instant.
 
     Args:
         kept: The table's statistics.
-        at: The instant; it says how partitions are shown, too.
-        spec: The partition, as `partitions` gives it; as Paimon shows it is understood, too.
+        at: The instant, which also determines the rendering.
+        spec: The partition, as from `partitions`, or as Paimon shows it.
 
     Raises:
         NotFoundError: It never had files.
@@ -341,14 +341,14 @@ def _unknown(spec: Mapping[str, str], there: tuple[Partition, ...]) -> str:
     problem = f"no file was ever in partition {text(spec)}"
     known = [each.spec for each in there if each.spec]
     if not known:
-        return f"{problem}: there are no partitions; ask for the whole table"
+        return f"{problem}: there are no partitions; query the whole table"
     if any(each.keys() == spec.keys() for each in known):
         return f"{problem}; there are: {listed([text(each) for each in known])}"
-    return f"{problem}: partitions are told by {', '.join(known[0])}, as {text(known[0])} is"
+    return f"{problem}: partitions have the keys {', '.join(known[0])}, such as {text(known[0])}"
 
 
 def _rows_of(rows: pa.Table, rendering: Rendering, spec: dict[str, str]) -> Iterator[pa.Table]:
-    """Yield the rows of the partitions of the log that are shown as one."""
+    """Yield the rows of the log's partitions that are shown as one."""
     import pyarrow.compute as pc
 
     rows = rows.filter(pc.is_valid(rows["spec_id"]))
@@ -382,9 +382,9 @@ def _plus(before: Partition | None, spec: RenderedSpec, row: Mapping[str, int]) 
 def partition_deltas(
     kept: Counted, at: Instant, *, total_buckets: int = 0
 ) -> tuple[PartitionStatistics, ...]:
-    """Return what the newest snapshot of an instant adds to each partition, by path.
+    """Return the change of each partition by the newest snapshot of an instant, by path.
 
-    It is what a commit to Paimon's REST catalog carries.
+    A commit to Paimon's REST catalog carries it.
 
     Args:
         kept: The table's statistics.

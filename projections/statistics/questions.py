@@ -1,12 +1,12 @@
 """Reports on partitions, days, late data, filter costs and retention.
 
-An answer is a table with a row a partition or a day, the most telling first; sizes are in bytes.
+An answer is a table with a row per partition or day, the most relevant first; sizes are in bytes.
 
-What snapshots did to partitions tells it: one that leaves a partition with more rows than before
-brought some. A compaction leaves as many, and an hour's files of the hour itself are in time.
+Late data is derived from the changes of partitions: a snapshot that leaves a partition with more
+rows added some. A compaction leaves the number unchanged; files of the same hour are on time.
 
-`expire_snapshots(before=...)` keeps what stood at the cut, and all since. What it makes unreachable
-is what older snapshots alone read.
+`expire_snapshots(before=...)` keeps the snapshot current at the cut, and all later ones. It makes
+files unreachable that only older snapshots read.
 """
 
 from __future__ import annotations
@@ -65,18 +65,18 @@ if TYPE_CHECKING:
 View = Literal["list-partitions", "partition-statistics"]
 
 _UNBUCKETED = -1
-"""What commits to Paimon's REST catalog say of a table without buckets."""
+"""Bucket count of a table without buckets in commits to Paimon's REST catalog."""
 
 
 def document(view: View, kept: Counted, at: Instant) -> dict[str, Any]:
     """Return a view of an instant as plain JSON.
 
     `list-partitions` is the DLF metadata API's answer to ListPartitions, of one page.
-    `partition-statistics` is what the instant's snapshot adds to each partition, which may be
-    negative: what its commit to Paimon's REST catalog says under `statistics`.
+    `partition-statistics` is the change of each partition by the instant's snapshot, which may be
+    negative: the field `statistics` of its commit to Paimon's REST catalog.
 
     Args:
-        view: Which.
+        view: The view.
         kept: The table's statistics.
         at: The instant.
     """
@@ -90,7 +90,7 @@ def document(view: View, kept: Counted, at: Instant) -> dict[str, Any]:
 
 
 def snapshot_statistics(kept: Counted, at: Instant) -> tuple[PartitionStatistics, ...]:
-    """Return what a projected snapshot adds to each partition, as a commit of Paimon's says it.
+    """Return the change of each partition by a projected snapshot, as in Paimon's commits.
 
     Example:
         >>> import ledger
@@ -110,7 +110,7 @@ def snapshot_statistics(kept: Counted, at: Instant) -> tuple[PartitionStatistics
 def every_snapshot(
     table: Table, kept: Counted
 ) -> Iterator[tuple[int, tuple[PartitionStatistics, ...]]]:
-    """Yield each snapshot that can be read, oldest first, with what it adds to each partition."""
+    """Yield each readable snapshot, oldest first, with its change of each partition."""
     state = table.state
     for snapshot_id in reversed(state.snapshot_ids):
         yield snapshot_id, snapshot_statistics(kept, table.at(snapshot=snapshot_id))
@@ -140,7 +140,7 @@ def print_partitions(screen: Screen, partitions: Iterable[dict[str, Any]]) -> No
 
 
 def signed_size(count: int) -> str:
-    """Return a number of bytes that came, or went, as people read it."""
+    """Return a signed number of bytes in human-readable form."""
     return f"-{size(-count)}" if count < 0 else size(count)
 
 
@@ -196,7 +196,7 @@ _DAY_TEXT = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})").fullmatch
 
 @define
 class _Late:
-    """What came late into a shown partition."""
+    """Late rows of a shown partition."""
 
     partition: str
     ended_millis: int
@@ -208,16 +208,16 @@ class _Late:
 
 
 def late(kept: Counted, at: Instant, late_days: int) -> Iterator[dict[str, Any]]:
-    """Yield a row for each partition that got rows late, that with the most of them first.
+    """Yield a row for each partition that got rows late, in descending order of their number.
 
     Args:
         kept: The table's statistics.
         at: The instant.
-        late_days: So many days after a partition's time was over, rows are late.
+        late_days: Number of days after the end of a partition's time from which rows are late.
 
     Raises:
         InvalidInputError: No partition spec has a field of a day or another time.
-        DamagedLogError: What has to be read of the log is missing or damaged.
+        DamagedLogError: A needed part of the log is missing or damaged.
     """
     ends = _Ends(at)
     state, rendering = at.state, rendering_of(at)
@@ -265,7 +265,7 @@ _COMMITS_AT_ONCE = 64
 
 
 class _Ends:
-    """When the time of each partition is over, Unix milliseconds."""
+    """End of the period of each partition, Unix milliseconds."""
 
     def __init__(self, at: Instant) -> None:
         types = field_types(at.schema)
@@ -277,12 +277,12 @@ class _Ends:
         self._known: dict[tuple[int, str], int | None] = {}
         if not self._places:
             raise InvalidInputError(
-                "no partition is of a day or another time, so nothing can be late: partition by "
-                "day(column), or by a DATE"
+                "no partition spec has a field of a day or another time, so nothing can be late: "
+                "partition by day(column), or by a DATE"
             )
 
     def of(self, spec_id: int, partition: str) -> int | None:
-        """Return the end of a partition; None where it is of no time."""
+        """Return the end of a partition; None where it has no time."""
         key = spec_id, partition
         if key not in self._known:
             place = self._places.get(spec_id)
@@ -292,7 +292,7 @@ class _Ends:
 
 @define
 class _Time:
-    """Which of a spec's values is a time, and of which kind."""
+    """Position and unit of the time among a spec's values."""
 
     place: int
     transform: Identity | Period
@@ -339,7 +339,7 @@ def _period_end(unit: str, count: int) -> int:
 
 
 def _day_end(text: str) -> int | None:
-    """Return the end of a day that stands as text, as Hive's partitions have it."""
+    """Return the end of a day in a text column, as in Hive's partitions."""
     found = _DAY_TEXT(text)
     if found is None:
         return None
@@ -357,7 +357,7 @@ def _lateness_text(millis: int) -> str:
 
 @define
 class _Freed:
-    """What would go of a partition."""
+    """Files of a partition that would be deleted."""
 
     partition: str
     record_count: int = 0
@@ -366,13 +366,13 @@ class _Freed:
 
 
 def freed(kept: Counted, log: TableLog, at: Instant, cut_millis: int) -> Iterator[dict[str, Any]]:
-    """Yield a row for each partition that files of would go, that with the most bytes first.
+    """Yield a row for each partition with files that would be deleted, the most bytes first.
 
     Args:
         kept: The table's statistics.
-        log: Its log.
+        log: The table's log.
         at: The instant.
-        cut_millis: What stood at this moment stays, and all since; Unix milliseconds.
+        cut_millis: Time from which snapshots are kept, and the one current then; Unix millis.
 
     Raises:
         UnsupportedError: A snapshot of the ledger's own names an engine's manifest lists.
@@ -398,7 +398,7 @@ def freed(kept: Counted, log: TableLog, at: Instant, cut_millis: int) -> Iterato
 
 
 def _of_engine(listed: EngineListed, cut_millis: int) -> list[FileChange]:
-    """Return the same where an engine lists the files: of its snapshots, whoever expires them."""
+    """Return the same where an engine lists the files, from the engine's snapshots."""
     state = listed.at.state
     moments = listed.moments(state)
     older = [each for each in listed.line if moments.of_snapshot(0, each) <= cut_millis]
@@ -413,12 +413,12 @@ def _of_engine(listed: EngineListed, cut_millis: int) -> list[FileChange]:
 
 
 def _named(state: TableState) -> set[int]:
-    """Return the snapshots that a source's branches and tags lead to."""
+    """Return the snapshots that a source's branches and tags refer to."""
     return {*state.held_snapshot_ids, *(each.snapshot_id for each in state.refs)}
 
 
 class _Walk:
-    """The table's life up to an instant, walked once."""
+    """Replay of the table's history up to an instant."""
 
     def __init__(self, log: TableLog, at: Instant, cut_millis: int) -> None:
         self._log = log
@@ -427,9 +427,9 @@ class _Walk:
         self._held = at.state.held_snapshot_ids
 
     def freed(self) -> list[FileChange]:
-        """Return the files that snapshots which would go read, and none that stays."""
+        """Return the files that only snapshots before the cut read."""
         live: dict[str, FileChange] = {}
-        # What snapshots that are there read, and what those that would stay read.
+        # Files of all existing snapshots, and of those that would be kept.
         read: dict[str, FileChange] = {}
         kept: set[str] = set()
         earliest = self._state.earliest_snapshot_id or 1
@@ -461,7 +461,7 @@ class _Walk:
                 if names_lists(event):
                     raise UnsupportedError(
                         f"snapshot {event.snapshot_id} names its engine's own manifest lists: "
-                        "which files it reads is not in the ledger. Ask the engine"
+                        "its files are not in the ledger. Ask the engine"
                     )
                 yield moment, event.snapshot_id, event_files(log.store, log.layout, event)
 
@@ -478,22 +478,22 @@ def _after(live: dict[str, FileChange], files: tuple[FileChange, ...]) -> dict[s
 Question = Literal["compaction", "growth", "untouched", "late", "retention", "filter"]
 
 TARGET_FILE_SIZE = 128 * 1024 * 1024
-"""What files are to be brought to, in bytes: Paimon's default; engines have like ones."""
+"""Target file size in bytes: Paimon's default; those of engines are similar."""
 
 _DATA = "data"
 
 
 @frozen(kw_only=True)
 class Thresholds:
-    """From where on something is worth telling.
+    """Thresholds of the questions.
 
     Attributes:
-        target_file_size: As large a compaction makes files, in bytes.
-        untouched_days: So many days without a change make a partition untouched.
-        late_days: Rows that come so many days after their partition's time are late.
-        retained_days: For so many days snapshots would be kept.
-        where: The filter whose cost is asked, as SQL; None for all rows.
-        now_millis: Until when days are counted, Unix milliseconds.
+        target_file_size: Target file size of a compaction, in bytes.
+        untouched_days: Number of days without a change that make a partition untouched.
+        late_days: Number of days after their partition's time from which rows are late.
+        retained_days: Snapshot retention in days.
+        where: The filter to plan, as SQL; None for all rows.
+        now_millis: Current time, Unix milliseconds.
     """
 
     now_millis: int
@@ -506,30 +506,30 @@ class Thresholds:
     def __attrs_post_init__(self) -> None:
         if self.target_file_size < 1:
             raise InvalidInputError(
-                f"files cannot be brought to {self.target_file_size} bytes; give at least 1"
+                f"the target file size cannot be {self.target_file_size} bytes; give at least 1"
             )
 
 
 def answer(
     question: Question, kept: Counted, log: TableLog, at: TableAt, bounds: Thresholds
 ) -> pa.Table:
-    """Return what is asked, a row a partition, a day, or a partition spec.
+    """Return the answer to a question, a row per partition, day, or partition spec.
 
     Args:
-        question: `compaction`: how files and bytes lie on partitions, and what a compaction would
-            gain at best; `growth`: what each day (UTC) brought; `untouched`: partitions that no
-            commit has changed for long; `late`: rows that came after their partition's time;
-            `retention`: files that would go with older snapshots; `filter`: what a filter has to
-            read under each partition spec.
+        question: `compaction`: distribution of files and bytes over partitions, and the best gain
+            of a compaction; `growth`: the added data of each day (UTC); `untouched`: partitions
+            that no commit has changed for long; `late`: rows that arrived after their partition's
+            time; `retention`: files that would be deleted with older snapshots; `filter`: the data
+            that a filter has to read under each partition spec.
         kept: The table's statistics.
-        log: Its log.
+        log: The table's log.
         at: The instant.
-        bounds: From where on something is told.
+        bounds: The thresholds.
 
     Raises:
-        DamagedLogError: What has to be read of the log is missing or damaged.
-        InvalidInputError: No partition is of a time, or the filter cannot be read.
-        UnsupportedError: Files are asked about that the ledger knows from no list or manifest.
+        DamagedLogError: A needed part of the log is missing or damaged.
+        InvalidInputError: No partition has a time, or the filter is invalid.
+        UnsupportedError: It needs files that are in no list or manifest known to the ledger.
     """
     import pyarrow as pa
 
@@ -556,10 +556,10 @@ def answer(
 
 
 def asked_of(question: Question, table: Table, at: TableAt, kept: Counted) -> Counted:
-    """Return the statistics that a question is answered from.
+    """Return the statistics that a question needs.
 
-    What a retention would free, snapshots that the table's former owner made hold, too, and those
-    are not in what is kept.
+    For retention that includes snapshots of the table's former owner, which are not in the kept
+    statistics.
     """
     is_owned = at.state.origin.lists_files_since > 0
     return EngineListed(handle_of(table), at) if question == "retention" and is_owned else kept
@@ -569,7 +569,7 @@ def print_answer(screen: Screen, title: str, answer: pa.Table) -> None:
     """Print an answer as a table."""
     screen.line(title, style="bold")
     if not len(answer):
-        screen.line("there is nothing to tell")
+        screen.line("the answer has no rows")
         return
     screen.table(
         tuple(_SHOWN.get(name, name.replace("_", " ")) for name in answer.column_names),
@@ -676,7 +676,7 @@ def _schema(columns: dict[str, str]) -> pa.Schema:
 
 @define
 class _Partition:
-    """A shown partition, with what all its specs' files add up to."""
+    """A shown partition, with the sums over the files of all its specs."""
 
     path: str
     place: int | None = None
@@ -688,7 +688,7 @@ class _Partition:
 
 
 def _partitions(sums: pa.Table, at: Instant) -> list[_Partition]:
-    """Return the partitions that have files, of what all that ever had some add up to."""
+    """Return the partitions that have files, from the sums of all that ever had some."""
     rendering = rendering_of(at)
     found: dict[str, _Partition] = {}
     for row in sums.to_pylist():
@@ -738,7 +738,7 @@ def _growth(history: tuple[TableTotals, ...], moments: Moments) -> Iterator[_Row
     )
     start = 0
     while start < len(history):
-        # Times do not decrease, so that only a few commits a day are looked at.
+        # Times do not decrease, so that only a few commits per day are read.
         day = day_of(start)
         end = bisect_right(range(len(history)), day, lo=start, key=day_of)
         last = history[end - 1]

@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class Report:
-    """A table's statistics at one instant.
+    """Statistics of a table at one instant.
 
     Attributes:
-        table: Its full name.
+        table: The table's full name.
         version: The commit.
         snapshot_id: The snapshot; 0 before the first.
-        engine: Which engine read what was new.
+        engine: The engine that read new commits.
         partitions: All that have files, by their path.
-        opening_snapshot_id: The first snapshot that is counted by itself, where the manifest lists
-            of older ones expired before anybody counted them; None if all are.
+        opening_snapshot_id: The first snapshot that is counted by itself, if the manifest lists of
+            older ones expired before they were counted; None if all are.
     """
 
     table: str
@@ -54,7 +54,7 @@ class Report:
 
     @property
     def sums(self) -> dict[str, int]:
-        """The whole table's sums, by their names in the DLF metadata API."""
+        """Sums over the table, by their names in the DLF metadata API."""
         return {
             "recordCount": sum(each.record_count for each in self.partitions),
             "fileSizeInBytes": sum(each.file_size_in_bytes for each in self.partitions),
@@ -84,18 +84,18 @@ def refreshed_statistics(
     notice: Callable[[str], None],
     on_progress: Progress = nobody,
 ) -> Counted:
-    """Return a table's statistics after a refresh; where nothing can be kept, they are computed."""
+    """Return a table's statistics after a refresh; if they cannot be kept, computed ones."""
     if not at.state.lists_files:
         return EngineListed(handle_of(table), at)
     try:
         refresh(handle_of(table).log, engine, on_progress=on_progress)
     except (OSError, StoreError) as error:
-        notice(f"the statistics cannot be kept ({error}); they are computed all the same")
+        notice(f"the statistics cannot be kept ({error}); they are computed without keeping them")
     return Kept.of(handle_of(table).log)
 
 
 def report_of(table: Table, kept: Counted, at: Instant, engine: str) -> Report:
-    """Return what the statistics say of a table at an instant."""
+    """Return the report of a table at an instant."""
     return Report(
         table=str(table.identifier),
         version=at.state.version,
@@ -132,8 +132,8 @@ def print_report(screen: Screen, title: str, document: dict[str, Any]) -> None:
     )
     if "openingSnapshotId" in document:
         screen.line(
-            f"Snapshot {document['openingSnapshotId']} stands for older ones, too: their manifest "
-            "lists expired before they were counted."
+            f"Snapshot {document['openingSnapshotId']} includes older ones, whose manifest lists "
+            "expired before they were counted."
         )
     print_partitions(screen, document["partitions"])
 
@@ -155,10 +155,10 @@ def print_history(screen: Screen, history: Sequence[dict[str, Any]]) -> None:
 
 
 def print_columns(screen: Screen, title: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Print a line a column, partition and snapshot; what is not known is left empty."""
+    """Print a line per column, partition and snapshot; unknown values are empty."""
     screen.line(title, style="bold")
     if not rows:
-        screen.line("no file says anything of a column")
+        screen.line("no file has column statistics")
         return
     screen.table(
         ("snapshot", "partition", "column", "values", "nulls", "lower", "upper", "exact"),
@@ -176,19 +176,19 @@ def print_columns(screen: Screen, title: str, rows: Sequence[dict[str, Any]]) ->
 
 
 def print_distinct(screen: Screen, found: dict[str, Any] | None) -> None:
-    """Print about how many different values columns have, where that was counted."""
+    """Print the estimated distinct counts of columns, if counted."""
     if found is None:
         return
-    screen.table(("column", "different values, about"), tuple(found["columns"].items()))
+    screen.table(("column", "distinct values, about"), tuple(found["columns"].items()))
     if not found["isExact"]:
-        screen.line("Rows that delete files take away are counted, too.")
+        screen.line("Rows that delete files remove are counted, too.")
 
 
 _COUNTED = ("value_count", "null_count", "lower", "upper")
 
 
 def print_many(screen: Screen, documents: Sequence[dict[str, Any]]) -> None:
-    """Print one line a table."""
+    """Print one line per table."""
     screen.table(
         ("table", "snapshot", "partitions", "rows", "files", "size"),
         (
@@ -216,17 +216,16 @@ _COLOURS: dict[_Unit, str] = {"rows": "C0", "bytes": "C1"}
 def draw(
     path: Path, report: Report, history: Sequence[TableTotals], when: Callable[[int], int]
 ) -> None:
-    """Draw growth beside skew into a PNG file.
+    """Draw growth and skew next to each other into a PNG file.
 
-    Left: rows and size at every snapshot, one below the other. Right: the partitions from the
-    greatest to the least, by the share of the size that these and all greater ones hold; even
-    partitions are a straight line.
+    Left: rows and size at every snapshot. Right: the partitions in descending order of size, by the
+    cumulative share of the total; equal partitions give a straight line.
 
     Args:
         path: The file, which is replaced.
         report: The table's partitions.
         history: Its totals at every snapshot.
-        when: When a version was, Unix milliseconds; asked of the few that are labelled.
+        when: Returns a version's time, Unix milliseconds; called for the labelled ones.
 
     Raises:
         MissingDependencyError: matplotlib is not installed.
@@ -268,7 +267,7 @@ def _draw_skew(panel: Axes, sizes: Sequence[int]) -> None:
     panel.set(title="Skew", xlabel="partitions, greatest first", ylabel="share of the size")
     panel.plot(range(len(shares)), shares, color=_COLOURS["bytes"], label="these partitions")
     even = [0, max(1, len(shares) - 1)]
-    panel.plot(even, [0, 1], linestyle=":", color="0.5", label="if all were alike")
+    panel.plot(even, [0, 1], linestyle=":", color="0.5", label="if all were equal")
     panel.set_ylim(0, 1.02)
     panel.legend(loc="lower right")
     panel.yaxis.set_major_formatter(lambda share, _position: f"{share:.0%}")
@@ -276,18 +275,18 @@ def _draw_skew(panel: Axes, sizes: Sequence[int]) -> None:
 
 
 def _whole(axis: Axis) -> None:
-    """Label whole numbers alone, and few of them."""
+    """Label integers only, and few of them."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(nbins=5, integer=True))
 
 
 def _read_as(axis: Axis, unit: str) -> None:
-    """Label an axis as people read its unit: thousands apart, bytes in kB, MB, ..."""
+    """Format an axis's labels by unit: thousands separators, bytes in kB, MB, ..."""
     from matplotlib.ticker import MaxNLocator
 
     if unit == "bytes":
-        # Steps that a decimal says, since a size is told by one.
+        # Decimal steps, since sizes are shown in decimal units.
         axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
         axis.set_major_formatter(lambda value, _position: size(round(value)).replace(".0 ", " "))
     else:
@@ -296,13 +295,13 @@ def _read_as(axis: Axis, unit: str) -> None:
 
 
 def draw_answer(path: Path, question: Question, title: str, answer: pa.Table) -> None:
-    """Draw an answer into a PNG file, a bar or two a row, the first rows of it.
+    """Draw an answer into a PNG file, one or two bars per row, the first rows of it.
 
     Args:
         path: The file, which is replaced.
-        question: What was asked.
-        title: Of what.
-        answer: What `questions.answer` gave.
+        question: The question.
+        title: The title.
+        answer: The result of `questions.answer`.
 
     Raises:
         MissingDependencyError: matplotlib is not installed.
@@ -332,7 +331,7 @@ def _called(measure: str) -> str:
 
 @frozen
 class _Picture:
-    """Which columns of an answer are drawn."""
+    """Drawn columns of an answer."""
 
     label: str
     measures: tuple[str, ...]
@@ -355,14 +354,14 @@ _PICTURES: dict[Question, _Picture] = {
 def _figure() -> Figure:
     if find_spec("matplotlib") is None:
         raise MissingDependencyError("a plot needs matplotlib: pip install 'lakeledger[plot]'")
-    # Neither pyplot nor its global state: this draws on any thread, without a screen.
+    # Neither pyplot nor its global state: this draws on any thread, without a display.
     from matplotlib.figure import Figure
 
     return Figure(figsize=_INCHES, layout="constrained")
 
 
 def cumulative_shares(sizes: Sequence[int]) -> list[float]:
-    """Return what share of all the greatest sizes hold: of the first none, one, two, ...
+    """Return the cumulative shares of the sorted sizes, greatest first, starting with 0.
 
     Example:
         >>> cumulative_shares([1, 2, 1])

@@ -23,7 +23,7 @@ _ANSWER_WITHIN_S = 30
 _HOW = (
     "install Java 17 or newer (Debian and Ubuntu: apt install openjdk-17-jre-headless; macOS: "
     "brew install openjdk@17) and set JAVA_HOME or PATH to it; everything but the Spark "
-    "projections works without"
+    "projections works without it"
 )
 
 
@@ -38,7 +38,7 @@ def require_java(environ: Mapping[str, str]) -> int:
     """
     java = _find(environ)
     try:
-        answer = subprocess.run(  # noqa: S603 - the very program that Spark is about to start
+        answer = subprocess.run(  # noqa: S603 - the same program that Spark will start
             [java, "-version"], capture_output=True, text=True, check=True, timeout=_ANSWER_WITHIN_S
         )
     except (OSError, subprocess.SubprocessError) as error:
@@ -57,7 +57,7 @@ def _find(environ: Mapping[str, str]) -> str:
         if not java.exists():
             raise MissingDependencyError(f"JAVA_HOME is {home}, which has no bin/java; {_HOW}")
         return str(java)
-    # An empty path would make `which` look where Python was told to look by default.
+    # An empty path would make `which` use Python's default search path.
     on_path = shutil.which("java", path=environ.get("PATH") or "/nonexistent")
     if on_path is None:
         raise MissingDependencyError(f"Spark needs Java and none is on PATH; {_HOW}")
@@ -72,7 +72,7 @@ def _major(answer: str) -> int | None:
 _LOCAL: dict[str, str] = {
     "spark.master": "local[*]",
     "spark.app.name": "lakeledger",
-    # Without these Spark asks the network who this machine is, which a laptop may not answer.
+    # Without these Spark resolves this machine's host name, which may fail on a laptop.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "4g",
@@ -85,19 +85,19 @@ _LOCAL: dict[str, str] = {
 def spark_session(*, class_archive: Path | None = None) -> SparkSession:
     """Return the caller's active Spark session; start a local one of two cores when there is none.
 
-    The one started here compiles with C1 only: it starts in half the time and suits jobs of
-    seconds. For heavy jobs start your own session first.
+    The new session compiles with C1 only: it starts in half the time and suits jobs of seconds. For
+    heavy jobs start your own session first.
 
     Args:
-        class_archive: A file for the JVM's class-data archive (about 140 MB). When it exists Spark
+        class_archive: A file for the JVM's class-data archive (about 140 MB). If it exists, Spark
             starts twice as fast again; otherwise it is written when this process ends. One that
-            does not fit this Java or Spark is passed over in silence.
+            does not fit this Java or Spark is ignored silently.
 
     Raises:
         MissingDependencyError: pyspark, pandas or a Java of version 17 or newer is not installed.
         StoreError: Java does not start.
     """
-    # pyspark hands Arrow batches to Python only where pandas is installed, but does not ask for it.
+    # pyspark passes Arrow batches to Python only if pandas is installed, but does not require it.
     for package in ("pyspark", "pandas"):
         if find_spec(package) is None:
             raise MissingDependencyError(
@@ -110,14 +110,14 @@ def spark_session(*, class_archive: Path | None = None) -> SparkSession:
     if active is not None:
         return active
     require_java(os.environ)
-    # Otherwise workers start whatever `python3` is on PATH, which may be another version.
+    # Otherwise workers start the `python3` on PATH, which may be another version.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    # Spark looks the host's name up before it reads its configuration.
+    # Spark resolves the host's name before it reads its configuration.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings = {
         **_LOCAL,
         "spark.driver.extraJavaOptions": _java_options(class_archive),
-        # Workers import this package too, wherever the caller's process has it from.
+        # Workers import this package too, from the same place as the caller's process.
         "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
     }
     builder = SparkSession.builder
@@ -126,11 +126,11 @@ def spark_session(*, class_archive: Path | None = None) -> SparkSession:
     try:
         return builder.getOrCreate()
     except PySparkRuntimeError as error:
-        raise StoreError(f"Spark's Java did not start, and says why above: {error}") from error
+        raise StoreError(f"Spark's Java did not start; see its output above: {error}") from error
 
 
 def active_session() -> SparkSession | None:
-    """Return the session that the caller runs already, one through Spark Connect included.
+    """Return the caller's running session, including one through Spark Connect.
 
     None when there is none, or no pyspark.
     """
@@ -142,14 +142,14 @@ def active_session() -> SparkSession | None:
 
 
 def cores_of(session: SparkSession) -> int:
-    """Return how many tasks a session runs at once, as far as it tells."""
+    """Return the number of tasks that a session runs at once, as far as known."""
     master = _LOCAL_CORES(session.conf.get("spark.master", "") or "")
     if master is not None:
         return int(master[1])
     from pyspark.sql import functions as F
 
-    # What is shared out without saying how is shared out over all cores. The last share tells
-    # which it is: asking all of them takes five times as long, and all executors.
+    # The default parallelism is the number of cores. Reading it from the last partition of a small
+    # job is five times faster than asking all executors.
     shares = session.range(1 << 16).select(F.spark_partition_id().alias("share"))
     (found,) = shares.tail(1)
     return int(found["share"]) + 1

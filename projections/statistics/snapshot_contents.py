@@ -1,12 +1,11 @@
-"""SnapshotContents: the manifests of a snapshot.
+"""SnapshotContents: the manifests that make up a snapshot.
 
 A snapshot lists its files itself, or names the manifest lists of the engine that wrote it, which
-the engine's format knows (`engine_manifests`).
+the engine's format decodes (`engine_manifests`).
 
-A rollback by the ledger names none. Where manifest lists stand between it and its target, it did
-what turns the files live before it into those of the target: both are put together from the
-nearest lists before them and what snapshots listed themselves since, and what both have in common
-cancels out.
+A rollback by the ledger names none. If there are manifest lists between it and its target, its
+changes turn the files live before it into those of the target: both are computed from the nearest
+lists before them and the file lists of snapshots since, and common parts cancel out.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _MOST_KNOWN = 512
 
 @frozen
 class PlacedSnapshot:
-    """A snapshot, and where it stands in the log."""
+    """A snapshot and its position in the log."""
 
     version: int
     time_millis: int
@@ -52,10 +51,10 @@ class PlacedSnapshot:
 
 
 class SnapshotContents:
-    """What the snapshots of one table are made of.
+    """The parts of the snapshots of one table.
 
     Args:
-        log: The table's.
+        log: The table's log.
     """
 
     def __init__(self, log: TableLog) -> None:
@@ -66,12 +65,12 @@ class SnapshotContents:
 
     @property
     def _owned_since(self) -> int:
-        """The commit by which the ledger began to list a table's files; 0: it always did."""
+        """The commit since which the ledger lists the table's files; 0 for always."""
         head = self._log.head
         return 0 if head is None else head.state.origin.lists_files_since
 
     def learn(self, commit: Commit[TableEvent]) -> list[PlacedSnapshot]:
-        """Return a commit's snapshots, and remember them."""
+        """Return a commit's snapshots, and cache them."""
         if commit.version < self._owned_since:
             return []
         moment = effective_millis(commit)
@@ -82,16 +81,16 @@ class SnapshotContents:
         return found
 
     def changes(self, snapshot: PlacedSnapshot) -> list[ManifestPart] | None:
-        """Return what says what a snapshot did; None where its own list of files does.
+        """Return the parts with a snapshot's changes; None where it lists its files itself.
 
         Raises:
-            MissingFileError: A manifest list is gone.
+            MissingFileError: A manifest list is missing.
             DamagedLogError: One is damaged.
-            UnsupportedError: One lies outside of the table's store.
+            UnsupportedError: One is outside of the table's store.
         """
         event = snapshot.event
         if self._owned_since:
-            # The ledger has listed all that there was; what was counted before is its source's.
+            # The ledger lists all live files here; earlier counts are those of the source.
             return None
         if isinstance(event, RolledBack):
             return self._rolled_back(snapshot, event)
@@ -100,7 +99,7 @@ class SnapshotContents:
         return list(self._named(event, snapshot, "changes"))
 
     def live(self, snapshot: PlacedSnapshot) -> list[ManifestPart]:
-        """Return what says what a snapshot holds; raises as `changes`."""
+        """Return the parts with a snapshot's complete contents; raises as `changes`."""
         parts: list[ManifestPart] = []
         step = snapshot.snapshot_id
         while step:
@@ -108,20 +107,20 @@ class SnapshotContents:
         return parts
 
     def can_read(self, parts: list[ManifestPart]) -> bool:
-        """Whether every file that parts name is there."""
+        """Return whether every file that parts name exists."""
         return all(self.files.exists(file) for file in {each.file for each in parts})
 
     def at(self, snapshot_id: int) -> PlacedSnapshot:
         """Return a snapshot of the log.
 
         Raises:
-            NotFoundError: There never was one of that id.
+            NotFoundError: No snapshot ever had that id.
         """
         if snapshot_id not in self._known:
             if self._log.head is None:
                 self._log.refresh()
             last = state_at_snapshot(self._log, snapshot_id).version
-            # Whoever asks for one goes on to those before it.
+            # A lookup is followed by lookups of earlier ones.
             for read in self._log.commits(max(0, last - _COMMITS_AT_ONCE + 1), last):
                 self.learn(read.commit)
         return self._known[snapshot_id]
@@ -143,13 +142,13 @@ class SnapshotContents:
     def _step_back(
         self, snapshot_id: int, counted: PlacedSnapshot, parts: list[ManifestPart], *, sign: int
     ) -> int:
-        """Add what one snapshot holds more than another, and return that one; 0 is the empty table.
+        """Add the difference between a snapshot and an earlier one, and return the latter or 0.
 
         Args:
-            snapshot_id: The one.
+            snapshot_id: The snapshot.
             counted: The snapshot that it is read for.
-            parts: Where to add it.
-            sign: Of what is added.
+            parts: The list to which the parts are added.
+            sign: The sign of the parts.
         """
         found = self.at(snapshot_id)
         if isinstance(found.event, RolledBack):
@@ -161,7 +160,7 @@ class SnapshotContents:
         if isinstance(found.event.base_manifest_list, UnsetType):
             raise MissingFileError(
                 f"snapshot {snapshot_id} names a delta manifest list and no base list, so that "
-                "nobody can tell what it holds; let the table's engine commit once more",
+                "its contents are unknown; let the table's engine commit once more",
                 self._log.layout.commit(found.version),
             )
         held = self._named(found.event, counted, "contents")
@@ -180,7 +179,7 @@ class SnapshotContents:
     def _named(
         self, event: SnapshotCommitted, counted: PlacedSnapshot, asked: Asked
     ) -> Iterator[ManifestPart]:
-        """Yield what the lists that a snapshot names say of it, as parts of the one counted."""
+        """Yield the manifests of the lists that a snapshot names, as parts of the counted one."""
         dialect, manifests = self._manifests.of(event)
         for each in manifests.lists(event, asked):
             key = self.files.key(each.path)
@@ -202,15 +201,15 @@ class SnapshotContents:
 
 
 def is_readable(contents: SnapshotContents, snapshot: PlacedSnapshot, *, whole: bool) -> bool:
-    """Whether all that says what a snapshot did, or holds, is still there.
+    """Return whether all files with a snapshot's changes, or contents, still exist.
 
     Args:
-        contents: The table's.
+        contents: The parts of the table's snapshots.
         snapshot: The snapshot.
-        whole: Whether it is asked what it holds.
+        whole: Whether to check its complete contents.
 
     Raises:
-        DamagedLogError: A manifest list is damaged, which says nothing about its being expired.
+        DamagedLogError: A manifest list is damaged, which is no sign of expiry.
     """
     try:
         parts = contents.live(snapshot) if whole else contents.changes(snapshot)

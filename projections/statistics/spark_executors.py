@@ -1,8 +1,8 @@
-"""Statistics of one table, kept by Spark's executors.
+"""Refresh of one table's statistics on Spark's executors.
 
-The driver says who does which share of the log, and hears how far each came; no row goes through
-it. An executor opens the table itself, folds by `fold` and writes its tiles. Spark may run a task
-again, or twice at once: what it writes depends on the log alone.
+The driver assigns shares of the log, and collects their progress; no row passes through it. An
+executor opens the table itself, folds by `fold` and writes its tiles. Spark may repeat a task, or
+run it twice at once: its output depends on the log alone.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ T = TypeVar("T")
 
 BLOCKS_A_STEP = 512
 _PARTS = 2
-"""A task takes a core's share of what no other has taken, divided by so much."""
+"""Divisor of a core's share of the remaining work: a task takes that much."""
 
 _ANSWER = "task bigint, answer binary"
 
 
 @frozen
 class OnSpark:
-    """Spark's executors, at work for one table.
+    """Engine on Spark's executors, for one table.
 
     Attributes:
-        spark: The session; through Spark Connect, too.
-        source: Where the table is.
-        blocks_a_step: As an engine's.
+        spark: The session; may be of Spark Connect.
+        source: The table's location.
+        blocks_a_step: As in `Engine`.
     """
 
     spark: SparkSession
@@ -65,7 +65,7 @@ class OnSpark:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Name in messages."""
         return "spark"
 
     def keep(self, kept: Kept, last: int) -> Iterable[Share]:
@@ -86,7 +86,7 @@ class OnSpark:
         answers(self.spark, partial(_merge, table, tuple(tiles)), len(tiles))
 
     def _from_manifests(self, table: _OpenTable, last: int) -> Iterable[Share]:
-        """Keep blocks whose manifests are read by whoever has time."""
+        """Keep blocks whose manifests are distributed over all tasks."""
         from attrs import evolve
 
         import projections.statistics.spark_frames as reader
@@ -97,7 +97,7 @@ class OnSpark:
         task = partial(_keep_rows, table, first, last)
         done = _collected(reader.by_block(rows, task, _ANSWER))
         found = [cast("Share", each) for _, each in done]
-        # Commits without a snapshot have no rows, and a tile all the same.
+        # Commits without a snapshot have no rows, but a tile.
         starts = {block_of(each.first).start for each in found}
         empty = tuple(
             (max(first, each.start), min(last, each.end - 1))
@@ -109,24 +109,24 @@ class OnSpark:
 
 @frozen
 class _OpenTable:
-    """A table, as far as executors need to know it; pickled to them."""
+    """The fields of a table that executors need; pickled to them."""
 
     source: LogSource
     position: StatisticsPosition
     opening: Opening | None
 
     def open(self) -> tuple[TableLog, Kept]:
-        """Return its log, and what is kept."""
+        """Return its log, and the kept statistics."""
         log = self.source.log()
         files = TileFiles(log.store, folder(log.layout))
         return log, Kept(files, self.position, local_scan(log), log, self.opening)
 
 
 def runs(first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and last versions of the runs in which a task does its share.
+    """Yield the first and last versions of the runs that tasks divide.
 
-    None is longer than a tile of sums, all of whose rows are in memory at once; and where there
-    are several, such tiles lie whole in them.
+    None is longer than a tile of sums, whose rows are all in memory at once; and if there are
+    several, they end at the ends of such tiles.
 
     Example:
         >>> list(runs(300, 700)), list(runs(300, 1100))
@@ -140,11 +140,11 @@ def runs(first: int, last: int) -> Iterator[tuple[int, int]]:
 
 
 def lessening(first: int, last: int, cores: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and last versions of runs of whole blocks, each no longer than those before.
+    """Yield the first and last versions of runs of whole blocks, in decreasing length.
 
-    Long ones first, since each costs something for itself; short ones last, so that no core is
-    left alone with a long one while the others have nothing to do. As long as there is a tile of
-    sums for every core, runs end where one ends, so that it is merged by who has its rows.
+    Long ones first, since each has a fixed cost; short ones last, so that no core is busy with a
+    long one while the others are idle. As long as there is a tile of sums for every core, runs end
+    where one ends, so that the process with its rows merges it.
 
     Example:
         >>> [(b + 1 - a) // BLOCK for a, b in lessening(0, 2559, 2)]
@@ -190,15 +190,15 @@ def _merge(table: _OpenTable, tiles: Sequence[Tile], number: int) -> None:
 
 
 def answers(spark: SparkSession, task: Callable[[int], T], count: int) -> list[T]:
-    """Have executors do tasks, a partition each, and return what they answer, in their order.
+    """Run tasks on executors, a partition each, and return their answers, in order.
 
     Args:
-        spark: The session; through Spark Connect, too.
-        task: Does the task of a number; pickled, and run once or more often.
-        count: Tasks are numbered from 0 to so many.
+        spark: The session; may be of Spark Connect.
+        task: Function of a task's number; pickled, and run once or more often.
+        count: Number of tasks, which are numbered from 0.
 
     Raises:
-        LedgerError: What the first task raised that could not be done.
+        LedgerError: The error of the first failed task.
         StoreError: Spark gave up on one.
     """
     if not count:
@@ -220,7 +220,7 @@ def _collected(frame: DataFrame) -> list[tuple[int, object]]:
         hint = (
             "install lakeledger where Spark's executors run"
             if "No module named" in str(reason)
-            else "what was acknowledged is kept, asking again goes on there"
+            else "committed steps are kept, and the next run continues there"
         )
         raise StoreError(f"Spark gave up: {reason}; {hint}") from error
     found = [(int(row[0]), pickle.loads(bytes(row[1]))) for row in rows]  # noqa: S301 - our executors'
@@ -237,7 +237,7 @@ def _answered(task: Callable[[int], object], batches: Iterable[Any]) -> Iterator
 
 
 def _answer(task: Callable[[int], object], number: int) -> pa.Table:
-    """Return a task's answer as a row; only what may go better another time is raised."""
+    """Return a task's answer as a row; raise only errors that a retry may fix."""
     import pyarrow as pa
 
     begin_task()

@@ -1,8 +1,8 @@
 """Snapshot changes and statistics as DataFrames.
 
-Executors fold as this process does, by `fold`; Spark itself only brings together what several of
-them report of one snapshot. Where snapshots name their engine's manifest lists, the lists are read
-first, and then the manifests that they name, spread evenly whatever snapshot they are of.
+Executors fold as this process does, by `fold`; Spark itself only combines the results of several of
+them for one snapshot. Where snapshots name their engine's manifest lists, the lists are read first,
+and then the manifests that they name, spread evenly whatever their snapshot.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ SHOWN_ROWS = StructType(
         *(each for each in ROW_COLUMNS.fields if each.name in SHOWN),
     ]
 )
-"""Rows with their partition as it is shown. `path` stands for `spec`: maps cannot be grouped by."""
+"""Rows with their rendered partition. `path` identifies `spec`, since maps cannot be grouped by."""
 
 PARTITIONS = StructType([StructField("spec", _SPEC, nullable=False), *_SUMS])
-"""One row a partition: the DLF metadata API's Partition."""
+"""One row per partition: the DLF metadata API's Partition."""
 
 TOTALS = StructType([StructField("snapshotId", LongType(), nullable=False), *_SUMS])
-"""One row a snapshot: the sums of the DLF metadata API's TableSnapshot."""
+"""One row per snapshot: the sums of the DLF metadata API's TableSnapshot."""
 
 
 _FOLDS: dict[str, Callable[[str], Column]] = {"sum": F.sum, "max": F.max}
@@ -77,12 +77,12 @@ def partition_statistics(rows: DataFrame, rendering: Rendering, *, at_snapshot: 
 
     Args:
         rows: Rows of `ROWS`, in any order, all of the history up to the snapshot.
-        rendering: How partitions are shown.
+        rendering: The rendering of partitions.
         at_snapshot: Deltas of later snapshots are left out.
     """
     mine = rows.where((F.col("snapshot_id") <= at_snapshot) & F.col("spec_id").isNotNull())
     measures = {name: _FOLDS[fold] for name, fold in FOLDS if name in SHOWN}
-    # Rendered after the first fold: a partition of the log is rendered once, not once a file.
+    # Rendered after the first fold: once per partition of the log, not once per file.
     by_key = mine.groupBy(*KEY_NAMES).agg(
         *(fold(name).alias(name) for name, fold in measures.items())
     )
@@ -117,14 +117,14 @@ def _rendered(rendering: Rendering, batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def snapshot_totals(rows: DataFrame, *, at_snapshot: int) -> DataFrame:
-    """Return one `TOTALS` row per snapshot, in commit order: the sums right after it.
+    """Return one `TOTALS` row per snapshot, in commit order: the totals after it.
 
     Args:
         rows: Rows of `ROWS`, in any order.
         at_snapshot: Later snapshots are left out.
     """
     snapshots = rows.where((F.col("snapshot_id") <= at_snapshot) & F.col("spec_id").isNull())
-    # One row a snapshot is left here, few enough for the single partition that a total order needs.
+    # One row per snapshot remains, few enough for the single partition that a total order needs.
     so_far = Window.orderBy(*PLACE_NAMES).rowsBetween(Window.unboundedPreceding, Window.currentRow)
     running = snapshots.select(
         F.col("version"),
@@ -143,7 +143,7 @@ _SLICES_A_CORE = 2
 
 
 def deltas(spark: SparkSession, source: EntrySource, first: int, last: int) -> DataFrame:
-    """Return what each snapshot of the versions `first` to `last` did, as rows of `ROWS`.
+    """Return the changes by each snapshot of the versions `first` to `last`, as rows of `ROWS`.
 
     Lazy: each action reads the log again, unless the caller caches.
     """
@@ -154,15 +154,15 @@ def deltas(spark: SparkSession, source: EntrySource, first: int, last: int) -> D
 
 
 def contributions(spark: SparkSession, source: LogSource, first: int, last: int) -> DataFrame:
-    """Return what the log and its engine's manifests add to snapshots and partitions.
+    """Return partial deltas from the log and its engine's manifests.
 
     Returns:
-        Rows of `ROWS`, several for one partition of a snapshot where several manifests say so.
+        Rows of `ROWS`, several for one partition of a snapshot if several manifests have entries.
     """
     versions = _versions(spark, first, last)
     listed = versions.mapInArrow(partial(_read, _Listed(source)), ROW_COLUMNS)
     lists = versions.mapInArrow(partial(_read, source.parts), spark_schema(PARTS))
-    # Both kinds are picked out behind the exchange, so that Spark reads the lists once.
+    # Both kinds are selected after the exchange, so that Spark reads the lists once.
     parts = lists.repartition(_SLICES_A_CORE * cores_of(spark))
     plain = parts.mapInArrow(partial(_contributed, source), ROW_COLUMNS)
     both = parts.mapInArrow(partial(_compared_parts, source), spark_schema(FOUND))
@@ -173,15 +173,15 @@ def contributions(spark: SparkSession, source: LogSource, first: int, last: int)
 def by_block(
     rows: DataFrame, task: Callable[[pa.Table], pa.Table], columns: StructType | str
 ) -> DataFrame:
-    """Return what a task makes of the rows of each block.
+    """Apply a task to the rows of each block.
 
     Args:
         rows: Rows of `ROWS`.
-        task: Given all rows of a block; pickled to executors.
-        columns: Of what it gives.
+        task: Function of all rows of a block; pickled to executors.
+        columns: Columns of its result.
     """
 
-    # Spark goes by the types that a plain function declares.
+    # Spark uses the declared types of a plain function.
     def of_block(mine: pa.Table) -> pa.Table:
         return task(mine)
 
@@ -199,7 +199,7 @@ def _versions(spark: SparkSession, first: int, last: int) -> DataFrame:
 
 
 def _differing(rows: DataFrame) -> DataFrame:
-    """Return entries without files that come and go alike, as `manifest_part.compared` does."""
+    """Return entries without files both added and deleted, as `manifest_part.compared` does."""
     balance = rows.groupBy(*PATHS).agg(
         F.sum("sign").alias("sign"), *(F.max(name).alias(name) for name in COMPARED)
     )
@@ -210,7 +210,7 @@ def _differing(rows: DataFrame) -> DataFrame:
 
 
 class _Folded:
-    """Reads a range of versions as deltas; pickled to executors."""
+    """Reader of a range of versions as deltas; pickled to executors."""
 
     def __init__(self, source: EntrySource) -> None:
         self._source = source
@@ -220,7 +220,7 @@ class _Folded:
 
 
 class _Listed:
-    """Reads what the log itself lists in a range of versions; pickled to executors."""
+    """Reader of the log's own file lists in a range of versions; pickled to executors."""
 
     def __init__(self, source: LogSource) -> None:
         self._source = source
@@ -233,7 +233,7 @@ def _read(
     tables_between: Callable[[int, int], Iterator[Any]], versions: Iterable[Any]
 ) -> Iterator[Any]:
     for batch in versions:
-        # A slice of a range, and so each of its batches, is a gapless run of versions.
+        # A slice of a range, and so each of its batches, is a contiguous run of versions.
         ends = pc.min_max(batch.column(0)).as_py()
         if ends["min"] is not None:
             for table in tables_between(ends["min"], ends["max"]):

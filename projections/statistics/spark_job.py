@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class Statistics:
-    """Statistics of one table at one instant.
+    """Statistics of one table at one instant, as DataFrames.
 
     Attributes:
-        version: The last version that they take in.
-        snapshot_id: The snapshot that they stand at; 0 before the first.
-        deltas: Rows of `definition.ROWS`: what each snapshot did to each partition; lazy.
+        version: The last version included.
+        snapshot_id: The current snapshot at that version; 0 before the first.
+        deltas: Rows of `definition.ROWS`: changes of each partition by snapshot; lazy.
         partitions: Rows of `columns.PARTITIONS`; lazy.
         snapshots: Rows of `columns.TOTALS`, for every snapshot up to `snapshot_id`; lazy.
     """
@@ -49,8 +49,8 @@ def compute(
 
     Args:
         table: The table, in a ledger that other processes can reach: not `memory://`.
-        at: What `table.at(snapshot=3)` gives; the table as it is, without.
-        spark: The session to use; the active one, or a small local one, without.
+        at: An instant such as `table.at(snapshot=3)`; None for the current table.
+        spark: The session to use; None for the active one, or else a small local one.
 
     Raises:
         InvalidInputError: The ledger is in memory.
@@ -77,13 +77,13 @@ def compute_from(
     snapshot_id: int,
     spark: SparkSession | None = None,
 ) -> Statistics:
-    """Return the statistics of whatever `source` reads.
+    """Return the statistics of the entries of a source.
 
     Args:
-        source: Where entries come from.
-        rendering: How partitions are shown.
-        version: The last version to take in.
-        snapshot_id: The snapshot to stand at.
+        source: The source of entries.
+        rendering: The rendering of partitions.
+        version: The last version to include.
+        snapshot_id: The current snapshot at that version.
         spark: As in `compute`.
 
     Raises:
@@ -110,12 +110,12 @@ def asked(
     at: TableAt | None = None,
     spark: SparkSession | None = None,
 ) -> DataFrame:
-    """Return what `questions.answer` says of a table, for whoever goes on in Spark.
+    """Return the answer of `questions.answer` as a DataFrame.
 
     Args:
-        table: The table; what is new in it is read by this process and not kept.
-        question: What is asked.
-        bounds: From where on something is told.
+        table: The table; its new commits are read by this process and not kept.
+        question: The question.
+        bounds: The thresholds.
         at: As in `compute`.
         spark: As in `compute`.
 
@@ -136,8 +136,8 @@ def asked(
 def _refuse_engine_listed(table: Table, at: Instant) -> None:
     if not at.state.lists_files:
         raise UnsupportedError(
-            f"the files of {table.identifier} stand in its engine's manifests, which Spark does "
-            f"not count here: lakeledger stats {table.identifier} counts them in this process"
+            f"the files of {table.identifier} are listed in its engine's manifests, which Spark "
+            f"does not count here: lakeledger stats {table.identifier} counts them in this process"
         )
 
 
@@ -148,12 +148,12 @@ def columns(
     by_snapshot: bool = False,
     spark: SparkSession | None = None,
 ) -> DataFrame:
-    """Return what a table's entries say of its columns; rows of `columns.history.COLUMNS`.
+    """Return the column statistics of a table; rows of `columns.history.COLUMNS`.
 
     Args:
         table: The table; its log, or its engine's manifests, are read by this process.
-        at: The instant; the table as it is, without.
-        by_snapshot: Every snapshot that changed a partition up to then, and not only the instant.
+        at: The instant; None for the current table.
+        by_snapshot: Whether to return every snapshot that changed a partition up to the instant.
         spark: As in `compute`.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Statistics of many tables in one Spark session, and busiest partitions.
+"""Statistics of many tables in one Spark session, and the largest partitions.
 
-Tables with little new share tasks: an executor does in its process what this one would do, and
-this one reads nothing of them. A table with much new gets all executors to itself.
+Tables with few new entries share tasks: an executor refreshes them as this process would, which
+reads nothing of them. A table with many new entries gets all executors to itself.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 
 ALONE = 1_000_000
-"""A table with more new entries than this is shared out over all executors."""
+"""Number of new entries above which a table is divided among all executors."""
 
 _TASKS_A_CORE = 4
 _TABLES_A_TASK = 16
-"""At most; so many are done between two looks at how far all have come."""
+"""Maximum; progress is reported after each such group."""
 
 
 @frozen
 class Refreshed:
-    """How far the statistics of one table have come.
+    """Result of the refresh of one table's statistics.
 
     Attributes:
-        table: Its full name.
-        version: The commit that they take in; -1 if there are none.
-        problem: Why they have not come to the newest; empty if they have.
+        table: The table's full name.
+        version: The last commit included; -1 without one.
+        problem: The reason that it is not the newest; empty if it is.
     """
 
     table: str
@@ -57,15 +57,15 @@ def refresh_all(
     spark: SparkSession | None = None,
     on_progress: Progress = nobody,
 ) -> tuple[Refreshed, ...]:
-    """Bring the statistics of many tables up to date; one that fails does not hold up the others.
+    """Refresh the statistics of many tables; a failed one does not stop the others.
 
     Args:
-        tables: Of one ledger, in a place that other processes can reach: not `memory://`.
-        spark: The session to use; the active one, or a small local one, without.
-        on_progress: Told how many of the tables are done.
+        tables: Tables of one ledger, which other processes can reach: not `memory://`.
+        spark: The session to use; None for the active one, or else a small local one.
+        on_progress: Called with the number of tables done, of how many.
 
     Returns:
-        One for each table, in their order.
+        One result for each table, in their order.
 
     Raises:
         InvalidInputError: The ledger is in memory.
@@ -90,7 +90,7 @@ def refresh_all(
 
 @frozen
 class _Bulk:
-    """A table that has more new entries than one task is for."""
+    """A table with more new entries than one task should process."""
 
     table: str
 
@@ -107,7 +107,7 @@ def _alone(session: SparkSession, table: Table) -> Refreshed:
 def _side_by_side(
     session: SparkSession, sources: Sequence[LogSource]
 ) -> Iterator[list[Refreshed | _Bulk]]:
-    """Yield what came of some tables at a time."""
+    """Yield the results of some tables at a time."""
     width = _TASKS_A_CORE * _TABLES_A_TASK * cores_of(session)
     for begin in range(0, len(sources), width):
         yield _together(session, tuple(sources[begin : begin + width]))
@@ -115,12 +115,12 @@ def _side_by_side(
 
 def _together(session: SparkSession, sources: tuple[LogSource, ...]) -> list[Refreshed | _Bulk]:
     count = min(len(sources), _TASKS_A_CORE * cores_of(session))
-    # Neighbours are often alike: large ones are not to meet in one task.
+    # Adjacent tables are often alike: large ones should not be in one task.
     shares = tuple(sources[number::count] for number in range(count))
     try:
         found = answers(session, partial(_refreshed, shares, ALONE), count)
     except StoreError as error:
-        # One table may have taken a worker down: the others are not to go with it.
+        # One table may have crashed a worker: the others are retried without it.
         if len(sources) == 1:
             return [Refreshed(sources[0].identifier, -1, str(error))]
         middle = len(sources) // 2
@@ -148,12 +148,12 @@ _SUMS = ("recordCount", "fileSizeInBytes", "fileCount")
 
 
 def busiest(table: Table, at: TableAt, *, top: int) -> dict[str, Any]:
-    """Return the partitions with the most rows, and the sums over all, as plain JSON.
+    """Return the partitions with the most rows, and the totals, as plain JSON.
 
     Args:
         table: The table.
-        at: The instant of it.
-        top: How many partitions at most.
+        at: The instant.
+        top: Maximum number of partitions.
 
     Raises:
         MissingDependencyError: pyspark or Java is missing.
@@ -176,7 +176,7 @@ def _document(statistics: Statistics, top: int) -> dict[str, Any]:
             F.count(F.lit(1)).alias("partitionCount"),
             *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _SUMS),
         ).first()
-        # Maps cannot be ordered by; their values can, and break ties the same way each time.
+        # Maps cannot be sorted by; their values can, and break ties deterministically.
         first = partitions.orderBy(F.desc("recordCount"), F.map_values("spec")).limit(top)
         rows = [each.asDict(recursive=True) for each in first.collect()]
     finally:

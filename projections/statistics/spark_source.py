@@ -1,4 +1,4 @@
-"""Entries as Spark's executors read them."""
+"""Sources of entries for Spark's executors."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 _LATELY = 64
-"""So many commits tell whether a table's engine names manifest lists."""
+"""Number of commits sampled to find out whether a table's engine names manifest lists."""
 
 
 class EntrySource(Protocol):
-    """Gives the entries of a range of versions; must survive pickling."""
+    """Source of the entries of a range of versions; must be picklable."""
 
     def entries(self, first: int, last: int) -> Iterator[pa.Table]:
         """Yield rows of `ENTRIES` of the commits in the range, both ends included.
 
-        All rows of a snapshot stand in one table, and the tables in the order of the log.
+        All rows of a snapshot are in one table, and the tables in the order of the log.
         """
 
 
@@ -43,12 +43,12 @@ class LogSource:
     Attributes:
         url: The ledger's root.
         identifier: The table's full name.
-        path: Where its stream is.
-        storage_options: How to reach the root.
-        trust: What is taken for true there.
-        opening: Where the statistics begin, if not with the first snapshot.
-        names_lists: Whether its snapshots are known to name manifest lists, so that it pays to
-            read manifests by themselves; a snapshot that does is read either way.
+        path: Path of its stream.
+        storage_options: Options of the storage client.
+        trust: The parts of the ledger that are trusted without verification.
+        opening: The start of the statistics, if not the first snapshot.
+        names_lists: Whether its snapshots are known to name manifest lists, so that reading
+            manifests in separate tasks pays; such a snapshot is read either way.
     """
 
     url: str
@@ -61,7 +61,7 @@ class LogSource:
 
     @classmethod
     def of(cls, table: Table) -> LogSource:
-        """Return where executors read a table from, and whether they had better share manifests.
+        """Return the source of a table for executors, with a sample of its manifest lists.
 
         Raises:
             InvalidInputError: The ledger is in memory.
@@ -70,7 +70,7 @@ class LogSource:
 
     @classmethod
     def place(cls, table: Table) -> LogSource:
-        """Return where an executor reads a table from; nothing of its log is read here.
+        """Return the source of a table for executors; its log is not read.
 
         Raises:
             InvalidInputError: The ledger is in memory.
@@ -78,7 +78,7 @@ class LogSource:
         handle = handle_of(table)
         if handle.ledger_url.startswith("memory:"):
             raise InvalidInputError(
-                f"{handle.ledger_url} lives in this process alone, and Spark reads in others: "
+                f"{handle.ledger_url} exists in this process alone, and Spark reads in others: "
                 "keep the ledger in a folder or a bucket"
             )
         return cls(
@@ -90,7 +90,7 @@ class LogSource:
         )
 
     def log(self) -> TableLog:
-        """Return the table's log, opened here; the catalog is not read."""
+        """Return a new handle of the table's log, without reading the catalog."""
         place = TablePlace(self.identifier, "", self.path)
         return place.open(Root(self.url, self.storage_options, self.trust)).log
 
@@ -101,19 +101,19 @@ class LogSource:
             DamagedLogError: A commit, a list of file changes, a manifest list or a manifest is
                 missing or damaged.
         """
-        # Here, so that a plan is pickled without the whole house.
+        # Imported here, so that a plan is pickled without all dependencies.
         from projections.statistics.entries import entries
 
         return entries(self.log(), first, last, self.opening)
 
     def listed(self, first: int, last: int) -> Iterator[pa.Table]:
-        """Yield those that stand in the log; as `entries`."""
+        """Yield the entries that the log lists itself; as `entries`."""
         from projections.statistics.entries import listed_entries
 
         return listed_entries(self.log(), first, last, self.opening)
 
     def parts(self, first: int, last: int) -> Iterator[pa.Table]:
-        """Yield rows of `PARTS`: where the others stand; as `entries`."""
+        """Yield rows of `PARTS` for the other entries; as `entries`."""
         from projections.statistics.engine_files import table_of
         from projections.statistics.entries import manifest_parts
 
@@ -121,11 +121,11 @@ class LogSource:
             yield table_of(parts)
 
     def found(self, batches: Iterable[pa.RecordBatch], compared: int) -> Iterator[pa.Table]:
-        """Yield what stands in parts, as rows of `FOUND`.
+        """Yield the entries of parts, as rows of `FOUND`.
 
         Args:
             batches: Rows of `PARTS`.
-            compared: Of which parts.
+            compared: The value of `compared` of the parts to read.
 
         Raises:
             DamagedLogError: A manifest is missing or damaged.

@@ -1,12 +1,13 @@
-"""Tiles of statistics: rows, files, intervals, balance and position.
+"""Tiles of statistics: rows, files, intervals, opening balance and position.
 
 Sixty-four commits are a block. A complete block is one tile of deltas, kept for ever; eight tiles
 merge into one of sums, eight of those into the next, and so on. Commits after the last complete
-block stand in tiles of eight and of one, which go when their block is complete. So a refresh
-writes what is new, and any instant is a sum over few tiles.
+block are in tiles of eight and of one, which are deleted when their block is complete. So a
+refresh writes only new tiles, and any instant is a sum over few tiles.
 
-The opening's deltas say all that the table holds then. Less what is counted before it, they are
-what happened since: the one row a partition that stands for snapshots nobody can read any more.
+The opening's deltas are the complete contents of the table at that snapshot. Minus the statistics
+counted before it, they are the changes since: one row per partition that replaces unreadable
+snapshots.
 """
 
 from __future__ import annotations
@@ -57,19 +58,19 @@ NARROWEST_SUMS = BLOCK * FAN_OUT
 
 @frozen(order=True)
 class Tile:
-    """The commits `start` to `end`, `end` not included."""
+    """Statistics of the commits from `start` to `end`, exclusive."""
 
     start: int
     end: int
 
     @property
     def is_sums(self) -> bool:
-        """Whether it holds sums by partition; a smaller one holds the deltas of each snapshot."""
+        """Return whether it holds sums by partition, as larger tiles do, or else deltas."""
         return self.end - self.start > BLOCK
 
     @property
     def is_kept(self) -> bool:
-        """Whether it stays when later ones cover it."""
+        """Return whether it is kept when larger tiles cover it."""
         return self.end - self.start >= BLOCK
 
     @property
@@ -99,19 +100,19 @@ def cover(count: int) -> tuple[Tile, ...]:
 
 
 def block_of(version: int) -> Tile:
-    """Return the block that a version is in."""
+    """Return the block of a version."""
     start = version - version % BLOCK
     return Tile(start, start + BLOCK)
 
 
 def blocks(first: int, last: int) -> Iterator[Tile]:
-    """Yield the blocks that the versions `first` to `last` are in."""
+    """Yield the blocks of the versions `first` to `last`."""
     for start in range(block_of(first).start, last + 1, BLOCK):
         yield Tile(start, start + BLOCK)
 
 
 def completed_by(block: Tile) -> Iterator[Tile]:
-    """Yield the tiles of sums that are complete with a block, smallest first.
+    """Yield the tiles of sums that a block completes, smallest first.
 
     Example:
         >>> [(each.start, each.end) for each in completed_by(Tile(960, 1024))]
@@ -124,7 +125,7 @@ def completed_by(block: Tile) -> Iterator[Tile]:
 
 
 def covered(first: int, last: int) -> Iterator[Tile]:
-    """Yield the narrowest tiles of sums that lie whole in the versions `first` to `last`.
+    """Yield the narrowest tiles of sums that are completely in the versions `first` to `last`.
 
     Example:
         >>> [each.name for each in covered(70, 1100)]
@@ -146,12 +147,12 @@ _REPEATED = [*PLACE_NAMES, *KEY_NAMES]
 
 @frozen
 class TileFiles:
-    """The tiles of one table.
+    """Storage of the tiles of one table.
 
-    A cache: one that is missing, torn or of another format is made again from the log.
+    A cache: a missing, torn or incompatible tile is recomputed from the log.
 
     Attributes:
-        store: The table's.
+        store: The table's store.
         root: The statistics' folder on it.
     """
 
@@ -163,7 +164,7 @@ class TileFiles:
         return f"{self.root}/{tile.name}"
 
     def load(self, tile: Tile) -> pa.Table | None:
-        """Return a tile's rows; None when there are none to use."""
+        """Return a tile's rows; None if it is missing or not usable."""
         body = self.store.read(self.key(tile))
         if body is None:
             return None
@@ -173,20 +174,20 @@ class TileFiles:
         return found
 
     def save(self, tile: Tile, rows: pa.Table) -> None:
-        """Keep a tile, in place of whatever stood there.
+        """Write a tile, and replace an existing one.
 
         Raises:
-            OSError: Kept or not, nobody knows.
+            OSError: The store failed; the tile may have been written.
         """
         self.store.replace(self.key(tile), body_of(rows))
 
     def remove(self, tile: Tile) -> None:
-        """Take a tile away."""
+        """Delete a tile."""
         self.store.delete(self.key(tile))
 
 
 def body_of(rows: pa.Table) -> bytes:
-    """Return rows as the bytes of a Parquet file; each page carries its checksum."""
+    """Return rows as the bytes of a Parquet file; each page has a checksum."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -196,7 +197,7 @@ def body_of(rows: pa.Table) -> bytes:
         said,
         sink,
         compression="zstd",
-        # Sums seldom repeat: their dictionaries would fill, and be thrown away.
+        # Sums seldom repeat: their dictionaries would overflow and be discarded.
         use_dictionary=_REPEATED,
         column_encoding=dict.fromkeys(_COUNTED, "DELTA_BINARY_PACKED"),
         write_page_checksum=True,
@@ -205,7 +206,7 @@ def body_of(rows: pa.Table) -> bytes:
 
 
 def rows_of(body: bytes) -> pa.Table | None:
-    """Return the rows that a file holds; None when it is torn, changed, or of another format."""
+    """Return the rows of a file; None if it is torn, changed, or incompatible."""
     import pyarrow as pa
 
     schema = arrow_schema(ROWS)
@@ -219,14 +220,14 @@ def rows_of(body: bytes) -> pa.Table | None:
 
 
 class StatisticsPosition(msgspec.Struct, frozen=True, rename="camel"):
-    """The commits that the kept statistics take in.
+    """Position of the kept statistics in the log.
 
     Attributes:
         version: The last commit; -1 before the first.
         snapshot_id: The newest snapshot by then; 0 before the first.
-        head: The digest of that commit, so that another history shows.
-        files: The tiles that cover them, newest first: what a reader without lakeledger reads.
-        opening: The last snapshot that stands for others before it; None if each is counted.
+        head: The digest of that commit, which detects another history.
+        files: The tiles that cover them, newest first, for readers without lakeledger.
+        opening: The last opening snapshot; None if each snapshot is counted.
     """
 
     version: int = -1
@@ -245,7 +246,7 @@ class StatisticsPosition(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def tiles(self) -> tuple[Tile, ...]:
-        """The tiles that cover it, newest first."""
+        """Tiles that cover the position, newest first."""
         return cover(self.version + 1)
 
 
@@ -263,9 +264,9 @@ def key(layout: Layout) -> str:
 
 
 def load(store: Store, layout: Layout) -> StatisticsPosition:
-    """Return the position that is kept; the start when none can be used.
+    """Return the saved position; the start if it is missing or not usable.
 
-    One of another history, as after a restored backup, cannot be used.
+    A position of another history, as after a restored backup, is not usable.
     """
     found = load_position(store, key(layout), StatisticsPosition)
     if found is None:
@@ -276,15 +277,15 @@ def load(store: Store, layout: Layout) -> StatisticsPosition:
 
 
 def stated(store: Store, layout: Layout) -> int:
-    """Return the version that the position states, whatever history it is of; -1 for none."""
+    """Return the version of the saved position, of whatever history; -1 for none."""
     found = load_position(store, key(layout), StatisticsPosition)
     return -1 if found is None else found.version
 
 
 def advance(store: Store, layout: Layout, position: StatisticsPosition) -> StatisticsPosition:
-    """Keep a position unless a later one is kept, and return the one that stands."""
+    """Save a position unless a later one is saved, and return the current one."""
     with store.lock(key(layout)):
-        # One that is behind gives way, of whatever history it is: only a later one is looked into.
+        # An earlier one is replaced, of whatever history; only a later one is checked.
         if stated(store, layout) >= position.version:
             kept = load(store, layout)
             if kept.version >= position.version:
@@ -294,7 +295,7 @@ def advance(store: Store, layout: Layout, position: StatisticsPosition) -> Stati
 
 
 def reopen(store: Store, layout: Layout, opening: Opening) -> None:
-    """Say that the kept statistics begin with an opening, after all of them were made again."""
+    """Set the opening of the kept statistics, after all of them were recomputed."""
     with store.lock(key(layout)):
         kept = load(store, layout)
         if kept.version >= opening.version:
@@ -303,12 +304,12 @@ def reopen(store: Store, layout: Layout, opening: Opening) -> None:
 
 
 def balanced(rows: pa.Table, kept: Iterable[pa.Table], opening: Opening) -> pa.Table:
-    """Return deltas that begin with an opening, less what is kept from before it.
+    """Return deltas that begin with an opening, minus the statistics kept from before it.
 
     Args:
         rows: The deltas; their first snapshot is the opening.
-        kept: Deltas and sums of all that is counted before them.
-        opening: It.
+        kept: Deltas and sums of everything counted before them.
+        opening: The opening.
     """
     import pyarrow as pa
 
@@ -323,7 +324,7 @@ def balanced(rows: pa.Table, kept: Iterable[pa.Table], opening: Opening) -> pa.T
 
 
 def _changed(first: pa.Table) -> pa.Table:
-    """Leave out partitions that are as they were; the snapshot itself stays."""
+    """Return the rows without unchanged partitions; the snapshot's row is kept."""
     import pyarrow.compute as pc
 
     same = pc.is_valid(first["spec_id"])
@@ -334,7 +335,7 @@ def _changed(first: pa.Table) -> pa.Table:
 
 
 def after(rows: pa.Table, opening: Opening) -> pa.Table:
-    """Return the deltas behind an opening."""
+    """Return the deltas after an opening."""
     import pyarrow.compute as pc
 
     later = pc.greater(rows["version"], opening.version)
@@ -346,14 +347,14 @@ def after(rows: pa.Table, opening: Opening) -> pa.Table:
 
 
 def until(rows: pa.Table, opening: Opening) -> pa.Table:
-    """Return the deltas up to an opening, its own included."""
+    """Return the deltas up to an opening, inclusive."""
     return up_to(rows, version=opening.version, snapshot_id=opening.snapshot_id)
 
 
 def agree(counted: pa.Table, opened: pa.Table) -> bool:
-    """Whether two sets of rows add up to the same counts and sizes for every partition.
+    """Return whether two sets of rows have the same counts and sizes for every partition.
 
-    Times are not compared: those of files that are gone are known to one of them alone.
+    Times are not compared: those of deleted files are in one of them alone.
     """
     return _counts(counted) == _counts(opened)
 
@@ -371,10 +372,10 @@ def _counts(rows: pa.Table) -> dict[tuple[object, ...], tuple[int, ...]]:
 
 
 class DeltaScan(Protocol):
-    """Gives the deltas of some commits, both ends included, in their order: what an engine is."""
+    """Function of an engine that returns the deltas of some commits, in their order."""
 
     def __call__(self, first: int, last: int, opening: Opening | None = None) -> pa.Table:
-        """Return them; without an opening, each snapshot's manifest lists must be there."""
+        """Return deltas; without an opening, each snapshot's manifest lists must exist."""
 
 
 def local_scan(log: TableLog) -> DeltaScan:
@@ -388,12 +389,12 @@ def local_scan(log: TableLog) -> DeltaScan:
 
 @define
 class CommitMoments:
-    """When commits took effect.
+    """Effective times of commits.
 
     Attributes:
-        log: The table's.
-        state: A state behind all of them, which knows of clocks that were ahead.
-        ahead: So many commits are read at once, for whoever asks for them in their order.
+        log: The table's log.
+        state: A state after all of them, which has the corrections of clocks.
+        ahead: Number of commits to prefetch, for callers that read them in order.
     """
 
     log: TableLog = field(eq=False)
@@ -402,7 +403,7 @@ class CommitMoments:
     _known: dict[int, int] = Factory(dict)
 
     def of(self, place: int) -> int:
-        """Return a version's moment, Unix milliseconds."""
+        """Return a version's effective time, Unix milliseconds."""
         if place not in self._known:
             last = min(place + self.ahead - 1, self.state.version)
             self._known = {
@@ -412,21 +413,21 @@ class CommitMoments:
         return self._known[place]
 
     def of_snapshot(self, version: int, _snapshot_id: int) -> int:
-        """Return when the commit of a snapshot took effect."""
+        """Return the effective time of a snapshot's commit, Unix milliseconds."""
         return self.of(version)
 
 
 @frozen
 class Kept:
-    """What is kept of a table's statistics, and how to make the rest.
+    """Kept statistics of a table, and the computation of missing ones.
 
     Attributes:
         files: The tiles.
-        position: How far they reach.
-        scan: Makes what they lack.
-        log: The table's.
-        opening: The snapshot that what they lack begins with, if older ones cannot be read any
-            more.
+        position: The position up to which they are kept.
+        scan: Computes missing deltas.
+        log: The table's log.
+        opening: The snapshot from which missing deltas are computed, if older ones are not
+            readable.
     """
 
     files: TileFiles
@@ -437,7 +438,7 @@ class Kept:
 
     @classmethod
     def of(cls, log: TableLog, scan: DeltaScan | None = None) -> Kept:
-        """Return what is kept of a table."""
+        """Return the kept statistics of a table."""
         files = TileFiles(log.store, folder(log.layout))
         position = load(log.store, log.layout)
         opening = opening_of(log, position.version + 1, position.snapshot_id)
@@ -445,18 +446,18 @@ class Kept:
 
     @property
     def columns(self) -> PersonalColumns:
-        """What is kept elsewhere of partitions."""
+        """Personal partition values, which are stored separately."""
         return self.log.personal.columns
 
     def up_to(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
         """Yield deltas and sums that add up to a state, newest first.
 
         Args:
-            version: The state's.
-            snapshot_id: The state's: its commit may hold later snapshots, too.
+            version: The version of the state.
+            snapshot_id: The snapshot of the state: its commit may hold later ones, too.
 
         Raises:
-            DamagedLogError: What has to be read of the log is missing or damaged.
+            DamagedLogError: A needed part of the log is missing or damaged.
         """
         block = block_of(version)
         yield up_to(self.block(block, version), version=version, snapshot_id=snapshot_id)
@@ -464,7 +465,7 @@ class Kept:
             yield self.tile(tile)
 
     def history(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
-        """Yield rows among which each snapshot up to a state has one: sums keep them, too."""
+        """Yield rows with one for each snapshot up to a state; sums keep these, too."""
         return self.up_to(version, snapshot_id)
 
     def version_of(self, version: int, _snapshot_id: int) -> int:
@@ -472,7 +473,7 @@ class Kept:
         return version
 
     def moments(self, state: TableState, ahead: int = 1) -> CommitMoments:
-        """Return when commits took effect."""
+        """Return the effective times of commits."""
         return CommitMoments(self.log, state, ahead)
 
     @property
@@ -505,16 +506,16 @@ class Kept:
         return self.opened(self.scan(first, last, self.opening), first, last)
 
     def opened(self, rows: pa.Table, first: int, last: int) -> pa.Table:
-        """Return the deltas of some versions, less what is kept from before an opening in them."""
+        """Return the deltas of some versions, minus those kept before an opening in them."""
         if self.opening is None or not first <= self.opening.version <= last:
             return rows
         return balanced(rows, map(self.tile, self.position.tiles), self.opening)
 
     def tile(self, tile: Tile) -> pa.Table:
-        """Return a tile's rows, made again if the position does not reach it or it is lost.
+        """Return a tile's rows, recomputed if the position is before it or it is lost.
 
         Raises:
-            DamagedLogError: It is lost, and what it was made of expired.
+            DamagedLogError: It is lost, and its manifest lists expired.
         """
         if tile.end > self.position.version + 1:
             return self._made(tile)
@@ -537,7 +538,7 @@ class Kept:
     def _lost(self, tile: Tile) -> DamagedLogError:
         key = self.files.key(tile)
         return DamagedLogError(
-            f"{key} is lost, and the manifest lists that it was made of expired; begin the "
-            "statistics anew with what can be read: lakeledger stats TABLE --rebuild",
+            f"{key} is lost, and the manifest lists that it was made of expired; restart the "
+            "statistics from readable snapshots: lakeledger stats TABLE --rebuild",
             key,
         )

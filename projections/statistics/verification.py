@@ -9,10 +9,10 @@ from projections.materialising import Difference, refuse_beyond
 
 
 def verify(table: TableHandle) -> Difference:
-    """Compute everything that is kept again, in full, and say where it differs.
+    """Recompute all kept statistics, and return the differences.
 
     Raises:
-        DamagedLogError: They stand at a version that the log does not have.
+        DamagedLogError: Their position is a version that the log does not have.
     """
     layout = table.log.layout
     refuse_beyond(table, positions.stated(table.log.store, layout), positions.key(layout))
@@ -20,7 +20,7 @@ def verify(table: TableHandle) -> Difference:
 
 
 def rebuild(table: TableHandle) -> Difference:
-    """Restore what is missing or changed."""
+    """Restore missing or changed statistics, and return the differences."""
     return _below_location(statistics_files.rebuild(table.log))
 
 

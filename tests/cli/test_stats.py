@@ -251,7 +251,7 @@ def test_questions_are_answered_in_place_of_the_report(shop: Run, orders: Table)
     )
     assert (second["files_gained"], [each["files_gained"] for each in then]) == (0, [0, 0])
     assert "files gained" in shown
-    assert "there is nothing to tell" in shop("stats", TABLE, "--ask", "untouched").out
+    assert "the answer has no rows" in shop("stats", TABLE, "--ask", "untouched").out
     assert len(shop("stats", TABLE, "--ask", "growth", "--output", "json").document["answer"]) == 1
     assert shop("stats", "--ask", "growth").code == 2
     assert shop(*asked, "--history").code == 2

@@ -35,7 +35,7 @@ def orders(shop: Run, tmp_path: Path) -> Table:
     [
         (
             ["--partition", "dy=2013-01-01"],
-            "dy=2013-01-01: partitions are told by day",
+            "dy=2013-01-01: partitions have the keys day",
         ),
         (["--partition", "day=2019-01-01"], "there are: 'day=2013-01-01', "),
     ],
@@ -147,4 +147,4 @@ def test_a_table_that_cannot_be_opened_does_not_hold_up_the_others(
 def test_all_tables_and_one_table_are_not_asked_for_at_once(shop: Run, orders: Table) -> None:
     del orders
     ran = shop("stats", TABLE, "--all")
-    assert (ran.code, "--all is every table" in ran.err) == (2, True)
+    assert (ran.code, "--all means every table" in ran.err) == (2, True)

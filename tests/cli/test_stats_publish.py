@@ -118,7 +118,7 @@ def test_what_a_snapshot_adds_is_said_as_paimons_commits_say_it(shop: Run, order
     [
         (["shop", "--publish", "iceberg"], "are of one table"),
         (["--view", "list-partitions"], "are of one table"),
-        ([TABLE, "--view", "list-partitions", "--history"], "takes the place of the report"),
+        ([TABLE, "--view", "list-partitions", "--history"], "replaces the report"),
         ([TABLE, "--publish", "paimon", "--at", "tag:v1"], "of the newest snapshot"),
         ([TABLE, "--publish", "delta"], "delta"),
         ([TABLE, "--publish", "iceberg", "--verify"], "stand alone"),

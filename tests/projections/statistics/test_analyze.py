@@ -50,7 +50,7 @@ def test_values_are_encoded_as_bounds_are(
 def test_a_spark_without_sketches_is_refused_by_name() -> None:
     require_sketches("4.1.0")
     require_sketches("5.0.0-SNAPSHOT")
-    with pytest.raises(UnsupportedError, match=r"theta_sketch_agg, which there is from 4\.1"):
+    with pytest.raises(UnsupportedError, match=r"theta_sketch_agg, which exists from 4\.1"):
         require_sketches("4.0.1")
 
 

@@ -205,7 +205,7 @@ def test_a_promoted_tables_statistics_go_on_as_any_tables(tmp_path: Path) -> Non
 
 def test_nothing_is_kept_of_what_an_engine_lists(tmp_path: Path) -> None:
     table = mirrored(iceberg_life(tmp_path / "t"), tmp_path).table("a.b")
-    with pytest.raises(UnsupportedError, match="counted when they are asked for"):
+    with pytest.raises(UnsupportedError, match="counted on request"):
         refresh(handle_of(table).log)
 
 

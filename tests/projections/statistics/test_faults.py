@@ -274,7 +274,7 @@ def test_a_damaged_list_of_files_stops_the_job() -> None:
     (key,) = (each for each in store.keys("") if "/changes/" in each)
     store.replace(key, b"torn")
 
-    with pytest.raises(DamagedLogError, match="other than the commit that names it says"):
+    with pytest.raises(DamagedLogError, match="not the file that the commit's digest names"):
         refresh(handle_of(table).log)
     store.delete(key)
     with pytest.raises(DamagedLogError, match="missing"):
