@@ -1,9 +1,9 @@
-"""How long do questions about a table's history take, beside git's on as many commits?
+"""Latency of queries on a table's history, compared with git's on as many commits.
 
-The log's newest entries, a filter that no entry passes (so that all are read), blame, and a diff;
-then the same of git, on one file of as many lines as the table has columns, a line changed a
-commit. Through sealed segments; warm file cache. Processor time, since other work may share cores.
-How much memory all of them need is asked of a tenth of the commits, too, in processes of their own.
+The log's newest entries, a filter that matches no entry (so that all are read), blame, and a diff;
+then the same of git, on one file with one line per column of the table, a line changed per commit.
+Through sealed segments; warm file cache. Processor time, since other work may share cores. The
+memory that all of them need is also measured for a tenth of the commits, in separate processes.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def run(workdir: Path, *, size: int, repeats: int, width: int = WIDTH) -> Report
         for each, used in memory.items()
     ]
     ratio = memory[size] / memory[tenth]
-    # What is read at once is a segment, which the short history has to fill.
+    # A segment is read at once, so the short history has to fill one.
     bound = MEMORY_AT_MOST if tenth > SEGMENT_LENGTH else None
     figures.append(Figure("memory, long / short", ratio, "x", at_most=bound))
     kept = _kept(table)
@@ -92,7 +92,7 @@ def run(workdir: Path, *, size: int, repeats: int, width: int = WIDTH) -> Report
 
 
 def fresh(table: ledger.Table) -> ledger.Table:
-    """Return a handle that keeps nothing of an earlier question."""
+    """Return a handle without caches of an earlier query."""
     return ledger.Table(handle_of(table).again())
 
 
@@ -115,7 +115,7 @@ def _sealed(workdir: Path, size: int, width: int) -> ledger.Table:
 
 
 def _kept(table: ledger.Table) -> float:
-    """Return how many columns blame keeps of the log, for each one that there is."""
+    """Return the number of columns that blame caches, divided by that of the table."""
     there = frozenset(each.id for each in table.schema.fields)
     return len(
         column_histories(
@@ -125,7 +125,7 @@ def _kept(table: ledger.Table) -> float:
 
 
 def _memory_mb(workdir: Path, size: int, width: int) -> float:
-    """Return how much more memory a new process needs to ask everything, libraries left out."""
+    """Return the memory that all queries add to a new process, libraries left out, in MB."""
     _sealed(workdir, size, width)
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as apart:
@@ -133,7 +133,7 @@ def _memory_mb(workdir: Path, size: int, width: int) -> float:
 
 
 def _asked_mb(workdir: Path, size: int, width: int) -> float:
-    # What they import is the same however long the log is.
+    # The imports are the same however long the log is.
     for name in ("jinja2", "pyarrow.compute", "pyarrow.parquet"):
         import_module(name)
     table = ledger.open(str(lake_at(workdir, size, width=width))).table(TABLE)
@@ -145,7 +145,7 @@ def _asked_mb(workdir: Path, size: int, width: int) -> float:
 
 
 def _git(folder: Path, size: int, width: int) -> Callable[..., Callable[[], object]]:
-    """Return what runs git on a new repository of so many commits."""
+    """Return a function that runs git on a new repository with some commits."""
 
     def git(*words: str) -> bytes:
         command = ["git", "-C", str(folder), *words]
@@ -155,7 +155,7 @@ def _git(folder: Path, size: int, width: int) -> Callable[..., Callable[[], obje
     command = ["git", "-C", str(folder), "fast-import", "--quiet"]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as importing:
         assert importing.stdin is not None
-        # One by one: all of them together would hide how much memory the questions need.
+        # Run one by one: a single process would hide the memory that the queries need.
         importing.stdin.writelines(_commits(size, width))
     git("checkout", "--quiet", "main")
     return lambda *words: lambda: git(*words)
@@ -178,12 +178,12 @@ def _commits(size: int, width: int) -> Iterator[bytes]:
 def main(
     *, size: int = 100_000, repeats: int = 3, workdir: Path = WORKDIR, output: Output = "text"
 ) -> None:
-    """Ask a table of 200 columns about its history.
+    """Run audit queries on a table of 200 columns.
 
     Args:
         size: Commits of the history.
-        repeats: How often each is asked; the least disturbed counts.
-        workdir: Where histories are kept.
+        repeats: Number of repeats; the minimum counts.
+        workdir: Folder of the cached histories.
         output: text or json.
     """
     show(run(workdir, size=size, repeats=repeats), output)

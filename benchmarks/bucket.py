@@ -1,4 +1,4 @@
-"""A bucket to measure on: a server made for it, ledgers put into it, and what is asked of it."""
+"""Buckets for benchmarks: a temporary server, upload of ledgers, and a count of requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WRITERS = 16
 
 @contextmanager
 def place_for(url: str | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Give a place and its options: a URL as it is, or a bucket of a server made for it."""
+    """Yield a location and its options: the given URL, or a bucket of a temporary server."""
     if url is not None:
         yield url, {}
         return
@@ -27,10 +27,10 @@ def place_for(url: str | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 class Counting(Wrapped):
-    """A store that counts what is read or looked for.
+    """A store that counts reads and existence checks.
 
     Attributes:
-        asked: So often.
+        asked: Number of requests.
     """
 
     def __init__(self, inner: Store) -> None:
@@ -38,24 +38,24 @@ class Counting(Wrapped):
         self.asked = 0
 
     def read(self, key: str) -> bytes | None:
-        """Read a key's bytes, which is one more."""
+        """Read a key's bytes; counts as one request."""
         self.asked += 1
         return super().read(key)
 
     def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
-        """Read the bytes of some keys, each of which is one more."""
+        """Read the bytes of some keys; each counts as one request."""
         for body in super().read_many(keys):
             self.asked += 1
             yield body
 
     def exists(self, key: str) -> bool:
-        """Look for a key, which is one more."""
+        """Check that a key exists; counts as one request."""
         self.asked += 1
         return super().exists(key)
 
 
 def upload(source: Store, keys: Iterable[str], target: Store) -> None:
-    """Put what stands under some keys of a store into another one."""
+    """Copy some keys of a store to another one."""
     with ThreadPoolExecutor(_WRITERS) as pool:
         for _ in pool.map(lambda key: target.replace(key, source.read(key) or b""), keys):
             pass

@@ -1,8 +1,8 @@
-"""How long does the smallest durable commit of each kind take, on tables of few and many columns?
+"""Latency of the smallest durable commit of each kind, on tables of few and many columns.
 
-Each kind of change has a process of its own that commits to a table of its own, a few times in
-turn with the raw create of a file with the same promise; with `--against`, in turn with another
-version of lakeledger, too.
+Each kind of change has its own process that commits to its own table, a few times in turn with the
+raw creation of a file with the same durability; with `--against`, also in turn with another version
+of lakeledger.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COLUMNS = (5, 200, 2_000)
 ROUNDS = 30
 EACH = 20
 _COLD = 4
-"""The first commits of a round meet caches that others have used."""
+"""Number of warm-up commits per round, after other processes used the caches."""
 
 _OURS = Path(__file__).parents[1]
 _PROGRAM = Path(__file__).with_name("committing.py")
@@ -40,44 +40,44 @@ _MICROSECOND = 1e3
 
 @define
 class Committer:
-    """A process that commits when it is told to.
+    """A process that commits on request.
 
     Attributes:
-        process: It.
-        took_ns: How long its commits took so far.
+        process: The process.
+        took_ns: Latencies of its commits so far, nanoseconds.
     """
 
     process: subprocess.Popen[str]
     took_ns: list[int] = field(factory=list)
 
     def commit(self, times: int) -> None:
-        """Let it commit so many times, after a few that do not count."""
+        """Run some commits, after a few that do not count."""
         self.ask(times + _COLD)
         self.took_ns += json.loads(self.answer())[_COLD:]
 
     def ask(self, times: int) -> None:
-        """Tell it to."""
+        """Send a request."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{times}\n")
         self.process.stdin.flush()
 
     def answer(self) -> str:
-        """Return the next line that it says."""
+        """Return the next line of output."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError("a process that commits has ended; it says why above")
+            raise RuntimeError("a committing process has ended; see its output above")
         return line
 
 
 @define
 class Floor:
-    """The raw create, which nobody is asked for.
+    """The lower bound: raw file creation in this process.
 
     Attributes:
-        folder: Where.
-        made: How many so far.
-        took_ns: How long they took.
+        folder: The folder.
+        made: Number of files so far.
+        took_ns: Durations, nanoseconds.
     """
 
     folder: Path
@@ -85,7 +85,7 @@ class Floor:
     took_ns: list[int] = field(factory=list)
 
     def commit(self, times: int) -> None:
-        """Create so many files, after a few that do not count."""
+        """Create some files, after a few that do not count."""
         for number in range(times + _COLD):
             begun = time.perf_counter_ns()
             durable_create(self.folder, self.made)
@@ -108,7 +108,7 @@ def run(
     figures: list[Figure] = []
     ratios: list[float] = []
     workdir.mkdir(parents=True, exist_ok=True)
-    # Gone at the end only: some file systems are slow for minutes after many files went.
+    # Deleted at the end only: some file systems are slow for minutes after many deletions.
     with tempfile.TemporaryDirectory(dir=workdir) as folder:
         for width, kind in product(columns, kinds):
             place = Path(folder, f"{width} {kind}")
@@ -126,7 +126,7 @@ def run(
 def _measured(
     place: Path, kind: str, columns: int, trees: Mapping[str, Path], rounds: int, each: int
 ) -> dict[str, float]:
-    """Return the median of what each took, in nanoseconds."""
+    """Return the median latency of each committer, in nanoseconds."""
     raw = place / "raw"
     raw.mkdir(parents=True)
     with ExitStack() as stack:
@@ -138,7 +138,7 @@ def _measured(
                 assert side.answer() == "ready\n"
         order = list(sides.values())
         for number in range(rounds):
-            # Nobody comes after the same one each time.
+            # The order is changed each time.
             for side in order if number % 2 else reversed(order):
                 side.commit(each)
     return {name: statistics.median(side.took_ns) for name, side in sides.items()}
@@ -156,7 +156,7 @@ def _committer(tree: Path, kind: str, columns: int, folder: Path) -> Iterator[Co
     try:
         yield Committer(process)
     finally:
-        # Its input ends, and so does it; what it owes it keeps.
+        # It ends at the end of its input, after pending work.
         process.communicate()
 
 
@@ -178,9 +178,9 @@ def main(
     """Commit each kind of change to a table of its own.
 
     Args:
-        columns: How many the tables have.
-        rounds: How often each has its turn, for 20 commits; the median of all counts.
-        against: The tree of another version of lakeledger.
+        columns: Numbers of columns of the tables.
+        rounds: Number of rounds of 20 commits each; the median of all counts.
+        against: The source tree of another version of lakeledger.
         workdir: The file system that is measured.
         output: text or json.
     """

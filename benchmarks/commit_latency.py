@@ -1,7 +1,8 @@
-"""How long does a small durable commit take, and does it take longer as history grows?
+"""Latency of a small durable commit, and its growth with the history.
 
 A warm handle on a table of 200 columns sets an option and the table's comment, with and without
-fsync, against the raw create of a file with the same promise, all in turn on one file system.
+fsync, compared with the raw creation of a file with the same durability, all in turn on one file
+system.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def run(
             for durable in Durability
             for commits, lake in lakes.items()
         }
-        # What the copies left to write must not be paid for by the first durable commits.
+        # Pending writes of the copies must not slow down the first durable commits.
         os.sync()
         times = many_in_turn(_cases(tables, place), repeats)
         figures = list(_figures(times, size))
@@ -60,11 +61,11 @@ def run(
             figures += _beside_rivals(place, tables, width, rival_history)
         versions = {table.state.version - commits for (_, commits), table in tables.items()}
         for table in tables.values():
-            # Nobody is at work any more where the folder is removed.
+            # No process uses the folder any more when it is removed.
             handle_of(table).log.wait_for_caches()
     return Report(
         question_of(__doc__),
-        f"commits={size} landed={sorted(versions)}",
+        f"commits={size} committed={sorted(versions)}",
         tuple(figures),
         PROMISES if rival_history else (),
     )
@@ -75,7 +76,7 @@ def _warm(lake: Path, durable: Durability) -> Table:
     table = Ledger(
         LedgerHandle(TableSetting(store=store, storage_options={}, author="bench"))
     ).table(TABLE)
-    table.state  # noqa: B018 - reading it is what warms the handle
+    table.state  # noqa: B018 - reading it warms the handle
     return table
 
 
@@ -124,7 +125,7 @@ def _figures(times: dict[str, Times], size: int) -> Iterator[Figure]:
 def _beside_rivals(
     place: Path, tables: dict[tuple[Durability, int], Table], width: int, history: int
 ) -> Iterator[Figure]:
-    # PyIceberg writes every schema that there ever was into every commit.
+    # PyIceberg writes every schema that ever existed into every commit.
     columns = max(SHORT, history // 10)
     runs: list[tuple[str, Callable[[Table, int], object], int]] = [
         ("property", _commit, SHORT),
@@ -142,7 +143,7 @@ def _beside_rivals(
             cases[name] = start(place / f"{name} {change} {length}", width)
             for _ in range(length):
                 cases[name](next(names))
-        # Each column needs a name that no commit before took.
+        # Each column needs a name that no earlier commit used.
         fresh = {name: partial(_with_next, case, names) for name, case in cases.items()}
         times = many_in_turn(fresh, RIVAL_REPEATS)
         base = times[f"lakeledger {Durability.NONE.value}"].median_ns
@@ -169,9 +170,9 @@ def main(
 
     Args:
         size: Commits of history behind the long table.
-        repeats: How often each case is timed; the median counts.
+        repeats: Number of repeats of each case; the median counts.
         rival_history: Commits of history behind the rivals' tables; 0 leaves them out.
-        workdir: Where histories are kept; the file system that is measured.
+        workdir: Folder of the cached histories; its file system is measured.
         output: text or json.
     """
     show(run(workdir, size=size, repeats=repeats, rival_history=rival_history), output)

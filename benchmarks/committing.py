@@ -1,8 +1,8 @@
-"""Commits whenever it is told to, and says how long each commit took.
+"""Program that commits on request, and prints the latency of each commit.
 
-A program that imports nothing but `ledger`, so that it measures whichever version is on its path:
-`committing.py KIND COLUMNS FOLDER` reads from stdin how many commits to make, and answers with as
-many nanoseconds.
+It imports only `ledger`, so that it measures whichever version is on its path:
+`committing.py KIND COLUMNS FOLDER` reads numbers of commits from stdin, and answers each with as
+many latencies in nanoseconds.
 """
 
 from __future__ import annotations
@@ -71,17 +71,17 @@ KINDS: Final[dict[str, Commit]] = {
     "a tag": lambda _, table, number: table.create_tag(f"t{number}"),
     "a database": lambda lake, _, number: lake.create_database(f"d{number}"),
 }
-"""What is committed over and over, by what it changes."""
+"""Repeated commits, by the object of the change."""
 
 
 def main(kind: str, columns: int, folder: Path) -> None:
-    """Make a table, warm up, and commit as often as stdin says."""
+    """Create a table, warm up, and commit as often as stdin requests."""
     commit = KINDS[kind]
     lake = ledger.open(str(folder), author="bench")
     lake.create_database("db")
     lake.create_table("db.t", ledger.Schema.of({f"c{each}": "INT" for each in range(columns)}))
     table = lake.table("db.t")
-    # What a tag names.
+    # The target of a tag.
     table.append([_file("first")])
     number = 0
     while number < _WARM:

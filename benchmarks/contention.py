@@ -1,8 +1,8 @@
-"""How many commits a second do eight processes land on one local table, and is each served?
+"""Throughput and fairness of eight processes that commit to one local table.
 
-Each adds columns and sets options in turn, after one commit to a table of its own: what a process
-imports for its first is a question of `benchmarks.start`. The floor is one process that creates as
-many files with the same durability and does nothing else.
+Each adds columns and sets options in turn, after one commit to its own table: the imports of a
+process's first commit are measured by `benchmarks.start`. The lower bound is one process that
+creates as many files with the same durability and does nothing else.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _floor(folder: Path, creates: int) -> float:
 
 
 def _contend(root: Path, writers: int, each: int) -> dict[int, list[int]]:
-    """Return when each writer's commits were acknowledged, by a clock that processes share."""
+    """Return the times of each writer's commits, by a clock that processes share."""
     lake = ledger.open(str(root), author="bench")
     lake.create_database(TABLE.split(".", maxsplit=1)[0])
     for name in (TABLE, *map(_own, range(writers))):
@@ -94,7 +94,7 @@ def _write(
     lake = ledger.open(url, author=f"writer {writer}")
     lake.table(_own(writer)).alter([SetOption("team.warm", "x")])
     table = lake.table(TABLE)
-    table.state  # noqa: B018 - reading it is what warms the handle
+    table.state  # noqa: B018 - reading it warms the handle
     start.wait()
     moments = [time.monotonic_ns()]
     for number in range(each):
@@ -115,7 +115,7 @@ def _rate(moments: dict[int, list[int]]) -> float:
 
 
 def _fairness(moments: dict[int, list[int]]) -> float:
-    """Return the fewest commits of a writer over the most, when the first writer was done."""
+    """Return the fewest over the most commits of a writer, when the first was done."""
     first_done = min(each[-1] for each in moments.values())
     counts = [sum(moment <= first_done for moment in each[1:]) for each in moments.values()]
     return min(counts) / max(counts)
@@ -133,8 +133,8 @@ def main(
 
     Args:
         size: Commits of each writer.
-        repeats: How often; the best rate and the worst share count.
-        workdir: The file system that is measured.
+        repeats: Number of repeats; the best rate and the worst share count.
+        workdir: The folder whose file system is measured.
         output: text or json.
     """
     show(run(workdir, size=size, repeats=repeats), output)

@@ -1,9 +1,9 @@
-"""What does one more version cost Delta's files, and does it grow with the history?
+"""Cost of projecting one more version to Delta, and its growth with the history.
 
 A snapshot is committed to tables of different age, in turn, and only its projection is timed.
-Versions with a checkpoint stand by themselves: a checkpoint lists every live file, and the larger
-it is, the further apart they come, so that its bytes for each version are told, too. Nothing is
-synced.
+Versions with a checkpoint are reported separately: a checkpoint lists every live file, and the
+larger it is, the rarer they are, so that its bytes per version are reported, too. There is no
+fsync.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from projections.delta.materialise import project
 
 MILLISECOND = 1e6
 FLAT = 2.0
-"""How many times as long a version without a checkpoint may take after the longest history."""
+"""Maximum ratio of times without a checkpoint, longest history to shortest."""
 
 
 def run(workdir: Path, *, sizes: tuple[int, ...], repeats: int) -> Report:
@@ -63,7 +63,7 @@ def _append(table: Table) -> None:
 
 
 def _one_more(table: Table) -> tuple[int, bool]:
-    """Return how long one version takes, and whether it has a checkpoint."""
+    """Return the duration of one projection, and whether it writes a checkpoint."""
     _append(table)
     before = len(_checkpoints(table))
     start = time.perf_counter_ns()

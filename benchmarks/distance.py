@@ -1,4 +1,4 @@
-"""A server that is further away: a relay on this machine that hands every byte on a while later."""
+"""Simulation of a distant server: a local relay that delays every byte."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _CHUNK = 1 << 16
 
 @contextmanager
 def further_away(endpoint: str, round_trip_ms: float) -> Iterator[str]:
-    """Yield an endpoint that answers as another one does, so many milliseconds later.
+    """Yield an endpoint that relays to another one with a round trip of some milliseconds.
 
-    Half of them pass on the way there and half on the way back; bytes on their way do not wait
-    for one another. The relay is a process of its own, so that it takes none of ours time.
+    Half of the delay is on the way there and half on the way back; delayed bytes do not block one
+    another. The relay is a separate process, so that it uses no time of this one.
     """
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe()
@@ -37,7 +37,7 @@ def further_away(endpoint: str, round_trip_ms: float) -> Iterator[str]:
 
 @contextmanager
 def at_distance(options: Mapping[str, Any], round_trip_ms: float) -> Iterator[Mapping[str, Any]]:
-    """Yield a store's options, with an endpoint that is further away; 0: as they are."""
+    """Yield a store's options with a delayed endpoint; unchanged if the delay is 0."""
     if not round_trip_ms:
         yield options
         return

@@ -1,15 +1,15 @@
-"""Does a commit cost the same at version 50 and at 100,000, whatever it changes and in which table?
+"""Growth of the cost of a commit with the history, by kind of change and of table.
 
-Two tables of each kind have lived the same life, one of them two thousand times longer (`lives`).
-Each change is asked of both in turn: by the handle that wrote before, by one that has just opened
-the table, and by one that looked before somebody else changed an option. Ratios are long to short:
-of the lower quartile of times on a disk without fsync, and of the requests to a store far away.
+Two tables of each kind have the same history, one of them two thousand times longer (`lives`). Each
+change is made to both in turn: by the handle that wrote before, by one that has just opened the
+table, and by one that lost a race to a change of an option. Ratios are long to short: of the lower
+quartile of times on a disk without fsync, and of the requests to a distant store.
 
-Of a last kind of table the tags stay, a thousand in a hundred thousand commits: there it is told
-what a larger state costs, which is no history. Whoever opens a table reads its state.
+A last kind of table keeps its tags, a thousand in a hundred thousand commits: it shows the cost of
+a larger state rather than of history. Opening a table reads its state.
 
-An append that meets a checkpoint, and the one behind it, while caches are saved, stand beside an
-ordinary append of the same handle, too.
+An append at a checkpoint, and the one after it, while caches are saved, are also compared with an
+ordinary append of the same handle.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _FLAT: Final = 1.2
 _UNDISTURBED: Final = 1.5
 _LISTED: Final = 4.0
 _LARGER: Final = 1.5
-"""Of a table whose thousand tags are ten times the rest of its state."""
+"""Bound for a table whose thousand tags are ten times the rest of its state."""
 
 
 NOT_ASKED: Final = (
@@ -62,35 +62,35 @@ NOT_ASKED: Final = (
     "files by the names of an older schema come to the table by name alone",
     "the commit at a checkpoint is asked of the same handle: who opens anew saves the same caches",
 )
-"""What the rows leave out."""
+"""Limits of the comparison."""
 
 _FAR_REPEATS: Final = 3
-"""The first who asks finds less in memory than those after it, and the median counts."""
+"""The first repeat finds less in memory than later ones; the median counts."""
 
 _CHECKPOINTS_LESS: Final = 5
-"""Every one takes a hundred commits to come to, and the short history is to stay one."""
+"""Fewer repeats: each takes a hundred commits, and the short history must stay short."""
 
 
 def most_requests(by: str, change: str) -> float:
-    """Return how many times the requests of a short history a long one may take."""
+    """Return the bound of the ratio of requests, long history to short."""
     return 1.5 if _lists_anew(by, change) else _FLAT
 
 
 def most_time(kind: str, by: str, change: str) -> float:
-    """Return how many times the time of a short history a long one may take."""
+    """Return the bound of the ratio of times, long history to short."""
     if _lists_anew(by, change):
         return _LISTED
     return _LARGER if kind == TAGGED.name else _FLAT
 
 
 def _lists_anew(by: str, change: str) -> bool:
-    # Who knows nothing of the live files finds them in runs, whose number grows by a logarithm.
+    # A handle without a file index reads runs, whose number grows logarithmically.
     return (by, change) == (BY[1], "overwrite")
 
 
 @define
 class _Side:
-    """One of the two tables, and what changes of it took."""
+    """One of the two tables, and the costs of its changes."""
 
     life: Life
     store: Store
@@ -113,10 +113,10 @@ class _Side:
             self.requests.setdefault((by, name), []).append(self.store.requests - asked)
         if by == BY[1]:
             self.life = life
-            self.life.table.state  # noqa: B018 - reads what the next one is to hold already
+            self.life.table.state  # noqa: B018 - warms the handle for the next change
 
     def meet_checkpoint(self) -> None:
-        """Time the commit whose caches are due, and the one while they may be saved."""
+        """Time the commit at which caches are due, and the one while they may be saved."""
         while (self.life.table.state.version + 1) % CHECKPOINT_INTERVAL:
             self.change("on the way", BEHIND, _append)
         handle_of(self.life.table).log.wait_for_caches()
@@ -127,7 +127,7 @@ class _Side:
     def _prepared(self, by: str, number: int) -> Callable[[], Life]:
         if by == BY[1]:
             return partial(self.life.reopened, self.store)
-        self.life.table.state  # noqa: B018 - it stands at the newest version
+        self.life.table.state  # noqa: B018 - refreshes to the newest version
         if by == BY[2]:
             winner = lake_on(self.store).table(NAME)
             winner.alter([SetOption("team.winner", str(number))])
@@ -140,7 +140,7 @@ def _append(life: Life, number: int) -> None:
 
 @frozen
 class Cell:
-    """One change, asked in one way of one kind of table, in a long history to a short one."""
+    """Costs of one change by one kind of handle and table, long history and short."""
 
     kind: str
     by: str
@@ -151,7 +151,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The cell for people."""
+        """Name in the report."""
         return f"{self.kind}, {self.by}: {self.change}"
 
     def figures(self) -> tuple[Figure, Figure]:
@@ -164,7 +164,7 @@ class Cell:
         )
 
     def beside(self) -> Iterator[Figure]:
-        """Yield its time to that of an ordinary append, where it is one of another moment."""
+        """Yield the ratio of its time to that of an ordinary append, for appends at checkpoints."""
         if self.to_ordinary is not None:
             name = f"{self.name}, to an ordinary one"
             yield Figure(name, self.to_ordinary, "x", at_most=_UNDISTURBED)
@@ -181,7 +181,7 @@ def run(
     cells: list[Cell] = []
     versions: set[int] = set()
     for kind in kinds:
-        # As far from a checkpoint, so that both have as much to read behind it.
+        # At the same distance from a checkpoint, so that both have as much to read after it.
         lakes = {each: life_at(workdir, kind, each) for each in (short, size + short)}
         with tempfile.TemporaryDirectory(dir=workdir) as folder:
             place = Path(folder)
@@ -195,7 +195,7 @@ def run(
             _meet(far, 1)
         cells += _cells(kind, near, far)
         versions |= {side.life.table.state.version - each for each, side in far.items()}
-    landed = f"commits={size} landed={sorted(versions)}"
+    landed = f"commits={size} committed={sorted(versions)}"
     return Report(question_of(__doc__), landed, tuple(_figures(cells)), NOT_ASKED)
 
 
@@ -211,7 +211,7 @@ def _sides(
 
 def _live(kind: Kind, sides: Mapping[int, _Side], repeats: int) -> None:
     for by in BY:
-        # Whoever comes first is the one who warms up.
+        # The first repeat warms up.
         for each in range(-1, repeats):
             for name, change in changes_of(kind).items():
                 for side in sides.values():
@@ -259,9 +259,9 @@ def main(
     """Commit every kind of change to short and long tables of every kind.
 
     Args:
-        size: By how many commits the long history is longer.
-        repeats: How often each change is timed; the median counts.
-        workdir: Where histories are kept; the file system that is measured.
+        size: Number of commits by which the long history is longer.
+        repeats: Number of repeats of each change; the median counts.
+        workdir: Folder of the cached histories; its file system is measured.
         output: text or json.
     """
     show(run(workdir, size=size, repeats=repeats), output)

@@ -1,9 +1,10 @@
-"""Compare commits to a table that three formats follow with commits to one that nothing follows.
+"""Effect of following by three formats on commits to a table.
 
-Both tables get the same snapshots, one commit at a time, in turn: a burst as fast as possible, 100
-and 10 commits a second. Files are waited for in between, so that no table pays for the other's. A
-ratio is the median over the pairs of runs; how far files got meanwhile stands beside it. At last,
-the followed table gets commits while `lakeledger follow` runs in a second process.
+Two tables, of which one is followed, get the same snapshots, one commit at a time, in turn: a burst
+as fast as possible, 100 and 10 commits a second. The files are completed in between, so that no
+table pays for the other's. A ratio is the median over the pairs of runs; the progress of the files
+is reported with it. At last, the followed table gets commits while `lakeledger follow` runs in a
+second process.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ STARTS_S = 3.0
 
 @frozen
 class Load:
-    """Commits that come one after the other.
+    """A sequence of commits.
 
     Attributes:
-        name: What it is called.
-        seconds: How long it takes.
+        name: Name in the report.
+        seconds: Duration.
         rate: Commits a second; 0: as fast as possible.
     """
 
@@ -51,13 +52,13 @@ class Load:
 
 @define
 class Measured:
-    """Commits of one load to one table.
+    """Measurements of one load on one table.
 
     Attributes:
         times_ms: The latency of each commit, by run.
-        projected: By how many versions files went on meanwhile, summed over formats.
-        behind: The most commits that files lacked.
-        millis: The longest that they lacked one.
+        projected: Number of versions that files advanced meanwhile, summed over formats.
+        behind: Maximum number of commits that files lacked.
+        millis: Maximum time that they lacked one, milliseconds.
     """
 
     times_ms: list[list[float]] = field(factory=list)
@@ -71,7 +72,7 @@ class Measured:
         return [time_ms for run in self.times_ms for time_ms in run]
 
     def note(self, freshness: list[Freshness]) -> None:
-        """Note how far files are behind."""
+        """Record the lag of the files."""
         self.behind = max([self.behind, *(each.behind for each in freshness)])
         self.millis = max([self.millis, *(each.millis for each in freshness)])
 
@@ -186,7 +187,7 @@ def _follows_beside(place: str) -> Iterator[None]:
             process.terminate()
 
 
-def main(  # noqa: PLR0913 - what a user may ask for
+def main(  # noqa: PLR0913 - options of the benchmark
     *,
     pairs: int = 5,
     burst: float = 5,
@@ -202,10 +203,9 @@ def main(  # noqa: PLR0913 - what a user may ask for
         pairs: Runs of each load on each table, in turn.
         burst: Seconds of commits as fast as possible.
         steady: Seconds of 10 commits a second, and of 100.
-        beside: Seconds of 100 commits a second with `lakeledger follow` beside, on a disk.
-        round_trip_ms: Measure a bucket of a server made for it, which answers so much later; 0: a
-            disk.
-        workdir: The file system that is measured.
+        beside: Seconds of 100 commits a second with `lakeledger follow` concurrently, on a disk.
+        round_trip_ms: Measure a bucket of a temporary server with this delay; 0: a disk.
+        workdir: The folder whose file system is measured.
         output: text or json.
     """
     loads = [

@@ -1,11 +1,11 @@
-"""How many transactions a second do 64 threads land through one handle, beside a single writer?
+"""Throughput of 64 threads through one handle, compared with a single writer.
 
-Each appends data files of its own to one table in a bucket of a real server on this machine
-(SeaweedFS), or of yours, then changes an option of its own, and then appends to further tables, in
-turn under ids of its own and without; what the threads ask for at the same time rides in one
-commit. A server on this machine answers sooner than any that is elsewhere:
-`--round-trip-ms 20` puts it as far away as a region's S3 is. Fairness is the slowest thread's
-count, when the first is done, beside an equal share.
+Each appends its own data files to one table in a bucket of a real server on this machine
+(SeaweedFS), or of yours, then changes its own option, and then appends to further tables, in turn
+with its own commit ids and without; concurrent transactions of the threads are submitted as one
+commit. A local server answers sooner than any remote one: `--round-trip-ms 20` simulates the
+distance of a region's S3. Fairness is the slowest thread's count, when the first is done, divided
+by an equal share.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ledger import FileChange, Schema, SetOption, Table
 
 THREADS = 64
 TURNS = 3
-"""So often appends under ids stand beside those without: other work on the cores is met by both."""
+"""Number of alternations of appends with ids and without, so that both meet the same load."""
 TIMES_ALONE = 20.0
 SHARE_WITH_IDS = 0.8
 
@@ -74,7 +74,7 @@ def run(url: str, options: Mapping[str, Any], *, each: int, threads: int = THREA
     )
     return Report(
         question_of(__doc__),
-        f"(transactions landed, asked)={(landed, threads * each)}",
+        f"(transactions committed, asked)={(landed, threads * each)}",
         tuple(figures),
     )
 
@@ -106,7 +106,7 @@ Ask = Callable[[Table, int, int], None]
 
 
 def _together(table: Table, ask: Ask, threads: int, each: int) -> tuple[list[int], float]:
-    """Return what each thread had landed when the first was done, and how long all took."""
+    """Return each thread's commits when the first was done, and the total duration."""
     done = [0] * threads
     at_first_end: list[list[int]] = []
     barrier = threading.Barrier(threads + 1)
@@ -135,13 +135,13 @@ def main(
     round_trip_ms: float = 0,
     output: Output = "text",
 ) -> None:
-    """Land transactions from many threads.
+    """Commit transactions from many threads.
 
     Args:
         url: An empty s3://BUCKET/FOLDER, with credentials from the environment, or a local
             folder; None starts SeaweedFS.
-        each: Transactions a thread.
-        round_trip_ms: How much later the server started here answers.
+        each: Transactions per thread.
+        round_trip_ms: Simulated delay of the server started here.
         output: text or json.
     """
     with place_for(url) as (place, options), at_distance(options, round_trip_ms) as options:

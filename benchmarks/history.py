@@ -1,7 +1,7 @@
 """The canonical history: a table 200 columns wide, half schema changes, half snapshots.
 
-The width stays, as it does in real tables: an unbounded random history drifts to thousands of
-columns and measures nothing that anybody owns.
+The width is constant, as in real tables: an unbounded random history drifts to thousands of columns
+and is not representative.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _grows = re.compile(r"(VARCHAR|DECIMAL)\((\d+)(.*)\)").fullmatch
 
 
 class Author:
-    """Writes valid events of a table that keeps its width, from a seed."""
+    """Generator of valid events of a table of constant width, from a seed."""
 
     def __init__(self, width: int) -> None:
         self._rng = random.Random(SEED)  # noqa: S311 - a workload, not a secret
@@ -63,11 +63,11 @@ class Author:
         self._records = 0
 
     def schema(self) -> ledger.Schema:
-        """Return the schema that the history begins with."""
+        """Return the initial schema of the history."""
         return ledger.Schema.of(dict(self._columns.values()))
 
     def transactions(self, *, events: int = 1) -> Iterator[Transaction[TableEvent]]:
-        """Yield transactions without end, of so many events each.
+        """Yield transactions without end, with some events each.
 
         Events are in turn a schema change and a snapshot.
         """
@@ -151,9 +151,9 @@ def _wider(data_type: str) -> str | None:
 
 
 def lake_at(workdir: Path, commits: int, *, width: int = WIDTH) -> Path:
-    """Return a ledger whose table `TABLE` stands at version `commits`, with its checkpoints.
+    """Return a ledger whose table `TABLE` is at version `commits`, with its checkpoints.
 
-    Built at the first call and kept; do not write to it, take a `copy`.
+    Built at the first call and cached; do not write to it, take a `copy`.
     """
     lake = workdir / f"lake-{commits}-{width}"
     if not lake.exists():
@@ -184,12 +184,12 @@ def commit_of(
 
 
 def bodies(commits: int, *, width: int = WIDTH, events: int) -> list[bytes]:
-    """Return the files of `commits` commits with so many events each, before any is on a disk.
+    """Return the files of `commits` commits with some events each, without writing them.
 
     Fold them onto the version 0 of a lake of the same width.
     """
     transactions = Author(width).transactions(events=events)
-    # Decoding alone follows no chain, so any digest of the right length does as a parent.
+    # Decoding alone checks no chain, so any digest of the right length does as a parent.
     parent = digest(b"")
     return [
         encode(commit_of(each, version, parent))
@@ -213,12 +213,12 @@ def _build(root: Path, commits: int, width: int) -> None:
         builder.commit(commit)
         parent = digest(body)
         if version % CHECKPOINT_INTERVAL == 0:
-            # What a writer keeps beside the log at this version.
+            # Caches that a writer stores next to the log at this version.
             log.advance(Head(builder.freeze(), parent), commit)
             log.keep_next()
 
 
 def fingerprint(state: TableState) -> str:
-    """Return a short digest of a state, the same wherever and whenever its history was built."""
+    """Return a short digest of a state, independent of the time and place of its creation."""
     record = TableStream().encode_state(evolve(state, table_id="", path=""))
     return hashlib.sha256(record).hexdigest()[:16]

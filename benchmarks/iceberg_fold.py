@@ -1,8 +1,8 @@
-"""The time that events of an Iceberg table take to fold, for a short history and a long one.
+"""Time to fold the events of an Iceberg table, for a short history and a long one.
 
-`iceberg_fold.py [SNAPSHOTS]` folds the life of a promoted table with a tenth of so many snapshots
-and with all of them: all are committed, then all but the last are removed one by one.
-It prints the ratio of the medians of five runs, which is 10 where the fold is linear.
+`iceberg_fold.py [SNAPSHOTS]` folds the history of a promoted table with a tenth of the snapshots
+and with all of them: all are committed, then all but the last are removed one by one. It prints the
+ratio of the medians of five runs, which is 10 where the fold is linear.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def life(snapshots: int) -> Iterator[tuple[TableEvent, ...]]:
 
 
 def folded(snapshots: int) -> TableBuilder:
-    """Return the builder after a life of so many snapshots."""
+    """Return the builder after a history of some snapshots."""
     builder = TableBuilder()
     for version, events in enumerate(life(snapshots)):
         transaction = Transaction[TableEvent](asked="", id=str(version), events=events)
@@ -66,7 +66,7 @@ def folded(snapshots: int) -> TableBuilder:
 
 
 def median_seconds(snapshots: int) -> float:
-    """Return the median of the processor time that some runs of a life take."""
+    """Return the median of the processor time of some runs of a history."""
     took = []
     for _ in range(RUNS):
         begun = time.process_time()
@@ -76,7 +76,7 @@ def median_seconds(snapshots: int) -> float:
 
 
 def main(snapshots: int) -> None:
-    """Print how much longer ten times the snapshots take."""
+    """Print the ratio of the times for ten times the snapshots."""
     short, long = median_seconds(snapshots // 10), median_seconds(snapshots)
     print(f"{snapshots // 10}: {short:.3f} s, {snapshots}: {long:.3f} s, {long / short:.1f}x")
 

@@ -1,17 +1,17 @@
-"""What does it cost to keep Iceberg's files up to date, and does it grow with the history?
+"""Cost of keeping Iceberg's files up to date, and its growth with the history.
 
-First, 200 columns are added one by one, each projected at once; beside it PyIceberg does the same
-with a SQLite catalog, where it can be imported. Then one snapshot is committed to tables of
-different age and only its projection is timed: what grows with the history is copied as bytes, so
-those are told, too. Then all but the last snapshots expire, so that the metadata file is short, and
-the long ones of before are written and taken away no more; one change of each kind is projected on
-tables of different age, in processor time; all of them stand as far behind a checkpoint. The bytes
-that it writes besides metadata files are compared, too. Manifests merge every so many appends: only
-`--repeats 200` goes all the way round. Nothing is synced on our side; PyIceberg syncs its catalog.
+First, 200 columns are added one by one, each projected at once; PyIceberg does the same with a
+SQLite catalog, if it is installed. Then one snapshot is committed to tables of different age and
+only its projection is timed: the part that grows with the history is copied as bytes, which are
+reported, too. Then all but the last snapshots expire, so that the metadata file is short, and the
+long ones are written and deleted no more; one change of each kind is projected on tables of
+different age, in processor time; all of them are as far behind a checkpoint. The bytes written
+besides metadata files are compared, too. Manifests merge every N appends: only `--repeats 200`
+covers a whole cycle. There is no fsync on our side; PyIceberg syncs its catalog.
 
-PyIceberg takes minutes to come to the 200th column; `--parts history` leaves the columns out. On
-ext4 a folder never gets smaller: where ten thousand files were, creating one takes the system
-longer for ever, which a `--workdir` in memory does not show.
+PyIceberg takes minutes to reach the 200th column; `--parts history` leaves the columns out. On ext4
+a folder never shrinks: after ten thousand files, creating one stays slower, which a `--workdir` in
+memory avoids.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ LAST = 10
 KILOBYTE = 1e3
 FLAT = 1.2
 _PREVIOUS = 100
-"""So many metadata files of before stay by default, and go one by one: long ones take longer."""
+"""Number of previous metadata files kept by default, after which each commit deletes one."""
 MORE_KB = 100
-"""So much more a change of one kind may write after the longest history: a full manifest."""
+"""Additional kilobytes that a change may write after the longest history: a full manifest."""
 
 
 def run(
@@ -80,7 +80,7 @@ def run(
 
 
 def _columns(folder: Path, columns: int) -> list[Figure]:
-    """Add columns one by one, here and there; return what the last ones cost."""
+    """Add columns one by one; return the cost of the last ones."""
     schema = Schema.of({"c0": "STRING"})
     table = _lake(folder / "columns").create_table("bench.t", schema)
 
@@ -122,12 +122,12 @@ def _file(number: int) -> FileChange:
 
 
 def _aged(folder: Path, snapshots: int, least: int) -> Table:
-    """Return a table of so many snapshots, projected.
+    """Return a projected table with some snapshots.
 
-    It stands as far behind its last checkpoint as the one of the least snapshots: what a projection
-    folds from there on is up to a hundred commits, whatever the history.
+    It is as far behind its last checkpoint as the one with the fewest snapshots: a projection folds
+    up to a hundred commits from there, whatever the history.
     """
-    # What expires goes at once, and is no part of what comes later.
+    # Expired files are deleted at once, so that later measurements exclude it.
     options = {"ledger.reader-grace": "0 s"}
     schema = Schema.of({"id": "BIGINT", "name": "STRING"}, options=options)
     table = _lake(folder).create_table("bench.t", schema)
@@ -140,13 +140,13 @@ def _aged(folder: Path, snapshots: int, least: int) -> Table:
 
 
 def _project_one(table: Table) -> Callable[[int], object]:
-    """Commit a snapshot and return what projects it; the caller times only the second."""
+    """Commit a snapshot and return a function that projects it; only the latter is timed."""
     table.append([_file(head_state(handle_of(table).log).last_snapshot_id)])
     return lambda _: project(handle_of(table))
 
 
 def _kinds(tables: dict[int, Table], repeats: int) -> list[Figure]:
-    """Return what a change of each kind costs to project, on tables of each age."""
+    """Return the cost of projecting a change of each kind, on tables of each age."""
     for table in tables.values():
         table.expire_snapshots(
             before=max(1, head_state(handle_of(table).log).last_snapshot_id - LAST)
@@ -192,7 +192,7 @@ def _kinds(tables: dict[int, Table], repeats: int) -> list[Figure]:
 
 
 def _files(table: Table) -> dict[str, int]:
-    """Return the lengths of a projection's files, but for those that list the snapshots."""
+    """Return the lengths of a projection's files, except those that list the snapshots."""
     folder = Path(table.location.removeprefix("file://")) / "metadata"
     return {
         each.name: each.stat().st_size
@@ -269,11 +269,11 @@ def main(
     """Print the figures.
 
     Args:
-        columns: How many are added one by one.
+        columns: Number of columns added one by one.
         sizes: Snapshots of the tables of different age.
-        repeats: How often each change is timed; the median counts.
-        parts: What is measured.
-        workdir: Where tables are made; the file system that is measured.
+        repeats: Number of repeats of each change; the median counts.
+        parts: The parts to measure.
+        workdir: Folder of the tables; its file system is measured.
         output: text or json.
     """
     show(run(workdir, columns=columns, sizes=sizes, repeats=repeats, parts=parts), output)

@@ -1,11 +1,11 @@
-"""How long does an Iceberg table take to come in, and one more snapshot, whatever its history?
+"""Latency of importing an Iceberg table, and one more snapshot, by length of history.
 
-A table of many snapshots and schemas comes in at once; then its owner commits, one snapshot at a
-time, and each is taken by a process that has just opened the ledger. Beside each stands the floor:
-what reading the bytes of that metadata file takes, as JSON and as the checked values that an import
-needs. Then the same again of a ledger that stays open, as one that follows does, in processor time;
-its floor is what finding the parts of the JSON takes, since no more of it is read. All of it of a
-short history, too. The files lie apart from their table, so that no manifest is looked for.
+A table of many snapshots and schemas is imported at once; then its owner commits, one snapshot at a
+time, and each is imported by a process that has just opened the ledger. The lower bound of each is
+the time to read the bytes of that metadata file, as JSON and as the checked values that an import
+needs. Then the same with a ledger that stays open, as when following, in processor time; its lower
+bound is finding the parts of the JSON, since no more is read. All of it for a short history, too.
+The files are apart from their table, so that no manifest is read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NAME = "lake.t"
 
 
 def metadata_files(snapshots: int, schemas: int, more: int) -> Iterator[bytes]:
-    """Yield a table's metadata files: after so many snapshots, and after each of a few more."""
+    """Yield a table's metadata files: after some snapshots, and after each of a few more."""
     fields: list[dict[str, Any]] = [{"id": 1, "name": "id", "required": False, "type": "long"}]
     found: list[dict[str, Any]] = []
     listed = [{"type": "struct", "schema-id": 0, "fields": list(fields)}]
@@ -108,10 +108,10 @@ def _metadata(
 
 @frozen
 class _Taken:
-    """What a history took, in seconds; `json` and `values` are floors of one more snapshot.
+    """Durations of an import, in seconds; `json` and `values` are bounds of one more snapshot.
 
-    `followed` is one more of a ledger that stays open beyond the parts of its file, `followed_all`
-    with them.
+    `followed` is one more in a ledger that stays open, without reading the parts of its file,
+    `followed_all` with it.
     """
 
     whole: float
@@ -155,9 +155,9 @@ def _take(workdir: Path, snapshots: int, schemas: int, repeats: int) -> _Taken:
 
 
 def _followed(root: str, place: Path, bodies: Iterator[bytes]) -> tuple[list[float], list[float]]:
-    """Return what each file takes that comes to a ledger that stays open, and its floor.
+    """Return the duration of each new file's import in an open ledger, and its lower bound.
 
-    The first of them is read whole, as nothing is known of it yet.
+    The first of them is read completely, as nothing is cached yet.
     """
     looks, parts = [], []
     with ledger.open(root) as lake:
@@ -174,7 +174,7 @@ def _followed(root: str, place: Path, bodies: Iterator[bytes]) -> tuple[list[flo
 
 
 def run(workdir: Path, *, snapshots: int, schemas: int, repeats: int) -> Report:
-    """Import a long and a short history, and what comes after."""
+    """Import a long and a short history, and later commits."""
     workdir.mkdir(parents=True, exist_ok=True)
     few = max(1, schemas * SHORT // snapshots)
     short = _take(workdir, min(SHORT, snapshots), few, repeats)

@@ -1,9 +1,9 @@
-"""Tables of several kinds that have lived the same life for a short or a long time.
+"""Tables of several kinds with the same history, short or long.
 
-A hundred commits of it are appends mostly, deletes, two compactions, a rollback, a tag in place of
-the one before, an expiry and a change of columns or options; every thousand change the layout
-twice. What is live stays as much as it was, so that only history is longer; but for a kind of table
-whose tags stay: of that the state grows, too.
+A hundred commits of it are mostly appends, deletes, two compactions, a rollback, a tag that
+replaces the previous one, an expiry and a change of columns or options; every thousand change the
+layout twice. The amount of live data is constant, so that only history is longer; except for a kind
+of table that keeps its tags: its state grows, too.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Kind:
     """A kind of table.
 
     Attributes:
-        name: For people.
+        name: Name in the report.
         field_ids: Whether its files carry field ids; without, some use an older schema's names.
-        partitions: How many partitions it has; 0: it has no partition keys.
+        partitions: Number of partitions; 0: it has no partition keys.
         manifests: Whether an engine writes the manifests, so that no file is named.
-        tags_stay: Whether a tag stays for ever, so that the table has more of them every year;
-            otherwise each takes the place of the one before.
+        tags_stay: Whether tags are kept for ever, so that the table has more and more of them;
+            otherwise each replaces the previous one.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Kind:
     tags_stay: bool = False
 
     def schema(self) -> Schema:
-        """Return the schema that such a table begins with."""
+        """Return the initial schema of such a table."""
         return Schema.of(_COLUMNS, partition_keys=["day"] if self.partitions else ())
 
     def partition(self, number: int) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ class Kind:
         return (f"{2000 + month // 12}-{month % 12 + 1:02d}-{day + 1:02d}",)
 
     def file(self, name: str, number: int, schema_id: int) -> FileChange:
-        """Return a file that such a table may be given."""
+        """Return a file for such a table."""
         return FileChange(
             path=f"{name}.parquet",
             partition=self.partition(number),
@@ -101,7 +101,7 @@ TAGGED: Final = Kind("tags that stay", tags_stay=True)
 
 @define
 class Life:
-    """One table and what it goes on living; everything that is done is one commit."""
+    """One table and the generator of its history; every step is one commit."""
 
     kind: Kind
     table: Table
@@ -109,7 +109,7 @@ class Life:
 
     @property
     def added(self) -> tuple[str, ...]:
-        """The files that were appended since the last compaction and are live."""
+        """Live files that were appended since the last compaction."""
         return tuple(self._added)
 
     def append(self, name: str, number: int, **options: Any) -> None:
@@ -132,7 +132,7 @@ class Life:
         return head.state.schema.id if head else 0
 
     def delete(self) -> None:
-        """Take the newest file away."""
+        """Delete the newest file."""
         self.table.delete_files([self._added.pop()])
 
     def overwrite(self, name: str, number: int) -> None:
@@ -146,7 +146,7 @@ class Life:
         self._added = []
 
     def compact(self, name: str, number: int) -> None:
-        """Replace what was appended since the last time by one file."""
+        """Replace the files appended since the last compaction by one file."""
         if self.kind.manifests:
             self.overwrite(name, number)
             return
@@ -156,7 +156,7 @@ class Life:
         self._added = [file.path]
 
     def rollback(self) -> None:
-        """Put back what was there before the newest snapshot, which added a file."""
+        """Roll back the newest snapshot, which added a file."""
         self.table.rollback(snapshot=self._newest() - 1)
         self._added = self._added[:-1]
 
@@ -165,11 +165,11 @@ class Life:
         return head.state.last_snapshot_id if head else 0
 
     def expire(self, kept: int) -> None:
-        """Expire all but so many snapshots."""
+        """Expire all but some snapshots."""
         self.table.expire_snapshots(before=max(1, self._newest() - kept))
 
     def widen(self, number: int) -> None:
-        """Change columns or an option, so that the table stays as wide as it is."""
+        """Change columns or an option, at constant width."""
         turn = number // 100 % 4
         born = f"n{number - turn * 100}"
         match turn:
@@ -222,7 +222,7 @@ class Life:
             self.append(name, version)
 
     def reopened(self, store: Store) -> Life:
-        """Return the same life on a handle that has just opened the table."""
+        """Return the same history on a handle that has just opened the table."""
         return Life(self.kind, lake_on(store).table(NAME), self._added)
 
 
@@ -258,11 +258,11 @@ CHANGES: Final[Mapping[str, Callable[[Life, int], object]]] = {
     "tag": lambda life, number: life.table.create_tag(f"g{number}"),
     "expiry": lambda life, _: life.expire(149),
 }
-"""Every kind of change, one commit each, in an order in which each finds what it needs."""
+"""Every kind of change, one commit each, in an order that meets their preconditions."""
 
 
 def changes_of(kind: Kind) -> Mapping[str, Callable[[Life, int], object]]:
-    """Return the changes that a kind of table can meet."""
+    """Return the changes that are possible for a kind of table."""
     less = {"delete", "append, older names"} if kind.manifests else set()
     if kind.field_ids:
         less.add("append, older names")
@@ -270,9 +270,9 @@ def changes_of(kind: Kind) -> Mapping[str, Callable[[Life, int], object]]:
 
 
 class Counted(Through):
-    """A store as one that is far away: it counts what it is asked, and nothing of it is near.
+    """A store like a distant one: it counts requests, and none is served locally.
 
-    What is asked for caches, while nobody waits, counts for nobody.
+    Requests for caches in the background are not counted.
     """
 
     is_near = False
@@ -321,7 +321,7 @@ class Counted(Through):
 
 
 def is_for_caches() -> bool:
-    """Whether this thread saves caches, which no commit waits for."""
+    """Return whether this thread saves caches, for which no commit waits."""
     return threading.current_thread().name == "ledger-caches"
 
 
@@ -331,16 +331,16 @@ def lake_on(store: Store) -> Ledger:
 
 
 def born(kind: Kind, store: Store) -> Life:
-    """Return a new table."""
+    """Return a new table with its first commits."""
     lake = lake_on(store)
     lake.create_database(NAME.split(".", maxsplit=1)[0])
     return Life(kind, lake.create_table(NAME, kind.schema()))
 
 
 def life_at(workdir: Path, kind: Kind, version: int) -> Path:
-    """Return a ledger whose table of a kind stands at a version, with its caches.
+    """Return a ledger whose table of a kind is at a version, with its caches.
 
-    Built at the first call and kept; do not write to it, take a `history.copy`.
+    Built at the first call and cached; do not write to it, take a `history.copy`.
     """
     lake = workdir / f"life-{kind.name.replace(' ', '-')}-{version}"
     if not lake.exists():

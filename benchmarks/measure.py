@@ -1,4 +1,4 @@
-"""Timing in turn, and the few lines that a benchmark prints."""
+"""Timing in turn, and the report that a benchmark prints."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ Output = Literal["text", "json"]
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 WORKDIR = Path(tempfile.gettempdir()) / "lakeledger-benchmarks"
-"""Where histories are kept between runs unless told otherwise."""
+"""Default folder of histories that are cached between runs."""
 
 
 @frozen
 class Times:
-    """What repeats of one thing took, in nanoseconds."""
+    """Durations of the repeats of one case, in nanoseconds."""
 
     samples: tuple[int, ...]
 
     @property
     def minimum_ns(self) -> int:
-        """The least disturbed repeat."""
+        """Minimum: the least disturbed repeat."""
         return min(self.samples)
 
     @property
     def median_ns(self) -> float:
-        """What a user meets."""
+        """Median: the typical repeat."""
         return statistics.median(self.samples)
 
 
 @frozen
 class Figure:
-    """One number, and the bound that it should keep, if any."""
+    """One number, and its bound, if any."""
 
     name: str
     value: float
@@ -54,13 +54,13 @@ class Figure:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the bound is kept; None without one."""
+        """Return whether the bound holds; None without one."""
         if self.at_most is not None:
             return self.value <= self.at_most
         return None if self.at_least is None else self.value >= self.at_least
 
     def line(self) -> str:
-        """Return the figure for people."""
+        """Return the figure as a line of text."""
         bound = ""
         if self.holds is not None:
             limit = f"<= {self.at_most:g}" if self.at_most is not None else f">= {self.at_least:g}"
@@ -70,13 +70,13 @@ class Figure:
 
 @frozen
 class Report:
-    """What one run found out.
+    """Result of one run.
 
     Attributes:
         question: The benchmark's docstring, first line.
-        fingerprint: What was computed, the same for the same size.
-        figures: In the order to read them.
-        notes: What to know when comparing.
+        fingerprint: Digest of the results, the same for the same size.
+        figures: The figures, in reading order.
+        notes: Remarks on comparisons.
     """
 
     question: str
@@ -111,8 +111,8 @@ def in_turn(
 
     Args:
         cases: What to time, by name.
-        repeats: How often.
-        clock: In nanoseconds; `processor_ns` where other work shares the cores.
+        repeats: Number of repeats.
+        clock: Clock in nanoseconds; `processor_ns` where other work shares the cores.
     """
     samples: dict[str, list[int]] = {name: [] for name in cases}
     for case in cases.values():
@@ -133,7 +133,7 @@ def processor_ns() -> int:
 
 
 def many_in_turn(cases: Mapping[str, Callable[[int], object]], repeats: int) -> dict[str, Times]:
-    """Time short cases in turn; each is told the number of the repeat."""
+    """Time short cases in turn; each is called with the number of the repeat."""
     samples: dict[str, list[int]] = {name: [] for name in cases}
     with _without_collector():
         for number in range(-1, repeats):
@@ -147,7 +147,7 @@ def many_in_turn(cases: Mapping[str, Callable[[int], object]], repeats: int) -> 
 
 
 def once_each(cases: Mapping[str, Callable[[int], object]]) -> dict[str, int]:
-    """Time each case once, in turn, for cases that have to be prepared anew; in nanoseconds."""
+    """Time each case once, in turn, for cases with a setup of their own; in nanoseconds."""
     took: dict[str, int] = {}
     with _without_collector():
         for name, case in cases.items():
@@ -173,7 +173,7 @@ def question_of(docstring: str | None) -> str:
 
 
 def waited_for_core_ns() -> int:
-    """Return how long this thread ever could run and had no core; 0 where no system tells."""
+    """Return the total time that this thread waited for a core; 0 where unknown."""
     try:
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1])
     except OSError:
@@ -181,15 +181,15 @@ def waited_for_core_ns() -> int:
 
 
 def tree_cpu_s() -> float:
-    """Return the processor time of this process and of all below it, ended ones included."""
+    """Return the processor time of this process and all its descendants, in seconds."""
     return _cpu_below_s(os.getpid(), *_processes())
 
 
 def programs_cpu_s(name: str) -> dict[int, float]:
-    """Return by process the time that it and all below it took, of those that run a program.
+    """Return the processor time of processes that run a program, and their descendants.
 
     Args:
-        name: What stands in their command lines.
+        name: A part of their command lines.
     """
     below, ticks = _processes()
     found = {}
@@ -201,7 +201,7 @@ def programs_cpu_s(name: str) -> dict[int, float]:
 
 
 def _processes() -> tuple[dict[int, list[int]], dict[int, int]]:
-    """Return which processes each one has begun, and what each took, in ticks."""
+    """Return the children of each process, and the processor time of each, in ticks."""
     below: dict[int, list[int]] = {}
     ticks: dict[int, int] = {}
     for each in Path("/proc").glob("[0-9]*/stat"):
@@ -227,14 +227,14 @@ def _cpu_below_s(pid: int, below: dict[int, list[int]], ticks: dict[int, int]) -
 
 @define
 class Spent:
-    """What one way took, each time.
+    """Durations of the repeats of one case.
 
     Attributes:
-        processor_s: Tells the processor time so far; of a way that works in this process alone
-            `time.process_time`, so that a Java that stands idle beside it does not count.
-        wall_s: By the clock.
-        cpu_s: Of processors, at least a tick, in which the kernel counts a process tree's: a
-            ratio of something to nothing says nothing.
+        processor_s: Returns the processor time so far; for a case within this process
+            `time.process_time`, so that an idle Java process does not count.
+        wall_s: Wall-clock times.
+        cpu_s: Processor times, at least a tick, the kernel's unit for a process tree: a ratio to
+            zero would be undefined.
     """
 
     processor_s: Callable[[], float] = tree_cpu_s
@@ -243,7 +243,7 @@ class Spent:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Take down what is spent inside."""
+        """Record the time of the block."""
         cpu, start = self.processor_s(), time.perf_counter()
         yield
         self.wall_s.append(time.perf_counter() - start)
@@ -252,11 +252,11 @@ class Spent:
 
 @define
 class Memory:
-    """How much memory a way held at most.
+    """Peak memory of one case.
 
     Attributes:
-        pid: Of the process that is watched alone; None: this one and all below it, together.
-        most_mb: The most that was seen.
+        pid: The process to watch; None: this one and all its descendants, together.
+        most_mb: The peak.
     """
 
     pid: int | None = None
@@ -264,7 +264,7 @@ class Memory:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Look twice a second at what is held while something goes on inside."""
+        """Sample the memory twice a second during the block."""
         over = threading.Event()
 
         def look() -> None:
@@ -293,17 +293,17 @@ class Memory:
 
 
 def highest_memory_mb() -> float:
-    """Return the most memory that this process ever held."""
+    """Return the peak memory of this process, in MB."""
     with suppress(OSError):
         for line in Path("/proc/self/status").read_text().splitlines():
-            # What a process held before it became this program counts in resource's figure.
+            # The figure of resource includes the time before this program was executed.
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1e3
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
 def _held_kb(pid: int) -> int:
-    """Return a process's share of the memory that it maps; 0 if it is gone."""
+    """Return a process's share of the memory that it maps; 0 if it has ended."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

@@ -1,8 +1,8 @@
-"""How long does opening a table take, and does it take longer as history grows?
+"""Latency of opening a table, and its growth with the history.
 
-A fresh process opens the ledger and the table and reads its first state. The table stands 99
-commits after its last checkpoint, the longest tail there is. Then older states are asked of an open
-table with the longest history, in processor time. Warm file cache.
+A fresh process opens the ledger and the table and reads its first state. The table is 99 commits
+after its last checkpoint, the longest possible tail. Then older states are read from an open table
+with the longest history, in processor time. Warm file cache.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ print(json.dumps([imported - start, opened - imported, facts]))
 
 @frozen
 class Opening:
-    """What a fresh process told."""
+    """Output of a fresh process."""
 
     import_ns: int
     open_ns: int
@@ -92,7 +92,7 @@ def run(workdir: Path, *, sizes: tuple[int, ...], repeats: int, width: int = WID
 
 
 def _as_of(lake: Path, size: int, repeats: int) -> list[Figure]:
-    """Return what older states take that lie here and there, of a table that is open already."""
+    """Return the latency of reading older states at random, from an open table."""
     table = open_ledger(str(lake)).table(TABLE)
     choice = random.Random(SEED)  # noqa: S311 - a workload, not a secret
     last = table.state.last_snapshot_id
@@ -133,8 +133,8 @@ def main(
 
     Args:
         size: Commits of the longest history.
-        repeats: How often each is opened; the median counts.
-        workdir: Where histories are kept.
+        repeats: Number of openings of each; the median counts.
+        workdir: Folder of the cached histories.
         output: text or json.
     """
     sizes = (max(size // 100, 1), max(size // 10, 1), size)

@@ -1,9 +1,9 @@
-"""How long does Iceberg's own Java take to compute the partition statistics that we publish?
+"""Time of Iceberg's own Java to compute the partition statistics that we publish.
 
-Both begin with nothing and write the file for the newest snapshot of one table: Java reads the
-manifests of its projection, as its procedure `compute_partition_stats` does; ours reads the log,
-keeps its tiles, and writes the same rows. On a machine that others use as well the processor's time
-tells more than the clock, so both are told.
+Both start without statistics and write the file for the newest snapshot of one table: Java reads
+the manifests of its projection, as its procedure `compute_partition_stats` does; ours reads the
+log, keeps its tiles, and writes the same rows. On a shared machine processor time is more reliable
+than wall-clock time, so both are reported.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def run(workdir: Path, *, commits: int, files: int, partitions: int, repeats: in
     root = _lake(workdir, commits, files, partitions)
     table = ledger.open(str(root)).table(_NAME)
     spark = _session(root)
-    jvm: Any = spark._jvm  # noqa: SLF001 - Java's own class is what is timed
+    jvm: Any = spark._jvm  # noqa: SLF001 - Java's own class is timed
     iceberg = jvm.org.apache.iceberg
     session = spark._jsparkSession  # noqa: SLF001
     name = f"{_CATALOG}.`shop.db`.orders"
@@ -52,7 +52,7 @@ def run(workdir: Path, *, commits: int, files: int, partitions: int, repeats: in
         with ours.timed():
             written = _ours(table, root / "ours.parquet")
         if not turn:
-            # The first time Java's classes and our libraries are loaded.
+            # The first run loads Java's classes and our libraries.
             java, ours = Spent(), Spent()
     assert counted == written
     pairs = zip(ours.wall_s, java.wall_s, strict=True)
@@ -84,7 +84,7 @@ def _ours(table: Table, to: Path) -> int:
 
 
 def _lake(workdir: Path, commits: int, files: int, partitions: int) -> Path:
-    """Return a ledger whose table is projected to Iceberg; built at the first call and kept."""
+    """Return a ledger whose table is projected to Iceberg; built at the first call and cached."""
     lake = workdir / f"partition-statistics-{commits}-{files}-{partitions}"
     if lake.exists():
         return lake
@@ -141,14 +141,14 @@ def main(
     workdir: Path = WORKDIR,
     output: Output = "text",
 ) -> None:
-    """Compute a table's partition statistics, as Iceberg's Java does and as we do.
+    """Compute a table's partition statistics by Iceberg's Java and by ours.
 
     Args:
-        commits: How many.
-        files: In each.
-        partitions: That they are spread over.
-        repeats: How often each is timed, in turn.
-        workdir: Where the ledger is kept.
+        commits: Number of commits.
+        files: Number of files in each.
+        partitions: Number of partitions of the files.
+        repeats: Number of repeats of each, in turn.
+        workdir: Folder of the ledger.
         output: text or json.
     """
     report = run(workdir, commits=commits, files=files, partitions=partitions, repeats=repeats)

@@ -1,9 +1,9 @@
-"""How fast is a selective filter planned over a million files, and in how much memory?
+"""Speed and memory of planning a selective filter over a million files.
 
-Through Arrow tables, as tables are planned, and over objects, as lists of files are; the floor is
-pyarrow's own filter over the same Parquet, on the partition column alone. Memory is the most that
-Arrow held while planning, and for objects what they take before. Processor time, since other work
-may share cores.
+Through Arrow tables, as tables are planned, and over objects, as lists of files are; the lower
+bound is pyarrow's own filter over the same Parquet, on the partition column alone. Memory is
+Arrow's peak while planning, and for objects their size before. Processor time, since other work may
+share cores.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _hex(value: int) -> str:
 
 
 def run_at(workdir: Path, size: int) -> Path:
-    """Return the Parquet file of a table's live files, made once."""
+    """Return the Parquet file of a table's live files, built once."""
     path = workdir / f"live-files-{size}.parquet"
     if not path.exists():
         workdir.mkdir(parents=True, exist_ok=True)
@@ -150,8 +150,8 @@ def main(
 
     Args:
         size: Files.
-        repeats: How often each part is timed; the minimum counts.
-        workdir: Where the list of files is kept.
+        repeats: Number of repeats of each part; the minimum counts.
+        workdir: Folder of the cached list of files.
         output: text or json.
     """
     show(run(workdir, size=size, repeats=repeats), output)

@@ -1,10 +1,10 @@
-"""Does projecting one more commit to Paimon's files cost more as history grows?
+"""Growth of the cost of projecting one more commit to Paimon with the history.
 
-A table of appended files, projected up to its head; then one commit more is made, of each kind in
-turn, and only its projection is timed. What names an older snapshot (a tag, a rollback) looks it up
-among the checkpoints, which costs their number's logarithm. Beside it, where it can be imported,
-pypaimon's own commit of one row: it writes the row's file, too, so it is no floor, only what a
-Paimon table costs otherwise. Nothing is synced on either side.
+A table of appended files, projected up to its head; then one more commit is made, of each kind in
+turn, and only its projection is timed. A tag or rollback to an older snapshot looks it up in the
+checkpoints, which costs the logarithm of their number. For comparison, if installed, pypaimon's own
+commit of one row: it writes the row's file, too, so it is no lower bound, only the usual cost of a
+Paimon table. There is no fsync on either side.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ KINDS: dict[str, Callable[[Table], object]] = {
     "expire one": lambda table: table.expire_snapshots(before=_earliest(table) + 1),
     "roll back by one": lambda table: table.rollback(snapshot=_last(table) - 1),
 }
-"""In this order: each goes on from the one before. The files that go came right before."""
+"""In this order: each builds on the previous one. Deleted files were added right before."""
 
 OF_OLDER_SNAPSHOTS = frozenset({"tag an old one", "replace a tag", "roll back by one"})
 
@@ -129,7 +129,7 @@ def _order(table: Table) -> tuple[SortColumn, ...]:
 
 
 def _projects(table: Table, change: Callable[[Table], object]) -> Callable[[int], object]:
-    """Commit a change and return what projects it; the caller times only the second."""
+    """Commit a change and return a function that projects it; only the latter is timed."""
     change(table)
     return lambda _: project(handle_of(table))
 

@@ -1,5 +1,5 @@
-"""The floor under a commit: one file created as a log needs it, in plain calls of the system."""
-# ruff: noqa: PTH108 - the floor is the system's calls and nothing else
+"""Lower bound of a commit: creation of one file as a log needs it, by plain system calls."""
+# ruff: noqa: PTH108 - the lower bound uses plain system calls
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 BODY = b"x" * 400
-"""About as long as a small commit."""
+"""Contents of about the length of a small commit."""
 
 
 def durable_create(folder: Path, number: int) -> None:
-    """Write a temporary file, sync it, link it to its name, sync the folder, remove the other."""
+    """Write a temporary file, fsync it, link it to its name, fsync the folder, unlink the first."""
     _create(folder, number, sync=os.fsync)
 
 
 def plain_create(folder: Path, number: int) -> None:
-    """Do the same without syncing."""
+    """Do the same without fsync."""
     _create(folder, number, sync=lambda _: None)
 
 

@@ -1,8 +1,8 @@
-"""How fast is a table rebuilt from its whole log, without a checkpoint?
+"""Speed of rebuilding a table from its whole log, without a checkpoint.
 
 Reading, hash chain, decoding and folding together, through sealed segments and through the log's
-own files alone, against reading the same files and nothing else; then the parts alone. Warm file
-cache: the disk is not the question.
+own files alone, compared with only reading the same files; then the parts alone. Warm file cache:
+the disk is not measured.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def main(
 
     Args:
         size: Commits.
-        repeats: How often each part is timed; the minimum counts.
-        workdir: Where histories are kept.
+        repeats: Number of repeats of each part; the minimum counts.
+        workdir: Folder of the cached histories.
         output: text or json.
     """
     show(run(workdir, size=size, repeats=repeats), output)

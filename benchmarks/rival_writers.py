@@ -1,6 +1,6 @@
-"""One table that many processes add columns to, in lakeledger and in the formats' own libraries.
+"""Concurrent additions of columns to one table, in lakeledger and in the formats' own libraries.
 
-Each is used as its documentation says: a handle per process, which is refreshed after a conflict.
+Each is used as documented: a handle per process, which is refreshed after a conflict.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Writer:
 
     Attributes:
         add: Adds a column, or raises.
-        refresh: Reads the table anew.
-        columns: The names of the columns that the table has now.
+        refresh: Reads the table again.
+        columns: Returns the names of the table's current columns.
     """
 
     add: Callable[[str], object]
@@ -45,14 +45,14 @@ class Writer:
 
 @frozen
 class Contestant:
-    """A library: how it makes the table in a folder, so many columns wide, and how it writes."""
+    """A library: functions that create a table of some width in a folder, and open a writer."""
 
     create: Callable[[Path, int], object]
     writer: Callable[[Path], Writer]
 
 
 def contestants() -> dict[str, Contestant]:
-    """Return lakeledger, with and without fsync, and the rivals that are installed."""
+    """Return lakeledger, with and without fsync, and the installed rivals."""
     found = {
         LAKELEDGER: Contestant(_lake_create, _lake_writer),
         "lakeledger, no fsync": Contestant(_lake_create, _unsynced_writer),
@@ -178,5 +178,5 @@ def _paimon_writer(folder: Path) -> Writer:
     def columns() -> set[str]:
         return {field.name for field in catalog.get_table(NAME).fields}
 
-    # It reads the newest schema before each change, and tries again when it sees a conflict.
+    # It reads the newest schema before each change, and retries after a conflict.
     return Writer(add, columns, columns)

@@ -1,6 +1,6 @@
 """The same small change in other formats' own libraries, on tables of the same width.
 
-pypaimon is not here: it pins older pyarrow, pandas and fsspec than the rest of this environment.
+pypaimon is excluded: it pins older pyarrow, pandas and fsspec than the rest of this environment.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 Change = Callable[[int], object]
-"""Makes the change for the time that it is told."""
+"""Function that makes a change, given the number of the repeat."""
 
 Start = Callable[[Path, int], Change]
-"""Makes a table in a folder, so many columns wide, and returns the change to make to it."""
+"""Function that creates a table of some width in a folder, and returns the change to make."""
 
 PROMISES = (
     "delta-rs syncs nothing: compare it with the commit without fsync",
@@ -24,7 +24,7 @@ PROMISES = (
 
 
 def rivals(change: str) -> dict[str, Start]:
-    """Return how each rival that is installed makes a change: `property` or `add column`."""
+    """Return the change of each installed rival: `property` or `add column`."""
     found: dict[str, Start] = {}
     if find_spec("deltalake") is not None:
         found["delta-rs"] = _delta_property if change == "property" else _delta_column

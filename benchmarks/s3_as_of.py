@@ -1,9 +1,9 @@
-"""What do a log's newest commits and older states of a table cost on an object store, in requests?
+"""Latency and requests of reading newest commits and older states from an object store.
 
-The ledger lies on a real server on this machine (SeaweedFS) or in a bucket of yours, sealed as its
-maintenance leaves it. The newest ten commits and an older state are asked by who has just opened
-the ledger, as a command does; then older states by version, by snapshot and by time of a table that
-is open. Every object that is read or looked for is a request, read at once or not.
+The ledger is on a real server on this machine (SeaweedFS) or in a bucket of yours, sealed as its
+maintenance leaves it. The newest ten commits and an older state are read through a newly opened
+ledger, as by a command; then older states by version, by snapshot and by time through an open
+table. Every read or existence check is a request, whether batched or not.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ def main(
     workdir: Path = WORKDIR,
     output: Output = "text",
 ) -> None:
-    """Ask a table of 200 columns in a bucket for its newest commits and its older states.
+    """Read the newest commits and older states of a table of 200 columns in a bucket.
 
     Args:
         url: An empty s3://BUCKET/FOLDER, with credentials from the environment; None starts
             SeaweedFS.
         size: Commits.
-        repeats: How often each is asked; the median counts.
-        workdir: Where histories are kept.
+        repeats: Number of repeats of each; the median counts.
+        workdir: Folder of the cached histories.
         output: text or json.
     """
     with place_for(url) as (place, options):

@@ -1,8 +1,8 @@
-"""How much longer than one conditional put does a durable commit to an object store take?
+"""Latency of a durable commit to an object store, compared with one conditional put.
 
-A warm handle sets an option and the table's comment, beside the raw conditional put of as many
-bytes by the same client, in turn, on a real server on this machine (SeaweedFS) or on a bucket of
-yours. Every put takes a key of its own, so that nobody loses.
+A warm handle sets an option and the table's comment; the raw conditional put of as many bytes is
+made by the same client, in turn, on a real server on this machine (SeaweedFS) or on a bucket of
+yours. Every put has its own key, so that none fails.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _raw(
 ) -> tuple[Callable[[int], object], Callable[[int], object]]:
     import s3fs
 
-    # The very client under the store: fsspec keeps one for the same options.
+    # The same client as under the store: fsspec caches one for the same options.
     client = s3fs.S3FileSystem(**client_options(url, options))
     folder = url.removeprefix("s3://")
 
@@ -84,7 +84,7 @@ def main(*, url: str | None = None, repeats: int = 300, output: Output = "text")
     Args:
         url: An empty s3://BUCKET/FOLDER, with credentials from the environment; None starts
             SeaweedFS.
-        repeats: How often each case is timed; the median counts.
+        repeats: Number of repeats of each case; the median counts.
         output: text or json.
     """
     with place_for(url) as (place, options):

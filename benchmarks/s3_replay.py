@@ -1,6 +1,6 @@
-"""How long does replaying a table's whole log from an object store take, with and without segments?
+"""Latency of replaying a table's log from an object store, with and without segments.
 
-The log lies on a real server on this machine (SeaweedFS) or in a bucket of yours. Both ways read
+The log is on a real server on this machine (SeaweedFS) or in a bucket of yours. Both ways read
 along the hash chain, decode and fold; without segments each commit is a request.
 """
 
@@ -58,7 +58,7 @@ def run(
         states.add(fingerprint(replay(logs[name])))
         asked[name] = store.asked
 
-    # Not once more before, to warm up: without segments that takes longer than all the rest.
+    # No warm-up: without segments that takes longer than all the rest.
     cases = {name: partial(case, name) for name in logs}
     rounds = [once_each(cases) for _ in range(repeats)]
     assert len(states) == 1
@@ -93,8 +93,8 @@ def main(
         url: An empty s3://BUCKET/FOLDER, with credentials from the environment; None starts
             SeaweedFS.
         size: Commits.
-        repeats: How often each way is timed; the median counts.
-        workdir: Where histories are kept.
+        repeats: Number of repeats of each way; the median counts.
+        workdir: Folder of the cached histories.
         output: text or json.
     """
     with place_for(url) as (place, options):

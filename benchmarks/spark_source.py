@@ -1,12 +1,12 @@
-"""How fast do Spark's executors read a table's events, and what does Spark make of it by itself?
+"""Speed of reading a table's events by Spark's executors, compared with Spark's own readers.
 
 All give the same rows of the same commits: version, transaction, author and each event's JSON;
-Spark by itself from the segments' Parquet, which it reads natively, and from the log's own files as
-JSON. The data source checks the hash chain and every event besides; a plain loop in one process
-does the same without Spark. It is asked for all its columns, and for the four by name. What no
-source in Python can go below stands beside: one that does nothing but hand Spark the same number of
-ready batches of those four. A million events: `--size 100000`. Executors in processes of their own:
-`--master "local-cluster[2,1,1024]"`.
+Spark itself from the segments' Parquet, which it reads natively, and from the log's own files as
+JSON. The data source also checks the hash chain and every event; a plain loop in one process does
+the same without Spark. It is read with all its columns, and with the four by name. The lower bound
+of any source in Python is one that only passes the same number of ready batches of those four to
+Spark. A million events: `--size 100000`. Executors in separate processes: `--master
+"local-cluster[2,1,1024]"`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 EVENTS = 10
-"""In each commit."""
+"""Number of events in each commit."""
 
 SOURCE_OVER_PARQUET = 3.0
 
@@ -55,7 +55,7 @@ _SEALED = "spark.read.parquet of segments"
 _READY_COMMITS = 6_400
 
 _MOST_AS_JSON = 20_000
-"""Commits; a file each, Spark reads a hundred thousand of them in minutes."""
+"""Number of commits; with a file each, Spark takes minutes for a hundred thousand of them."""
 
 _WIDTH = 20
 _COMMIT = (
@@ -64,7 +64,7 @@ _COMMIT = (
 )
 
 Found = tuple[int, int]
-"""How many events, and how many characters of JSON."""
+"""Number of events, and number of characters of JSON."""
 
 
 def run(workdir: Path, *, size: int, repeats: int, master: str = "local[2]") -> Report:
@@ -85,7 +85,7 @@ def run(workdir: Path, *, size: int, repeats: int, master: str = "local[2]") -> 
     found: dict[str, Found] = {}
     cases = {name: partial(_noted, found, name, read) for name, read in readers.items()}
     times = in_turn(cases, repeats)
-    # The events of version 0 have the JSON reader's own spelling in one, the log's in the other.
+    # The events of version 0 are spelled by the JSON reader in one, and by the log in the other.
     assert found[_SOURCE] == found[_NAMED] == found["one process"]
     assert {found[each][0] for each in readers if each != _SEALED} == {size * EVENTS + 1}
     sealed = found[_SEALED][0]
@@ -135,14 +135,14 @@ def _by_name(spark: SparkSession, root: Path) -> DataFrame:
 
 
 class ReadyReader(DataSourceReader):
-    """Hands on the batches of a file as often as it takes to come to a number of rows."""
+    """Repeats the batches of a file up to a number of rows."""
 
     def __init__(self, file: str, rows: int) -> None:
         self._file = file
         self._rows = rows
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return as many tasks as the ledger's own source makes, each of so many rows."""
+        """Return as many tasks as the ledger's own source, with the same number of rows each."""
         most = VERSIONS_PER_PARTITION * EVENTS
         return [
             InputPartition(min(most, self._rows - start)) for start in range(0, self._rows, most)
@@ -162,7 +162,7 @@ class ReadyReader(DataSourceReader):
 
 
 class ReadySource(DataSource):
-    """The floor of every source in Python: nothing is read and nothing made."""
+    """Lower bound of every source in Python: nothing is read and nothing decoded."""
 
     @classmethod
     def name(cls) -> str:
@@ -170,11 +170,11 @@ class ReadySource(DataSource):
         return "ready"
 
     def schema(self) -> str:
-        """Return the columns that the benchmark asks of the ledger's source."""
+        """Return the columns that the benchmark reads from the ledger's source."""
         return spark_ddl([each for each in view_of("events").columns if each.name in _COLUMNS])
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark gives it
-        """Return a reader of so many rows."""
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
+        """Return a reader of ready rows."""
         return ReadyReader(self.options["path"], int(self.options["rows"]))
 
 
@@ -244,7 +244,7 @@ def _in_process(root: Path, size: int) -> Found:
 
 
 def _lake(workdir: Path, commits: int) -> Path:
-    """Return a ledger of so many commits; built at the first call and kept."""
+    """Return a ledger with some commits; built at the first call and cached."""
     lake = workdir / f"sealed-{EVENTS}-{commits}"
     if lake.exists():
         return lake
@@ -302,9 +302,9 @@ def main(
 
     Args:
         size: Commits, of ten events each.
-        repeats: How often each reader is timed; the minimum counts.
-        master: Where Spark runs.
-        workdir: Where histories are kept.
+        repeats: Number of repeats of each reader; the minimum counts.
+        master: Master URL of Spark.
+        workdir: Folder of the cached histories.
         output: text or json.
     """
     show(run(workdir, size=size, repeats=repeats, master=master), output)

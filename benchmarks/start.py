@@ -1,7 +1,7 @@
-"""How long until lakeledger has started, against a Python that does nothing?
+"""Startup time of lakeledger, compared with a Python that does nothing.
 
-Fresh processes in turn, each with its bytecode compiled before, as an installation has it. Ratios
-to `python -c pass`, since times are of the machine at hand.
+Fresh processes in turn, each with compiled bytecode, as in an installation. Ratios to
+`python -c pass`, since absolute times are of this machine only.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ def _start(words: list[str], bytecode: Path) -> Callable[[], object]:
 
 
 def main(*, repeats: int = 15, workdir: Path = WORKDIR, output: Output = "text") -> None:
-    """Start each line so many times.
+    """Start each command some times.
 
     Args:
-        repeats: How often each is started; the median counts.
-        workdir: Where the ledger that is read stands.
+        repeats: Number of starts of each; the median counts.
+        workdir: Folder of the ledger.
         output: text or json.
     """
     workdir.mkdir(parents=True, exist_ok=True)

@@ -1,17 +1,17 @@
-"""What does a second executor bring where Spark keeps the statistics of a large table?
+"""Gain of a second executor where Spark keeps the statistics of a large table.
 
-The same table is kept from nothing by one executor and by two in turn, each a process with one core
-(`local-cluster`); Java compiles as in a session of ours. Their start does not count, nor
-the first times, in which Java compiles and workers import.
+The statistics of the same table are computed from scratch by one executor and by two in turn, each
+a process with one core (`local-cluster`); Java compiles as in a session of ours. Their start is not
+counted, nor the first runs, in which Java compiles and workers import.
 
-The executors' part is told by Spark's own times: from a job's first task, when it is launched, to
-its last, when it is finished, added up over the jobs of a time. What is left of the whole is the
-driver's, planning and handing over included. Jobs of one task are the serial share of the
-executors' part, which stands beside.
+The executors' part is measured by Spark's own times: from a job's first task, when it is launched,
+to its last, when it is finished, summed over the jobs of a run. The rest of the total is the
+driver's, including planning and hand-over. Jobs of one task are the serial share of the executors'
+part, which is reported, too.
 
-Two executors and their driver share two cores here. So the processor's time is told, too, the
-driver's apart, and what two plain processes bring that do the same without Spark: cores that share
-a cache and the memory's lanes slow each other down. The clock is the median of pairs.
+Two executors and their driver share two cores here. So processor time is reported, too, the
+driver's separately, and the gain of two plain processes that do the same without Spark: cores that
+share a cache and memory bandwidth slow each other down. Wall-clock ratios are medians of pairs.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class _Job:
     """One of Spark's jobs; times in seconds since 1970, as Spark has them.
 
     Attributes:
-        said: What it was said to be for.
-        launched: When its first task was.
-        finished: When its last task was.
-        task_count: Of how many tasks it is.
+        said: Its description.
+        launched: Launch time of its first task.
+        finished: Finish time of its last task.
+        task_count: Number of its tasks.
     """
 
     said: str
@@ -79,17 +79,17 @@ class _Job:
 
 @frozen
 class _Time:
-    """What one time took.
+    """Measurements of one run.
 
     Attributes:
-        counted: How many partitions and files there are.
-        said: What Spark was told that its jobs are for.
-        wall_s: By the clock.
-        waited_s: For how long the driver waited for executors: jobs, planned and handed over.
-        busiest_s: The processor time of the executor that had most of it, its workers' included.
-        executors_s: That of all executors.
-        driver_s: That of the driver, Java and Python.
-        jobs: Of Spark.
+        counted: Number of partitions and files.
+        said: Description that was set for the run's jobs.
+        wall_s: Wall-clock time.
+        waited_s: Time that the driver waited for executors: jobs, planning and hand-over.
+        busiest_s: Processor time of the busiest executor, its workers' included.
+        executors_s: Processor time of all executors.
+        driver_s: Processor time of the driver, Java and Python.
+        jobs: The run's jobs.
     """
 
     counted: tuple[int, int]
@@ -102,23 +102,23 @@ class _Time:
     jobs: tuple[_Job, ...] = ()
 
     def with_jobs(self, jobs: Iterable[_Job]) -> _Time:
-        """Return it with those of some jobs that were its."""
+        """Return the run with those of some jobs that belong to it."""
         return evolve(self, jobs=tuple(each for each in jobs if each.said == self.said))
 
     @property
     def executors_part_s(self) -> float:
-        """For how long executors were at work, by the clock."""
+        """Wall-clock time of the executors' work."""
         return sum(each.finished - each.launched for each in self.jobs)
 
     @property
     def serial_s(self) -> float:
-        """For how long one task was alone."""
+        """Time during which a single task ran."""
         return sum(each.finished - each.launched for each in self.jobs if each.task_count == 1)
 
 
 @define
 class _Course:
-    """So many executors, with a driver in a process of its own, and what they took each time."""
+    """Runs with a number of executors, and a driver in a separate process."""
 
     count: int
     root: Path
@@ -203,7 +203,7 @@ def _kept(root: Path, said: str) -> _Time:
     def by_spark(table: ledger.Table) -> None:
         refresh(handle_of(table).log, OnSpark(spark, LogSource.of(table)))
 
-    # Nobody else's executors have it in their command lines.
+    # Only this run's executors have it in their command lines.
     name = str(spark.conf.get("spark.app.id"))
     before = programs_cpu_s(name)
     spark.sparkContext.setJobDescription(said)
@@ -217,7 +217,7 @@ def _kept(root: Path, said: str) -> _Time:
         waited_s[0],
         max(took),
         sum(took),
-        # Executors are below the driver's Java.
+        # Executors are descendants of the driver's Java.
         spent.cpu_s[0] - sum(took),
     )
 
@@ -228,7 +228,7 @@ class _TaskInfo(msgspec.Struct):
 
 
 class _Event(msgspec.Struct):
-    """What is asked of a line of Spark's event log."""
+    """Fields of a line of Spark's event log."""
 
     kind: str = msgspec.field(name="Event")
     job: int = msgspec.field(name="Job ID", default=-1)
@@ -239,7 +239,7 @@ class _Event(msgspec.Struct):
 
 
 def _jobs(events: Path) -> list[_Job]:
-    """Return the jobs that Spark wrote of, in their order."""
+    """Return the jobs in Spark's event log, in order."""
     (path,) = events.iterdir()
     read = [msgspec.json.decode(line, type=_Event) for line in path.read_bytes().splitlines()]
     tasks: dict[int, list[_TaskInfo]] = {}
@@ -258,7 +258,7 @@ def _jobs(events: Path) -> list[_Job]:
 
 
 def _without_spark(root: Path) -> tuple[float, float]:
-    """Return how long one process takes for the same shares, and two of them."""
+    """Return the durations of one process for the same shares, and of two."""
     one, two = (_by_processes(root, count) for count in (1, 2))
     return one, two
 
@@ -270,7 +270,7 @@ def _by_processes(root: Path, count: int) -> float:
     spans = list(lessening(0, last, count))
     source = LogSource.of(table)
     with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
-        # Each imports what it needs, and has read something, before anything is timed.
+        # Each imports its modules, and has read something, before anything is timed.
         list(pool.map(partial(_keep_plainly, source), spans[-1:] * 4 * count))
         start_s = time.perf_counter()
         list(pool.map(partial(_keep_plainly, source), spans))
@@ -324,13 +324,13 @@ def main(
     workdir: Path = WORKDIR,
     output: Output = "text",
 ) -> None:
-    """Keep the statistics of a large table by one executor and by two.
+    """Compute the statistics of a large table by one executor and by two.
 
     Args:
         size: File changes.
-        partitions: Partitions that they are spread over.
-        repeats: How often each is timed.
-        workdir: Where the ledger is kept.
+        partitions: Number of partitions of the files.
+        repeats: Number of repeats of each.
+        workdir: Folder of the ledger.
         output: text or json.
     """
     show(run(workdir, size=size, partitions=partitions, repeats=repeats), output)

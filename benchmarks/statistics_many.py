@@ -1,8 +1,8 @@
-"""How long do the statistics of two hundred tables take, as one Spark job and one after the other?
+"""Time of the statistics of two hundred tables, as one Spark job and sequentially.
 
-Tables are of mixed sizes: a few of many files, many of a few. One process does them one after the
-other on one core; Spark does a table a task, the longest first, on two. Both begin from nothing
-each time, and keep the same; a Spark that was started is not timed.
+Tables are of mixed sizes: a few of many files, many of a few. One process does them sequentially on
+one core; Spark does a table per task, the longest first, on two. Both start from scratch each time,
+with the same result; the start of Spark is not timed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from projections.statistics.session import cores_of, spark_session
 from projections.statistics.spark_many import refresh_all
 
 _MANY = 20
-"""Of so many tables the first has the most files, and each next one a quarter fewer."""
+"""Number of tables after which sizes repeat; each has a quarter fewer files than the previous."""
 
 _A_COMMIT = 500
 
@@ -31,7 +31,7 @@ _A_COMMIT = 500
 def run(workdir: Path, *, tables: int, size: int, repeats: int) -> Report:
     root = _lake(workdir, tables, size)
     spark = spark_session()
-    # Workers are started, and import what they need, before anything is timed.
+    # Workers are started, and import their modules, before anything is timed.
     refresh_all(_opened(root)[-4:], spark=spark)
     done: dict[str, int] = {}
 
@@ -85,7 +85,7 @@ def _rows(root: Path) -> int:
 
 
 def _lake(workdir: Path, tables: int, size: int) -> Path:
-    """Return a ledger of so many tables; built at the first call and kept."""
+    """Return a ledger of some tables; built at the first call and cached."""
     lake = workdir / f"many-{tables}-{size}"
     if lake.exists():
         return lake
@@ -122,13 +122,13 @@ def main(
     workdir: Path = WORKDIR,
     output: Output = "text",
 ) -> None:
-    """Keep the statistics of many tables.
+    """Compute the statistics of many tables.
 
     Args:
-        tables: How many.
+        tables: Number of tables.
         size: File changes of the largest.
-        repeats: How often each way is timed; the minimum counts.
-        workdir: Where the ledger is kept.
+        repeats: Number of repeats of each way; the minimum counts.
+        workdir: Folder of the ledger.
         output: text or json.
     """
     show(run(workdir, tables=tables, size=size, repeats=repeats), output)

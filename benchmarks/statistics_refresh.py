@@ -1,8 +1,8 @@
-"""How long do statistics take, in full and after a thousand new entries, however much there is?
+"""Time of statistics, in full and after a thousand new entries, by size of the table.
 
-In full: every commit is read, and the tiles are written. Beside it, in the same run, DuckDB asks
-the same Parquet lists for the same deltas and writes them, and sums them up by partition. Then
-commits of a thousand new entries come, and each time the statistics are brought up to date.
+In full: every commit is read, and the tiles are written. In the same run, DuckDB computes the same
+deltas from the same Parquet lists and writes them, and sums them up by partition. Then commits of a
+thousand new entries follow, and each time the statistics are refreshed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ENTRIES_A_COMMIT = 2_000
 NEW_ENTRIES = 1_000
 REFRESH_AT_MOST_MS = 15
 COMPARED_WITH = 1_000_000
-"""So large a table its refreshes are compared with, or a quarter of its size."""
+"""Size of the table for comparison of refreshes, unless a quarter of the size is less."""
 GROWS_AT_MOST = 1.5
 SUMS = """sum(if(kind = 'ADD', 1, -1) * record_count) as record_count,
     sum(if(kind = 'ADD', 1, -1) * file_size_in_bytes) as file_size_in_bytes,
@@ -61,7 +61,7 @@ SUMS = """sum(if(kind = 'ADD', 1, -1) * record_count) as record_count,
 
 
 class Lists:
-    """Makes lists of file changes, one in ten a removal, column by column."""
+    """Generator of lists of file changes, one in ten a deletion, column by column."""
 
     def __init__(self, partitions: int) -> None:
         self._rng = np.random.default_rng(SEED)
@@ -97,7 +97,7 @@ class Lists:
 
 
 def lake_at(workdir: Path, entries: int, partitions: int) -> Path:
-    """Return a ledger whose table `NAME` has so many entries; built once, to be copied."""
+    """Return a ledger whose table `NAME` has some entries; built once, to be copied."""
     lake = workdir / f"statistics-{entries}-{partitions}"
     if not lake.exists():
         workdir.mkdir(parents=True, exist_ok=True)
@@ -293,15 +293,15 @@ def _timed(root: Path, table: ledger.Table, size: int, repeats: int, chosen: Kee
 
 @define
 class Refreshes:
-    """What refreshes of one table took, in nanoseconds."""
+    """Durations of the refreshes of one table, in nanoseconds."""
 
     wall_ns: list[int] = field(factory=list)
     own_ns: list[int] = field(factory=list)
-    """Without waiting for a core that others had: what the clock says on a quiet machine."""
+    """Without the time spent waiting for a core: the wall-clock time on an idle machine."""
     cpu_ns: list[int] = field(factory=list)
 
     def add(self, work: Callable[[], object]) -> None:
-        """Take one down."""
+        """Time one refresh."""
         waited, cpu, start = waited_for_core_ns(), time.process_time_ns(), time.perf_counter_ns()
         work()
         self.wall_ns.append(time.perf_counter_ns() - start)
@@ -333,14 +333,14 @@ def main(
     workdir: Path = WORKDIR,
     output: Output = "text",
 ) -> None:
-    """Keep the statistics of a table of many files.
+    """Compute the statistics of a table of many files.
 
     Args:
         size: File changes.
-        partitions: Partitions that they are spread over.
-        repeats: How many times a thousand new entries come; 64 meet every kind of merge.
-        engine: What computes them in full; a Spark that was started is not timed.
-        workdir: Where the ledger is kept.
+        partitions: Number of partitions of the files.
+        repeats: Number of commits of a thousand new entries; 64 cover every kind of merge.
+        engine: The engine of the full computation; the start of Spark is not timed.
+        workdir: Folder of the ledger.
         output: text or json.
     """
     report = run(workdir, size=size, partitions=partitions, repeats=repeats, engine=engine)

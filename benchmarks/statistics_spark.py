@@ -1,14 +1,14 @@
-"""Does Spark keep the statistics of a large table sooner than one core, and how near is DuckDB?
+"""Statistics of a large table by Spark, by one core and by DuckDB.
 
-Four do the same in turn, from nothing each time: our engine on one core, ours on Spark's executors,
+Four do the same in turn, from scratch each time: our engine on one core, ours on Spark's executors,
 and DuckDB on one thread and on two. Each reads the same lists, checks their digests, and writes the
-same deltas. On a machine that others use as well the processor's time tells more than the clock, so
-both are told: processor time of this process and, of Spark, of all below it, Java and Python
+same deltas. On a shared machine processor time is more reliable than wall-clock time, so both are
+reported: processor time of this process and, for Spark, of all its descendants, Java and Python
 workers included.
 
-Memory is that of this process and of all below it at once, each shared page counted once. Thirty
-million entries in 6 GB: `--size 30000000 --repeats 1`, of which making the lists takes two minutes
-of a core. What a second executor brings is asked by `benchmarks.statistics_executors`.
+Memory is that of this process and all its descendants at once, each shared page counted once.
+Thirty million entries in 6 GB: `--size 30000000 --repeats 1`; making the lists takes two minutes of
+a core. The gain of a second executor is measured by `benchmarks.statistics_executors`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SPARK_OVER_ONE_CORE = 0.75
 DUCKDB_ON_TWO = 5.0
 DUCKDB_ON_ONE = 1.3
 MEMORY_MB = 6_000
-"""However many entries there are."""
+"""Memory bound, whatever the number of entries."""
 
 
 def run(
@@ -70,17 +70,17 @@ def run(
 
 def _measured(root: Path, size: int, repeats: int, master: str) -> Report:
     spark = session_on(master)
-    # Workers are started, and import what they need, before anything is timed.
+    # Workers are started, and import their modules, before anything is timed.
     answers(spark, int, 4)
     spent = {name: Spent(time.process_time) for name in ("one core", "DuckDB 1", "DuckDB 2")}
     spent["Spark"] = Spent()
     jobs_s: list[float] = []
-    # Spark first: what this process holds most after it is then the driver's.
+    # Spark first: the peak of this process after it is then the driver's.
     memory: list[float] = []
     together = {"Spark": Memory(), "one core": Memory(os.getpid())}
 
     def by_spark(table: ledger.Table) -> None:
-        # The lists were written without caches: opening reads all commits, and is no part of it.
+        # The lists were written without caches: opening reads all commits, and is not timed.
         memory.append(most_memory_mb())
         refresh(handle_of(table).log, OnSpark(spark, LogSource.of(table)))
         memory.append(most_memory_mb())
@@ -130,7 +130,7 @@ def _figures(
     serial = min(w - j for w, j in zip(spark.wall_s, jobs_s, strict=True))
     yield Figure(f"executors' part on {master}, the least", min(jobs_s), "s")
     yield Figure("not the executors' part, the least", serial, "s")
-    # What two cores of one's own would give: the parallel part halved, the serial one as it is.
+    # Estimate for two dedicated cores: the parallel part halved, the serial one unchanged.
     alone_s = min(alone.cpu_s)
     ideal = (serial + (min(spark.cpu_s) - serial) / 2) / alone_s
     yield Figure(
@@ -146,7 +146,7 @@ def _figures(
 def counted_anew(
     root: Path, spent: Spent, refreshed: Callable[[ledger.Table], object]
 ) -> tuple[int, int]:
-    """Keep the statistics from nothing, and return how many partitions and files there are."""
+    """Compute the statistics from scratch, and return the numbers of partitions and files."""
     table = ledger.open(str(root)).table(NAME)
     shutil.rmtree(root / handle_of(table).path / "_ledger" / "statistics", ignore_errors=True)
     with spent.timed():
@@ -156,7 +156,7 @@ def counted_anew(
 
 
 def _duckdb(root: Path, spent: Spent, threads: int) -> int:
-    """Have DuckDB write the same deltas and sums, and return how many files there are."""
+    """Let DuckDB write the same deltas and sums, and return the number of files."""
     lists = sorted((root / "bench.db/files/_ledger/changes").glob("*.parquet"))
     pattern = f"{lists[0].parent}/*.parquet"
     to = root / f"deltas-{threads}.parquet"
@@ -181,7 +181,7 @@ def _digest(path: Path) -> str:
 
 @contextmanager
 def jobs_timed(jobs_s: list[float]) -> Iterator[None]:
-    """Take down how long this process waits for executors."""
+    """Record the time that this process waits for executors."""
     plain, taken = executors.answers, [0.0]
 
     def timed(spark: SparkSession, task: Callable[[int], Any], count: int) -> list[Any]:
@@ -200,7 +200,7 @@ def jobs_timed(jobs_s: list[float]) -> Iterator[None]:
 
 
 def most_memory_mb() -> float:
-    """Return how much memory this process ever held."""
+    """Return the peak memory of this process, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
@@ -213,14 +213,14 @@ def main(
     workdir: Path = WORKDIR,
     output: Output = "text",
 ) -> None:
-    """Keep the statistics of a large table, four ways.
+    """Compute the statistics of a large table, four ways.
 
     Args:
         size: File changes.
-        partitions: Partitions that they are spread over.
-        repeats: How often each way is timed.
-        master: Where Spark runs.
-        workdir: Where the ledger is kept.
+        partitions: Number of partitions of the files.
+        repeats: Number of repeats of each way.
+        master: Master URL of Spark.
+        workdir: Folder of the ledger.
         output: text or json.
     """
     report = run(workdir, size=size, partitions=partitions, repeats=repeats, master=master)

@@ -1,8 +1,8 @@
-"""How fast is a whole log verified, segments and lines together, on all processors?
+"""Speed of verifying a whole log, segments and lines together, on all processors.
 
-Every commit is read from its own file, hashed, decoded, encoded again, folded and asked whether its
-facts can be so; segments, checkpoints, key indexes and runs are compared with what they should be.
-Beside it: the same files read and hashed and nothing else, in one process. Warm file cache.
+Every commit is read from its own file, hashed, decoded, encoded again, folded and validated;
+segments, checkpoints, key indexes and runs are compared with the expected ones. For comparison:
+only reading and hashing the same files, in one process. Warm file cache.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ def run(workdir: Path, *, size: int, repeats: int, width: int = WIDTH) -> Report
 
 
 def no_options(_url: str) -> dict[str, object]:
-    """Return what a local folder takes."""
+    """Return the options of a local folder."""
     return {}
 
 
 def verified(log: TableLog, workers: Workers | None) -> str:
-    """Verify a table's log, in which nothing is wrong; return its newest state, in short."""
+    """Verify a table's log without problems; return a digest of its newest state."""
     subject = Subject(TABLE, log, has_files=True)
     verification = Verification(subject, mends=False, workers=workers)
     for each in verification.run():
@@ -82,8 +82,8 @@ def main(
 
     Args:
         size: Commits.
-        repeats: How often each is timed; the minimum counts.
-        workdir: Where histories are kept.
+        repeats: Number of repeats of each; the minimum counts.
+        workdir: Folder of the cached histories.
         output: text or json.
     """
     show(run(workdir, size=size, repeats=repeats), output)

@@ -1,10 +1,10 @@
-"""How many changes a second do processes land on one table, and is each that was told so there?
+"""Throughput and lost changes of concurrent processes that change one table.
 
-1, 2, 4 and 8 processes add columns of their own names to one table on a local disk, lakeledger
-beside delta-rs, PyIceberg and pypaimon. A change that meets a conflict is tried again after a
-refresh and a jittered pause, some ten times, as the libraries' documentation tells their users to;
-lakeledger does that itself. A change is lost when its writer was told that it landed and the table
-does not have it at the end.
+1, 2, 4 and 8 processes add columns of their own names to one table on a local disk, in lakeledger,
+delta-rs, PyIceberg and pypaimon. A change that meets a conflict is retried after a refresh and a
+jittered pause, some ten times, as the libraries' documentation advises; lakeledger retries itself.
+A change is lost when the library reported it as committed and the table does not have it at the
+end.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ LONGEST_PAUSE_S = 0.5
 
 @frozen
 class Told:
-    """What one process was told.
+    """Results that a library reported to one process.
 
     Attributes:
-        accepted: The columns that it was told are there.
-        at_first: How many of them at the first try.
-        refused: How many changes it had to give up.
-        took_ns: How long each accepted change took, its retries included.
-        begun_ns: When it began, by a clock that processes share.
-        ended_ns: When it ended.
+        accepted: The columns reported as added.
+        at_first: Number of them added at the first try.
+        refused: Number of changes given up.
+        took_ns: Latency of each accepted change, its retries included.
+        begun_ns: Start time, by a clock that processes share.
+        ended_ns: End time, by the same clock.
     """
 
     accepted: list[str] = field(factory=list)
@@ -55,7 +55,7 @@ class Told:
 
 @frozen
 class _Task:
-    """What one process is to do."""
+    """Arguments of one process."""
 
     library: str
     place: Path
@@ -66,7 +66,7 @@ class _Task:
 
 @frozen
 class Outcome:
-    """What came of one run of one library."""
+    """Results of one run of one library."""
 
     library: str
     processes: int
@@ -75,23 +75,23 @@ class Outcome:
 
     @property
     def accepted(self) -> list[str]:
-        """The columns whose writers were told that they are there."""
+        """Columns that were reported as added."""
         return [name for each in self.told for name in each.accepted]
 
     @property
     def lost(self) -> int:
-        """How many of them are not."""
+        """Number of reported columns that the table lacks."""
         return len(set(self.accepted) - self.columns)
 
     @property
     def kept_a_second(self) -> float:
-        """How many of them are, per second from the first begin to the last end."""
+        """Rate of reported columns that exist, per second from the first start to the last end."""
         begun = min(each.begun_ns for each in self.told)
         ended = max(each.ended_ns for each in self.told)
         return (len(self.accepted) - self.lost) * 1e9 / (ended - begun)
 
     def percentile_ms(self, percent: int) -> float:
-        """How long a change took that was accepted, its retries included."""
+        """Latency of accepted changes at a percentile, retries included, milliseconds."""
         took = [nanoseconds / 1e6 for each in self.told for nanoseconds in each.took_ns]
         if len(took) < 2:
             return took[0] if took else 0.0
@@ -179,7 +179,7 @@ def _contend(library: str, place: Path, processes: int, size: int, seconds: floa
 
 def _write(task: _Task, start: Barrier, answers: SimpleQueue[Told]) -> None:
     writer = contestants()[task.library].writer(task.place)
-    # Imports and the first reading are not what is measured.
+    # Imports and the first reading are not timed.
     writer.columns()
     accepted: list[str] = []
     took: list[int] = []
@@ -202,13 +202,13 @@ def _write(task: _Task, start: Barrier, answers: SimpleQueue[Told]) -> None:
 
 
 def _add(writer: Writer, name: str) -> int | None:
-    """Return at which try a column was accepted; None when it was refused each time."""
+    """Return the try at which a column was accepted; None if all were rejected."""
     for tries in range(1, TRIES + 1):
         try:
             if tries > 1:
                 writer.refresh()
             writer.add(name)
-        except Exception:  # noqa: BLE001 - each library has errors of its own for a lost race
+        except Exception:  # noqa: BLE001 - each library has its own errors for a lost race
             longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**tries)
             time.sleep(random.uniform(0, longest))  # noqa: S311 - a pause is no secret
         else:
@@ -223,8 +223,8 @@ def main(
 
     Args:
         size: Changes of each process.
-        seconds: No process begins a change later than that.
-        workdir: The file system that is measured.
+        seconds: Time after which no process begins a change.
+        workdir: The folder whose file system is measured.
         output: text or json.
     """
     show(run(workdir, size=size, seconds=seconds), output)

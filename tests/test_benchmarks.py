@@ -59,7 +59,7 @@ def test_every_figure_of_the_page_of_speeds_has_a_command_that_there_is(command:
 
 def test_commit_latency_lands_the_same_commits_on_every_table(tmp_path: Path) -> None:
     report = commit_latency.run(tmp_path, size=20, repeats=2, width=6)
-    assert report.fingerprint == "commits=20 landed=[3]"
+    assert report.fingerprint == "commits=20 committed=[3]"
     assert all(figure.value > 0 for figure in report.figures)
 
 
@@ -170,7 +170,7 @@ def test_projection_makes_one_commit_of_each_kind_each_time(tmp_path: Path) -> N
 
 def test_flat_compares_every_change_of_every_table(tmp_path: Path) -> None:
     report = flat.run(tmp_path, size=100, repeats=1, short=20)
-    assert report.fingerprint == "commits=100 landed=[181, 281]"
+    assert report.fingerprint == "commits=100 committed=[181, 281]"
     assert all(figure.value > 0 for figure in report.figures)
     assert all(figure.holds for figure in report.figures if figure.name.endswith(", requests"))
     assert sum(flat.AT in figure.name for figure in report.figures) == 3 * (len(lives.KINDS) + 1)
