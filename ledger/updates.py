@@ -1,6 +1,6 @@
 """Fluent updates of a table: schema, partition spec, sort order.
 
-Each collects changes and ends with `.apply()`, which writes nothing, or `.commit()`.
+Each notes what is asked and ends with `.apply()`, which writes nothing, or `.commit()`.
 """
 
 from __future__ import annotations
@@ -45,31 +45,9 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 
-class Alterable(Protocol):
-    """A table, as far as the updates need one."""
-
-    def plan(self, changes: Sequence[SpecChange]) -> ChangePlan:
-        """Return the effects of changes of the layout."""
-        ...
-
-    def alter(
-        self, changes: Sequence[SpecChange], **options: Unpack[CommitOptions]
-    ) -> Appended[TableState]:
-        """Commit changes of the layout."""
-        ...
-
-
-class _Commit(Protocol):
-    """Commit a plan as one transaction, resolved on `base`."""
-
-    def __call__(
-        self, asked: Any, options: CommitOptions, plan: Plan, base: TableState
-    ) -> Appended[TableState]: ...
-
-
 @frozen
 class _Call:
-    """A recorded call of a `SchemaUpdate` method."""
+    """A call to be made on a `SchemaUpdate`."""
 
     method: Callable[..., SchemaUpdate]
     given: BoundArguments
@@ -79,7 +57,7 @@ class _Call:
         self.method(update, *self.given.args[1:], **self.given.kwargs)
 
     def plain(self) -> list[Any]:
-        """Return the call as plain data, the same for every equivalent spelling."""
+        """Return what was asked, as plain data: the same however it was written."""
         named = {
             key: _plain(value)
             for key, value in self.given.arguments.items()
@@ -91,7 +69,7 @@ class _Call:
 def _later(
     method: Callable[Concatenate[SchemaUpdate, P], SchemaUpdate],
 ) -> Callable[Concatenate[UpdateSchema, P], UpdateSchema]:
-    """Return a method that records the call and runs it later."""
+    """Return the same call, noted for later."""
     parameters = signature(method)
 
     @wraps(method)
@@ -105,11 +83,11 @@ def _later(
 
 
 class UpdateSchema:
-    """An update of one table's schema: collect changes, then `commit`.
+    """An update of one table's schema: request changes, then `commit`.
 
-    Calls are recorded, and run by `apply` and `commit`, which reject invalid ones: a retry of the
-    update under the same commit id finds that it was committed. Names are resolved on the state at
-    which the update began; concurrent commits are rebased upon, as in `Table.alter`.
+    Calls are recorded, and carried out by `apply` and `commit`, which reject what is not allowed:
+    an update that is retried under its commit id finds its own commit. Names are resolved when the
+    update begins; it is rebased onto concurrent commits, as in `Table.alter`.
 
     Example:
         >>> from ledger import open
@@ -172,7 +150,7 @@ class UpdateSchema:
         Raises:
             InvalidChangeError: A call contradicts the schema or another call, or a rule of the
                 table's formats forbids the result; nothing was written.
-            CommitConflictError: A concurrent commit set the same thing to another value.
+            CommitConflictError: Somebody else set the same thing to another value meanwhile.
             CommitUnknownError: The store gave no answer.
 
         Example:
@@ -202,13 +180,12 @@ def _plain(value: Any) -> Any:
 
 @frozen
 class UpdateSpec:
-    """An update of a table's partition spec, for files written from now on; immutable.
+    """Partition layout of files written from now on; each call returns a new update.
 
-    Existing files keep their layout. All updates are resolved against the default spec of the table
-    at commit, as in Iceberg.
+    Files that are there keep their layout. All updates are resolved against the default spec that
+    the table has when they are committed, as Iceberg does.
 
     Attributes:
-        table: The table that has the spec.
         updates: The updates so far, in order.
         set_default: Whether the new spec becomes the default.
 
@@ -231,7 +208,7 @@ class UpdateSpec:
 
         Args:
             source: A column, or a transform of one.
-            name: The field's name; None for Iceberg's default, such as `id_bucket_8`.
+            name: None for Iceberg's own, such as `id_bucket_8`.
 
         Example:
             >>> from ledger.transforms import bucket
@@ -243,7 +220,7 @@ class UpdateSpec:
         return self._with(AddPartitionField(term.source, term.transform, name))
 
     def remove_field(self, field: str | Term) -> UpdateSpec:
-        """Remove a partition field, by its name or its term.
+        """Remove a partition field, by its name or by what it is of.
 
         Example:
             >>> from ledger.transforms import bucket
@@ -256,7 +233,7 @@ class UpdateSpec:
         return self._with(RemovePartitionField(name=field))
 
     def rename_field(self, name: str, new_name: str) -> UpdateSpec:
-        """Rename a partition field.
+        """Give a partition field another name.
 
         Example:
             >>> _ = orders.update_spec().add_field("addr").commit()
@@ -266,7 +243,7 @@ class UpdateSpec:
         return self._with(RenamePartitionField(name, new_name))
 
     def add_non_default_spec(self) -> UpdateSpec:
-        """Add the new spec without making it the default.
+        """Keep the new spec beside the default one.
 
         Example:
             >>> update = orders.update_spec().add_field("addr").add_non_default_spec()
@@ -289,7 +266,7 @@ class UpdateSpec:
         return UpdatePartitionSpec(self.updates, self.set_default)
 
     def apply(self) -> PartitionSpec:
-        """Return the resulting spec, without committing it.
+        """Return the spec that would come out, without committing it.
 
         Raises:
             InvalidChangeError: A rule forbids an update.
@@ -304,11 +281,11 @@ class UpdateSpec:
         return self._handle.plan([UpdatePartitionSpec(self.updates)]).after.spec
 
     def commit(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
-        """Commit the updates atomically.
+        """Commit the updates; all land or none.
 
         Raises:
             InvalidChangeError: A rule forbids an update; nothing was written.
-            CommitConflictError: A concurrent commit changed the spec differently.
+            CommitConflictError: Somebody else changed the spec otherwise meanwhile.
             CommitUnknownError: The store gave no answer.
 
         Example:
@@ -328,12 +305,11 @@ _NULL_ORDERS: dict[str | None, NullOrder | None] = {
 
 @frozen
 class ReplaceOrder:
-    """A replacement of a table's sort order, for files written from now on; immutable.
+    """Sort order of rows in files written from now on; each call returns a new update.
 
-    Without columns, files are unsorted.
+    Without columns: not at all.
 
     Attributes:
-        table: The table that has the order.
         columns: The sort columns so far, in order.
 
     Example:
@@ -351,7 +327,7 @@ class ReplaceOrder:
     columns: tuple[SortColumn, ...] = ()
 
     def asc(self, source: Term | Column, nulls: Nulls | None = None) -> ReplaceOrder:
-        """Sort by a column or a transform of one, ascending; nulls first by default.
+        """Order by a column, or a transform of one, the least first; nulls first by default.
 
         Example:
             >>> orders.replace_sort_order().asc("id").apply().fields[0].null_order
@@ -360,7 +336,7 @@ class ReplaceOrder:
         return self._with(source, "asc", nulls)
 
     def desc(self, source: Term | Column, nulls: Nulls | None = None) -> ReplaceOrder:
-        """Sort by a column or a transform of one, descending; nulls last by default.
+        """Order by a column, or a transform of one, the greatest first; nulls last by default.
 
         Example:
             >>> orders.replace_sort_order().desc("id").apply().fields[0].null_order
@@ -374,7 +350,7 @@ class ReplaceOrder:
         # A list cannot be looked up.
         if not any(nulls == each for each in _NULL_ORDERS):
             raise InvalidInputError(
-                f"nulls={excerpt(nulls)} is not a null order; give first or last"
+                f"nulls={excerpt(nulls)} is no place for nulls; give first or last"
             )
         term = term_of(source)
         column = SortColumn(term.source, term.transform, direction, _NULL_ORDERS[nulls])
@@ -391,7 +367,7 @@ class ReplaceOrder:
         return ReplaceSortOrder(self.columns)
 
     def apply(self) -> SortOrder:
-        """Return the resulting order, without committing it.
+        """Return the order that would come out, without committing it.
 
         Raises:
             InvalidChangeError: A rule forbids a column.
@@ -410,7 +386,7 @@ class ReplaceOrder:
 
         Raises:
             InvalidChangeError: A rule forbids a column; nothing was written.
-            CommitConflictError: A concurrent commit set another order.
+            CommitConflictError: Somebody else set another order meanwhile.
             CommitUnknownError: The store gave no answer.
 
         Example:

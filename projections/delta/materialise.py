@@ -883,7 +883,9 @@ class DeltaFiles:
         body = outputs.read(path)
         if body is not None and not is_checkpoint(path) and not is_own(body):
             name = path.rpartition("/")[2]
-            outputs.put(f"{FOLDER}/_quarantine.{hashlib.sha256(body).hexdigest()[:16]}.{name}", body)
+            outputs.put(
+                f"{FOLDER}/_quarantine.{hashlib.sha256(body).hexdigest()[:16]}.{name}", body
+            )
         outputs.remove(path)
 
     def projected(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:

@@ -255,8 +255,8 @@ class _Events:
         return self._read(self._texts.filter(self._has_fields))
 
     @cached_property
-    def _places_told(self) -> pa.Array:
-        """For each event the index of its entry in `_told`; null where it has none."""
+    def _event_places(self) -> pa.Array:
+        """For each event the index of its entry in `_events`; null where it has none."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

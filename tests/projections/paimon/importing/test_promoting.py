@@ -210,28 +210,6 @@ def test_a_table_without_snapshots_is_owned_by_instruction(tmp_path: Path) -> No
     assert is_sound(table)
 
 
-def test_it_is_promoted_once_and_by_one(tmp_path: Path) -> None:
-    source = grown(tmp_path / "wh")
-    lake, other = ledger.open(str(tmp_path / "lake")), ledger.open(str(tmp_path / "other"))
-    for each in (lake, other):
-        each.import_table("a.b", str(source.folder), format_name="paimon")
-    done = lake.promote("a.b")
-    assert (done.is_new, done.transactions, done.catalog) == (True, 0, "")
-    again = lake.promote("a.b")
-    assert (again.is_new, again.transactions, again.files) == (False, 0, 0)
-    with pytest.raises(AlreadyExistsError, match="was promoted: the ledger owns it"):
-        lake.import_table("a.b", str(source.folder), format_name="paimon")
-    for asked in (other.plan_promotion, other.promote):
-        with pytest.raises(UnsupportedError, match="is already written by a ledger's table"):
-            asked("a.b")
-    assert other.table("a.b").state.is_mirrored
-    assert other.table("a.b").state.origin.source == str(source.folder)
-    third = ledger.open(str(tmp_path / "third"))
-    third.import_table("a.b", str(source.folder), format_name="paimon")
-    assert read(third.table("a.b")) == rows(source.table)
-    assert facts(lake).count("TablePromoted") == 1
-
-
 def test_log_instants_blame_and_plans_go_on(tmp_path: Path) -> None:
     table = owned(tmp_path, grown(tmp_path / "wh"))
     promoted = table.state.version
