@@ -196,19 +196,13 @@ def stats(  # noqa: PLR0913 - each is an option of the command
     ] = False,
     partition: Annotated[
         tuple[str, ...],
-        Parameter(
-            negative="",
-            show_default=False,
-            help="KEY=VALUE of a partition for --history; repeatable.",
-        ),
+        Parameter(negative="", show_default=False, help="KEY=VALUE for --history; repeatable."),
     ] = (),
     plot: Annotated[
         Path | None,
         Parameter(help="Draw growth and skew, or the answer of --ask, into this PNG."),
     ] = None,
-    verify: Annotated[
-        bool, Parameter(negative="", help="Recompute the statistics and compare.")
-    ] = False,
+    verify: Annotated[bool, Parameter(negative="", help="Recompute and compare.")] = False,
     rebuild: Annotated[
         bool, Parameter(negative="", help="Restore statistics that --verify finds wrong.")
     ] = False,
