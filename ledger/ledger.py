@@ -1,4 +1,4 @@
-"""Ledger: what a user holds of a ledger, its databases, tables and views.
+"""Ledger: the public class for a ledger with its databases, tables and views.
 
 Methods convert arguments and call `LedgerHandle`, or `ledger.ledger_writes` with it.
 """
@@ -28,7 +28,7 @@ from ledger.state.catalog import CatalogState, ViewEntry
 from ledger.stores.wrappers import Trust
 from ledger.table import PROTOCOL, WANTED_ENTRIES, Table
 
-# Rooms that only writing needs are entered by the methods that write: to read starts fast.
+# Modules that only some calls need are imported by those calls, so that reading starts fast.
 if TYPE_CHECKING:
     from ledger.audit.entries import Entry
     from ledger.audit.listings import FoundCommits
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ledger.transforms import Term
 
 DEFAULT_SOURCE: Final = "iceberg"
-"""Whose tables are imported where nobody says whose they are."""
+"""Format of imported tables when the caller names none."""
 
 
 def _names_a_place(value: object) -> bool:
@@ -96,24 +96,25 @@ def open(  # noqa: A001 - `ledger.open(url)` is what reads well
     allowed_locations: Sequence[str] | None = None,
     trust: Trust = "all",
 ) -> Ledger:
-    """Open the ledger at a URL; one that is not there yet begins with its first commit.
+    """Open the ledger at a URL; the first commit creates one that does not exist yet.
 
     Args:
         url: A folder, `file:///folder`, `memory://name`, `s3://bucket/path`, `gs://bucket/path`
             or `abfs://container@account.dfs.core.windows.net/path`.
-        storage_options: What fsspec takes for that URL; delta-rs's names are understood, too.
-        author: Who commits when a call does not say; `user@host` when None.
-        clock: Unix time in milliseconds.
-        allowed_locations: Folders elsewhere that data files may be read from: those on another
-            kind of storage than the ledger are refused, since a log may name any. None: those in
-            the environment's LAKELEDGER_ALLOWED_LOCATIONS, parted by semicolons.
-        trust: "log" reads no cache, however well it fits the log: all is folded from its first
-            commit on, and is as slow as that.
+        storage_options: fsspec options for that URL; the names of delta-rs are accepted, too.
+        author: Author of commits that name none; `user@host` when None.
+        clock: Returns the Unix time in milliseconds.
+        allowed_locations: External folders that data files may be read from. A log may name any
+            path, so files on another kind of storage than the ledger are rejected unless they are
+            below one of these. None: the environment variable LAKELEDGER_ALLOWED_LOCATIONS,
+            separated by semicolons.
+        trust: "log" ignores all caches and replays every log from its first commit, which is
+            slower; "all" reads caches that match the log.
 
     Raises:
         InvalidInputError: An allowed location is relative.
-        StoreError: The place cannot hold a ledger; the message says why and what can.
-        UpgradeRequiredError: A newer lakeledger wrote it.
+        StoreError: The location cannot hold a ledger; the message says why and which can.
+        UpgradeRequiredError: A newer release of lakeledger wrote the ledger.
 
     Example:
         >>> from ledger import Schema
@@ -136,9 +137,9 @@ def open(  # noqa: A001 - `ledger.open(url)` is what reads well
 
 
 class Ledger:
-    """A catalog stream and the tables that it names; open one with `ledger.open`.
+    """A ledger: a catalog of databases, tables and views; open one with `ledger.open`.
 
-    In the examples, `lake` is one in memory with the table `shop.orders`, whose handle is `orders`.
+    In the examples, `lake` is a ledger in memory, and `orders` its table `shop.orders`.
     """
 
     def __init__(self, handle: LedgerHandle) -> None:
@@ -162,17 +163,18 @@ class Ledger:
 
     @takes(timeout_s=its.seconds.or_none())
     def close(self, timeout_s: float | None = None) -> bool:
-        """Wait until the files of all formats that follow this process's commits are there.
+        """Wait for background writes: projections that follow this process's commits, and caches.
 
-        A process that ends waits at most ten seconds for them; whoever wants to be sure closes.
-        What it keeps beside the log, to read it faster, is waited for, too, ten seconds at most:
-        whoever removes or copies the place afterwards meets nobody at work there.
+        A process that exits without closing waits at most ten seconds for projections. Caches next
+        to the log are waited for, too, ten seconds at most. After closing, the folder can be
+        removed or copied: no background write of this process is left.
 
         Args:
-            timeout_s: Give up after so many seconds; None: not at all.
+            timeout_s: Maximum wait in seconds; None: no limit.
 
         Returns:
-            Whether they are there, or could not be made, which `Table.freshness` tells.
+            True if every projection was written or failed (see `Table.freshness`); False on
+            timeout.
 
         Example:
             >>> lake.close(timeout_s=10)
@@ -192,17 +194,18 @@ class Ledger:
 
     @takes(erasable=its.switch)
     def init(self, *, erasable: bool = False) -> str:
-        """Write the root's file if it is not there; return the ledger's id.
+        """Initialize the ledger unless it exists already; return its id.
 
         Args:
-            erasable: Whether authors, messages and properties of all commits, and values of columns
-                that tables mark as personal, are kept outside of the log's lines, so that `erase`
-                can take them away. A ledger is created with it, or never has it.
+            erasable: Keep authors, messages and properties of all commits, and values of columns
+                that tables mark as personal, outside of the log's lines, so that `erase` can
+                delete them. Only possible before the first commit.
 
         Raises:
             InvalidInputError: The ledger has commits already, and is not erasable.
-            DamagedLogError: It is not there, but a log is: that is no empty place.
-            StoreError: The place cannot hold a ledger, or did not answer; no commit was written.
+            DamagedLogError: The root file is missing although a log exists.
+            StoreError: The location cannot hold a ledger, or the store did not answer; no commit
+                was written.
 
         Example:
             >>> ledger.open("memory://begun").init() == ledger.open("memory://begun").ledger_id
@@ -212,10 +215,10 @@ class Ledger:
 
     @takes(erasable=its.switch)
     def upgrade(self, *, erasable: bool) -> None:
-        """Make a ledger erasable that has no commits yet; the same as `init(erasable=...)`.
+        """Make a ledger without commits erasable; the same as `init(erasable=...)`.
 
         Args:
-            erasable: As of `init`.
+            erasable: As for `init`.
 
         Raises:
             InvalidInputError: The ledger has commits already, and is not erasable.
@@ -230,7 +233,7 @@ class Ledger:
 
     @property
     def is_begun(self) -> bool:
-        """Whether a ledger is there.
+        """True if the ledger exists at its URL, that is, was initialized.
 
         Example:
             >>> lake.is_begun, ledger.open("memory://nothing").is_begun
@@ -240,7 +243,7 @@ class Ledger:
 
     @property
     def ledger_id(self) -> str | None:
-        """The ledger's id, which a copy's root or catalog says; None where no ledger is yet.
+        """The ledger's unique id; None if no ledger exists at the URL yet. A copy has its own.
 
         Example:
             >>> lake.ledger_id == lake.init()
@@ -250,7 +253,7 @@ class Ledger:
 
     @property
     def is_erasable(self) -> bool:
-        """Whether authors, messages and properties are kept so that they can be erased.
+        """True if authors, messages and properties are stored so that `erase` can delete them.
 
         Example:
             >>> lake.is_erasable
@@ -260,7 +263,7 @@ class Ledger:
 
     @property
     def state(self) -> CatalogState:
-        """The newest state, after reading what others appended since the last look.
+        """The newest state of the catalog, after reading commits appended since the last read.
 
         Example:
             >>> lake.state.version
@@ -270,7 +273,7 @@ class Ledger:
 
     @takes(first=its.whole)
     def events(self, first: int = 0) -> Iterator[Commit[CatalogEvent]]:
-        """Yield the catalog's commits from `first` on.
+        """Yield the catalog's commits, oldest first, from version `first` on.
 
         Example:
             >>> [type(each.transactions[0].events[0]).__name__ for each in lake.events()]
@@ -280,7 +283,7 @@ class Ledger:
 
     @takes(commit_id=its.text)
     def find_commit(self, commit_id: str) -> Commit[CatalogEvent] | None:
-        """Return the catalog's commit that holds what was asked under an id; see `Table`'s.
+        """Return the catalog's commit with a commit id, or None; see `Table.find_commit`.
 
         Example:
             >>> _ = lake.create_database("audit", commit_id="monday")
@@ -291,13 +294,13 @@ class Ledger:
 
     @takes(commit_id=its.text, on_progress=its.callback)
     def find_everywhere(self, commit_id: str, on_progress: Progress = no_progress) -> FoundCommits:
-        """Return what was asked under an id of the catalog or of any table, dropped ones included.
+        """Find the commits with a commit id in the catalog and all tables, dropped ones included.
 
-        For one who does not know which table it was, or what that is called by now.
+        For callers that do not know the table, or its current name.
 
         Args:
             commit_id: The id.
-            on_progress: Told how many logs were looked through, of how many.
+            on_progress: Called with the number of logs searched, of how many.
 
         Example:
             >>> _ = lake.table("shop.orders").delete_tag("v1", commit_id="monday")
@@ -308,7 +311,7 @@ class Ledger:
         return self._handle.everywhere(commit_id, on_progress)
 
     def report(self) -> str:
-        """Return an audit page of all tables: one HTML file that needs no network, no script.
+        """Return an audit report of all tables as one HTML page without scripts or network access.
 
         Raises:
             MissingDependencyError: jinja2 is not installed (the extra `report`).
@@ -330,11 +333,11 @@ class Ledger:
     def entries(self, database: str | None = None, **wanted: Any) -> Iterator[Entry]:
         """Yield the transactions of the catalog and of every table, newest first.
 
-        Tables that were dropped are there, too, as long as their logs are.
+        Dropped tables are included as long as their logs exist.
 
         Args:
-            database: Of the tables of one database alone; None for all, and the catalog's.
-            wanted: As for `Table.entries`, but for the column.
+            database: Only the tables of this database; None for all tables and the catalog.
+            wanted: Filters, as for `Table.entries` except `column`.
 
         Example:
             >>> [(each.table, each.version) for each in lake.entries()][-2:]
@@ -345,7 +348,7 @@ class Ledger:
         return self._handle.entries(database, wanted_of(**wanted))
 
     def history(self, database: str | None = None, **wanted: Any) -> Rows:
-        """Return the log of the catalog and of every table as rows, one an event, newest first.
+        """Return the history of the catalog and of all tables as one row per event, newest first.
 
         Args:
             database: As for `entries`.
@@ -375,8 +378,8 @@ class Ledger:
         """Create a database.
 
         Raises:
-            AlreadyExistsError: There is one of that name.
-            InvalidNameError: The name would not be safe as a path.
+            AlreadyExistsError: A database of that name exists.
+            InvalidNameError: The name is not safe as a path.
 
         Example:
             >>> lake.create_database("audit", {"owner": "ann"}, author="ann").version
@@ -422,10 +425,10 @@ class Ledger:
 
     @takes(database=its.text.or_none())
     def tables(self, database: str | None = None) -> list[str]:
-        """Return tables' names, sorted.
+        """Return the names of tables, sorted.
 
         Args:
-            database: Whose; None for those of all, as `database.table`.
+            database: The database; None for all tables, as `database.table`.
 
         Raises:
             NotFoundError: The database does not exist.
@@ -462,22 +465,23 @@ class Ledger:
 
         Args:
             identifier: `database.table`.
-            schema: Its first schema, checked and completed as Paimon does: a Schema, names with
-                their types, its JSON as the DLF metadata API has it, or a schema or frame of
+            schema: The first schema, validated and completed as Paimon does: a Schema, a mapping of
+                names to types, its JSON as in the DLF metadata API, or a schema or frame of
                 Arrow, pandas, Polars or PyIceberg (its columns get new ids).
             location: An absolute folder for an external table; None for one under the root.
-            field_id_policy: Who counts field ids, now and ever after: "paimon", or "iceberg", which
-                numbers everything from 1 unless the schema has Iceberg's ids already. None: as
-                the schema says, which is Paimon unless it came from an Iceberg table.
-            partition_spec: How files are laid out at first; None: by the partition keys.
-            sort_order: How rows are ordered inside files at first; None: not at all.
+            field_id_policy: Rules that assign field ids for the table's lifetime: "paimon", or
+                "iceberg", which numbers everything from 1 unless the schema has Iceberg ids
+                already. None: as the schema says, which is Paimon unless it came from an Iceberg
+                table.
+            partition_spec: The first partition spec; None: the partition keys.
+            sort_order: The first sort order of rows inside files; None: unsorted.
             commit: See CommitOptions.
 
         Raises:
-            AlreadyExistsError: There is a table or view of that name.
+            AlreadyExistsError: A table or view of that name exists.
             NotFoundError: The database does not exist.
             InvalidChangeError: The schema, the spec or the order breaks a rule; a FormatError
-                where one of the table's formats cannot express it. Or the location meets the
+                if one of the table's formats cannot express it. Or the location overlaps the
                 ledger's root or another table's, or holds a log already.
             StoreError: The location cannot hold a table; nothing was committed.
 
@@ -513,24 +517,24 @@ class Ledger:
         storage_options: Mapping[str, Any] | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Any:
-        """Take over the history of a table that others own, or what is new in it since.
+        """Import the history of an external table, or sync the commits that are new since.
 
         Every schema, layout, snapshot, branch, tag, property and log entry becomes an event, in
-        its order and at its own time; ids stay. Nothing is written at the source, and the table
-        takes no commits of the ledger's own.
+        its original order and with its original time; ids are kept. Nothing is written at the
+        source. The imported table rejects other commits until it is promoted (see `promote`).
 
         Args:
-            identifier: `database.table` in this ledger; the database is created if need be.
-            source: Where it is: for Iceberg a metadata file, a table's folder, or
+            identifier: `database.table` in this ledger; a missing database is created.
+            source: Location of the source: for Iceberg a metadata file, a table's folder, or
                 `CATALOG:NAMESPACE.TABLE` of a catalog that PyIceberg is configured for.
-            format_name: Whose table it is.
-            storage_options: What fsspec takes for the source's files; the ledger's when None.
-            on_progress: Told how many transactions of how many have landed.
+            format_name: Table format of the source.
+            storage_options: fsspec options for the source's files; the ledger's when None.
+            on_progress: Called with the number of transactions committed, of how many.
 
         Raises:
-            AlreadyExistsError: There is another table of that name.
-            UnsupportedError: The ledger cannot hold something; nothing was written.
-            InvalidInputError: The source is no such table.
+            AlreadyExistsError: Another table of that name exists.
+            UnsupportedError: The ledger cannot represent part of the table; nothing was written.
+            InvalidInputError: The source is not a table of that format.
 
         Example:
             >>> lake.import_table("shop.visits", theirs, format_name="delta").transactions
@@ -556,7 +560,7 @@ class Ledger:
         format_name: str = DEFAULT_SOURCE,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Return what `import_table` would bring, or raise what it would; nothing is written.
+        """Return what `import_table` would import, or raise its error; nothing is written.
 
         Example:
             >>> planned = lake.plan_import("shop.visits", theirs, format_name="delta")
@@ -587,29 +591,29 @@ class Ledger:
         on_progress: Callable[[int, int], None] | None = None,
         **options: Unpack[CommitOptions],
     ) -> Any:
-        """Own a table from now on that others owned, and that followed them until now.
+        """Make the ledger the owner of an imported table.
 
-        What is new at the source is taken over first. Where the source is a table of one of
-        PyIceberg's SQL catalogs, its pointer is swapped to the ledger's files; a Delta log gets
-        one more version, which keeps other writers out; both on the condition that nobody
-        committed meanwhile. Elsewhere the result says what its owner has to do. From then on the
-        table takes commits, and lists its older files itself. Asked again, an interrupted
-        promotion is ended, and a catalog's pointer follows to the newest version.
+        Commits that are new at the source are imported first. If the source is a table of one of
+        PyIceberg's SQL catalogs, the catalog's pointer is swapped to the ledger's metadata; a
+        Delta log gets one more version, which keeps other writers out. Both are conditional on no
+        concurrent commit. For other sources the result lists the steps left to the source's owner.
+        Afterwards the table accepts commits, and its log lists its older files. Calling it again
+        completes an interrupted promotion and updates the catalog's pointer to the newest version.
 
         Args:
             identifier: The table in this ledger.
-            source: Where its source is, if it is found otherwise than when it was imported.
-            protocol: Promote the table for engines, which commit its data through this protocol
-                from then on (see `Table.start_serving`): the ledger does not list its older files.
-            dry_run: What `plan_promotion` does; it goes with the next release.
-            storage_options: What fsspec takes for the source's files; the ledger's when None.
-            on_progress: Told how many transactions of how many have landed.
-            options: See CommitOptions; of the commit that promotes the table.
+            source: Current location of the source, if it differs from that of the import.
+            protocol: Let engines commit the table's data through this protocol from then on (see
+                `Table.start_serving`); the ledger does not list the older files.
+            dry_run: Deprecated: only plan, as `plan_promotion` does; removed in the next release.
+            storage_options: fsspec options for the source's files; the ledger's when None.
+            on_progress: Called with the number of transactions committed, of how many.
+            options: See CommitOptions; for the commit that promotes the table.
 
         Raises:
-            InvalidInputError: The table follows nobody, or its source does not stand still.
+            InvalidInputError: The table follows no source, or its source keeps changing.
             InvalidChangeError: Engines commit to it already, or cannot through the protocol.
-            UnsupportedError: The ledger cannot own it; nothing was written.
+            UnsupportedError: The ledger cannot own the table; nothing was written.
 
         Example:
             >>> _ = lake.import_table("shop.visits", theirs, format_name="delta")
@@ -649,7 +653,7 @@ class Ledger:
         protocol: ServingProtocol | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Return what `promote` would do, or raise what it would; nothing is written.
+        """Return what `promote` would do, or raise its error; nothing is written.
 
         Example:
             >>> _ = lake.import_table("shop.visits", theirs, format_name="delta")
@@ -681,21 +685,21 @@ class Ledger:
         format_name: str = DEFAULT_SOURCE,
         storage_options: Mapping[str, Any] | None = None,
     ) -> list[Any]:
-        """Take over every table that there is in a folder or a catalog, or what is new in each.
+        """Import every table of a folder or catalog, or sync the commits that are new in each.
 
-        One that cannot come in does not stop the others: its place in the result says why, as
-        `error`.
+        A table that cannot be imported does not stop the others: its entry in the result has the
+        reason as `error`.
 
         Args:
-            source: A folder of tables, or of folders of tables; for Iceberg `CATALOG:` or
-                `CATALOG:NAMESPACE`, too.
-            database: Where they go in this ledger; None: where their source has them.
-            format_name: Whose tables they are.
+            source: A folder of tables, or of folders of tables; for Iceberg also `CATALOG:` or
+                `CATALOG:NAMESPACE`.
+            database: Target database in this ledger; None: the same names as at the source.
+            format_name: Table format of the source.
             storage_options: As for `import_table`.
 
         Raises:
-            NotFoundError: There are no such tables.
-            StoreError: The folder or the catalog cannot be asked.
+            NotFoundError: The source has no such tables.
+            StoreError: The folder or the catalog cannot be listed.
 
         Example:
             >>> from pathlib import Path
@@ -727,7 +731,7 @@ class Ledger:
         format_name: str = DEFAULT_SOURCE,
         storage_options: Mapping[str, Any] | None = None,
     ) -> dict[str, str]:
-        """Return where each table is that `import_tables` would take, by its name in this ledger.
+        """List the tables that `import_tables` would import: source locations by table name here.
 
         The arguments and errors are those of `import_tables`; nothing is written.
 
@@ -759,7 +763,7 @@ class Ledger:
         destination: str | Identifier,
         **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
-        """Give a table another name; its files stay where they are.
+        """Rename a table; its files stay where they are.
 
         Example:
             >>> _ = lake.rename_table("shop.orders", "shop.sales")
@@ -774,10 +778,10 @@ class Ledger:
     def drop_table(
         self, identifier: str | Identifier, **commit: Unpack[CommitOptions]
     ) -> Appended[CatalogState]:
-        """Drop a table: its stream is sealed, then the catalog forgets the name.
+        """Drop a table: seal its log, then remove its name from the catalog.
 
-        No file is deleted, and the location is never given out again. A table that cannot be
-        opened, since its log is damaged or lost or its place is no store, is forgotten unsealed.
+        No file is deleted, and the location is never reused. A table that cannot be opened, since
+        its log is damaged or lost or its store unreachable, is removed without sealing.
 
         Example:
             >>> _ = lake.drop_table("shop.orders")
@@ -860,7 +864,7 @@ class Ledger:
         destination: str | Identifier,
         **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
-        """Give a view another name.
+        """Rename a view.
 
         Example:
             >>> from ledger import Schema, ViewSchema
@@ -893,9 +897,10 @@ class Ledger:
         return self._handle.ask(DropView(Identifier.parse(identifier)), commit)
 
     def inspect_location(self) -> Findings:
-        """Return where the ledger is said to be, what is tied to another place, and what is there.
+        """Compare the ledger's recorded location with the opened one: moved, copied or an alias.
 
-        A file of its own is written and removed again, to see whether it shows at both places.
+        Also returns the tables and files tied to the recorded location. A probe file is written
+        and removed again, to test if both locations are the same storage.
 
         Example:
             >>> found = lake.inspect_location()
@@ -909,15 +914,15 @@ class Ledger:
     def record_move(
         self, *, rewrites: bool = False, **commit: Unpack[CommitOptions]
     ) -> Appended[CatalogState]:
-        """Say that this is the ledger, moved to where it was opened.
+        """Record that the ledger was moved to the location where it was opened.
 
         Args:
-            rewrites: Write position deletes, and paths of files, anew that name another place.
+            rewrites: Rewrite position deletes and file paths that name the old location.
             commit: See CommitOptions.
 
         Raises:
-            InvalidChangeError: A table names files at another place and cannot be carried; the
-                message names each. Nothing is said of the place.
+            InvalidChangeError: A table names files at another location and cannot be moved; the
+                message names each. The move is not recorded.
 
         Example:
             >>> lake.record_move().state.place == lake.url
@@ -928,17 +933,17 @@ class Ledger:
         return record_move(self._handle, commit, rewrites=rewrites)
 
     def record_alias(self, **commit: Unpack[CommitOptions]) -> Appended[CatalogState]:
-        """Say that where the ledger was opened is the storage that it is on, by another way.
+        """Record the URL where the ledger was opened as an alias of its recorded location.
 
-        Files go on being named by the place that was recorded.
+        Paths of files keep the recorded location.
 
         Raises:
-            InvalidChangeError: What is written here does not show there, or nobody ever said where
-                the ledger is.
+            InvalidChangeError: A file written here does not appear at the recorded location, or no
+                location was recorded.
 
         Example:
             >>> _ = lake.record_move()
-            >>> lake.record_alias().state.aliases  # it was opened where it is said to be
+            >>> lake.record_alias().state.aliases  # it was opened at its recorded location
             ()
         """
         from ledger.ledger_writes import record_alias
@@ -948,17 +953,18 @@ class Ledger:
     def record_copy(
         self, *, rewrites: bool = False, **commit: Unpack[CommitOptions]
     ) -> Appended[CatalogState]:
-        """Say that this is a copy, which goes on beside its original under an id of its own.
+        """Record that this is a copy of another ledger, and give it a ledger id of its own.
 
-        Tables that lie outside of the ledger's folder stay the original's, and leave the copy.
+        External tables, outside of the ledger's folder, stay the original's and are removed from
+        the copy.
 
         Args:
             rewrites: As for `record_move`.
             commit: See CommitOptions.
 
         Raises:
-            InvalidChangeError: A table names files at another place and cannot be carried, or what
-                is written here shows at the original's place, too.
+            InvalidChangeError: A table names files at another location and cannot be copied, or a
+                file written here appears at the original's location, too.
 
         Example:
             >>> before = lake.ledger_id
@@ -986,7 +992,7 @@ class Ledger:
         value: PartitionValue = None,
         on_progress: ErasureProgress | None = None,
     ) -> Erasure:
-        """Return what `erase` would take away, and what it cannot reach; write nothing.
+        """Return what `erase` would delete, and what it cannot reach; nothing is written.
 
         Example:
             >>> plan = lake.plan_erasure(author="ann")
@@ -1015,7 +1021,7 @@ class Ledger:
         commit_id=its.text.or_none(),
         on_progress=its.callback.or_none(),
     )
-    def erase(  # noqa: PLR0913 - whom or what it is about, and what a commit takes
+    def erase(  # noqa: PLR0913 - what to erase, and the options of a commit
         self,
         *,
         author: str | None = None,
@@ -1028,37 +1034,39 @@ class Ledger:
         commit_id: str | None = None,
         on_progress: ErasureProgress | None = None,
     ) -> Erasure:
-        """Take away what is kept of a person, for ever; readers are told `erased` instead.
+        """Delete the stored personal data of a person or column; readers get `erased` instead.
 
-        Of all streams, those of dropped tables included, or of one column. The catalog records that
-        values were erased, when and by whom, and never which. Asking again goes on where an attempt
-        was broken off. Lines stay as they are, and so do copies: exports, backups, pages that were
-        written.
+        Covers all logs, those of dropped tables included, or one column of one table. The catalog
+        records that values were erased, when and by which author, and never the values. Calling it
+        again resumes an interrupted erasure. The log's own lines stay as they are, and so do
+        copies: exports, backups, reports.
 
         Args:
-            author: Whose author, messages and properties go; messages and maps of properties of
-                others that name the author as a word go, too, and so do values of personal columns.
-            text: Every author, message, map of properties and value of a personal column that holds
-                it goes.
+            author: Erase this author with its messages and properties; messages and properties of
+                other authors that contain the author as a word, too, and values of personal
+                columns.
+            text: Erase every author, message, map of properties and value of a personal column
+                that contains this text.
             table: The table of `column`.
-            column: A column that is, or was, personal (option `ledger.personal`): bounds and
-                partition values of it go. Files are read where they were left out, and engines find
-                NULL where a partition had the value.
-            value: Only what is, or may be, this value of the column, under each type that it has
-                had; in any spelling of its type now or of an earlier one. None: all of them.
-            by: Who erases; the ledger's default author when None. It is not said by somebody who
-                is forgotten himself.
-            message: Why.
-            commit_id: Of the commit that records it; see CommitOptions. What is left to go under
-                one that recorded an erasure before is recorded under an id that is made up.
-            on_progress: Told what is looked through, how much is done, and of how much.
+            column: A column that is or was personal (option `ledger.personal`): its bounds and
+                partition values are erased. Scans then read files whose bounds are erased, and
+                engines find NULL where a partition had the value.
+            value: Erase only what is, or may be, this value of the column, in any notation of the
+                column's current or earlier types. None: all values.
+            by: Author of the erasure; the ledger's default author when None. Recorded as empty
+                if it contains what is erased.
+            message: The reason.
+            commit_id: Id of the commit that records it; see CommitOptions. If that id recorded an
+                erasure already, a new id is generated for the values that are left.
+            on_progress: Called with the name of the phase, the number done, and of how many.
 
         Returns:
-            What went, and where lines hold the text for ever: older commits, data files' paths.
+            The erased values, and the lines that hold the text for ever: older commits, paths of
+            data files.
 
         Raises:
-            InvalidInputError: The ledger keeps nothing outside of its lines, or the message holds
-                what is to be erased.
+            InvalidInputError: The ledger is not erasable, or the message contains the text that is
+                to be erased.
 
         Example:
             >>> lake = ledger.open("memory://erasable")
@@ -1086,7 +1094,7 @@ class Ledger:
 
     @takes(true_time=its.moment.or_none())
     def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:
-        """Return what `correct_clock` would say; nothing is written.
+        """Return what `correct_clock` would commit; nothing is written.
 
         Example:
             >>> lake.plan_clock_correction()
@@ -1101,11 +1109,11 @@ class Ledger:
     def correct_clock(
         self, true_time: datetime | int | None = None, **commit: Unpack[CommitOptions]
     ) -> Appended[CatalogState]:
-        """Say of the catalog what `Table.correct_clock` says of a table, whose times are its own.
+        """Correct the times of the catalog's commits, as `Table.correct_clock` does for a table.
 
         Raises:
-            InvalidChangeError: No commit of the catalog is ahead of that time.
-            InvalidInputError: It lies in the future.
+            InvalidChangeError: No commit of the catalog is later than that time.
+            InvalidInputError: The time is in the future.
 
         Example:
             >>> lake.correct_clock()
@@ -1124,7 +1132,7 @@ def _importer(format_name: str) -> Any:
 
 
 def _promoter(lake: LedgerHandle, name: Identifier) -> Any:
-    """Return what lets the ledger own a table that was created elsewhere."""
+    """Return the promoter of the format that a table was imported from."""
     from ledger.formats import part
 
     return part(lake.table(name).state.origin.import_format(name), "promoter")

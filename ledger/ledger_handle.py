@@ -1,7 +1,7 @@
 """Internal handle of a ledger: the catalog's log, its commit path, and the tables' handles.
 
 `Ledger` holds one as `_handle`; the packages of formats and the command line get it by
-`ledger.table_handle.handle_of`. `ledger.ledger_writes` has what takes more than a request.
+`ledger.table_handle.handle_of`. `ledger.ledger_writes` has the writes that need several steps.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from ledger.stores.file_access import FileAccess, endpoint_of
 from ledger.stores.wrappers import Trust, trusting
 from ledger.table_handle import TableHandle
 
-# Rooms that only writing needs are entered by the methods that write: to read starts fast.
+# Modules that only some calls need are imported by those calls, so that reading starts fast.
 if TYPE_CHECKING:
     from ledger.audit.entries import Entry, WantedEntries
     from ledger.audit.listings import FoundCommits
@@ -91,7 +91,7 @@ def open_ledger(
 
 
 def default_author() -> str:
-    """Return who commits when nobody says: `user@host`."""
+    """Return the author of commits that name none: `user@host`."""
     try:
         return f"{getpass.getuser()}@{platform.node()}"
     except (KeyError, OSError):
@@ -99,7 +99,7 @@ def default_author() -> str:
 
 
 def _places(given: Sequence[str] | None) -> tuple[Place, ...]:
-    """Return the places that a caller or the environment allows."""
+    """Return the locations that the caller or the environment allows."""
     if isinstance(given, str):
         raise InvalidInputError(f"allowed_locations takes a list of places, not {given!r} alone")
     if given is None:
@@ -108,12 +108,12 @@ def _places(given: Sequence[str] | None) -> tuple[Place, ...]:
 
 
 class LedgerHandle:
-    """The catalog's log with its commit path, and what its tables' handles share.
+    """The catalog's log with its commit path, and the setting that its tables' handles share.
 
     Attributes:
-        setting: What the ledger shares with its tables.
-        log: The catalog's stream.
-        appender: Appends to it.
+        setting: Store, clock, author and policies, shared with the tables.
+        log: The catalog's log.
+        appender: Appends commits to it.
     """
 
     def __init__(self, setting: TableSetting) -> None:
@@ -126,7 +126,7 @@ class LedgerHandle:
         setting.database_policies.read_by(self.log)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Elsewhere it is opened anew: threads and what was read stay here.
+        # The receiving process opens it again: threads and caches are not pickled.
         return type(self), (self.setting,)
 
     def __repr__(self) -> str:
@@ -138,24 +138,24 @@ class LedgerHandle:
         return self.setting.store.url
 
     def refuse_lost_root(self) -> None:
-        """Refuse a place whose root file is gone while its log is there.
+        """Reject a location whose root file is missing although its log exists.
 
         Raises:
-            DamagedLogError: It is such a place.
+            DamagedLogError: The root file is missing.
         """
         if self._root_id is None and self.setting.store.exists(self.log.layout.commit(0)):
-            # Whoever began the log wrote the root before.
+            # The writer that created the log wrote the root file first.
             self._root_id = read_root(self.setting)
             if self._root_id is None:
                 raise DamagedLogError(
                     f"{self.url} has a catalog's log, but {ROOT_KEY} is missing, and a new one "
                     "would give the ledger another identity. Restore the file from a backup, or "
-                    "finish the import that was broken off here; nothing was written",
+                    "finish the import that was interrupted here; nothing was written",
                     ROOT_KEY,
                 )
 
     def init(self, *, erasable: bool = False) -> str:
-        """Write the root's file if it is not there; see `Ledger.init`."""
+        """Initialize the ledger unless it exists already; see `Ledger.init`."""
         self.refuse_lost_root()
         if self._root_id is None:
             begin_root(self.setting)
@@ -165,7 +165,7 @@ class LedgerHandle:
         return self._root_id or ""
 
     def _begin_erasable(self) -> None:
-        """Write the first commit, which says that texts are kept outside of the lines."""
+        """Write the first commit, which records that the ledger is erasable."""
         if self.state.version >= 0:
             raise InvalidInputError(
                 f"{self.url} has commits already, which keep authors and messages in their lines; "
@@ -177,37 +177,37 @@ class LedgerHandle:
 
     @property
     def is_begun(self) -> bool:
-        """Whether a ledger is there."""
+        """True if the ledger exists at its URL, that is, was initialized."""
         return self._root_id is not None
 
     @property
     def ledger_id(self) -> str | None:
-        """The ledger's id, which a copy's root or catalog says; None where no ledger is yet."""
+        """The ledger's unique id; None if no ledger exists at the URL yet."""
         return None if self._root_id is None else self.state.ledger_id or self._root_id
 
     @property
     def is_erasable(self) -> bool:
-        """Whether authors, messages and properties are kept so that they can be erased."""
+        """True if authors, messages and properties are stored so that `erase` can delete them."""
         return self.state.keeps_outside
 
     @property
     def state(self) -> CatalogState:
-        """The newest state, after reading what others appended since the last look."""
+        """The newest state of the catalog, after reading commits appended since the last read."""
         state = self.log.refresh() or EMPTY_CATALOG
         self.setting.root_location.learn(state)
         return state
 
     def events(self, first: int = 0) -> Iterator[Commit[CatalogEvent]]:
-        """Yield the catalog's commits from `first` on."""
+        """Yield the catalog's commits, oldest first, from version `first` on."""
         commits = (read.commit for read in self.log.commits(first, self.state.version))
         return self.log.personal.resolve_each(commits)
 
     def find_commit(self, commit_id: str) -> Commit[CatalogEvent] | None:
-        """Return the catalog's commit that holds what was asked under an id; see `Table`'s."""
+        """Return the catalog's commit with a commit id, or None; see `Table.find_commit`."""
         return find_commit(self.log, commit_id)
 
     def everywhere(self, commit_id: str, on_progress: Progress) -> FoundCommits:
-        """Return what was asked under an id of any stream; see `Ledger.find_everywhere`."""
+        """Find the commits with a commit id in all logs; see `Ledger.find_everywhere`."""
         from ledger.audit.listings import Searched, find_commits
 
         tables = [
@@ -227,7 +227,7 @@ class LedgerHandle:
         return whole_log(self.log, self.log_of, database, wanted)
 
     def committed_before(self, commit_id: str | None, asked: Any) -> Appended[CatalogState] | None:
-        """Return what was asked of the catalog in these words under an id; see `Table`'s."""
+        """Return the earlier outcome of the same catalog request and commit id; None if new."""
         options: CommitOptions = {} if commit_id is None else {"commit_id": commit_id}
         return self.appender.commit_lookup.of_words(self.request(asked, options))
 
@@ -241,13 +241,13 @@ class LedgerHandle:
         try:
             return self.open_table(self.state.table(name))
         except TableDroppedError:
-            # The drop was half done: it is finished now, and the name is free again.
+            # Opening completed an interrupted drop, so the name may belong to another table.
             return self.open_table(self.state.table(name))
 
     def open_table(
         self, entry: TableEntry, begin: Callable[[TableEntry, TableHandle], None] | None = None
     ) -> TableHandle:
-        """Return the handle of a table of the catalog, once a missing version 0 is written."""
+        """Return the handle of a table of the catalog; write a missing version 0 first."""
         table = TableHandle(entry.identifier, entry.path, self.setting)
         state = table.log.refresh()
         if state is None:
@@ -270,8 +270,8 @@ class LedgerHandle:
         """Write a missing version 0 below the ledger's root; see `begin_anywhere`.
 
         Raises:
-            DamagedLogError: It was there once, or belongs elsewhere: a catalog may name any place,
-                and whoever opens a table did not ask to write there.
+            DamagedLogError: The log existed before, or the table is external: a catalog may name
+                any location, and opening a table must not write there.
         """
         self._refuse_lost(entry, table)
         if is_absolute(entry.path):
@@ -290,7 +290,7 @@ class LedgerHandle:
         """Write a missing version 0, for the call that creates the table.
 
         Raises:
-            DamagedLogError: It was there once.
+            DamagedLogError: The log existed before.
         """
         self._refuse_lost(entry, table)
         from ledger.opening.creation import bear
@@ -300,7 +300,7 @@ class LedgerHandle:
     def _refuse_lost(self, entry: TableEntry, table: TableHandle) -> None:
         from ledger.opening.creation import was_created
 
-        # The note of a birth comes after the birth, which may be somebody's right now.
+        # The creation is noted after the log is created, which another writer may do right now.
         if was_created(self.log, entry.table_id) and table.log.refresh() is None:
             raise DamagedLogError(
                 f"the log of table {entry.identifier} was at {table.location} and is missing: "
@@ -309,40 +309,40 @@ class LedgerHandle:
             )
 
     def streams(self) -> Iterator[tuple[str, StreamLog[Any, Any]]]:
-        """Yield the log of the catalog and of every table that ever was, by name."""
+        """Yield the name and log of the catalog and of every table, dropped ones included."""
         yield "catalog", self.log
         for each in self.cataloged_tables():
             yield each.name, self.log_at(each)
 
     def cataloged_tables(self) -> list[CatalogedTable]:
-        """Return every table that ever was."""
+        """Return every table that the catalog ever had, dropped ones included."""
         from ledger.history.verifying.surroundings import CatalogedTables
 
         head = self.state.version
         return [*CatalogedTables.of(read.commit for read in self.log.commits(0, head))]
 
     def log_at(self, creation: CatalogedTable) -> TableLog:
-        """Return the log of a table that ever was."""
+        """Return the log of a table, which may have been dropped."""
         return TableHandle(creation.identifier, creation.path, self.setting).log
 
     def log_of(self, past: PastTable) -> TableLog | None:
-        """Return the stream of a table that there is or was; None where a dropped one left none."""
+        """Return the log of a current or dropped table; None if a dropped table's log is gone."""
         if past.dropped_millis is None:
-            # Somebody may drop it meanwhile.
+            # Another process may drop it concurrently.
             with suppress(NotFoundError):
                 return self.table(str(past.identifier)).log
             return None
         log = TableHandle(past.identifier, past.path, self.setting).log
-        # Who dropped a table may have taken its folder away, or dropped it since it was damaged.
+        # A dropped table's folder may have been deleted, or its log be damaged.
         with suppress(LedgerError, OSError):
             state = log.refresh()
             return log if state is not None and state.table_id == past.table_id else None
         return None
 
     def access(self, source: str | None, options: Mapping[str, Any] | None) -> FileAccess:
-        """Return the permission to open a source's files: below the allowed locations alone.
+        """Return the permission to open a source's files: only below the allowed locations.
 
-        What the user named as the source is added by the reader that knows its folder.
+        The reader of the source adds the folder that the user named.
         """
         setting = self.setting
         home = setting.file_access().home
@@ -352,17 +352,17 @@ class LedgerHandle:
         return FileAccess(at, options, folders=setting.allowed)
 
     def settled(self) -> LedgerHandle:
-        """Return a handle that may commit wherever the ledger was found."""
+        """Return a handle that may commit at any location, whatever location is recorded."""
         return LedgerHandle(evolve(self.setting, root_location=FixedLocation()))
 
     def request(self, asked: Any, options: CommitOptions) -> Request:
-        """Return the envelope of a commit, by the setting's author where no other is given."""
+        """Return the request of a commit; its author defaults to the setting's."""
         return request_of(options, asked=asked, default_author=self.setting.author)
 
     def commit(
         self, make: Callable[[], CatalogRequest | None], request: Request
     ) -> Appended[CatalogState]:
-        """Commit what a request to the catalog means; `make` gives it on the newest state."""
+        """Commit a request to the catalog; `make` builds it on the newest state."""
         from ledger.decide.catalog import CatalogIntent, CopyLedger
         from ledger.opening.creation import NOTHING
 
@@ -374,7 +374,7 @@ class LedgerHandle:
             wanted = make()
             if wanted is None:
                 return self.appender.append(NOTHING, request)
-            # A copy lets tables go that stay the original's: nobody drops them.
+            # A copy removes tables that stay the original's; rules about drops do not apply.
             context = None if isinstance(wanted, CopyLedger) else self.context(request)
             return self.appender.append(CatalogIntent(wanted, context), request)
 
@@ -383,24 +383,24 @@ class LedgerHandle:
             return traced_commit(land, stream=self.log, commit_id=request.commit_id)
 
     def context(self, request: Request) -> CommitContext:
-        """Return on whose behalf rules of databases are applied."""
+        """Return the author, message and clock that database policies are applied with."""
         from ledger.decide.commit_policies import CommitContext
 
         return CommitContext(request.author, request.message, self.setting.now_millis)
 
     def ask(self, request: CatalogRequest, options: CommitOptions) -> Appended[CatalogState]:
-        """Commit a request to the catalog as it is."""
+        """Commit a request to the catalog that needs no state to be built."""
         asked = [type(request).__name__, request]
         return self.commit(lambda: request, self.request(asked, options))
 
     def after(self, request: Request, version: int, rest: Callable[[], T]) -> T:
-        """Do the rest of what a commit began that has landed; nothing makes that a failure.
+        """Run the steps that follow a successful commit, with retries.
 
-        An exception that interrupts it carries a note with the commit id and version; opening the
-        table, or the next drop, completes it.
+        The commit stays valid if they fail. An exception that interrupts them carries a note with
+        the commit id and version; opening the table, or the next drop, completes them.
 
         Raises:
-            CommitUnknownError: The store does not answer, or the rest was refused for now.
+            CommitUnknownError: The store does not answer, or a step was rejected for now.
         """
         request.status.is_sent, request.status.version = True, version
         with noting(request):
@@ -424,7 +424,7 @@ class LedgerHandle:
             yield from transaction.events
 
     def close(self, timeout_s: float | None) -> bool:
-        """Wait for files that follow, and for caches; see `Ledger.close`."""
+        """Wait for background writes of projections and caches; see `Ledger.close`."""
         from ledger.following.files import wait
 
         begun_s = time.monotonic()

@@ -1,7 +1,7 @@
 """Writes of a ledger: tables, views, moves, erasures, corrections of the catalog's clock.
 
-Each means a request to the catalog that `LedgerHandle` commits. Imported by the calls that write,
-since reading starts without it.
+Each builds a request to the catalog that `LedgerHandle` commits. Imported by the calls that write,
+so that reading starts fast.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 
 def _tell_readers(table: TableHandle) -> None:
-    """Tell what some readers will get wrong of a new table, where anybody listens."""
+    """Log which parts of a new table some readers will misread, if a listener is registered."""
     if is_heard():
         from ledger.plan import creation_warnings
 
@@ -73,7 +73,7 @@ def _tell_readers(table: TableHandle) -> None:
 
 
 def _tell_nobody(_what: str, _done: int, _of: int) -> None:
-    """Say nothing."""
+    """Ignore progress."""
 
 
 def _commit_files(table: TableHandle, plan: SnapshotPlan) -> None:
@@ -93,7 +93,7 @@ def create_table(
         if location is not None:
             refuse_location(location, handle.state, handle.setting)
         if name in handle.state.tables:
-            # Opening finishes a drop that was left half done; the name is free then.
+            # Opening completes an interrupted drop, which frees the name.
             with suppress(NotFoundError):
                 handle.table(name)
         return CreateTable(name, fresh_id(), wanted.schema, location, **wanted.rest())
@@ -112,7 +112,7 @@ def adopt_table(
     creation: Mapping[str, Any],
     **commit: Unpack[CommitOptions],
 ) -> TableHandle:
-    """Create a table that was born elsewhere; for those who then bring its history.
+    """Create the table of an import, without its history, which the importer commits next.
 
     Args:
         handle: The ledger.
@@ -122,11 +122,11 @@ def adopt_table(
         commit: See CommitOptions.
 
     Raises:
-        AlreadyExistsError: There is a table or view of that name.
-        InvalidInputError: The birth says what no log may hold.
+        AlreadyExistsError: A table or view of that name exists.
+        InvalidInputError: The creation contains a value that no log may hold.
     """
     name = Identifier.parse(identifier)
-    check_said(parts_of_creation(creation), f"the birth of {name}")
+    check_said(parts_of_creation(creation), f"the creation of {name}")
 
     def make() -> CatalogRequest:
         return CreateTable(name, fresh_id(), **creation)
@@ -138,7 +138,7 @@ def adopt_table(
         try:
             handle.ask(database, {"commit_id": f"{request.commit_id}-database"})
         except CommitUnknownError as error:
-            # The whole is asked for again, by an id that finds it.
+            # The caller retries the whole call by its own commit id.
             key = handle.log.layout.commit(error.version)
             raise unknown(key, error.version, request.commit_id, error) from error
     with noting(request):
@@ -164,16 +164,16 @@ def _created_in(handle: LedgerHandle, version: int, name: Identifier) -> TableHa
     with suppress(TableDroppedError):
         if entry is not None:
             return handle.open_table(entry, begin=handle.begin_anywhere)
-    raise TableDroppedError(f"table {name} was created and dropped since; create it anew")
+    raise TableDroppedError(f"table {name} was created and dropped since; create it again")
 
 
 def drop_table(
     handle: LedgerHandle, identifier: str | Identifier, commit: CommitOptions
 ) -> Appended[CatalogState]:
-    """Seal a table's stream, then let the catalog forget it; see `Ledger.drop_table`."""
+    """Seal a table's log, then remove the table from the catalog; see `Ledger.drop_table`."""
     name = Identifier.parse(identifier)
     options: CommitOptions = {**commit}
-    # Whoever meets the sealed stream ends it in the words that a drop always has.
+    # A process that completes the drop repeats the same request; so it is always this one.
     options.pop("asked", None)
     options.setdefault("commit_id", fresh_id())
     asked = drop_asked(name)
@@ -187,7 +187,7 @@ def drop_table(
     try:
         table = handle.table(name)
     except NotFoundError:
-        # Looking may have finished this very drop, sealed by an earlier attempt.
+        # Opening may have completed this very drop, sealed by an earlier attempt.
         committed = handle.appender.commit_lookup.before(request)
         if committed is None:
             raise
@@ -197,21 +197,20 @@ def drop_table(
         return handle.commit(lambda: DropTable(name, gone.table_id), request)
     entry = handle.state.table_by_id(table.state.table_id)
     _refuse_drop(handle, entry, request)
-    # The table's version is expected of the table's stream; the catalog has its own.
+    # expect_version is the table's version, not the catalog's.
     request = replace(request, expect_version=None)
     request.status.is_sent = True
     with noting(request):
         sealed = table.seal(**options)
         done = handle.after(request, sealed.version, lambda: _forget(handle, table, entry, request))
-        # The catalog's commit bears the seal's id, so that it alone looks as if it had been
-        # there.
+        # The catalog's commit has the seal's id, so only the seal shows if this is a retry.
         return evolve(done, repeated=sealed.repeated)
 
 
 def _finish_drop_of_renamed(handle: LedgerHandle, name: Identifier, commit_id: str) -> None:
-    """Finish the drop that an id sealed already, of a table that has another name by now.
+    """Complete a drop sealed under a commit id, of a table that was renamed meanwhile.
 
-    Another table may have the name since, and is not what was to be dropped.
+    Another table may have the old name by now; it is not dropped.
     """
     for entry in [*handle.state.tables.values()]:
         if entry.identifier == name or not may_be_renamed(entry):
@@ -224,10 +223,10 @@ def _finish_drop_of_renamed(handle: LedgerHandle, name: Identifier, commit_id: s
 
 
 def _refuse_drop(handle: LedgerHandle, entry: TableEntry | None, request: Request) -> None:
-    """Refuse by the database's rules before the table is sealed.
+    """Apply the database's rules before the table is sealed.
 
     Raises:
-        FormatError: A rule does not allow it.
+        FormatError: A rule forbids the drop.
     """
     if entry is not None:
         named = entry.identifier
@@ -240,9 +239,9 @@ def _refuse_drop(handle: LedgerHandle, entry: TableEntry | None, request: Reques
 def _forget(
     handle: LedgerHandle, table: TableHandle, entry: TableEntry | None, request: Request
 ) -> Appended[CatalogState]:
-    """Let the catalog forget a table that was sealed, and record that this was asked."""
+    """Remove a sealed table from the catalog, and record the request."""
     if entry is not None:
-        # In the name of whoever sealed it, who may have died since.
+        # With the author of the seal, whose process may have ended since.
         finish_drop(handle.appender, table.log, entry)
     return handle.commit(lambda: None, request)
 
@@ -258,7 +257,7 @@ def create_view(
         done = handle.commit(lambda: CreateView(name, fresh_id(), schema), request)
         view = handle.after(request, done.version, lambda: _view_of(handle, done.version, name))
     if view is None:
-        raise NotFoundError(f"view {name} was created and dropped since; create it anew")
+        raise NotFoundError(f"view {name} was created and dropped since; create it again")
     return view
 
 
@@ -283,7 +282,7 @@ def record_move(
 
 
 def record_alias(handle: LedgerHandle, commit: CommitOptions) -> Appended[CatalogState]:
-    """Record another way to the ledger's storage; see `Ledger.record_alias`."""
+    """Record another URL of the ledger's storage; see `Ledger.record_alias`."""
     was = handle.state.place
     request = handle.request(["AliasLedger", handle.url], commit)
     place = refuse_other_storage(handle)
@@ -293,7 +292,7 @@ def record_alias(handle: LedgerHandle, commit: CommitOptions) -> Appended[Catalo
 def record_copy(
     handle: LedgerHandle, commit: CommitOptions, *, rewrites: bool
 ) -> Appended[CatalogState]:
-    """Record that this is a copy of its own; see `Ledger.record_copy`."""
+    """Record that this is a copy of another ledger; see `Ledger.record_copy`."""
     request = handle.request(["CopyLedger", handle.url], commit)
     committed = handle.appender.commit_lookup.before(request)
     if committed is not None:
@@ -305,7 +304,7 @@ def record_copy(
     return handle.commit(lambda: wanted, request)
 
 
-def plan_erasure(  # noqa: PLR0913 - whom or what it is about
+def plan_erasure(  # noqa: PLR0913 - the parameters of the public method
     handle: LedgerHandle,
     *,
     author: str | None = None,
@@ -315,7 +314,7 @@ def plan_erasure(  # noqa: PLR0913 - whom or what it is about
     value: PartitionValue = None,
     on_progress: ErasureProgress | None = None,
 ) -> Erasure:
-    """Return what `erase` would take away; see `Ledger.plan_erasure`."""
+    """Return what `erase` would delete; see `Ledger.plan_erasure`."""
     from ledger.history.erasure import Erasure, found, remaining
 
     report_progress = on_progress or _tell_nobody
@@ -324,7 +323,7 @@ def plan_erasure(  # noqa: PLR0913 - whom or what it is about
     return Erasure(values, transactions, tuple(remaining(streams, sought, report_progress)))
 
 
-def erase(  # noqa: PLR0913 - whom or what it is about, and what a commit takes
+def erase(  # noqa: PLR0913 - the parameters of the public method
     handle: LedgerHandle,
     *,
     author: str | None = None,
@@ -337,7 +336,7 @@ def erase(  # noqa: PLR0913 - whom or what it is about, and what a commit takes
     commit_id: str | None = None,
     on_progress: ErasureProgress | None = None,
 ) -> Erasure:
-    """Take away what is kept of a person, or of a column; see `Ledger.erase`."""
+    """Delete the stored personal data of a person or column; see `Ledger.erase`."""
     report_progress = on_progress or _tell_nobody
     _refuse_unerasable(handle)
     sought, streams = _sought(handle, author, text, table, column, value)
@@ -357,23 +356,23 @@ def _erased(
     options: CommitOptions,
     report_progress: ErasureProgress,
 ) -> Erasure:
-    """Record that values go, then take them away."""
+    """Record that values are erased, then delete them."""
     from ledger.history.erasure import Erasure, erase, found, remaining
 
     personal = handle.log.personal
-    # Without the text: a digest of it would let anybody try names.
+    # Without the text: its digest would let anybody test guessed names.
     words = ["EraseValues", *sought.column_of]
     request = handle.request(words, options)
     recorded = committed = handle.appender.commit_lookup.before(request)
     values, transactions = found(personal, sought, report_progress)
     if values:
         if committed is not None:
-            # What its id recorded may have been of somebody else, and what goes is recorded.
+            # The id may have recorded another erasure; these values need a record of their own.
             options.pop("commit_id", None)
             request, committed = handle.request(words, options), None
         wanted = EraseValues(values, transactions, *sought.column_of)
         recorded = handle.commit(lambda: wanted, request)
-    # Also where there is nothing: a writer that was killed may have left a draft.
+    # Even without values: a killed writer may have left an uncommitted file.
     erase(personal, sought, report_progress)
     unrendered = tuple(_rendered_anew(handle, sought.folder))
     left = tuple(remaining(streams, sought, report_progress))
@@ -389,7 +388,7 @@ def _sought(
     column: str | None,
     value: PartitionValue,
 ) -> tuple[Sought, Iterable[tuple[str, StreamLog[Any, Any]]]]:
-    """Return what an erasure is about, and the streams whose lines may hold it."""
+    """Return the values to erase, and the logs whose lines may contain them."""
     from ledger.history.erasure import SoughtPerson, sought_column
     from ledger.history.older import schemas_ever
 
@@ -407,7 +406,7 @@ def _sought(
 
 
 def _rendered_anew(handle: LedgerHandle, folder: str) -> Iterator[str]:
-    """Make files of engines anew that may hold what was erased; yield which cannot be."""
+    """Rewrite projections that may hold erased values; yield a text per failure."""
     from ledger.formats import having, part
     from ledger.log.personal_data import folder_of
 
@@ -435,7 +434,7 @@ def _refuse_unerasable(handle: LedgerHandle) -> None:
 
 
 def plan_clock_correction(handle: LedgerHandle, true_time: datetime | int | None) -> ClockPlan:
-    """Return what `correct_clock` would say; nothing is written."""
+    """Return what `correct_clock` would commit; nothing is written."""
     from ledger.plan import plan_correction
 
     return plan_correction(handle.log, handle.setting.now_millis(), true_time)
@@ -444,7 +443,7 @@ def plan_clock_correction(handle: LedgerHandle, true_time: datetime | int | None
 def correct_clock(
     handle: LedgerHandle, true_time: datetime | int | None, commit: CommitOptions
 ) -> Appended[CatalogState]:
-    """Say when the catalog's commits took effect; see `Ledger.correct_clock`."""
+    """Correct the times of the catalog's commits; see `Ledger.correct_clock`."""
     from ledger.plan import plan_correction
 
     now = handle.setting.now_millis()

@@ -44,7 +44,7 @@ def test_the_doors_themselves_take_nothing_that_no_log_may_hold(tmp_path: Path) 
         fields=(FieldObject(id=-1, name="id", type="INT"),), highest_field_id=1, options={}
     )
     facts = {"field_id_policy": "paimon", "origin": birth}
-    with pytest.raises(InvalidInputError, match="the birth of d.t: id is -1"):
+    with pytest.raises(InvalidInputError, match="the creation of d.t: id is -1"):
         adopt_table(handle_of(lake), "d.t", {"schema": columns, **facts})
     assert not [*tmp_path.rglob("*.json")]
     sound = replace(columns, fields=(FieldObject(id=0, name="id", type="INT"),))
