@@ -1,4 +1,4 @@
-"""Table: what a user holds of one table.
+"""Table: the public class for one table.
 
 Methods convert arguments and call `TableHandle`, or `ledger.table_writes` with it.
 """
@@ -32,7 +32,7 @@ from ledger.table_at import TableAt
 from ledger.table_branch import Paths, TableBranch
 from ledger.table_handle import TableHandle
 
-# What only some calls need is imported by them: to read starts fast.
+# Modules that only some calls need are imported by those calls, so that reading starts fast.
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 PROTOCOL = its.one_of(*get_args(ServingProtocol))
 CHANGES = its.many('a sequence of changes, such as [AddColumn("day", "DATE")]')
 FILES = its.many("a sequence of FileChanges, as data_files(paths) makes them of Parquet files")
-# Without the module, which only writing needs.
+# A type would need the module's import, which only writing needs.
 WANTED_ENTRIES = {
     "last": its.whole.or_none(),
     "since": its.moment.or_none(),
@@ -65,14 +65,14 @@ WANTED_ENTRIES = {
     "column": its.column.or_none(),
     "branch": its.text.or_none(),
 }
-"""What `Table.entries` takes."""
+"""Validators of the arguments of `Table.entries`."""
 _PLAN = its.Form("a SnapshotPlan", lambda value: type(value).__name__ == "SnapshotPlan")
 
 
 class Table:
-    """One table: append to it, read it at any instant.
+    """A table of a ledger: commit changes, read any version, inspect its history.
 
-    It stays with its table through renames, and is safe to share between threads.
+    It refers to the same table after renames, and is safe to share between threads.
 
     In the examples, `orders` is a table of two columns, `id BIGINT` and `addr STRING`, with one
     file of two rows, whose snapshot is tagged `v1`, in the ledger `lake` in memory.
@@ -98,7 +98,7 @@ class Table:
 
     @property
     def identifier(self) -> Identifier:
-        """The table's name, as it was opened by.
+        """The name by which the table was opened; a later rename does not change it.
 
         Example:
             >>> str(orders.identifier)
@@ -108,7 +108,7 @@ class Table:
 
     @property
     def location(self) -> str:
-        """The absolute URL that the table's files are named by, whichever way led to it.
+        """The absolute URL of the table's folder, as recorded even if opened by an alias.
 
         Example:
             >>> orders.location.endswith("/shop.db/orders")
@@ -118,7 +118,7 @@ class Table:
 
     @property
     def state(self) -> TableState:
-        """The newest state, after reading what others appended since the last look.
+        """The newest state of the table, after reading commits appended since the last read.
 
         Example:
             >>> orders.state.version, orders.state.schema.names
@@ -142,18 +142,18 @@ class Table:
         tag: str | None = None,
         branch: str | None = None,
     ) -> TableAt:
-        """Return the table as it was; nothing given: as it is.
+        """Return the table at an instant (time travel); without arguments, at its newest version.
 
         Args:
-            version: Right after that commit.
-            timestamp: As of a datetime or an ISO text with a time zone, or Unix milliseconds.
+            version: The version of a commit: the table right after it.
+            timestamp: A datetime or an ISO text with a time zone, or Unix milliseconds.
             snapshot: A snapshot's id; the schema is the snapshot's.
             tag: A tag's name; the schema is the snapshot's.
-            branch: A branch's name; the schema is the table's. Beside version or timestamp: the
+            branch: A branch's name; the schema is the table's. With version or timestamp: the
                 branch as it was then.
 
         Raises:
-            NotFoundError: It does not exist, or was expired; the message says what does.
+            NotFoundError: It does not exist, or was expired; the message lists what exists.
             InvalidInputError: More than one was given.
 
         Example:
@@ -171,7 +171,7 @@ class Table:
 
     @property
     def schema(self) -> Schema:
-        """The newest schema, after reading what others appended since the last look.
+        """The newest schema of the table, after reading commits appended since the last read.
 
         Example:
             >>> orders.schema.names
@@ -191,7 +191,11 @@ class Table:
 
     @takes(first=its.whole, last=its.whole.or_none())
     def events(self, first: int = 0, last: int | None = None) -> Iterator[Commit[TableEvent]]:
-        """Yield the commits `first` to `last` (the head when None), with all their events.
+        """Yield the commits from version `first` to `last`, oldest first, with all their events.
+
+        Args:
+            first: The first version.
+            last: The last version, inclusive; None for the newest.
 
         Raises:
             NotFoundError: `last` does not exist yet.
@@ -213,18 +217,18 @@ class Table:
         first: int = 0,
         until: TableAt | datetime | int | None = None,
     ) -> Replay:
-        """Return the table's commits up to an instant, to be had again one after the other.
+        """Replay the table's commits up to an instant, one step per commit.
 
-        What comes back is the steps themselves, each with the table before and after, and goes
-        `into_lines`, `into_ledger` and `into_files` of any format.
+        Each step has the state before and after its commit. The steps can be written `into_lines`,
+        `into_ledger` and `into_files` of any format.
 
         Args:
-            callback: Called with each step, now.
+            callback: Called at once with each step.
             first: The first version.
-            until: The last: a version, what `at` gave, or a moment; None for the newest.
+            until: The last commit: a version, a `TableAt`, or a datetime; None for the newest.
 
         Raises:
-            NotFoundError: There is no such version.
+            NotFoundError: The version does not exist.
 
         Example:
             >>> for step in orders.replay(until=1):
@@ -249,10 +253,10 @@ class Table:
 
     @takes(commit_id=its.text)
     def find_commit(self, commit_id: str) -> Commit[TableEvent] | None:
-        """Return the commit that holds what was asked under an id; None: it has not landed.
+        """Return the commit with a commit id; None if no commit has it.
 
-        Every id finds its commit, for ever: those that callers gave, and those that a
-        `CommitUnknownError` or a note on an interruption named.
+        Ids never expire: those that callers passed as `commit_id=`, and those named by a
+        `CommitUnknownError` or by the note on an interrupted call.
 
         Example:
             >>> _ = orders.delete_tag("v1", commit_id="monday")
@@ -267,15 +271,15 @@ class Table:
         changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]],
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
-        """Change the schema, options or comment; all changes land or none.
+        """Change the schema, layout, options or comment in one atomic commit.
 
-        Concurrent changes to other things land beside these. Column paths follow their columns
-        when somebody else renames them meanwhile.
+        Concurrent commits that change other things do not conflict. Column paths follow their
+        columns if another writer renames them concurrently.
 
         Raises:
             InvalidChangeError: A rule forbids a change; nothing was written.
-            CommitConflictError: Somebody else set the same thing to another value meanwhile.
-            CommitUnknownError: The store gave no answer.
+            CommitConflictError: A concurrent commit set the same thing to another value.
+            CommitUnknownError: The store did not answer; the commit may have been committed.
 
         Example:
             >>> change = ledger.RenameColumn(("addr",), "address")
@@ -286,10 +290,10 @@ class Table:
 
     @takes(statement=its.text)
     def sql(self, statement: str, **options: Unpack[CommitOptions]) -> Appended[TableState]:
-        """Run one `ALTER TABLE` statement, as Spark and Iceberg write it; see `ledger.sql`.
+        """Run one `ALTER TABLE` statement in the syntax of Spark and Iceberg; see `ledger.sql`.
 
         Raises:
-            InvalidInputError: It cannot be read, or is about another table.
+            InvalidInputError: It cannot be parsed, or names another table.
             InvalidChangeError: A rule forbids a change; nothing was written.
 
         Example:
@@ -303,7 +307,7 @@ class Table:
         from ledger.sql.parser import on_state
         from ledger.sql.statement import action_of, asked_of
 
-        # It may have landed when the table had another name.
+        # A retry must match the request that was committed when the table had another name.
         return self._handle.commit(
             ["sql", action_of(statement)],
             options,
@@ -312,7 +316,7 @@ class Table:
         )
 
     def update_schema(self) -> UpdateSchema:
-        """Begin an update of the schema, Iceberg's way; end it with `.commit()` or `.apply()`.
+        """Return a builder of schema changes, as in Iceberg; end it with `.commit()` or `.apply()`.
 
         Example:
             >>> orders.update_schema().rename_column("addr", "address").commit().state.schema.names
@@ -323,7 +327,7 @@ class Table:
         return UpdateSchema(self.state, self._handle)
 
     def update_spec(self) -> UpdateSpec:
-        """Begin a change of the partition spec; end it with `.commit()` or `.apply()`.
+        """Return a builder of partition spec changes; end it with `.commit()` or `.apply()`.
 
         Example:
             >>> from ledger.transforms import bucket
@@ -335,7 +339,7 @@ class Table:
         return UpdateSpec(self._handle)
 
     def replace_sort_order(self) -> ReplaceOrder:
-        """Begin another sort order; end it with `.commit()` or `.apply()`.
+        """Return a builder of a new sort order; end it with `.commit()` or `.apply()`.
 
         Example:
             >>> orders.replace_sort_order().asc("id").commit().version
@@ -347,10 +351,10 @@ class Table:
 
     @takes(changes=CHANGES)
     def plan(self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]) -> ChangePlan:
-        """Return what `alter` would do with these changes, and what each format says to it.
+        """Return the outcome of `alter` with these changes and each format's verdict; a dry run.
 
         Raises:
-            InvalidChangeError: The changes mean nothing under any format's rules.
+            InvalidChangeError: The changes are invalid under any format's rules.
 
         Example:
             >>> planned = orders.plan([ledger.AddColumn(("note",), "STRING")])
@@ -362,17 +366,17 @@ class Table:
     def diff(
         self, before: TableAt | Table | int, after: TableAt | Table | int | None = None
     ) -> TableDiff:
-        """Return what differs between two instants of this table, or from another table.
+        """Return the differences between two versions of this table, or two tables.
 
-        Columns of one table are the same where their field ids are, so a rename is a rename and a
-        move a move; those of two tables where their names are.
+        Columns of one table are matched by field id, so a rename is shown as a rename and a move as
+        a move; columns of two tables are matched by name.
 
         Args:
-            before: What `at` gave, a version, or another table as it is.
-            after: The same; None for this table as it is.
+            before: A `TableAt`, a version, or another table at its newest version.
+            after: The same; None for this table at its newest version.
 
         Raises:
-            NotFoundError: There is no such version.
+            NotFoundError: The version does not exist.
 
         Example:
             >>> import ledger
@@ -396,15 +400,14 @@ class Table:
 
     @takes(column=its.column.or_none())
     def blame(self, column: str | Sequence[str] | None = None) -> Blames:
-        """Return what made things what they are: the facts without which they would be others.
+        """Return the commits that set the current columns and settings, like `git blame`.
 
         Args:
-            column: A column's path (`address.zip`, or its names); one that was dropped, or has
-                another name by now, is found, too. None for every column, then options, comment,
-                keys, layout and tags.
+            column: A column's path (`address.zip`, or its names); dropped and renamed columns are
+                found, too. None for every column, then options, comment, keys, layout and tags.
 
         Raises:
-            ColumnNotFoundError: No column was ever called that.
+            ColumnNotFoundError: No column ever had that path.
 
         Example:
             >>> import ledger
@@ -440,22 +443,22 @@ class Table:
         column: str | Sequence[str] | None = None,
         branch: str | None = None,
     ) -> Iterator[Entry]:
-        """Yield the log's transactions, newest first; no more is read than is asked for.
+        """Yield the transactions that match all filters, newest first; the log is read lazily.
 
         Args:
-            last: None newer than this version: one less than the last one seen goes on from there.
-            since: Not before it: a datetime with a time zone, or Unix milliseconds.
-            until: Not after it.
-            author: A part of who committed.
-            kinds: Those with an event of these kinds, such as `addColumn`.
-            message: A regular expression that is found in the message.
-            column: A column's path, by any name that it had: whatever touched it, or what is in
-                it, through all renames.
-            branch: What happened to the branch of this name.
+            last: Newest version to include; pass the last seen version minus one for the next page.
+            since: Earliest time: a datetime with a time zone, or Unix milliseconds.
+            until: Latest time.
+            author: A part of the author's name.
+            kinds: Kinds of events, such as `addColumn`; a transaction has at least one of them.
+            message: A regular expression to search for in the message.
+            column: A column's path, current or earlier: transactions that changed the column or its
+                nested fields, through all renames.
+            branch: The name of a branch: transactions that changed it.
 
         Raises:
-            ColumnNotFoundError: No column was ever called that.
-            InvalidInputError: The message is no regular expression.
+            ColumnNotFoundError: No column ever had that path.
+            InvalidInputError: The message is not a regular expression.
 
         Example:
             >>> found = orders.entries(kinds=["createTag"])
@@ -478,7 +481,7 @@ class Table:
         return entries(self._handle.log, str(self.identifier), wanted)
 
     def history(self, **wanted: Any) -> Rows:
-        """Return the log as rows, one an event, newest first: for pandas, DuckDB, Polars, Arrow.
+        """Return the history as one row per event, newest first, for pandas, DuckDB, Polars, Arrow.
 
         Args:
             wanted: As for `entries`.
@@ -497,13 +500,13 @@ class Table:
 
     @takes(branch=its.text.or_none())
     def snapshots(self, *, branch: str | None = None) -> Rows:
-        """Return the snapshots as rows, newest first: those not expired, and those kept by a tag.
+        """Return the snapshots as rows, newest first; expired ones only if a tag keeps them.
 
         Args:
             branch: The name of a branch; None for main.
 
         Raises:
-            NotFoundError: There is no such branch.
+            NotFoundError: The branch does not exist.
 
         Example:
             >>> [(row["snapshot"], row["kind"], row["rows"]) for row in orders.snapshots()]
@@ -517,7 +520,7 @@ class Table:
 
     @takes(columns=its.paths.or_none())
     def to_arrow(self, where: Filter = None, columns: Iterable[str] | None = None) -> pa.Table:
-        """Return the rows as Arrow, for tables that fit into memory; see `TableAt.to_arrow`.
+        """Read the newest rows into an Arrow table in memory; see `TableAt.to_arrow`.
 
         Example:
             >>> lake = ledger.open(new_file.parent / "lake")
@@ -531,7 +534,7 @@ class Table:
 
     @takes(columns=its.paths.or_none())
     def to_pandas(self, where: Filter = None, columns: Iterable[str] | None = None) -> pd.DataFrame:
-        """Return the rows as a DataFrame; as `to_arrow`.
+        """Read the newest rows into a pandas DataFrame; arguments as for `to_arrow`.
 
         Example:
             >>> lake = ledger.open(new_file.parent / "lake")
@@ -545,7 +548,7 @@ class Table:
 
     @takes(limit=its.count)
     def head(self, limit: int = 10) -> pa.Table:
-        """Return some rows of the live files as Arrow; see `TableAt.head`.
+        """Return up to `limit` rows as an Arrow table; see `TableAt.head`.
 
         Example:
             >>> lake = ledger.open(new_file.parent / "lake")
@@ -558,7 +561,7 @@ class Table:
         return self.at().head(limit)
 
     def report(self) -> str:
-        """Return the table's audit page: one HTML file that needs no network and runs no script.
+        """Return the table's audit report as one HTML page without scripts or network access.
 
         Raises:
             MissingDependencyError: jinja2 is not installed (the extra `report`).
@@ -573,7 +576,7 @@ class Table:
         at = self.at()
         commits, sums = self.events(0, at.version), RunningSums(at.state)
         if at.state.lists_files:
-            # Beside the commits, which are read anyway: so no list of all live files is needed.
+            # Summed while the commits are read, so that no list of all live files is needed.
             commits = self._handle.summed(commits, sums)
         else:
             sums.take(at.files)
@@ -582,10 +585,10 @@ class Table:
 
     @takes(column=its.column)
     def column_id(self, column: str | Sequence[str]) -> int:
-        """Return the field id of a column, by its path now or by any name that it ever had.
+        """Return the field id of a column by its current or any earlier path.
 
         Raises:
-            ColumnNotFoundError: No column was ever called that.
+            ColumnNotFoundError: No column ever had that path.
 
         Example:
             >>> _ = orders.alter([ledger.RenameColumn(("addr",), "address")])
@@ -596,7 +599,7 @@ class Table:
 
     @takes(version=its.whole, transaction=its.text.or_none())
     def plan_undo(self, version: int, *, transaction: str | None = None) -> Undoing:
-        """Return what `undo` would do, or why it cannot; nothing is written.
+        """Return the changes that `undo` would commit, or why it cannot; nothing is written.
 
         Example:
             >>> _ = orders.alter([ledger.RenameColumn(("addr",), "address")])
@@ -611,16 +614,16 @@ class Table:
     def undo(
         self, version: int, *, transaction: str | None = None, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
-        """Take one change back by a new one that keeps what came later.
+        """Undo one earlier change by a new commit; later changes stay, as with `git revert`.
 
         Args:
-            version: The commit that made it.
-            transaction: Its transaction, where the commit holds several.
-            options: See CommitOptions; the message says by itself what is undone.
+            version: The commit to undo.
+            transaction: Id of the transaction to undo, if the commit holds several.
+            options: See CommitOptions; the default message names the undone version.
 
         Raises:
-            InvalidChangeError: It cannot be taken back; the message says why.
-            NotFoundError: There is no such change.
+            InvalidChangeError: The change cannot be undone; the message says why.
+            NotFoundError: The version or transaction does not exist.
 
         Example:
             >>> _ = orders.alter([ledger.RenameColumn(("addr",), "address")])
@@ -632,7 +635,7 @@ class Table:
         return undo(self._handle, version, transaction, options)
 
     def plan_revert(self, to: TableAt | int) -> Undoing:
-        """Return what `revert` would do, or why it cannot; nothing is written.
+        """Return the changes that `revert` would commit, or why it cannot; nothing is written.
 
         Example:
             >>> _ = orders.alter([ledger.AddColumn(("note",), "STRING")])
@@ -644,17 +647,17 @@ class Table:
         return plan_revert(self._handle, self._compared(to))
 
     def revert(self, to: TableAt | int, **options: Unpack[CommitOptions]) -> Appended[TableState]:
-        """Give the table an earlier instant's schema, options and layout again.
+        """Restore the schema, options and layout of an earlier version by a new commit.
 
-        Data and tags stay as they are: `rollback` puts a snapshot's contents back.
+        Data and tags stay as they are; `rollback` restores the data of a snapshot.
 
         Args:
-            to: What `at` gave, or a version.
-            options: See CommitOptions; the message says by itself what is gone back to.
+            to: A `TableAt` or a version.
+            options: See CommitOptions; the default message names the restored version.
 
         Raises:
-            InvalidChangeError: It cannot be gone back to; the message says why.
-            NotFoundError: There is no such version.
+            InvalidChangeError: The version cannot be restored; the message says why.
+            NotFoundError: The version does not exist.
 
         Example:
             >>> _ = orders.alter([ledger.AddColumn(("note",), "STRING")])
@@ -669,10 +672,10 @@ class Table:
     def append(
         self, files: Iterable[FileChange], **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
-        """Commit a snapshot that adds files.
+        """Commit a snapshot that adds data files, given with their statistics.
 
         Raises:
-            InvalidChangeError: A file is live already, or does not fit the table.
+            InvalidChangeError: A file is live already, or does not match the table.
 
         Example:
             >>> new = ledger.FileChange(path="b.parquet", record_count=3, file_size_in_bytes=95)
@@ -690,15 +693,15 @@ class Table:
         on_progress: Progress = no_progress,
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
-        """Register existing Parquet files as one snapshot; their footers are read, not their rows.
+        """Register existing Parquet files as one snapshot; only their footers are read.
 
         Args:
             paths: Files, folders or patterns; one, or several.
-            on_progress: Told how many footers were read, of how many.
+            on_progress: Called with the number of footers read, of how many.
             options: See CommitOptions.
 
         Raises:
-            InvalidChangeError: A file's columns, field ids or partition do not fit the table.
+            InvalidChangeError: A file's columns, field ids or partition do not match the table.
 
         Example:
             >>> orders.add_files(new_file).state.totals.record_count
@@ -712,7 +715,7 @@ class Table:
     def data_files(
         self, paths: Paths, on_progress: Progress = no_progress
     ) -> tuple[FileChange, ...]:
-        """Return what `add_files` would register, without registering it.
+        """Return the FileChanges that `add_files` would register; nothing is written.
 
         Example:
             >>> [each.record_count for each in orders.data_files([new_file])]
@@ -724,16 +727,15 @@ class Table:
 
     @takes(paths=its.paths)
     def new_files(self, paths: Paths) -> list[str]:
-        """Return the URLs of those files that the table does not have yet, sorted.
+        """Return the URLs of those files that are not live in the table yet, sorted.
 
-        For a job that registers what came into a folder since it last ran: `add_files` refuses a
-        file that is live.
+        For a job that registers new files of a folder: `add_files` rejects a file that is live.
 
         Args:
             paths: Files, folders or patterns; one, or several.
 
         Raises:
-            NotFoundError: A path means no file at all.
+            NotFoundError: A path matches no file.
 
         Example:
             >>> import pathlib, tempfile
@@ -758,7 +760,7 @@ class Table:
 
     @takes(paths=its.paths)
     def delete_files(self, paths: Paths, **options: Unpack[CommitOptions]) -> Appended[TableState]:
-        """Commit a snapshot that takes live files out of the table; nothing is deleted on disk.
+        """Commit a snapshot that removes live files from the table; nothing is deleted on disk.
 
         Raises:
             InvalidChangeError: A path is not live.
@@ -783,13 +785,14 @@ class Table:
         isolation: Isolation = "serializable",
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
-        """Commit a snapshot that replaces what is in some partitions, or everything.
+        """Commit a snapshot that replaces the files of some partitions, or all files.
 
         Args:
-            files: What is there afterwards.
-            where: Values of partition keys; every live file that has them goes. None: all files.
-            isolation: With "serializable" a file that somebody else adds there meanwhile is a
-                conflict; with "snapshot" it stays.
+            files: The new files.
+            where: Values of partition keys; every live file that has them is removed. None: all
+                files.
+            isolation: With "serializable" a concurrent commit that adds a file there is a conflict;
+                with "snapshot" its file stays.
             options: See CommitOptions.
 
         Example:
@@ -829,9 +832,9 @@ class Table:
         tag: str | None = None,
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
-        """Put a snapshot's contents back as a new snapshot; history stays as it was.
+        """Restore the data of an earlier snapshot as a new snapshot; history is kept.
 
-        The schema stays the current one. A snapshot that others commit meanwhile is a conflict.
+        The schema stays the current one. A concurrent snapshot is a conflict.
 
         Raises:
             NotFoundError: The snapshot or tag does not exist, or was expired without a tag.
@@ -854,7 +857,7 @@ class Table:
         time_retained_millis: int | None = None,
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
-        """Name a snapshot (the newest when None); a tagged one outlives expiry.
+        """Tag a snapshot, by default the newest; a tagged snapshot stays readable after expiry.
 
         Example:
             >>> state = orders.create_tag("week-1", time_retained_millis=86_400_000).state
@@ -875,7 +878,7 @@ class Table:
         time_retained_millis: int | None = None,
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
-        """Let an existing tag name another snapshot (the newest when None).
+        """Move an existing tag to another snapshot, by default the newest.
 
         Example:
             >>> _ = orders.delete_files("a.parquet")
@@ -889,7 +892,7 @@ class Table:
 
     @takes(name=its.text)
     def branch(self, name: str) -> TableBranch:
-        """Return a branch, which need not be there yet.
+        """Return the branch of a name; it may not exist yet.
 
         Example:
             >>> audit = orders.branch("audit")
@@ -902,7 +905,7 @@ class Table:
 
     @takes(name=its.text)
     def create_branch(self, name: str, **options: Any) -> Appended[TableState]:
-        """Make a branch; see `TableBranch.create`, whose arguments it takes.
+        """Create a branch; arguments as for `TableBranch.create`.
 
         Example:
             >>> orders.create_branch("audit", tag="v1").state.branches["audit"].base_snapshot_id
@@ -912,7 +915,7 @@ class Table:
 
     @takes(name=its.text)
     def delete_tag(self, name: str, **options: Unpack[CommitOptions]) -> Appended[TableState]:
-        """Take a tag away; its snapshot stays unless it was expired.
+        """Delete a tag; its snapshot stays readable unless it was expired.
 
         Example:
             >>> dict(orders.delete_tag("v1").state.tags)
@@ -926,11 +929,10 @@ class Table:
     def start_serving(
         self, protocol: ServingProtocol | None = None, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
-        """Let engines commit the table's data through a server from now on.
+        """Let engines commit the table's data through a REST catalog server from now on.
 
-        Ids and live files stay. The library may still change metadata, and commits no lists of
-        data files until `stop_serving`. A table that is served through the protocol already stays
-        as it is.
+        Ids and live files stay. The library can still change metadata, but rejects data files until
+        `stop_serving`. Does nothing if the table is served through the protocol already.
 
         Args:
             protocol: `iceberg` (Iceberg REST) or `paimon` (the Paimon REST API); None: that of the
@@ -940,8 +942,8 @@ class Table:
         Raises:
             InvalidInputError: No protocol is named, and the table declares several formats.
             InvalidChangeError: The table does not declare the protocol's format, declares another
-                format, is served through another protocol, or follows a source: that one is
-                promoted first, `Ledger.promote(name, protocol=...)`.
+                format, is served through another protocol, or follows a source: promote it first,
+                `Ledger.promote(name, protocol=...)`.
 
         Example:
             >>> _ = orders.alter([ledger.SetOption("ledger.formats", "iceberg")])
@@ -958,7 +960,7 @@ class Table:
 
     @takes(protocol=PROTOCOL.or_none())
     def plan_serving(self, protocol: ServingProtocol | None = None) -> Owner:
-        """Return the owner that `start_serving` would give, or raise what it would.
+        """Return the owner that `start_serving` would set, or raise its error.
 
         Nothing is written.
 
@@ -973,20 +975,20 @@ class Table:
         return plan_serving(self._handle, protocol)
 
     def stop_serving(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
-        """Take the table back from engines: the library commits its data again.
+        """Stop serving the table to engines; the library commits its data again.
 
-        A commit of an engine that is based on an earlier version is rejected from then on, also
-        when the table is served again later. Where the manifests of engines list the live files, a
-        snapshot beside it lists them for the ledger. A table that is not served, and follows no
-        source, stays as it is.
+        An engine's commit that is based on an earlier version is rejected from then on, also if the
+        table is served again later. If only the engines' manifests list the live files, the same
+        commit adds a snapshot that lists them in the log. Does nothing if the table is not served
+        and follows no source.
 
         Args:
             options: See CommitOptions.
 
         Raises:
-            InvalidChangeError: The table follows a source; `Ledger.promote` owns it.
+            InvalidChangeError: The table follows a source; use `Ledger.promote` instead.
             UnsupportedError: Only engines can write what the table needs; nothing was written.
-            CommitConflictError: Others committed while its files were listed; ask again.
+            CommitConflictError: Another writer committed while the files were listed; call again.
 
         Example:
             >>> _ = orders.alter([ledger.SetOption("ledger.formats", "iceberg")])
@@ -999,7 +1001,7 @@ class Table:
         return stop_serving(self._handle, options)
 
     def plan_stop_serving(self) -> Owner:
-        """Return the owner that `stop_serving` would give, or raise what it would.
+        """Return the owner that `stop_serving` would set, or raise its error.
 
         Nothing is written.
 
@@ -1017,7 +1019,8 @@ class Table:
     ) -> Appended[TableState]:
         """Expire the snapshots with ids below `before`; tagged ones stay, no file is deleted.
 
-        By age: `before=table.at(timestamp=...).snapshot.id` keeps what stood then, and all since.
+        By age: `before=table.at(timestamp=...).snapshot.id` keeps the snapshot that was the newest
+        at that time, and all later ones.
 
         Example:
             >>> _ = orders.delete_files("a.parquet")
@@ -1034,12 +1037,12 @@ class Table:
     def set_partition_statistics(
         self, snapshot: int, path: str, file_size_in_bytes: int, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
-        """Let a snapshot have a file of statistics by partition, which stands on the store already.
+        """Register an existing partition statistics file for a snapshot.
 
         Args:
-            snapshot: Its id.
-            path: Of the file: below the table's location, or absolute.
-            file_size_in_bytes: Of the file.
+            snapshot: The snapshot's id.
+            path: Path of the file: relative to the table's location, or absolute.
+            file_size_in_bytes: Size of the file.
             options: See CommitOptions.
 
         Raises:
@@ -1072,16 +1075,16 @@ class Table:
         blobs: Iterable[BlobMetadata],
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
-        """Let a snapshot have a Puffin file of statistics, which stands on the store already.
+        """Register an existing Puffin statistics file for a snapshot.
 
-        Iceberg's readers find it in the table's metadata; one that the snapshot had goes.
+        Iceberg's readers find it in the table's metadata. It replaces the snapshot's earlier one.
 
         Args:
-            snapshot: Its id.
-            path: Of the file: below the table's location, or absolute.
-            file_size_in_bytes: Of the file.
-            footer_size_in_bytes: Of what stands behind its last blob.
-            blobs: What they say, of which columns.
+            snapshot: The snapshot's id.
+            path: Path of the file: relative to the table's location, or absolute.
+            file_size_in_bytes: Size of the file.
+            footer_size_in_bytes: Size of the footer, which follows the last blob.
+            blobs: Metadata of its blobs: type, columns and properties of each.
             options: See CommitOptions.
 
         Raises:
@@ -1114,7 +1117,7 @@ class Table:
 
     @takes(true_time=its.moment.or_none())
     def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:
-        """Return what `correct_clock` would say; nothing is written.
+        """Return what `correct_clock` would commit; nothing is written.
 
         Example:
             >>> orders.plan_clock_correction()
@@ -1129,20 +1132,20 @@ class Table:
     def correct_clock(
         self, true_time: datetime | int | None = None, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
-        """Say that the commits so far took effect no later than at the true time.
+        """Correct the times of commits that a fast clock dated in the future.
 
-        For a table that got commits by a clock that was ahead: reading by `timestamp=` is right
-        again, for moments before, inside and after the range that is wrong.
+        A new commit records that the commits so far took effect at `true_time` at the latest. Time
+        travel by `timestamp=` is right again before, inside and after the wrong range.
 
         Args:
-            true_time: When they happened, at the latest: a datetime with a time zone or Unix
-                milliseconds; None for now, by this machine's clock.
+            true_time: Latest time at which the commits happened: a datetime with a time zone or
+                Unix milliseconds; None for now, by this machine's clock.
             options: See CommitOptions.
 
         Raises:
-            InvalidChangeError: No commit is ahead of that time.
-            InvalidInputError: It lies in the future.
-            CommitConflictError: Somebody else corrected the clock to another time meanwhile.
+            InvalidChangeError: No commit is later than that time.
+            InvalidInputError: The time is in the future.
+            CommitConflictError: A concurrent commit corrected the clock to another time.
 
         Example:
             >>> orders.correct_clock()
@@ -1155,7 +1158,11 @@ class Table:
 
     @takes(format_name=its.text, version=its.whole.or_none())
     def project(self, format_name: str, *, version: int | None = None) -> int:
-        """Bring a format's files, such as "paimon", up to a version; return where they stand.
+        """Write the projection of a format, such as "paimon"; return the version that it shows.
+
+        Args:
+            format_name: The format.
+            version: The version to project; None for the newest.
 
         Example:
             >>> orders.project("iceberg")
@@ -1166,9 +1173,9 @@ class Table:
         return int(part(format_name, "project")(self._handle, version=version))
 
     def freshness(self) -> list[Freshness]:
-        """Return how far behind the files of each format are that follows the table.
+        """Return how far each format's projection is behind the table.
 
-        Formats follow that the option `ledger.follow` names.
+        Lists the formats that the option `ledger.follow` names.
 
         Example:
             >>> orders.freshness()
@@ -1182,5 +1189,5 @@ def _load_writes() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # A child that is forked while another thread imports waits for that thread for ever.
+    # A child forked while another thread holds the import lock would wait for it for ever.
     os.register_at_fork(before=_load_writes)

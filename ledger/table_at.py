@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @frozen(repr=False)
 class TableAt:
-    """A table at an instant; nothing here changes when others write.
+    """An immutable view of a table at one instant; later commits do not change it.
 
     Attributes:
-        state: All that the fold knows.
-        schema: The schema to read with: by snapshot or tag the snapshot's, else the one current
-            then.
+        state: The table's complete state: schema, options, snapshots, tags, branches and owner.
+        schema: The schema to read with: for a snapshot or tag the snapshot's, else the one that was
+            current then.
     """
 
     state: TableState
@@ -49,7 +49,7 @@ class TableAt:
 
     @property
     def version(self) -> int:
-        """The commit that it stands at.
+        """The version of the latest commit that it includes.
 
         Example:
             >>> orders.at(tag="v1").version
@@ -59,7 +59,7 @@ class TableAt:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The latest snapshot then; None before the first.
+        """The latest snapshot at that instant; None before the first.
 
         Example:
             >>> orders.at().snapshot.commit_kind
@@ -69,7 +69,7 @@ class TableAt:
 
     @property
     def options(self) -> Mapping[str, str]:
-        """The table options then.
+        """The table options at that instant.
 
         Example:
             >>> dict(orders.at().options)
@@ -79,7 +79,7 @@ class TableAt:
 
     @property
     def totals(self) -> Totals:
-        """Sums over the live files.
+        """Numbers of rows, files and bytes of the live files.
 
         Example:
             >>> orders.at().totals.record_count
@@ -89,7 +89,7 @@ class TableAt:
 
     @property
     def tags(self) -> Mapping[str, Tag]:
-        """The tags then, by name.
+        """The tags at that instant, by name.
 
         Example:
             >>> sorted(orders.at().tags)
@@ -99,13 +99,13 @@ class TableAt:
 
     @property
     def files(self) -> tuple[FileChange, ...]:
-        """The live files, in the order in which they were added; read when asked for.
+        """The live data files, in the order in which they were added; read on first access.
 
-        Of a table that was born elsewhere, what its engines' manifests list.
+        For an imported table, the files that its engines' manifests list.
 
         Raises:
-            NotFoundError: A manifest of an engine is gone.
-            UnsupportedError: A manifest of an engine says what is not known here.
+            NotFoundError: An engine's manifest does not exist any more.
+            UnsupportedError: An engine's manifest has content that this release cannot read.
 
         Example:
             >>> [each.path for each in orders.at().files]
@@ -114,18 +114,18 @@ class TableAt:
         return self._handle.files_at(self.state)
 
     def plan(self, where: Filter = None) -> FilePlan:
-        """Return which files a filter has to read, and why not the others.
+        """Return the files that a scan with a filter reads, and why the others are pruned.
 
-        Files of every partition spec are judged by what the filter says of that spec, then by
-        their columns' bounds; nobody has to name a partition.
+        Files are pruned by the partition values that the filter implies for their partition spec
+        (hidden partitioning), then by their columns' bounds.
 
         Args:
-            where: `[("ts", ">=", moment), ...]` (all hold), a list of such lists (one holds), or
+            where: `[("ts", ">=", moment), ...]` (AND), a list of such lists (OR), or
                 SQL such as `"ts >= TIMESTAMP '2024-01-01' AND category IN ('a', 'b')"`.
 
         Raises:
-            InvalidInputError: The filter cannot be read.
-            NotFoundError, UnsupportedError: As of `files`.
+            InvalidInputError: The filter cannot be parsed.
+            NotFoundError, UnsupportedError: As for `files`.
 
         Example:
             >>> orders.at().plan("id > 7").files
@@ -149,9 +149,9 @@ class TableAt:
 
     @takes(columns=its.paths.or_none())
     def scan(self, where: Filter = None, columns: Iterable[str] | None = None) -> Any:
-        """Return PyIceberg's scan of the rows, for `to_pandas`, `to_duckdb`, `to_polars`, ...
+        """Return a PyIceberg scan of the rows, for `to_pandas`, `to_duckdb`, `to_polars`, ...
 
-        Brings the table's Iceberg files up to date first.
+        Updates the table's Iceberg projection first.
 
         Raises:
             MissingDependencyError: PyIceberg is not installed.
@@ -167,11 +167,11 @@ class TableAt:
 
     @takes(columns=its.paths.or_none())
     def to_arrow(self, where: Filter = None, columns: Iterable[str] | None = None) -> pa.Table:
-        """Return the rows; for a look, and for tables that fit into memory.
+        """Read the rows into an Arrow table in memory.
 
         Args:
             where: As for `plan`.
-            columns: Names; None for all.
+            columns: Names of columns; None for all.
 
         Raises:
             MissingDependencyError: PyIceberg is not installed.
@@ -185,7 +185,7 @@ class TableAt:
 
     @takes(columns=its.paths.or_none())
     def to_pandas(self, where: Filter = None, columns: Iterable[str] | None = None) -> pd.DataFrame:
-        """Return the rows as a DataFrame; as `to_arrow`.
+        """Read the rows into a pandas DataFrame; arguments as for `to_arrow`.
 
         Example:
             >>> orders.at().to_pandas()["id"].sum()
@@ -195,10 +195,10 @@ class TableAt:
 
     @takes(limit=its.count)
     def head(self, limit: int = 10) -> pa.Table:
-        """Return some rows of the live files, for a look; no more files are read than they need.
+        """Return up to `limit` rows as an Arrow table; reads only as many files as needed.
 
         Args:
-            limit: How many rows at most.
+            limit: Maximum number of rows.
 
         Raises:
             MissingDependencyError: PyIceberg is not installed.

@@ -1,4 +1,4 @@
-"""TableBranch: what a user holds of a branch, a line of snapshots next to main."""
+"""TableBranch: the public class for a branch, a line of snapshots separate from main."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Paths = str | PurePath | Iterable[str | PurePath]
 
 
 class TableBranch:
-    """One branch of a table, which need not be there yet.
+    """A branch of a table, which may not exist yet: a line of snapshots separate from main.
 
-    Commits to it are seen on it alone: main, its snapshots and whatever reads them stay as they
-    are until main is fast-forwarded. Schema, options and layout are the table's, one for all.
+    Commits to it are visible only on it until main is fast-forwarded. All branches share the
+    table's schema, options and layout.
 
-    In the examples, `orders` is the table of `Table`'s.
+    In the examples, `orders` is the table of the examples of `Table`.
 
     Attributes:
         name: The branch's name.
@@ -49,21 +49,21 @@ class TableBranch:
     def _repr_html_(self) -> str:
         found = self._handle.state.branches.get(self.name)
         if found is None:
-            rows: list[tuple[str, object]] = [("", "not there yet; create() makes it")]
+            rows: list[tuple[str, object]] = [("", "does not exist yet; create() creates it")]
         else:
             rows = [
                 ("newest snapshot", found.head_id),
-                ("begun at snapshot", found.base_snapshot_id),
+                ("base snapshot", found.base_snapshot_id),
                 ("rows", self.at().totals.record_count),
             ]
         return html_table(("", ""), rows, caption=f"{self._handle.identifier}, branch {self.name}")
 
     @property
     def state(self) -> Branch:
-        """What the newest state of the table says of it.
+        """The branch's newest state: its base, snapshots, totals and retention.
 
         Raises:
-            NotFoundError: It is not there.
+            NotFoundError: The branch does not exist.
 
         Example:
             >>> _ = orders.create_branch("audit")
@@ -79,14 +79,14 @@ class TableBranch:
         version: int | None = None,
         timestamp: datetime | int | str | None = None,
     ) -> TableAt:
-        """Return the table as it is on the branch, or was; the schema is the table's then.
+        """Return the branch's data at an instant, with the table's schema at that instant.
 
         Args:
-            version: Right after that commit.
-            timestamp: As of a datetime or an ISO text with a time zone, or Unix milliseconds.
+            version: The version of a commit: the branch right after it. None: the newest.
+            timestamp: A datetime or an ISO text with a time zone, or Unix milliseconds.
 
         Raises:
-            NotFoundError: The branch, or the version, does not exist (did not exist then).
+            NotFoundError: The version does not exist, or the branch did not exist then.
 
         Example:
             >>> audit = orders.branch("audit")
@@ -116,22 +116,22 @@ class TableBranch:
         max_ref_age_millis: int | None = None,
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
-        """Make the branch, with a snapshot of main: the newest, where nothing is given.
+        """Create the branch from a snapshot of main, by default the newest.
 
-        That snapshot is kept from expiring. The rest is what an engine that expires snapshots and
-        refs by itself is told to keep; the ledger expires nothing by itself.
+        That snapshot does not expire while the branch uses it. The retention arguments are for
+        engines that expire snapshots and refs by themselves; the ledger expires nothing by itself.
 
         Args:
-            snapshot: A snapshot of main.
-            tag: A tag, for its snapshot.
-            min_snapshots_to_keep: How many of the branch's snapshots are kept.
-            max_snapshot_age_millis: How long they are kept.
-            max_ref_age_millis: How long the branch is kept.
+            snapshot: Id of a snapshot of main.
+            tag: Name of a tag, for its snapshot.
+            min_snapshots_to_keep: Minimum number of the branch's snapshots to keep.
+            max_snapshot_age_millis: Maximum age of the branch's snapshots, in milliseconds.
+            max_ref_age_millis: Maximum age of the branch, in milliseconds.
             options: See CommitOptions.
 
         Raises:
-            AlreadyExistsError: There is a branch, or a tag, of that name.
-            InvalidChangeError: There is no snapshot yet, or it is one of a branch.
+            AlreadyExistsError: A branch or tag of that name exists.
+            InvalidChangeError: Main has no snapshot yet, or the snapshot is one of a branch.
             NotFoundError: The snapshot or tag does not exist, or was expired.
 
         Example:
@@ -153,10 +153,10 @@ class TableBranch:
         tag: str | None = None,
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
-        """Let the branch begin anew with a snapshot of main: the newest, where nothing is given.
+        """Reset the branch to a snapshot of main, by default the newest.
 
-        Its own snapshots cannot be read by their ids any more; how long engines keep what it has
-        stays as it is. To go back to one of its own, use `rollback`.
+        Its own snapshots cannot be read by their ids any more; its retention stays as it is. To
+        return to one of its own snapshots, use `rollback`.
 
         Raises:
             NotFoundError: The branch, the snapshot or the tag does not exist.
@@ -181,7 +181,7 @@ class TableBranch:
         """Commit a snapshot to the branch that adds files; see `Table.append`.
 
         Raises:
-            InvalidChangeError: A file is live on the branch already, or does not fit the table.
+            InvalidChangeError: A file is live on the branch already, or does not match the table.
             NotFoundError: The branch does not exist.
 
         Example:
@@ -217,7 +217,7 @@ class TableBranch:
 
     @takes(paths=its.paths)
     def delete_files(self, paths: Paths, **options: Unpack[CommitOptions]) -> Appended[TableState]:
-        """Commit a snapshot that takes files out of the branch; see `Table.delete_files`.
+        """Commit a snapshot that removes files from the branch; see `Table.delete_files`.
 
         Example:
             >>> audit = orders.branch("audit")
@@ -238,7 +238,7 @@ class TableBranch:
         isolation: Isolation = "serializable",
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
-        """Commit a snapshot that replaces what is on the branch; see `Table.overwrite`.
+        """Commit a snapshot that replaces files of the branch; see `Table.overwrite`.
 
         Example:
             >>> audit = orders.branch("audit")
@@ -257,7 +257,7 @@ class TableBranch:
     ) -> Appended[TableState]:
         """Commit a snapshot of any kind to the branch; see `Table.commit_snapshot`.
 
-        The same (user, identifier, kind) on main, or on another branch, is another snapshot.
+        Snapshots are deduplicated by (user, identifier, kind) on each branch separately.
 
         Example:
             >>> audit = orders.branch("audit")
@@ -273,14 +273,14 @@ class TableBranch:
 
     @takes(snapshot=its.whole)
     def rollback(self, *, snapshot: int, **options: Unpack[CommitOptions]) -> Appended[TableState]:
-        """Put the contents of one of the branch's snapshots back, as a new one.
+        """Restore the data of an earlier snapshot of the branch as a new snapshot.
 
         Args:
-            snapshot: One of its own, or the one of main that it begins with.
+            snapshot: Id of one of its own snapshots, or of its base snapshot on main.
             options: See CommitOptions.
 
         Raises:
-            NotFoundError: The branch does not hold the snapshot.
+            NotFoundError: The branch does not have the snapshot.
 
         Example:
             >>> audit = orders.branch("audit")
@@ -294,13 +294,14 @@ class TableBranch:
         return rollback_branch(self._handle, self.name, snapshot, options)
 
     def fast_forward(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
-        """Let main have what the branch shows, as one more snapshot of main.
+        """Fast-forward main to the branch: commit its data as one more snapshot of main.
 
-        The branch begins with that snapshot then, and can go on.
+        That snapshot becomes the branch's base, and the branch can be used further.
 
         Raises:
-            InvalidChangeError: Main went on since the branch began, or the branch added nothing.
-            CommitConflictError: Somebody else committed to main or the branch meanwhile.
+            InvalidChangeError: Main has newer snapshots than the branch's base, or the branch has
+                no snapshot of its own.
+            CommitConflictError: A concurrent commit changed main or the branch.
 
         Example:
             >>> audit = orders.branch("audit")
@@ -321,7 +322,7 @@ class TableBranch:
         """Expire the branch's own snapshots with ids below `before`; no file is deleted.
 
         Raises:
-            InvalidChangeError: `before` is no snapshot of the branch's own.
+            InvalidChangeError: `before` is not the id of one of the branch's own snapshots.
             NotFoundError: The branch does not exist.
 
         Example:
@@ -338,7 +339,7 @@ class TableBranch:
         return expire_branch_snapshots(self._handle, self.name, before, options)
 
     def delete(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
-        """Take the branch away; what main has stays, and no file is deleted.
+        """Delete the branch; main stays as it is, and no file is deleted.
 
         Example:
             >>> _ = orders.create_branch("audit")

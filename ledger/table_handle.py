@@ -1,9 +1,9 @@
 """Internal handle of a table: its log, its caches, its commit path.
 
 `Table`, `TableBranch` and `TableAt` hold one as `_handle`; so do the packages of formats and the
-command line, which get it by `handle_of`. A write goes one way: the public method builds a request
-and a plan, `TableHandle.commit` lets `ledger.decide` turn the plan into events, the log appends
-them, the store keeps them. Nothing below a handle knows a public class.
+command line, which get it by `handle_of`. Every write takes the same path: the public method builds
+a request and a plan, `TableHandle.commit` lets `ledger.decide` turn the plan into events, the log
+appends them, the store writes them. No module below a handle imports a public class.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from ledger.state.stream import AlreadyCommitted, Intent
 from ledger.state.table import TableState
 from ledger.stores.file_access import FileAccess
 
-# What only some calls need is imported by them: to read starts fast.
+# Modules that only some calls need are imported by those calls, so that reading starts fast.
 if TYPE_CHECKING:
     from ledger.audit.column_history import ColumnHistories
     from ledger.audit.listings import RunningSums
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 H_co = TypeVar("H_co", covariant=True)
 
 GivenChanges = Sequence[SchemaChange | SpecChange | Mapping[str, Any]]
-"""Changes of a table as callers have them: objects, or decoded JSON."""
+"""Changes of a table as callers pass them: objects, or decoded JSON."""
 
 
 class HasHandle(Protocol[H_co]):
@@ -88,8 +88,8 @@ class HasHandle(Protocol[H_co]):
 def handle_of(public: HasHandle[H_co]) -> H_co:
     """Return the internal handle of a public object.
 
-    The one way for the packages of formats, the command line and tests to reach what users do not
-    call; a handle's members may change with any release.
+    Only for the packages of formats, the command line and tests: a handle's members are internal
+    and may change with any release.
 
     Args:
         public: A `Ledger`, which has a `LedgerHandle`; a `Table`, `TableBranch` or `TableAt`, which
@@ -107,18 +107,18 @@ def handle_of(public: HasHandle[H_co]) -> H_co:
 
 
 class TableHandle:
-    """One table's log, with what is known of it and kept beside it, and its commit path.
+    """One table's log with its caches and its commit path.
 
-    A handle stays with its table through renames, and is safe to share between threads.
+    A handle refers to the same table after renames, and is safe to share between threads.
 
     Attributes:
         identifier: The table's name when it was opened.
-        path: Its folder, as the catalog has it.
-        setting: What it shares with its ledger.
-        log: Its stream.
-        live: Its live files.
-        past: What it was.
-        appender: Appends to the log.
+        path: Its folder, as recorded in the catalog.
+        setting: Store, clock, author and policies, shared with the ledger.
+        log: Its log.
+        live: Index of its live files.
+        past: Its earlier schemas and columns.
+        appender: Appends commits to the log.
     """
 
     def __init__(self, identifier: Identifier, path: str, setting: TableSetting) -> None:
@@ -127,14 +127,14 @@ class TableHandle:
         self.setting = setting
         opened = OpenedTable.at(path, setting)
         self.log, self.live, self.past = opened.log, opened.live, opened.past
-        # Whether a commit may come, wherever the ledger was found; nobody else finds memory.
+        # True once the location is known to be the recorded one; a memory store cannot move.
         self._is_looked_at = setting.store.url.startswith("memory://")
         self.appender: Appender[TableState, TableEvent] = Appender(
             self.log, setting.now_millis, setting.retry_policy, refuse_stale
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Elsewhere it is opened anew: threads and what was read stay here.
+        # The receiving process opens it again: threads and caches are not pickled.
         return type(self), (self.identifier, self.path, self.setting)
 
     def __repr__(self) -> str:
@@ -142,39 +142,39 @@ class TableHandle:
 
     @property
     def location(self) -> str:
-        """The absolute URL that the table's files are named by, whichever way led to it."""
+        """The absolute URL of the table's folder, as recorded even if opened by an alias."""
         return self.setting.shown_at or self.data_location
 
     @property
     def data_location(self) -> str:
-        """The absolute URL that relative paths of data files are below."""
+        """The absolute URL that relative paths of data files are resolved against."""
         inside = self.log.layout.folder
         return f"{self.setting.home}/{inside}" if inside else self.log.store.url
 
     def shown_at(self, location: str) -> TableHandle:
-        """Return a handle whose files of formats are made for another place; data files stay."""
+        """Return a handle that renders projections for another location; data files stay."""
         return type(self)(self.identifier, self.path, evolve(self.setting, shown_at=location))
 
     @property
     def folder(self) -> str:
-        """The absolute URL by which the table's folder was opened, where an alias may lead."""
+        """The absolute URL by which the table's folder was opened, which may be an alias."""
         inside = self.log.layout.folder
         return f"{self.log.store.url}/{inside}" if inside else self.log.store.url
 
     def reached(self, location: str) -> str:
-        """Return how a URL below the ledger's root is reached by the way that it was opened."""
+        """Translate a URL below the recorded root to the URL by which the ledger was opened."""
         home, here = self.setting.home, self.ledger_url
         if home == here or not location.startswith(f"{home}/"):
             return location
         return here + location.removeprefix(home)
 
     def read_file(self, path: str) -> bytes | None:
-        """Return a file of the table's, by the path that the log has.
+        """Return the contents of a file of the table, by its path in the log.
 
-        None where it is gone, or lies where nobody allowed to read.
+        None if it does not exist, or is outside of the allowed locations.
 
         Raises:
-            StoreError: It is no regular file, or cannot be read.
+            StoreError: It is not a regular file, or cannot be read.
         """
         try:
             if not is_absolute(path):
@@ -198,36 +198,36 @@ class TableHandle:
 
     @property
     def storage_options(self) -> Mapping[str, Any]:
-        """What fsspec takes for files beside the log."""
+        """fsspec options for the table's data files."""
         return self.setting.storage_options
 
     def may_fetch(self, location: str) -> bool:
-        """Whether a data file may be read there: a log may name any place, and not all are its.
+        """Return True if data files may be read from a location; a log may name any.
 
-        On the ledger's own kind of storage, and on the table's, it may; elsewhere where whoever
-        opened the ledger allowed it by name. A chain of file systems is no place.
+        Allowed are the ledger's and the table's kind of storage, and the allowed locations that the
+        ledger was opened with. A chained fsspec URL is not allowed.
         """
         return self.file_access.permits(location)
 
     @property
     def state(self) -> TableState:
-        """The newest state, after reading what others appended since the last look."""
+        """The newest state of the table, after reading commits appended since the last read."""
         self.log.refresh()
         return head_state(self.log)
 
     def state_at(self, head: TableState, instant: Instant | None) -> TableState:
-        """Return the state at an instant, as a head sees it.
+        """Return the state at an instant, resolved against a head.
 
         Raises:
-            NotFoundError: It does not exist, or was expired; the message says what does.
+            NotFoundError: It does not exist, or was expired; the message lists what exists.
         """
         return self.instant(head, instant)[0]
 
     def instant(self, head: TableState, instant: Instant | None) -> tuple[TableState, Schema]:
-        """Return the state at an instant, as a head sees it, and the schema to read it with.
+        """Return the state at an instant, resolved against a head, and the schema to read it with.
 
         Raises:
-            NotFoundError: As of `state_at`.
+            NotFoundError: As for `state_at`.
         """
         match instant:
             case None:
@@ -255,16 +255,16 @@ class TableHandle:
     def branch_instant(
         self, head: TableState, instant: Instant | None, branch: str
     ) -> tuple[TableState, Schema]:
-        """Return what a branch showed at an instant, and the table's schema then.
+        """Return a branch's state at an instant, and the table's schema then.
 
         Raises:
-            NotFoundError: As of `state_at`, or the branch did not exist.
+            NotFoundError: As for `state_at`, or the branch did not exist.
         """
         then = self.state_at(head, instant)
         return on_branch(self.log, then, branch), then.schema
 
     def events(self, first: int = 0, last: int | None = None) -> Iterator[Commit[TableEvent]]:
-        """Yield the commits `first` to `last` (the head when None), with all their events.
+        """Yield the commits from version `first` to `last` (None: the head), with all their events.
 
         Raises:
             NotFoundError: `last` does not exist yet.
@@ -278,7 +278,7 @@ class TableHandle:
     def summed(
         self, commits: Iterable[Commit[TableEvent]], sums: RunningSums
     ) -> Iterator[Commit[TableEvent]]:
-        """Yield commits, once their changes of files are counted."""
+        """Yield commits, after adding their file changes to the sums."""
         for commit in commits:
             sums.take(self.log.personal.columns.opened(self.live.changes_of(commit)))
             yield commit
@@ -295,49 +295,49 @@ class TableHandle:
         return tuple(self.log.personal.columns.opened(self.live.at_state(state).values()))
 
     def engine_files_at(self, state: TableState) -> tuple[FileChange, ...]:
-        """Return the live files of a state as engines may read of them.
+        """Return the live files of a state as projections show them to engines.
 
         Bounds of personal columns are left out.
 
         Raises:
-            UnsupportedError: As of `TableAt.files`.
+            UnsupportedError: As for `TableAt.files`.
         """
         if not state.lists_files:
             return self.files_of_engines(state)
         return tuple(self.log.personal.columns.rendered(self.live.at_state(state).values()))
 
     def files_of_engines(self, state: TableState) -> tuple[FileChange, ...]:
-        """Return the live files that engines' manifests list; raises as `TableAt.files`."""
+        """Return the live files listed in engines' manifests; errors as for `TableAt.files`."""
         from ledger.formats import part
 
-        # The ledger lists those of what it made itself.
+        # The log lists the files of native tables, so the origin is an imported format here.
         read = part(state.origin.format_name, "engine_files")
         found: tuple[FileChange, ...] = read(self, state)
         return found
 
     def past_columns(self, state: TableState) -> PastColumns | None:
-        """Return every column that the table had up to a state; None where none can come back.
+        """Return every column that the table had up to a state; None if none can be restored.
 
-        None of another table's comes back here.
+        None for a state of another table, too.
         """
         is_own = state.table_id == head_state(self.log).table_id
         return self.past.columns(state) if is_own else None
 
     def find_commit(self, commit_id: str) -> Commit[TableEvent] | None:
-        """Return the commit that holds what was asked under an id; None: it has not landed."""
+        """Return the commit with a commit id; None if no commit has it."""
         return find_commit(self.log, commit_id)
 
     def committed_before(self, commit_id: str | None, asked: Any) -> Appended[TableState] | None:
-        """Return what was asked in these words under an id, if it landed; see CommitOptions.
+        """Return the earlier outcome of the same request and commit id; None if new.
 
-        For a caller that works out what to commit from the table as it is, which may be something
-        else, or nothing at all, by the time that the call is repeated.
+        For a caller that derives its changes from the current state, which may yield other changes,
+        or none, when the call is retried.
         """
         options: CommitOptions = {} if commit_id is None else {"commit_id": commit_id}
         return self.appender.commit_lookup.of_words(self.request(asked, options))
 
     def column_lives(self, path: tuple[str, ...] = ()) -> ColumnHistories:
-        """Return the columns that are there, and what else was ever at a path."""
+        """Return the histories of the current columns, or of an earlier column path."""
         from ledger.audit.column_history import RequestedHistories, column_histories
 
         head = self.state
@@ -351,7 +351,7 @@ class TableHandle:
         return column_histories(self.log, head.version, asked)
 
     def column_id(self, column: str | Sequence[str]) -> int:
-        """Return the field id of a column, by any name that it ever had; see `Table.column_id`."""
+        """Return the field id of a column by its current or any earlier path."""
         from ledger.audit.blame import blame_column
 
         path = whole_path(column) if isinstance(column, str) else tuple(column)
@@ -365,7 +365,7 @@ class TableHandle:
         return self.commit(["alter", asked], options, lambda _: asked)
 
     def plan(self, changes: GivenChanges) -> ChangePlan:
-        """Return what `alter` would do with these changes; see `Table.plan`."""
+        """Return the outcome of `alter` with these changes, as a dry run; see `Table.plan`."""
         from ledger.decide.commit_policies import CommitContext
         from ledger.formats import INSTALLED
         from ledger.plan import plan_changes
@@ -383,7 +383,7 @@ class TableHandle:
         return asked
 
     def seal(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
-        """Write the last event of the table's stream; `Ledger.drop_table` does the rest."""
+        """Write the last event of the table's log; `Ledger.drop_table` updates the catalog."""
         load_what_commits_need()
         end = table_changes.DropTable(self.identifier.database, self.identifier.name)
         return self.commit(["dropTable"], options, lambda _: [end])
@@ -394,17 +394,16 @@ class TableHandle:
         decide: Callable[[TableState], tuple[TableEvent, ...]],
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
-        """Commit the events that a format's own change becomes; for packages of formats.
+        """Commit the events of a format's own kind of change; for packages of formats.
 
         Args:
             change: The change as JSON, to recognise it under its commit id.
-            decide: Returns the events on a state; it is called again on each state that the commit
-                meets.
+            decide: Returns the events on a state; it is called again after each lost race.
             options: See CommitOptions.
 
         Raises:
             InvalidChangeError: The table follows a source, or a rule forbids the change.
-            CommitUnknownError: The store gave no answer.
+            CommitUnknownError: The store did not answer; the commit may have been committed.
         """
         from ledger.decide.recorded_values import check_said
         from ledger.decide.table import EventsDecided
@@ -423,11 +422,11 @@ class TableHandle:
         return self.append(EventsDecided(checked, context), request)
 
     def again(self) -> TableHandle:
-        """Return another handle on the same table, which shares nothing with this one."""
+        """Return a new handle of the same table, with its own caches."""
         return type(self)(self.identifier, self.path, self.setting)
 
     def request(self, asked: Any, options: CommitOptions) -> Request:
-        """Return the envelope of a commit, by the setting's author where no other is given."""
+        """Return the request of a commit; its author defaults to the setting's."""
         return request_of(options, asked=asked, default_author=self.setting.author)
 
     def commit(
@@ -438,14 +437,15 @@ class TableHandle:
         base: TableState | None = None,
         previous_requests: Iterable[Any] = (),
     ) -> Appended[TableState]:
-        """Commit what a plan means on `base`: by default on the state that this handle holds.
+        """Commit the changes that a plan returns on `base`, by default on the cached state.
 
         Args:
-            asked: What tells one request from another under the same commit id.
+            asked: Contents of the request, to compare it with earlier ones of the same commit id.
             options: See CommitOptions.
-            plan: From the newest state that is known to the changes.
+            plan: Returns the changes on a state.
             base: The state to plan on.
-            previous_requests: How the same was asked before; it is looked at where the id is known.
+            previous_requests: Other contents that the same request may be recorded by; compared if
+                the commit id was used before.
         """
         return self.commit_request(self.request(asked, options), plan, base, previous_requests)
 
@@ -456,10 +456,7 @@ class TableHandle:
         base: TableState | None = None,
         previous_requests: Iterable[Any] = (),
     ) -> Appended[TableState]:
-        """Commit what a plan means, for an envelope that stands already.
-
-        `otherwise` is how the same was asked before; it is looked at where the id is known.
-        """
+        """Commit the changes that a plan returns, for an existing request; see `commit`."""
 
         def committed() -> Appended[TableState]:
             try:
@@ -475,7 +472,7 @@ class TableHandle:
     def append(
         self, intent: Intent[TableState, TableEvent], request: Request
     ) -> Appended[TableState]:
-        """Append what an intent becomes on the newest state, without a plan."""
+        """Append the events that an intent decides on the newest state, without a plan."""
         return self._traced(request, lambda: self.appender.append(intent, request))
 
     def _traced(
@@ -498,7 +495,7 @@ class TableHandle:
             is_outrun = isinstance(error, CommitConflictError) and error.winner is None
             if isinstance(found, AlreadyCommitted | Appended) or found.is_judged or is_outrun:
                 raise
-        # Refused on what others made of it; what is wrong with it where it was asked comes first.
+        # Rejected on a later state; an error on the state that it was planned on takes precedence.
         return self._sent(self._decided(request, plan, held, base, "now"), request)
 
     def _decided(
@@ -513,7 +510,7 @@ class TableHandle:
         try:
             return self.intent(held, plan, context, judged)
         except LedgerError:
-            # What contradicts a stale state may be fine by now, or be this very request, landed.
+            # A request that contradicts a stale state may be valid now, or be committed already.
             committed = self.appender.commit_lookup.before(request)
             if committed is not None:
                 return committed
@@ -535,10 +532,10 @@ class TableHandle:
         return committed
 
     def _refuse_untold(self) -> None:
-        """Refuse to commit where the ledger was found elsewhere, and is tied to where it was.
+        """Reject commits at a location other than the recorded one, if files depend on it.
 
         Raises:
-            InvalidChangeError: It is, and nobody said what happened.
+            InvalidChangeError: Files do, and no move, copy or alias was recorded.
         """
         where, here = self.setting.root_location, self.ledger_url
         if where.is_recorded_at(here) or self._is_looked_at:
@@ -547,7 +544,7 @@ class TableHandle:
 
         error = untold(self, where.place, where.others(here))
         if error is not None:
-            # Somebody may have said what happened since this handle was opened.
+            # A move, copy or alias may have been recorded since this handle was opened.
             catalog = catalog_stream(self.setting.store).refresh()
             if catalog is not None:
                 where.learn(catalog)
@@ -566,7 +563,7 @@ class TableHandle:
         context: CommitContext | None = None,
         judged: Judged = "now",
     ) -> TableIntent | AlreadyCommitted:
-        """Return what a plan means on a state, ready to be decided; or where it landed."""
+        """Return the intent of a plan on a state; or the version that committed it already."""
         load_what_commits_need()
         self.past.keep([base.schema])
         changes = plan(base)
@@ -587,7 +584,7 @@ class TableHandle:
         )
 
     def _database_policy(self) -> DatabasePolicy:
-        """Return what the table's database asks: read in the thread of whoever asks."""
+        """Return the policy of the table's database, read on the calling thread."""
         head = self.log.head
         setting = self.setting
         table_id = head.state.table_id if head else ""
@@ -595,7 +592,7 @@ class TableHandle:
 
     @cached_property
     def _touched(self) -> RecentlyTouched:
-        """What the last few commits touched, as all intents of this handle ask for it."""
+        """Cache of the things that recent commits touched, shared by this handle's intents."""
         from ledger.decide.conflicts import RecentlyTouched
 
         logged_files = partial(_logged_files, self.log)
@@ -603,17 +600,17 @@ class TableHandle:
 
 
 def _logged_files(log: TableLog, event: ListingEvent) -> list[FileChange]:
-    """Return the file changes of a snapshot with the values that are kept of them."""
+    """Return the file changes of a snapshot, with the personal values stored for them."""
     return log.personal.columns.opened(event_files(log.store, log.layout, event))
 
 
 _RULED: Final = frozenset(get_args(SchemaChange | SpecChange))
-"""What rules of databases are about."""
+"""Types of changes that database policies apply to."""
 
 
 @cache
 def load_what_commits_need() -> None:
-    """Import what deciding takes, which reading does without."""
+    """Import the modules that commits need and reads do not."""
     global INSTALLED, CommitContext, TableIntent, as_table_change, table_changes  # noqa: PLW0603
     import ledger.files.snapshot_plan
     import ledger.log.personal_data  # noqa: F401 - the calls that need them import them by name
@@ -627,5 +624,5 @@ def load_what_commits_need() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # A child that is forked while another thread imports waits for that thread for ever.
+    # A child forked while another thread holds the import lock would wait for it for ever.
     os.register_at_fork(before=load_what_commits_need)

@@ -1,8 +1,8 @@
-"""Writes of a table: what each call means, as a plan on a state that `TableHandle` commits.
+"""Writes of a table, each as a plan of changes on a state that `TableHandle` commits.
 
 Snapshots with their lists of files, rollbacks, branches, undo, ownership, corrections of the clock,
-and what the source of an imported table says. Imported by the calls that write, since reading
-starts without it.
+and commits of an imported table's source. Imported by the calls that write, so that reading starts
+fast.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ledger.state.owner import Owner
 
 BranchRetention = tuple[int | None, int | None, int | None]
-"""What engines keep of a branch: how many snapshots, for how long, and the branch for how long."""
+"""Retention of a branch: minimal snapshot count, maximal snapshot age and branch age in ms."""
 
 
 def commit_snapshot(
@@ -83,11 +83,11 @@ def commit_snapshot(
 def _sealed(
     handle: TableHandle, head: TableState, files: Sequence[FileChange], keeping: Keeping
 ) -> Sequence[FileChange]:
-    """Keep what is personal of files that come; return them as the log may hold them."""
+    """Store personal values of new files in sidecars; return the files without those values."""
     marked = Marked.of(head.schema) if head.keeps_outside else None
     if marked is None:
         return files
-    # Planned once more, on a newer state: what was kept for the older one is nobody's.
+    # After a lost race the plan runs again: delete the sidecars of the previous attempt.
     keeping.forget()
     return keeping.keep(files, marked, head.spec_by_id, _writing(handle, head))
 
@@ -97,7 +97,7 @@ def _writing(handle: TableHandle, head: TableState) -> Writing:
 
 
 def _asked_before(handle: TableHandle, plan: SnapshotPlan) -> Iterator[SnapshotPlan]:
-    """Yield what the digest of a request was of while other columns were personal, or none."""
+    """Yield the plan as requested under other sets of personal columns, for older digests."""
     if handle.state.keeps_outside:
         yield plan
         for schema in handle.schemas():
@@ -105,10 +105,10 @@ def _asked_before(handle: TableHandle, plan: SnapshotPlan) -> Iterator[SnapshotP
 
 
 def outsourced(handle: TableHandle, files: Sequence[FileChange]) -> ChangesReference | None:
-    """Return where a list of file changes stands that is too long for a commit; else None."""
+    """Write a list of file changes that is too long for a commit to a file; None if it fits."""
     if len(files) <= INLINE_LIMIT:
         return None
-    # By the time that its commit will have, should that be ahead of this machine's clock.
+    # Dated like its commit, which is never earlier than the newest commit.
     head = handle.log.head
     newest = head.state.time_millis if head else 0
     now = max(handle.setting.now_millis(), newest)
@@ -132,7 +132,7 @@ def _known_snapshot(
 def rollback(
     handle: TableHandle, snapshot: int | None, tag: str | None, options: CommitOptions
 ) -> Appended[TableState]:
-    """Put the contents of a snapshot of main back; see `Table.rollback`."""
+    """Restore the data of a snapshot of main; see `Table.rollback`."""
     if (snapshot is None) == (tag is None):
         raise InvalidInputError("rollback takes one of snapshot= and tag=")
 
@@ -152,14 +152,14 @@ def rollback(
 
 
 def _way_to(handle: TableHandle, head: TableState, then: TableState) -> tuple[FileChange, ...]:
-    """Return what turns the live files into those of an instant, an engine's, too."""
+    """Return the file changes from the live files to those of an earlier state."""
     if then.lists_files:
         return handle.live.difference(head, then)
     return handle.live.difference_to(head, handle.engine_files_at(then))
 
 
 def _written(handle: TableHandle, files: tuple[FileChange, ...]) -> dict[str, Any]:
-    """Return what a change says of its files: as engines read them, as written, and where."""
+    """Return a change's fields for its files: as projected, as written, and the list's file."""
     return {
         "files": tuple(handle.log.personal.columns.rendered(files)),
         "written": files,
@@ -180,9 +180,9 @@ def begin_branch(
     Args:
         handle: The table.
         name: The branch.
-        instant: The snapshot or tag to begin with; None for the newest snapshot.
-        kept: What engines keep of a new branch; None: the branch exists, and is reset.
-        asked: What tells one request from another under the same commit id.
+        instant: The snapshot or tag to start from; None for the newest snapshot.
+        kept: Retention of a new branch; None: the branch exists, and is reset.
+        asked: Contents of the request, to compare it with earlier ones of the same commit id.
         options: See CommitOptions.
     """
 
@@ -190,7 +190,7 @@ def begin_branch(
         then = handle.state_at(head, instant)
         if then.snapshot is None:
             raise InvalidChangeError(
-                f"branch {name!r} has nothing to begin with: no snapshot yet; commit one "
+                f"branch {name!r} cannot be created: main has no snapshot yet; commit one "
                 "to main first"
             )
         made = state_at_snapshot(handle.log, then.snapshot.id)
@@ -214,7 +214,7 @@ def begin_branch(
 def rollback_branch(
     handle: TableHandle, name: str, snapshot: int, options: CommitOptions
 ) -> Appended[TableState]:
-    """Put the contents of a branch's snapshot back; see `TableBranch.rollback`."""
+    """Restore the data of a branch's snapshot; see `TableBranch.rollback`."""
 
     def plan(head: TableState) -> list[TableChange]:
         branch = head.branch(name)
@@ -236,7 +236,7 @@ def rollback_branch(
 
 
 def fast_forward(handle: TableHandle, name: str, options: CommitOptions) -> Appended[TableState]:
-    """Commit what a branch shows as one more snapshot of main; see `TableBranch`."""
+    """Commit a branch's data as one more snapshot of main; see `TableBranch.fast_forward`."""
 
     def plan(head: TableState) -> list[TableChange]:
         branch = head.branch(name)
@@ -258,7 +258,7 @@ def fast_forward(handle: TableHandle, name: str, options: CommitOptions) -> Appe
 def set_partition_statistics(
     handle: TableHandle, change: table_changes.SetPartitionStatistics, options: CommitOptions
 ) -> Appended[TableState]:
-    """Commit a snapshot's statistics by partition; see `Table.set_partition_statistics`."""
+    """Commit a snapshot's partition statistics; see `Table.set_partition_statistics`."""
     asked = [change.snapshot_id, change.path, change.file_size_in_bytes]
     return handle.commit(["setPartitionStatistics", *asked], options, lambda _: [change])
 
@@ -281,7 +281,7 @@ def expire_branch_snapshots(
         if branch_number(before) != branch.number:
             raise InvalidChangeError(
                 f"snapshot {before} is none of branch {name!r}'s own, which are "
-                f"{[*branch.snapshot_ids]}; main's expire by the table's expire_snapshots"
+                f"{[*branch.snapshot_ids]}; expire main's with Table.expire_snapshots"
             )
         return [table_changes.ExpireSnapshots(before)]
 
@@ -289,7 +289,7 @@ def expire_branch_snapshots(
 
 
 def plan_undo(handle: TableHandle, version: int, transaction: str | None) -> Undoing:
-    """Return what `undo` would do, or why it cannot; nothing is written."""
+    """Return the changes that `undo` would commit, or why it cannot; nothing is written."""
     head = handle.state
     before, after, _ = around(handle.log, version, transaction)
     return undone(before, after, head, handle.past_columns(head))
@@ -298,7 +298,7 @@ def plan_undo(handle: TableHandle, version: int, transaction: str | None) -> Und
 def undo(
     handle: TableHandle, version: int, transaction: str | None, options: CommitOptions
 ) -> Appended[TableState]:
-    """Commit the changes that take one change back; see `Table.undo`."""
+    """Commit the changes that undo one earlier change; see `Table.undo`."""
     handle.log.refresh()
     before, after, undone_one = around(handle.log, version, transaction)
     said = f": {undone_one.message}" if undone_one.message else ""
@@ -312,13 +312,13 @@ def undo(
 
 
 def plan_revert(handle: TableHandle, then: TableState) -> Undoing:
-    """Return what `revert` would do, or why it cannot; nothing is written."""
+    """Return the changes that `revert` would commit, or why it cannot; nothing is written."""
     head = handle.state
     return reverted(then, head, handle.past_columns(head))
 
 
 def revert(handle: TableHandle, then: TableState, options: CommitOptions) -> Appended[TableState]:
-    """Commit the changes that lead back to an earlier state; see `Table.revert`."""
+    """Commit the changes that restore an earlier state; see `Table.revert`."""
     given: CommitOptions = {"message": f"revert to version {then.version}", **options}
 
     def plan(head: TableState) -> Sequence[TableChange]:
@@ -329,7 +329,7 @@ def revert(handle: TableHandle, then: TableState, options: CommitOptions) -> App
 
 
 def plan_clock_correction(handle: TableHandle, true_time: datetime | int | None) -> ClockPlan:
-    """Return what `correct_clock` would say; nothing is written."""
+    """Return what `correct_clock` would commit; nothing is written."""
     from ledger.plan import plan_correction
 
     return plan_correction(handle.log, handle.setting.now_millis(), true_time)
@@ -338,7 +338,7 @@ def plan_clock_correction(handle: TableHandle, true_time: datetime | int | None)
 def correct_clock(
     handle: TableHandle, true_time: datetime | int | None, options: CommitOptions
 ) -> Appended[TableState]:
-    """Say when the commits so far took effect; see `Table.correct_clock`."""
+    """Correct the times of the commits so far; see `Table.correct_clock`."""
     from ledger.plan import plan_correction
 
     now = handle.setting.now_millis()
@@ -354,7 +354,7 @@ def correct_clock(
 def data_files(
     handle: TableHandle, paths: list[str], on_progress: Progress
 ) -> tuple[FileChange, ...]:
-    """Return what `Table.add_files` would register; footers are read, not rows."""
+    """Return the FileChanges that `Table.add_files` would register; only footers are read."""
     from ledger.files import register
 
     return register.data_files(
@@ -376,7 +376,7 @@ def add_files(
 ) -> Appended[TableState]:
     """Register Parquet files as one snapshot of main, or of a branch; see `Table.add_files`."""
     on = [] if branch is None else ["branch", branch]
-    # What their footers come to hangs on the table as it is, and they may be elsewhere by then.
+    # Identified by its paths: on a retry the schema may differ, or the files be gone.
     asked = options.setdefault("asked", ["addFiles", paths, *on])
     committed = handle.committed_before(options.get("commit_id"), asked)
     if committed is not None:
@@ -394,7 +394,7 @@ def start_serving(
 
 
 def plan_serving(handle: TableHandle, protocol: ServingProtocol | None) -> Owner:
-    """Return the owner that `start_serving` would give, or raise what it would."""
+    """Return the owner that `start_serving` would set, or raise its error."""
     return _planned_owner(handle, handle.state, partial(_served, protocol))
 
 
@@ -407,7 +407,7 @@ def _planned_owner(handle: TableHandle, state: TableState, plan: Plan) -> Owner:
 
 
 def stop_serving(handle: TableHandle, options: CommitOptions) -> Appended[TableState]:
-    """Take the table back from engines; see `Table.stop_serving`."""
+    """Stop serving the table to engines; see `Table.stop_serving`."""
     asked, state = ["stopServing"], handle.state
     if not _needs_adoption(state):
         return handle.commit(asked, options, _taken_back, state)
@@ -420,7 +420,7 @@ def stop_serving(handle: TableHandle, options: CommitOptions) -> Appended[TableS
 
 
 def plan_stop_serving(handle: TableHandle) -> Owner:
-    """Return the owner that `stop_serving` would give, or raise what it would."""
+    """Return the owner that `stop_serving` would set, or raise its error."""
     state = handle.state
     if not _needs_adoption(state):
         return _planned_owner(handle, state, _taken_back)
@@ -429,7 +429,7 @@ def plan_stop_serving(handle: TableHandle) -> Owner:
 
 
 def _adoption(handle: TableHandle, state: TableState) -> tuple[TableEvent, ...]:
-    """Return the events that let the ledger list the files that engines' manifests list."""
+    """Return the events that add the files of engines' manifests to the log's own list."""
     from ledger.formats import part
 
     events: tuple[TableEvent, ...] = part(state.origin.format_name, "promoter").adoption(handle)
@@ -439,18 +439,18 @@ def _adoption(handle: TableHandle, state: TableState) -> tuple[TableEvent, ...]:
 def take_over(
     handle: TableHandle, events: tuple[TableEvent, ...], base: int, **commit: Unpack[CommitOptions]
 ) -> Appended[TableState]:
-    """Commit what the source of a table says that was born elsewhere; for its importers.
+    """Commit events from the source of an imported table; for importers.
 
     Args:
         handle: The table.
-        events: What happened, folded on the version `base`.
+        events: The events, valid on the version `base`.
         base: The version that they follow.
         commit: See CommitOptions.
 
     Raises:
-        CommitConflictError: Somebody else has taken over meanwhile.
-        InvalidChangeError: The events contradict the table, or it was born here.
-        InvalidInputError: They say what no log may hold.
+        CommitConflictError: Another import committed since `base`.
+        InvalidChangeError: The events contradict the table, or the ledger owns it.
+        InvalidInputError: They contain a value that no log may hold.
     """
     from ledger.state.iceberg_builder import TakenOver
 
@@ -465,7 +465,7 @@ def take_over(
 
 
 def _without_values(handle: TableHandle, events: tuple[TableEvent, ...]) -> tuple[TableEvent, ...]:
-    """Return events whose files say no value of what the source, too, calls personal."""
+    """Return events whose files hold no values of personal columns; those go to sidecars."""
     head = handle.state
     if not head.keeps_outside:
         return events
@@ -482,7 +482,7 @@ def _without_values(handle: TableHandle, events: tuple[TableEvent, ...]) -> tupl
 
 
 def _listed(handle: TableHandle, head: TableState, event: ListingEvent) -> tuple[FileChange, ...]:
-    """Return an event's files; what goes says where its values are as it did when it came."""
+    """Return an event's files; a removed file keeps the sidecar reference of its addition."""
     files = event_files(handle.log.store, handle.log.layout, event)
     there = handle.live.lookup_at([each.path for each in files if each.kind == "DELETE"], head)
     return tuple(
@@ -492,7 +492,7 @@ def _listed(handle: TableHandle, head: TableState, event: ListingEvent) -> tuple
 
 
 def _with_list_beside(handle: TableHandle, event: TableEvent) -> TableEvent:
-    """Return an event whose list of files stands beside the log if it is long."""
+    """Return an event whose list of files is a separate file if it is long."""
     if not isinstance(event, SnapshotCommitted) or event.changes is not UNSET:
         return event
     files = event_files(handle.log.store, handle.log.layout, event)
@@ -503,10 +503,10 @@ def _with_list_beside(handle: TableHandle, event: TableEvent) -> TableEvent:
 
 
 def its_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
-    """Return files that are FileChanges, every field of them of its type.
+    """Return the files as a tuple, after validating that each is a well-typed FileChange.
 
     Raises:
-        InvalidInputError: One is not; the message says which, and what of it.
+        InvalidInputError: One is not; the message names it and the field.
     """
     given = tuple(files)
     for index, each in enumerate(given):
@@ -517,7 +517,7 @@ def its_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
                 "Parquet files; rows are written as Parquet first"
             )
     try:
-        # Bytes and moments would be written as texts, and read as if those had been given.
+        # Bytes and datetimes would otherwise be converted to strings, and pass the validation.
         plain = msgspec.to_builtins(given, builtin_types=(bytes, bytearray, date, datetime))
         return msgspec.convert(plain, tuple[FileChange, ...])
     except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -527,20 +527,20 @@ def its_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
 def _served(
     protocol: ServingProtocol | None, state: TableState
 ) -> Sequence[TableChange] | AlreadyCommitted:
-    """Return the change that lets engines commit data; or where it landed."""
+    """Return the change that starts serving; or the version that committed it already."""
     from ledger.state.owner import chosen_protocol
 
     owner = state.owner
     if owner.kind == "served" and protocol in {None, owner.protocol}:
         return AlreadyCommitted(owner.since_version)
-    # Of a table that follows a source it is refused, whatever the protocol.
+    # A table that follows a source is rejected later, whatever the protocol.
     is_chosen = protocol is None and owner.kind == "ledger"
     wanted = chosen_protocol(state.schema.options) if is_chosen else protocol
     return [table_changes.SetOwner("served", wanted)]
 
 
 def _taken_back(state: TableState) -> Sequence[TableChange] | AlreadyCommitted:
-    """Return the change that takes a table back from engines; or where it landed."""
+    """Return the change that stops serving; or the version that committed it already."""
     if state.owner.kind == "ledger":
         return AlreadyCommitted(state.owner.since_version)
     return [table_changes.SetOwner("ledger")]
@@ -555,5 +555,5 @@ def _kept_of(branch: Branch) -> BranchRetention:
 
 
 def _needs_adoption(state: TableState) -> bool:
-    """Whether engines' manifests list the files of a served table."""
+    """Return True if only engines' manifests list the files of a served table."""
     return state.owner.kind == "served" and not state.lists_files

@@ -168,13 +168,13 @@ _Handler = Callable[[int, FrameType | None], object]
 
 
 class Stop:
-    """Whether somebody asked the process to end."""
+    """Flag that a signal handler sets to end the process."""
 
     def __init__(self) -> None:
         self.asked = False
 
     def ask(self, *_signal: object) -> None:
-        """Remember that somebody did; a handler of signals."""
+        """Set the flag; a signal handler."""
         self.asked = True
 
     def interrupt(self, *_signal: object) -> None:

@@ -20,7 +20,7 @@ _LAST_NAME = re.compile(r"(?:`((?:[^`]|``)*)`|([^.`]*))$")
 
 
 class DeltaOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag="delta"):
-    """What a table has that was imported from Delta.
+    """Origin of a table that was imported from Delta: its position in the source's log.
 
     Attributes:
         table_id: The id of its first metadata.

@@ -60,7 +60,7 @@ _KINDS: Final[Mapping[str, CommitKind]] = {"append": "APPEND", "replace": "COMPA
 
 
 class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
-    """What a table has that was imported from Iceberg; names are those of the metadata file.
+    """Origin of a table that was imported from Iceberg; names as in the metadata file.
 
     Attributes:
         location: Iceberg's.

@@ -34,7 +34,7 @@ UNKNOWN: Final = -1
 
 
 class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag="paimon"):
-    """What a table has that was imported from Paimon.
+    """Origin of a table that was imported from Paimon: its schemas and snapshots there.
 
     Attributes:
         location: Its folder there.
