@@ -99,7 +99,7 @@ class TableAt:
 
     @property
     def files(self) -> tuple[FileChange, ...]:
-        """The live data files, in the order in which they were added; read on first access.
+        """The live data files, in the order in which they were added; read on every access.
 
         For an imported table, the files that its engines' manifests list.
 

@@ -198,7 +198,7 @@ class TableHandle:
 
     @property
     def storage_options(self) -> Mapping[str, Any]:
-        """fsspec options for the table's data files."""
+        """Options that fsspec takes for the table's data files."""
         return self.setting.storage_options
 
     def may_fetch(self, location: str) -> bool:

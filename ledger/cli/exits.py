@@ -178,7 +178,7 @@ class Stop:
         self.asked = True
 
     def interrupt(self, *_signal: object) -> None:
-        """Remember it, and leave what is under way; a handler of signals.
+        """Set the flag and interrupt the running call; a signal handler.
 
         Raises:
             KeyboardInterrupt: Always.
@@ -187,17 +187,17 @@ class Stop:
         raise KeyboardInterrupt
 
     def wait(self, seconds: float) -> bool:
-        """Return whether somebody asked, at once or within so many seconds."""
+        """Wait until the flag is set or the seconds are over; return the flag."""
         until = time.monotonic() + seconds
         while not self.asked and (left := until - time.monotonic()) > 0:
             time.sleep(min(left, _LOOKS_EVERY_S))
         return self.asked
 
     def sleep(self, seconds: float) -> None:
-        """Wait for so many seconds.
+        """Sleep for a number of seconds.
 
         Raises:
-            KeyboardInterrupt: Somebody asked, now or at a moment that lost what was raised.
+            KeyboardInterrupt: The flag is set, now or by an interrupt that was swallowed before.
         """
         if self.wait(seconds):
             raise KeyboardInterrupt
@@ -205,7 +205,7 @@ class Stop:
 
 @contextmanager
 def ends_between_rounds() -> Iterator[Stop]:
-    """Yield what SIGINT and SIGTERM ask; what is under way goes on to its end."""
+    """Yield a flag that SIGINT and SIGTERM set; the running call completes first."""
     stop = Stop()
     with _handled(stop.ask, signal.SIGINT, signal.SIGTERM):
         yield stop
@@ -213,7 +213,7 @@ def ends_between_rounds() -> Iterator[Stop]:
 
 @contextmanager
 def ends_at_once() -> Iterator[Stop]:
-    """Yield what SIGINT asks, which interrupts what is under way."""
+    """Yield a flag that SIGINT sets; the signal also interrupts the running call."""
     stop = Stop()
     with _handled(stop.interrupt, signal.SIGINT):
         yield stop
