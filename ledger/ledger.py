@@ -70,7 +70,7 @@ _CREATION = its.Form(
 )
 _EXPORTS = ("__arrow_c_schema__", "__arrow_c_stream__", "as_arrow")
 _SCHEMA = its.Form(
-    "a Schema, names with their types, its JSON, or a schema of Arrow, pandas, Polars or PyIceberg",
+    "a Schema, a dict of names to types, its JSON, or a schema of Arrow, pandas, Polars, PyIceberg",
     lambda value: (
         isinstance(value, Mapping)
         or type(value).__module__.startswith("ledger.")
@@ -623,7 +623,10 @@ class Ledger:
             4
         """
         if dry_run:
-            said = "promote(dry_run=True) goes with the next release; call plan_promotion()"
+            said = (
+                "promote(dry_run=True) is deprecated and is removed in the next release; call "
+                "plan_promotion()"
+            )
             warnings.warn(said, DeprecationWarning, stacklevel=3)
             return self.plan_promotion(
                 identifier, source=source, protocol=protocol, storage_options=storage_options

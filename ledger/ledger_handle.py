@@ -101,7 +101,9 @@ def default_author() -> str:
 def _places(given: Sequence[str] | None) -> tuple[Place, ...]:
     """Return the locations that the caller or the environment allows."""
     if isinstance(given, str):
-        raise InvalidInputError(f"allowed_locations takes a list of places, not {given!r} alone")
+        raise InvalidInputError(
+            f"allowed_locations takes a list of folders or URLs, not {given!r}; write [{given!r}]"
+        )
     if given is None:
         given = os.environ.get("LAKELEDGER_ALLOWED_LOCATIONS", "").split(";")
     return tuple(place_of(each.strip()) for each in given if each.strip())
@@ -277,9 +279,9 @@ class LedgerHandle:
         if is_absolute(entry.path):
             raise DamagedLogError(
                 f"table {entry.identifier} has no log at {table.location}, and outside of the "
-                "ledger's root only its creator begins one: create it again with the same "
-                "commit_id=, restore the folder from a backup, or drop the table; nothing was "
-                "written",
+                "ledger's root only the call that creates a table writes one: create it again "
+                "with the same commit_id=, restore the folder from a backup, or drop the table; "
+                "nothing was written",
                 table.log.layout.commit(0),
             )
         from ledger.opening.creation import bear

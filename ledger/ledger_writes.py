@@ -428,8 +428,8 @@ def _refuse_unerasable(handle: LedgerHandle) -> None:
     if not handle.is_erasable:
         raise InvalidInputError(
             "this ledger keeps authors and messages inside of its lines, which never change, "
-            "so they cannot be erased; nothing was written. Only a ledger that was created for "
-            "it can erase: lakeledger init --erasable"
+            "so they cannot be erased; nothing was written. Only a ledger that was created as "
+            "erasable can erase: lakeledger init --erasable"
         )
 
 

@@ -101,7 +101,7 @@ class TableAt:
     def files(self) -> tuple[FileChange, ...]:
         """The live data files, in the order in which they were added; read on every access.
 
-        For an imported table, the files that its engines' manifests list.
+        If the log does not list them, as for an imported table, those of its engines' manifests.
 
         Raises:
             NotFoundError: An engine's manifest does not exist any more.

@@ -514,7 +514,7 @@ def its_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
             raise InvalidInputError(
                 f"files[{index}]={excerpt(each)} is no FileChange; write FileChange(path=..., "
                 "record_count=..., file_size_in_bytes=...), or let add_files read the footers of "
-                "Parquet files; rows are written as Parquet first"
+                "Parquet files; write rows to Parquet files first"
             )
     try:
         # Bytes and datetimes would otherwise be converted to strings, and pass the validation.

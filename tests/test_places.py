@@ -133,7 +133,7 @@ def test_whoever_opens_a_strangers_ledger_writes_and_deletes_nothing_outside(
     # A stranger keeps no note of a birth that was none.
     shutil.rmtree(tmp_path / "lake/_ledger/tables")
 
-    with pytest.raises(DamagedLogError, match="only its creator begins one"):
+    with pytest.raises(DamagedLogError, match="only the call that creates a table writes one"):
         forged.table("shop.last")
     for words in (
         ["show"],

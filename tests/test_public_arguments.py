@@ -203,7 +203,7 @@ def _parameters() -> Iterator[tuple[str, str]]:
                 yield what, name
 
 
-@pytest.mark.filterwarnings("ignore:.*goes with the next release:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*is removed in the next release:DeprecationWarning")
 @pytest.mark.parametrize(("what", "name"), list(_parameters()))
 def test_what_an_argument_is_not_is_refused_by_its_name(what: str, name: str) -> None:
     make, function = CALLS[what]

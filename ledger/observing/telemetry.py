@@ -229,7 +229,7 @@ METRICS: Final[Mapping[str, Metric]] = {
     "lakeledger.commits": Metric(
         "counter",
         "{transaction}",
-        "requested transactions, by outcome: `landed`, `repeated`, `conflicted`, `refused`, "
+        "requested transactions, by outcome: `committed`, `repeated`, `conflicted`, `refused`, "
         "`unknown`, `interrupted`",
         ("outcome",),
     ),
