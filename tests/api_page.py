@@ -294,7 +294,7 @@ EXAMPLES: Mapping[str, str] = {
     "TableBranch.reset": 'audit.reset(tag="v1")',
     "TableBranch.rollback": "audit.rollback(snapshot=1)",
     "TableBranch.state": "audit.state.head_id",
-    "TableDroppedError": 'lake.drop_table("shop.orders") and orders.create_tag("v2")',
+    "TableDroppedError": '[orders, lake.drop_table("shop.orders")] and orders.create_tag("v2")',
     "TooLargeError": "with suppress(ledger.TooLargeError): orders.add_files(new_file)",
     "UndropColumn": 'orders.alter([ledger.UndropColumn(("gone",))])',
     "UnsupportedError": 'orders.project("delta")',

@@ -98,6 +98,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "ledger.decide.catalog": (
+                "CatalogIntent",
                 "AliasLedger",
                 "AlterDatabase",
                 "AlterView",

@@ -127,7 +127,7 @@ def test_a_table_is_promoted_by_one_ledger_and_read_by_others(
     lake, other = (following(tmp_path / each, source) for each in ("lake", "other"))
     rows = source.rows()
     lake.promote("a.b")
-    with pytest.raises(UnsupportedError, match="is written by a ledger's table already"):
+    with pytest.raises(UnsupportedError, match="is already written by a ledger's table"):
         getattr(other, call)("a.b")
     assert other.table("a.b").state.is_mirrored
     assert other.table("a.b").state.origin.source == source.place
