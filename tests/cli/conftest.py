@@ -87,10 +87,10 @@ def shop_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 *("--column", "addr ROW<city STRING>"),
             ),
         ):
-            told = io.StringIO()
-            with redirect_stdout(io.StringIO()), redirect_stderr(told):
-                assert main([*line, "--ledger", str(folder)]) == 0, told.getvalue()
-        assert told.getvalue() == ""
+            stderr = io.StringIO()
+            with redirect_stdout(io.StringIO()), redirect_stderr(stderr):
+                assert main([*line, "--ledger", str(folder)]) == 0, stderr.getvalue()
+        assert stderr.getvalue() == ""
     return folder
 
 

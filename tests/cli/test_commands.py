@@ -67,7 +67,7 @@ def test_the_environment_may_name_the_ledger(
     assert [run(*line).code for line in (["init"], ["create", "shop"], ["show"])] == [0, 0, 0]
 
 
-def test_options_may_stand_before_the_command(run: Run, tmp_path: Path) -> None:
+def test_options_may_precede_the_command(run: Run, tmp_path: Path) -> None:
     run("init", tmp_path)
 
     ran = run("--ledger", tmp_path, "--output=json", "show")
@@ -91,7 +91,7 @@ def test_a_table_may_come_from_a_schema_file(shop: Run, tmp_path: Path) -> None:
     assert (at.schema.primary_keys, dict(at.options)) == (("id",), {"bucket": "1", "a": "b"})
 
 
-def test_alter_lands_all_changes_in_one_commit_in_their_order(shop: Run) -> None:
+def test_alter_commits_all_changes_in_one_commit_in_their_order(shop: Run) -> None:
     ran = shop(
         *("alter", TABLE, "--rename", "addr=address", "--add", "address.zip INT FIRST"),
         *("--type", "address.zip BIGINT", "--set", "a=b", "--author", "me", "--message", "why"),
@@ -212,10 +212,10 @@ def test_messages_are_shown_without_what_steers_terminals(shop: Run) -> None:
     assert "?[2J[bold]hi" in shop("log", TABLE).out
 
 
-def test_a_table_s_comment_that_reads_as_a_column_s_is_told_how_that_is_written(shop: Run) -> None:
-    told = shop("alter", "shop.orders", "--comment", "id=one a day")
-    assert told.code == 0
-    assert '--column-comment "id=one a day"' in told.err
+def test_a_table_comment_that_looks_like_a_column_comment_suggests_the_option(shop: Run) -> None:
+    result = shop("alter", "shop.orders", "--comment", "id=one a day")
+    assert result.code == 0
+    assert '--column-comment "id=one a day"' in result.err
     assert shop("alter", "shop.orders", "--comment", "unit=day").err == ""
 
 
@@ -228,7 +228,7 @@ def test_changes_are_read_alike_where_pydantic_is_loaded(shop: Run) -> None:
     assert (planned.code, planned.err) == (0, "")
 
 
-def test_a_rollback_to_what_stands_there_says_that_nothing_changes(shop: Run) -> None:
+def test_a_rollback_to_the_current_state_reports_no_change(shop: Run) -> None:
     table = open_ledger(shop("ls", "--output", "json").document["url"]).table("shop.orders")
     day = ("2013-01-01",)
     file = FileChange(path="a.parquet", partition=day, record_count=1, file_size_in_bytes=9)

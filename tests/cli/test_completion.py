@@ -75,7 +75,7 @@ def test_bash_completes_by_the_script_that_was_installed(root: str, tmp_path: Pa
     assert ran.stdout.split() == ["show"]
 
 
-def test_fish_and_zsh_are_told_where_and_what_else_they_need(
+def test_the_fish_and_zsh_instructions_name_the_file_and_the_setup_it_needs(
     root: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     del root
@@ -91,6 +91,6 @@ def test_fish_and_zsh_are_told_where_and_what_else_they_need(
     assert script.startswith("#compdef lakeledger")
 
 
-def test_a_shell_that_is_none_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unsupported_shell_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--install-completion", "tcsh"]) == 2
     assert "unsupported shell tcsh; choose one of: bash" in capsys.readouterr().err

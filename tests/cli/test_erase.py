@@ -44,9 +44,9 @@ def test_an_author_is_erased_and_every_reader_says_so(run: Run, folder: Path) ->
     assert "exports, backups" in ran.out
     assert files_with(folder, ANN) == []
 
-    told = run("log", "shop.orders", "--output", "json", *at).out
-    assert "erased" in told
-    assert "bob" in told
+    output = run("log", "shop.orders", "--output", "json", *at).out
+    assert "erased" in output
+    assert "bob" in output
     assert "desk" in run("log", *at).out
     for words in (("show", "shop.orders"), ("blame", "shop.orders"), ("verify",), ("maintain",)):
         assert run(*words, *at).code == exits.OK

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Ran, Run
 
 
-def told(ran: Ran) -> Any:
+def error_object(ran: Ran) -> Any:
     assert ran.err.count("\n") == 1
     return json.loads(ran.err)
 
@@ -33,7 +33,7 @@ def test_a_mistake_is_one_json_object_with_the_same_exit_code(
     ran = shop(*line, "--output", "json")
     text = shop(*line)
 
-    document = told(ran)
+    document = error_object(ran)
     assert (ran.code, ran.out) == (code, "")
     assert document["exitCode"] == code == text.code
     assert said in document["message"]
@@ -43,12 +43,12 @@ def test_a_mistake_is_one_json_object_with_the_same_exit_code(
 
 
 @pytest.mark.parametrize("line", [["--output", "json", "show", "x.y"], ["show", "--output=json"]])
-def test_the_option_is_found_wherever_it_stands(run: Run, line: list[str]) -> None:
-    assert told(run(*line))["exitCode"] == 2
+def test_the_option_is_found_at_any_position(run: Run, line: list[str]) -> None:
+    assert error_object(run(*line))["exitCode"] == 2
 
 
 def test_a_usage_error_says_so(run: Run) -> None:
-    assert told(run("show", "--outptu", "x", "--output", "json"))["kind"] == "USAGE"
+    assert error_object(run("show", "--outptu", "x", "--output", "json"))["kind"] == "USAGE"
 
 
 def test_an_option_behind_the_end_of_options_is_none(run: Run) -> None:
@@ -56,7 +56,7 @@ def test_an_option_behind_the_end_of_options_is_none(run: Run) -> None:
 
 
 def test_a_refusal_says_which_format_and_rule(shop: Run) -> None:
-    document = told(shop("alter", "shop.orders", "--type", "id STRING", "--output", "json"))
+    document = error_object(shop("alter", "shop.orders", "--type", "id STRING", "--output", "json"))
 
     assert (document["error"], document["format"]) == ("FormatError", "iceberg")
     assert document["rule"]
@@ -88,7 +88,7 @@ SAMPLES: list[tuple[Exception, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("error", "facts"), SAMPLES, ids=lambda each: type(each).__name__)
-def test_an_error_tells_what_it_knows(
+def test_an_error_object_holds_the_attributes_of_the_error(
     capsys: pytest.CaptureFixture[str], error: Exception, facts: dict[str, Any]
 ) -> None:
     code = exits.report_error(error, ["show", "--output", "json"])

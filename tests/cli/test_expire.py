@@ -113,7 +113,7 @@ def test_the_same_commit_id_again_is_the_first_expiry(shop: Run, orders: Table) 
         (["--before", "3", "--expect-version", "0"], 4, "version 1"),
     ],
 )
-def test_mistakes_are_told_apart_and_expire_nothing(
+def test_each_mistake_has_its_own_error_and_expires_nothing(
     shop: Run, orders: Table, options: list[str], code: int, said: str
 ) -> None:
     before = orders.state

@@ -21,7 +21,7 @@ def lake(run: Run, tmp_path: Path) -> Path:
     return place
 
 
-def test_a_ledger_goes_through_a_file_and_comes_out_the_same(
+def test_a_ledger_exported_to_a_file_and_imported_is_the_same(
     run: Run, lake: Path, tmp_path: Path
 ) -> None:
     file, new = tmp_path / "lines", tmp_path / "new"
@@ -44,7 +44,7 @@ def test_lines_come_from_a_pipe(
     assert "copiedFrom" in (tmp_path / "new/_ledger/ledger.json").read_text()
 
 
-def test_what_is_wrong_is_told(run: Run, lake: Path, tmp_path: Path) -> None:
+def test_mistakes_end_with_their_exit_codes(run: Run, lake: Path, tmp_path: Path) -> None:
     new = tmp_path / "new"
     assert run("export", "shop.orderz", "--ledger", lake).code == 3
     assert run("import", "ledger", tmp_path / "none", "--ledger", new).code == 3

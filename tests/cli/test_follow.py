@@ -51,7 +51,7 @@ def test_one_round_brings_every_followed_format_on(run: Run, lake: Path) -> None
     assert not (lake / "shop.db/still/metadata").exists()
 
 
-def test_what_is_behind_is_told_everywhere_and_fails_nothing(run: Run, lake: Path) -> None:
+def test_lag_is_reported_everywhere_and_fails_nothing(run: Run, lake: Path) -> None:
     assert run("follow", "--once", "--ledger", lake).code == 0
     log = lake / "shop.db/orders/_ledger"
     for name in ("iceberg", "paimon"):
@@ -63,15 +63,17 @@ def test_what_is_behind_is_told_everywhere_and_fails_nothing(run: Run, lake: Pat
     assert "the iceberg files of shop.orders are at version -1, 2 commits" in logged
     assert "the paimon files" in logged
     assert "files" not in run("log", "shop.still", "--ledger", lake).err
-    told = run("doctor", lake, "--output", "json").document["following"]
-    assert {each["table"] for each in told} == {"shop.orders"}
+    following = run("doctor", lake, "--output", "json").document["following"]
+    assert {each["table"] for each in following} == {"shop.orders"}
     assert "follow shop.orders --once" in run("verify", "shop.orders", "--ledger", lake).out
     lines = run("follow", "shop.orders", "--once", "--ledger", lake, "--output", "json").out
     said = [json.loads(each) for each in lines.splitlines()]
     assert {(each["format"], each["version"]) for each in said} == {("iceberg", 1), ("paimon", 1)}
 
 
-def test_what_cannot_go_on_is_told_and_ends_with_a_code(run: Run, lake: Path) -> None:
+def test_a_projection_that_fails_is_reported_and_ends_with_an_exit_code(
+    run: Run, lake: Path
+) -> None:
     run("follow", "--once", "--ledger", lake)
     metadata = lake / "shop.db/orders/schema"
     for each in metadata.iterdir():
@@ -86,7 +88,7 @@ def test_what_cannot_go_on_is_told_and_ends_with_a_code(run: Run, lake: Path) ->
     assert (lake / "shop.db/orders/metadata").is_dir()
 
 
-def test_doctor_tells_a_copy(run: Run, lake: Path, tmp_path: Path) -> None:
+def test_doctor_reports_a_copy(run: Run, lake: Path, tmp_path: Path) -> None:
     lines = tmp_path / "lines"
     lines.write_text(run("export", "--ledger", lake).out)
     copy = tmp_path / "copy"
@@ -117,7 +119,7 @@ def process(folder: Path) -> Iterator[subprocess.Popen[str]]:
             following.kill()
 
 
-def told(
+def wait_for_versions(
     following: subprocess.Popen[str], versions: dict[str, int], formats: str = "iceberg,paimon"
 ) -> None:
     """Return once formats of tables are said to stand at versions."""
@@ -140,7 +142,7 @@ def left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "follow", lambda _table: None)
 
 
-def test_what_is_far_behind_goes_on_in_steps(
+def test_files_far_behind_catch_up_in_steps(
     run: Run, lake: Path, monkeypatch: pytest.MonkeyPatch, left_to_it: None
 ) -> None:
     del left_to_it
@@ -163,9 +165,9 @@ def test_one_process_keeps_all_tables_up_those_that_come_later_too_and_ends_clea
     orders = open_ledger(lake).table("shop.orders")
     with process(tmp_path) as following:
         add(orders)
-        told(following, {"shop.orders": orders.state.version})
+        wait_for_versions(following, {"shop.orders": orders.state.version})
         made = open_ledger(lake).create_table("shop.late", orders.state.schema)
-        told(following, {"shop.late": made.state.version})
+        wait_for_versions(following, {"shop.late": made.state.version})
         following.send_signal(signal.SIGTERM)
         _, said = following.communicate()
     assert following.returncode == 0, said
@@ -200,6 +202,8 @@ def test_the_memory_of_a_process_that_follows_twenty_tables_stays_flat(
                 for _ in range(39):
                     add(table)
                 table.expire_snapshots(before=table.state.last_snapshot_id)
-            told(following, {name: each.state.version for name, each in many.items()}, formats)
+            wait_for_versions(
+                following, {name: each.state.version for name, each in many.items()}, formats
+            )
             sizes.append(resident_kb(following.pid))
     assert sizes[-1] < 1.05 * sizes[4], sizes

@@ -39,7 +39,7 @@ def head(run: Run, installed: None, lake: Ledger) -> Run:
     return ran
 
 
-def test_rows_stand_in_a_table_with_the_columns_of_the_instant(head: Run) -> None:
+def test_rows_are_printed_with_the_columns_of_the_instant(head: Run) -> None:
     ran = head("shop.lived", "--at", "snapshot:1", "--where", "a IS NULL OR a > 5")
     assert (ran.code, ran.err) == (0, "")
     lines = [line.split() for line in ran.out.splitlines() if line.strip()]
@@ -49,7 +49,7 @@ def test_rows_stand_in_a_table_with_the_columns_of_the_instant(head: Run) -> Non
     assert "1019" in head("shop.lived", "--where", "b = 19").out
 
 
-def test_numbers_stand_to_the_right_whatever_kind_they_are(head: Run, lake: Ledger) -> None:
+def test_numbers_of_every_type_are_right_aligned(head: Run, lake: Ledger) -> None:
     table = lake.create_table("shop.sums", {"t": "STRING", "d": "DECIMAL(9, 2)", "f": "DOUBLE"})
     rows = [{"t": "a", "d": Decimal("1.50"), "f": 0.25}, {"t": "b", "d": Decimal(120), "f": 12.5}]
     add_rows(table, "3.parquet", rows)

@@ -119,7 +119,7 @@ def test_the_module_runs_as_the_command() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_command_stands_in_the_documentation(name: str) -> None:
+def test_every_command_is_in_the_documentation(name: str) -> None:
     page = ROOT / "ledger" / "docs" / "commands.md"
 
     assert f"lakeledger {name}" in page.read_text()

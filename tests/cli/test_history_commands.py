@@ -58,7 +58,7 @@ def test_a_log_is_filtered(changed: Run, words: tuple[str, ...], wanted: list[in
     assert versions(changed("log", TABLE, *words, "--output", "json")) == wanted
 
 
-def test_a_log_goes_on_where_it_ended(changed: Run) -> None:
+def test_a_log_continues_where_it_ended(changed: Run) -> None:
     first = changed("log", TABLE, "--limit", "4", "--output", "json")
     assert "--before 2" in first.err
 
@@ -67,19 +67,19 @@ def test_a_log_goes_on_where_it_ended(changed: Run) -> None:
     assert versions(first) + versions(rest) == [5, 4, 3, 2, 1, 0]
 
 
-def test_a_log_tells_the_newest_fifty_unless_more_are_asked_for(shop: Run, tmp_path: Path) -> None:
+def test_a_log_shows_the_newest_fifty_commits_by_default(shop: Run, tmp_path: Path) -> None:
     table = ledger.open(str(tmp_path / "lake")).table(TABLE)
     newest = max(table.alter([ledger.SetOption("k", f"{each}")]).version for each in range(51))
 
-    told = shop("log", TABLE, "--output", "json")
+    logged = shop("log", TABLE, "--output", "json")
 
-    assert versions(told) == [*range(newest, newest - 50, -1)]
-    assert f"--before {newest - 49}" in told.err
+    assert versions(logged) == [*range(newest, newest - 50, -1)]
+    assert f"--before {newest - 49}" in logged.err
     assert shop("log", TABLE, "--limit", "1", "--output", "json").document["commits"]
     assert "Must be >= 1" in shop("log", TABLE, "--limit", "0").err
 
 
-def test_the_whole_ledger_is_told_in_the_order_of_time(changed: Run) -> None:
+def test_the_log_of_the_whole_ledger_is_in_order_of_time(changed: Run) -> None:
     assert changed("create", "shop.other", "--column", "id INT").code == 0
 
     found = changed("log", "--all", "--output", "json").document["commits"]
@@ -91,13 +91,13 @@ def test_the_whole_ledger_is_told_in_the_order_of_time(changed: Run) -> None:
     assert {each["table"] for each in one} == {"shop.orders", "shop.other"}
 
 
-def test_the_whole_ledgers_log_tells_what_became_of_a_table(changed: Run) -> None:
+def test_the_log_of_the_whole_ledger_shows_renames_and_drops_of_a_table(changed: Run) -> None:
     assert changed("rename", TABLE, "shop.bought").code == 0
     assert changed("drop", "shop.bought").code == 0
 
     found = changed("log", "--all", "--output", "json").document["commits"]
-    told = {(each["table"], each.get("then"), each.get("dropped")) for each in found}
-    assert told >= {("shop.bought", TABLE, True), ("shop.bought", None, True), ("", None, None)}
+    logged = {(each["table"], each.get("then"), each.get("dropped")) for each in found}
+    assert logged >= {("shop.bought", TABLE, True), ("shop.bought", None, True), ("", None, None)}
     assert "(then" in changed("log", "--all").out
 
 
@@ -108,7 +108,7 @@ def test_a_line_of_json_is_a_commit(changed: Run) -> None:
     assert json.loads(lines[0])["stat"] == {"rows": 0, "files": 0, "bytes": 0}
 
 
-def test_a_log_goes_on_with_what_is_committed_until_ctrl_c(
+def test_a_followed_log_shows_new_commits_until_ctrl_c(
     changed: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = ledger.open(str(tmp_path / "lake")).table(TABLE)
@@ -133,7 +133,7 @@ def test_a_log_goes_on_with_what_is_committed_until_ctrl_c(
     assert [json.loads(each)["version"] for each in ran.out.splitlines()] == [3, 6, 8, 10]
 
 
-def test_who_follows_all_tables_is_told_of_those_that_come_and_are_renamed_meanwhile(
+def test_following_all_tables_shows_tables_created_and_renamed_since(
     changed: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = ledger.open(str(tmp_path / "lake"), author="ann")
@@ -155,15 +155,15 @@ def test_who_follows_all_tables_is_told_of_those_that_come_and_are_renamed_meanw
 
     ran = changed("log", "--all", "--follow", "--output", "jsonl")
 
-    told = [json.loads(each) for each in ran.out.splitlines()][old:]
+    logged = [json.loads(each) for each in ran.out.splitlines()][old:]
     assert "Traceback" not in ran.err
-    assert [(each["table"], each["version"]) for each in told if each["table"]] == [
+    assert [(each["table"], each["version"]) for each in logged if each["table"]] == [
         ("shop.late", 0),
         ("shop.later", 1),
     ]
 
 
-def test_a_diff_tells_partitions_with_what_they_held(changed: Run, tmp_path: Path) -> None:
+def test_a_diff_lists_partitions_with_their_totals(changed: Run, tmp_path: Path) -> None:
     table = ledger.open(str(tmp_path / "lake")).table(TABLE)
     table.append([data_file("a.parquet", "2026-01-01"), data_file("b.parquet", "2026-01-02")])
     before = table.append([data_file("c.parquet", "2026-01-02", 5)]).version
@@ -196,7 +196,7 @@ def test_a_diff_is_a_list_of_changes_that_alter_takes(changed: Run, tmp_path: Pa
     assert [each["type"] for each in found] == ["dropColumn", "addColumn"]
 
 
-def test_blame_says_who_and_why(changed: Run) -> None:
+def test_blame_shows_author_and_message(changed: Run) -> None:
     document = changed("blame", TABLE, "--column", "addr.city", "--output", "json").document
     (town,) = document["blame"]
 

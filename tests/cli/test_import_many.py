@@ -74,7 +74,7 @@ def test_a_mistake_about_many_is_one_line(shop: Run, tmp_path: Path) -> None:
     assert (ran.code, ran.err.count("\n")) == (2, 1)
 
 
-def test_a_program_gets_each_tables_fate(tmp_path: Path) -> None:
+def test_the_json_output_holds_the_outcome_of_each_table(tmp_path: Path) -> None:
     lake = lake_on(memory())
     root = warehouse(tmp_path / "w")
     assert list(lake.tables_to_import(str(root))) == ["one.a", "one.broken", "two.b"]
@@ -145,7 +145,7 @@ def test_following_takes_what_comes_and_ends_in_a_line(tmp_path: Path) -> None:
     assert "3 transactions imported" in said
 
 
-def test_following_a_folder_goes_on_with_each_table_and_tells_of_a_bad_one_once(
+def test_following_a_folder_continues_with_each_table_and_reports_a_bad_one_once(
     tmp_path: Path,
 ) -> None:
     root = warehouse(tmp_path / "w")
@@ -164,14 +164,14 @@ def test_following_a_folder_goes_on_with_each_table_and_tells_of_a_bad_one_once(
         _, said = following.communicate()
     assert following.returncode == 0, said
     # What was half written meanwhile has reasons of its own; each is told once.
-    told = [line for line in said.splitlines() if line.startswith("one.broken: ")]
-    assert len(told) == len(set(told)) > 0
+    reported = [line for line in said.splitlines() if line.startswith("one.broken: ")]
+    assert len(reported) == len(set(reported)) > 0
     assert "transactions imported\n" in said
     lake = ledger.open(str(tmp_path / "lake"))
     assert [*lake.tables("one"), *lake.tables("two")] == ["a", "broken", "b", "later"]
 
 
-def test_following_a_catalog_goes_on_with_each_table_and_ends_in_a_line(tmp_path: Path) -> None:
+def test_following_a_catalog_continues_with_each_table_and_ends_in_a_line(tmp_path: Path) -> None:
     pytest.importorskip("sqlalchemy", reason="PyIceberg's catalog in a file needs it")
     properties = {
         "TYPE": "sql",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TABLE = "shop.orders"
 
 
-def test_what_landed_under_an_id_is_found_without_what_else_happened(
+def test_the_log_of_a_commit_id_holds_only_the_commit_with_that_id(
     shop: Run, tmp_path: Path
 ) -> None:
     table = open_ledger(str(tmp_path / "lake")).table(TABLE)
@@ -80,14 +80,14 @@ def test_an_id_is_found_whatever_its_table_is_called_by_now(
     lake = open_ledger(str(tmp_path / "lake"))
     lake.create_database("new", commit_id="database")
     lake.create_table("shop.others", {"id": "BIGINT"}, commit_id="others")
-    landed = lake.table(TABLE).alter([SetOption("k", "v")], commit_id="mine")
+    committed = lake.table(TABLE).alter([SetOption("k", "v")], commit_id="mine")
     since(lake)
 
     ran = shop("log", *where, "--commit-id", "mine", "--output", "json")
 
     assert ran.code == exits.OK, ran.err
     (commit,) = ran.document["commits"]
-    assert commit["version"] == landed.version
+    assert commit["version"] == committed.version
     assert [each["id"] for each in commit["transactions"]] == ["mine"]
     assert shop("log", *where, "--commit-id", "database").code == exits.OK
     assert shop("log", *where, "--commit-id", "others").code == exits.OK
@@ -98,7 +98,7 @@ def test_an_id_is_found_whatever_its_table_is_called_by_now(
     assert (missed.code, "was not committed" in missed.err) == (exits.NAME, True)
 
 
-def test_every_table_that_has_an_id_is_told(shop: Run, tmp_path: Path) -> None:
+def test_every_table_with_a_commit_of_the_id_is_listed(shop: Run, tmp_path: Path) -> None:
     lake = open_ledger(str(tmp_path / "lake"))
     other = lake.create_table("shop.others", {"id": "BIGINT"})
     for table in (lake.table(TABLE), other):
@@ -138,7 +138,7 @@ def test_an_id_is_not_reported_as_uncommitted_if_a_log_cannot_be_read(
     assert shop("log", "--commit-id", "other").code == exits.OK
 
 
-def test_who_is_erasable_is_named_in_what_is_found(run: Run, tmp_path: Path) -> None:
+def test_the_log_of_a_commit_id_names_its_erasable_author(run: Run, tmp_path: Path) -> None:
     lake = open_ledger(str(tmp_path / "erasable"))
     lake.init(erasable=True)
     lake.create_database("shop")

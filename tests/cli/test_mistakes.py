@@ -173,7 +173,7 @@ def test_a_ledger_that_is_not_there_is_not_begun_by_a_typo(run: Run, tmp_path: P
     assert not (tmp_path / "lak").exists()
 
 
-def test_somebody_has_to_say_which_ledger(run: Run) -> None:
+def test_a_command_without_a_ledger_is_rejected(run: Run) -> None:
     ran = run("show")
 
     assert (ran.code, "--ledger URL, set LAKELEDGER_URL" in ran.err) == (2, True)
@@ -251,7 +251,7 @@ def test_a_stream_that_is_closed_is_no_error(shop: Run, tmp_path: Path, closed: 
     assert list(table.state.tags) == ["v1"]
 
 
-def test_a_reader_that_goes_away_is_no_error_to_talk_about(shop: Run, tmp_path: Path) -> None:
+def test_a_closed_output_pipe_is_no_error(shop: Run, tmp_path: Path) -> None:
     shop("alter", "shop.orders", "--set", "a=b")
     reading, writing = os.pipe()
     os.close(reading)

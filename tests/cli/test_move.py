@@ -31,12 +31,12 @@ def there(run: Run, tmp_path: Path, installed: None) -> Path:
 SET = ("alter", "shop.orders", "--set", "a=b", "--ledger")
 
 
-def test_doctor_tells_what_happened_and_offers_what_to_say(
+def test_doctor_reports_a_copy_or_a_move_and_the_command_that_settles_it(
     run: Run, there: Path, tmp_path: Path
 ) -> None:
-    told = run("doctor", there, "--output", "json").document["place"]
-    assert (told["verdict"], told["recorded"]) == ("copied", f"file://{tmp_path}/here")
-    assert [each["kind"] for each in told["tied"]] == ["projection"]
+    reported = run("doctor", there, "--output", "json").document["place"]
+    assert (reported["verdict"], reported["recorded"]) == ("copied", f"file://{tmp_path}/here")
+    assert [each["kind"] for each in reported["tied"]] == ["projection"]
     assert "lakeledger move --copy" in run("doctor", there).out
     shutil.rmtree(tmp_path / "here")
     assert run("doctor", there, "--output", "json").document["place"]["verdict"] == "moved"
@@ -66,6 +66,6 @@ def test_a_copy_and_an_alias_are_said(run: Run, there: Path) -> None:
     assert "no alias" in run("move", "--alias", "--ledger", there).err
     before = run("doctor", there, "--output", "json").document["ledgerId"]
     done = run("move", "--copy", "--ledger", there, "--output", "json").document
-    told = run("doctor", there, "--output", "json").document
-    assert told["ledgerId"] == done["ledgerId"] != before == told["copiedFrom"]
+    reported = run("doctor", there, "--output", "json").document
+    assert reported["ledgerId"] == done["ledgerId"] != before == reported["copiedFrom"]
     assert run(*SET, there).code == 0

@@ -47,7 +47,7 @@ def put_back(root: Path, more: int) -> Table:
 
 @pytest.mark.parametrize("more", [0, 2, 3, 4], ids=["cut", "shorter", "as long", "longer"])
 @pytest.mark.parametrize("name", [*KEPT])
-def test_files_that_are_ahead_of_the_log_are_told_and_not_gone_on_from(
+def test_files_ahead_of_the_log_are_reported_and_not_extended(
     tmp_path: Path, name: str, more: int
 ) -> None:
     table, kept = put_back(tmp_path, more), KEPT[name]
@@ -68,19 +68,19 @@ def test_files_that_are_ahead_of_the_log_are_told_and_not_gone_on_from(
     assert {path: files_in(folder_of(table)).get(path) for path in made} == made
 
 
-def test_a_follower_tells_it_and_leaves_the_files(tmp_path: Path) -> None:
+def test_a_follower_reports_files_ahead_of_the_log_and_leaves_them(tmp_path: Path) -> None:
     table = put_back(tmp_path, 0)
     before = files_in(folder_of(table))
     assert {name: type(reached) for name, reached in advance(handle_of(table))} == dict.fromkeys(
         KEPT, DamagedLogError
     )
-    told = table.freshness()
-    assert [(each.version, each.newest) for each in told] == [(5, 2)] * 3
-    assert all("it was cut" in str(each) for each in told)
+    reported = table.freshness()
+    assert [(each.version, each.newest) for each in reported] == [(5, 2)] * 3
+    assert all("it was cut" in str(each) for each in reported)
     assert files_in(folder_of(table)) == before
 
 
-def test_commands_tell_it(run: Run, tmp_path: Path, installed: None) -> None:
+def test_commands_report_files_ahead_of_the_log(run: Run, tmp_path: Path, installed: None) -> None:
     del installed
     table = put_back(tmp_path, 0)
     assert "it was cut" in run("show", "shop.orders", "--ledger", tmp_path).out

@@ -229,7 +229,7 @@ STATISTICS_GONE = (
     "removed the statistics of snapshot 7000000000000000001 "
     "and the partition statistics of snapshot 7000000000000000001"
 )
-BORN = (
+IMPORTED_PHRASES = (
     "created table db.t with 1 columns, from Iceberg's file:/lake/t",
     "snapshot 7000000000000000001 of 1970-01-01 00:00:00: append",
     "branch main points to snapshot 7000000000000000001",
@@ -263,15 +263,15 @@ BORN = (
 )
 
 
-def test_the_life_of_a_table_from_iceberg_reads_as_phrases() -> None:
-    told = [in_words(event) for each in commits() for event in each.transactions[0].events]
-    assert tuple(told) == BORN
+def test_the_history_of_a_table_from_iceberg_reads_as_phrases() -> None:
+    worded = [in_words(event) for each in commits() for event in each.transactions[0].events]
+    assert tuple(worded) == IMPORTED_PHRASES
 
 
-def test_a_snapshot_says_what_it_did_and_whose_it_is() -> None:
+def test_the_phrase_of_a_snapshot_names_its_operation_and_its_user() -> None:
     summary = {"operation": "overwrite", "added-records": "3", "deleted-data-files": "1"}
-    told = in_words(snapshot(5, 1, summary={**summary, "user": "ann"}))
-    assert told == ("snapshot 5 of 1970-01-01 00:00:00: overwrite, +3 rows, -1 files, by ann")
+    worded = in_words(snapshot(5, 1, summary={**summary, "user": "ann"}))
+    assert worded == ("snapshot 5 of 1970-01-01 00:00:00: overwrite, +3 rows, -1 files, by ann")
 
 
 def test_every_event_of_the_log_has_a_phrase() -> None:

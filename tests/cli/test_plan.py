@@ -58,7 +58,7 @@ def test_without_a_change_the_line_is_wrong(shop: Run) -> None:
     assert shop("plan", "shop.orders").code == 2
 
 
-def test_a_rule_that_many_columns_break_is_told_once(run: Run, tmp_path: Path) -> None:
+def test_a_rule_that_many_columns_break_is_reported_once(run: Run, tmp_path: Path) -> None:
     columns = [each for number in range(14) for each in ("--column", f"c{number} TIME(9)")]
     lake = ("--ledger", tmp_path / "lake")
     run("init", *lake)

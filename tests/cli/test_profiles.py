@@ -31,7 +31,7 @@ def where(run: Run, *options: object) -> str:
     return url.rpartition("/")[2]
 
 
-def test_a_profile_says_where_the_ledger_is_and_who_commits(run: Run, profiles: Path) -> None:
+def test_a_profile_gives_the_url_of_the_ledger_and_the_author(run: Run, profiles: Path) -> None:
     assert where(run) == "work"
     assert run("create", "shop").code == 0
     assert run("create", "inn", "--author", "bob").code == 0
@@ -40,7 +40,7 @@ def test_a_profile_says_where_the_ledger_is_and_who_commits(run: Run, profiles: 
     assert [each.transactions[0].author for each in commits[-2:]] == ["ada", "bob"]
 
 
-def test_what_is_typed_goes_before_the_environment_and_that_before_the_file(
+def test_options_override_the_environment_and_the_environment_overrides_the_file(
     run: Run, profiles: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = profiles.parent / "other"

@@ -111,7 +111,7 @@ def test_verify_names_what_is_missing_or_changed_and_rebuild_restores_it(
     assert "no file had to be restored" in shop(*PROJECT, "--rebuild").out
 
 
-def test_verify_says_how_far_behind_the_log_the_files_stand(shop: Run, orders: Table) -> None:
+def test_verify_reports_how_far_the_files_are_behind_the_log(shop: Run, orders: Table) -> None:
     shop(*PROJECT)
     assert "at version 3, the newest: no file is missing" in shop(*PROJECT, "--verify").out
     add_file(orders, "c")
@@ -122,8 +122,8 @@ def test_verify_says_how_far_behind_the_log_the_files_stand(shop: Run, orders: T
 
     # To be behind is no damage.
     assert ran.code == 0
-    told = {each: ran.document[each] for each in ("version", "newest", "behind")}
-    assert told == {"version": 3, "newest": 5, "behind": 2}
+    reported = {each: ran.document[each] for each in ("version", "newest", "behind")}
+    assert reported == {"version": 3, "newest": 5, "behind": 2}
 
 
 def test_projecting_again_makes_what_is_lost_or_damaged(
@@ -139,7 +139,7 @@ def test_projecting_again_makes_what_is_lost_or_damaged(
     assert shop(*PROJECT, "--verify").code == 0
 
 
-def test_a_log_that_ends_before_the_files_is_damage_and_is_told(
+def test_a_log_that_ends_before_the_files_is_reported_as_damage(
     shop: Run, orders: Table, tmp_path: Path
 ) -> None:
     shop(*PROJECT)
@@ -247,7 +247,7 @@ def test_a_table_projects_itself_by_a_formats_name(orders: Table) -> None:
     assert verify(handle_of(orders)).is_empty
 
 
-def test_a_projection_that_nobody_gives_says_what_there_is(orders: Table) -> None:
+def test_an_unknown_projection_is_rejected_with_the_available_ones(orders: Table) -> None:
     with pytest.raises(
         MissingDependencyError, match="'papaya', but delta, iceberg, paimon; install"
     ):

@@ -50,7 +50,7 @@ def test_the_files_are_where_iceberg_looks_for_them(shop: Run, orders: Table) ->
     assert (metadata(orders) / "version-hint.text").read_text() == "2"
 
 
-def test_an_older_version_is_written_beside_the_newest(shop: Run, orders: Table) -> None:
+def test_an_older_version_is_written_next_to_the_newest(shop: Run, orders: Table) -> None:
     assert shop(*PROJECT).code == 0
 
     ran = shop(*PROJECT, "--version", "0", "--output", "json")

@@ -43,7 +43,7 @@ def ask(query: str, **tables: Any) -> list[tuple[Any, ...]]:
         return connection.execute(query).fetchall()
 
 
-def told(story: Story | dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+def totals_by_moment(story: Story | dict[str, Any]) -> dict[str, tuple[int, int, int]]:
     """Return files, bytes and rows by the moment of the story."""
     document = story.to_json() if isinstance(story, Story) else story
     return {
@@ -87,7 +87,7 @@ def check_against_duckdb(story: Story, flights: pa.Table) -> None:
     last = rows_a_day[days[-1]]
 
     assert appended(document) == rows_a_day
-    standings = told(story)
+    standings = totals_by_moment(story)
     good = on_disk(story.location, GOOD)
     assert good[2] == flights.num_rows
     assert standings == {
@@ -226,7 +226,7 @@ def test_the_whole_year_is_what_duckdb_counts(tmp_path: Path, spark: SparkSessio
     partitions = story.statistics["partitions"]
     assert [(each["spec"]["day"], each["recordCount"]) for each in partitions] == counted
     assert story.statistics["partitionCount"] == 365
-    files, size, rows = told(story)["after the rollback"]
+    files, size, rows = totals_by_moment(story)["after the rollback"]
     sums = [story.statistics[name] for name in ("fileCount", "fileSizeInBytes", "recordCount")]
     assert sums == [files, size, rows]
 
@@ -265,7 +265,7 @@ def test_spark_and_the_stats_command_agree_with_duckdb(
     assert wanted[0][0] in run(*line).out
 
 
-def test_each_formats_reader_gives_the_same_rows_by_the_lines_that_are_told(
+def test_each_formats_reader_returns_the_same_rows_with_the_printed_lines(
     run: Run, tmp_path: Path, installed: None
 ) -> None:
     del installed
@@ -295,7 +295,7 @@ def pairs(document: dict[str, Any]) -> list[tuple[str, int]]:
     return [(each["spec"]["day"], each["recordCount"]) for each in document["partitions"]]
 
 
-def test_without_java_the_story_goes_on_and_says_how_to_get_it(
+def test_without_java_the_story_continues_and_names_how_to_install_it(
     tmp_path: Path, installed: None
 ) -> None:
     del installed
@@ -337,7 +337,7 @@ def test_its_own_folder_is_begun_anew_only_when_asked(run: Run, tmp_path: Path) 
     again = run(*line)
     assert (again.code, "start over with --anew" in again.err) == (3, True)
     anew = run(*line, "--anew").document
-    assert told(anew) == told(first)
+    assert totals_by_moment(anew) == totals_by_moment(first)
 
     (folder / "notes.txt").write_text("mine")
     kept = run(*line, "--anew")
@@ -352,7 +352,7 @@ def test_a_file_is_no_folder(run: Run, tmp_path: Path) -> None:
     assert run("quickstart", file).code == 3
 
 
-def test_the_flights_ledger_says_who_changed_what_and_takes_it_back(tmp_path: Path) -> None:
+def test_the_flights_ledger_shows_the_author_of_each_change_and_undoes_it(tmp_path: Path) -> None:
     (_, rows), *_ = by_day(sample()).items()
     lake = open_ledger(str(tmp_path))
     tell(lake, rows, statistics=no_spark)

@@ -26,7 +26,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_steps_are_shown_with_who_why_and_what_they_made_of_the_table(
+def test_steps_are_shown_with_author_message_and_the_resulting_table(
     lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from ledger.cli import main
@@ -47,7 +47,7 @@ def test_steps_are_shown_with_who_why_and_what_they_made_of_the_table(
     assert steps[0]["differences"] == []
 
 
-def test_a_replay_goes_into_files_a_ledger_or_lines(
+def test_a_replay_is_written_as_files_a_ledger_or_lines(
     lake: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     import ledger
@@ -60,8 +60,8 @@ def test_a_replay_goes_into_files_a_ledger_or_lines(
     assert not (lake / "lake" / "shop.db" / "orders" / "metadata").exists()
     assert main(["replay", "shop.orders", "--to", "-1", "--into-ledger", str(second)]) == 0
     assert ledger.open(str(second)).table("shop.orders").state.version == 1
-    told = capsysbinary.readouterr().out
-    assert b"shop.orders at version 1, as a ledger of its own in" in told
+    output = capsysbinary.readouterr().out
+    assert b"shop.orders at version 1, as a ledger of its own in" in output
     assert main(["replay", "shop.orders", "--to", "1", "--lines"]) == 0
     lines = capsysbinary.readouterr().out
     assert lines.startswith(b'{"lakeledger":"export"')
@@ -94,6 +94,6 @@ def test_lines_do_not_fill_a_screen(
     assert lake.exists()
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert main(["replay", "shop.orders", "--to", "1", "--lines"]) == 2
-    out, told = capsys.readouterr()
+    out, error = capsys.readouterr()
     assert out == ""
-    assert "lakeledger replay ... --lines > FILE" in told
+    assert "lakeledger replay ... --lines > FILE" in error

@@ -38,7 +38,7 @@ def test_no_word_is_torn_however_narrow_it_is(
     assert {"version", "author", "root@vm", "OVERWRITE,", "-1,000"} <= set(" ".join(lines).split())
 
 
-def test_columns_for_which_there_is_no_room_stand_below_each_other(
+def test_columns_that_do_not_fit_are_printed_below_each_other(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows: list[tuple[Cell, ...]] = [(*map(str, range(19)),), (*["x"] * 18, None)]

@@ -91,7 +91,7 @@ def test_a_table_without_snapshots_says_so(shop: Run) -> None:
         (["snapshots"], 2, "NAME"),
     ],
 )
-def test_mistakes_are_told_apart(shop: Run, line: list[str], code: int, said: str) -> None:
+def test_each_mistake_has_its_own_error(shop: Run, line: list[str], code: int, said: str) -> None:
     ran = shop(*line)
 
     assert (ran.code, said in ran.err, ran.out) == (code, True, "")

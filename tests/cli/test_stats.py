@@ -153,11 +153,11 @@ def test_what_is_kept_is_verified_and_restored(shop: Run, orders: Table, tmp_pat
     before = [each.read_bytes() for each in kept(tmp_path, orders)]
     kept(tmp_path, orders)[0].write_bytes(b"torn")
 
-    told = shop("stats", TABLE, "--verify")
+    verified = shop("stats", TABLE, "--verify")
     restored = shop("stats", TABLE, "--rebuild")
 
-    assert (told.code, restored.code) == (6, 0)
-    assert f"lakeledger stats {TABLE} --rebuild" in told.err
+    assert (verified.code, restored.code) == (6, 0)
+    assert f"lakeledger stats {TABLE} --rebuild" in verified.err
     assert [each.read_bytes() for each in kept(tmp_path, orders)] == before
     assert shop("stats", TABLE, "--verify").code == 0
 

@@ -40,7 +40,7 @@ def orders(shop: Run, tmp_path: Path) -> Table:
         (["--partition", "day=2019-01-01"], "there are: 'day=2013-01-01', "),
     ],
 )
-def test_an_unknown_partition_is_told_with_what_there_is(
+def test_an_unknown_partition_is_rejected_with_the_existing_ones(
     shop: Run, orders: Table, asked: list[str], says: str
 ) -> None:
     ran = shop("stats", TABLE, *asked, "--publish", "paimon", "--publish", "iceberg")
@@ -68,7 +68,9 @@ def test_two_values_of_one_key_are_no_partition(shop: Run, orders: Table) -> Non
     assert "give each key once" in ran.err
 
 
-def test_a_plot_into_no_folder_is_told_before_anything_is_done(shop: Run, orders: Table) -> None:
+def test_a_plot_into_a_missing_folder_is_rejected_before_anything_is_done(
+    shop: Run, orders: Table
+) -> None:
     ran = shop("stats", TABLE, "--plot", "nowhere/x.png", "--publish", "iceberg")
     assert ran.code == 2
     assert "--plot nowhere/x.png: there is no folder nowhere" in ran.err

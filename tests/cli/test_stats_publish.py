@@ -124,7 +124,7 @@ def test_what_a_snapshot_adds_is_said_as_paimons_commits_say_it(shop: Run, order
         ([TABLE, "--publish", "iceberg", "--verify"], "stand alone"),
     ],
 )
-def test_mistakes_are_told(shop: Run, orders: Table, asked: list[str], says: str) -> None:
+def test_mistakes_are_rejected(shop: Run, orders: Table, asked: list[str], says: str) -> None:
     ran = shop("stats", *asked)
 
     assert ran.code == 2
@@ -170,6 +170,6 @@ def test_different_values_are_counted_in_spark_shown_and_handed_to_readers(
     assert shown == [["id", "2"], ["day", "1"]]
 
 
-def test_different_values_are_asked_of_one_table_and_beside_no_other_answer(shop: Run) -> None:
+def test_distinct_counts_are_rejected_for_a_database_and_with_another_report(shop: Run) -> None:
     assert shop("stats", "shop", "--analyze").code == 2
     assert shop("stats", TABLE, "--analyze", "--columns").code == 2

@@ -90,7 +90,7 @@ def test_a_column_says_type_comment_default_and_place() -> None:
     assert (column.move.type, column.move.reference_field_name) == ("BEFORE", "d e")
 
 
-def test_a_column_without_a_type_is_told_what_to_write() -> None:
+def test_a_column_without_a_type_is_rejected_with_an_example() -> None:
     with pytest.raises(UsageError, match="has no type; for example, write 'zip STRING'"):
         read_column("zip")
 

@@ -96,7 +96,9 @@ def test_a_damaged_catalog_does_not_hide_its_tables(shop: Run, lake: Path) -> No
     assert {(each["stream"], each["version"]) for each in found} >= {("catalog", 2), (TABLE, 7)}
 
 
-def test_a_missing_cache_is_told_and_passes_and_a_wrong_one_fails(shop: Run, lake: Path) -> None:
+def test_a_missing_cache_is_reported_and_passes_and_a_wrong_one_fails(
+    shop: Run, lake: Path
+) -> None:
     checkpoint = stream(lake) / "caches" / str(FOLD_VERSION) / f"{100:020d}.json"
     body = checkpoint.read_bytes()
     checkpoint.unlink()
@@ -158,7 +160,7 @@ def test_a_dropped_table_is_looked_at_as_well(shop: Run, lake: Path) -> None:
         (["--expect", "abc"], 1, "is no head"),
     ],
 )
-def test_mistakes_are_told_apart(
+def test_each_mistake_has_its_own_error(
     shop: Run, lake: Path, options: list[str], code: int, said: str
 ) -> None:
     del lake
@@ -345,7 +347,7 @@ def test_no_server_is_asked_for_data_files(shop: Run, lake: Path) -> None:
     assert "http://127.0.0.1:9/a.parquet was not opened" in found["what"]
 
 
-def test_a_default_that_deltas_log_does_not_say_is_told_and_fails_nothing(shop: Run) -> None:
+def test_a_default_missing_from_the_delta_log_is_reported_and_fails_nothing(shop: Run) -> None:
     words = ("--column", "id BIGINT", "--column", "n INT DEFAULT 7", "--option")
     assert shop("create", "shop.counted", *words, "ledger.formats=delta").code == 0
     assert shop("project", "delta", "shop.counted").code == 0

@@ -69,7 +69,7 @@ def test_json_is_the_view_of_the_metadata_api(recent: Run, installed: None) -> N
     assert [each["name"] for each in document["schema"]["fields"]] == ["id"]
 
 
-def test_changes_land_in_one_commit_in_their_order(recent: Run, installed: None) -> None:
+def test_changes_are_committed_in_one_commit_in_their_order(recent: Run, installed: None) -> None:
     del installed
     ran = recent(
         *("view", "alter", VIEW, "--drop-dialect", "spark", "--add-dialect", "spark=SELECT 2"),
