@@ -237,7 +237,7 @@ def test_whatever_changes_a_columns_type_touches_it_and_what_it_is_in(
     if inside:
         table.alter([AddColumn(inside, type_to_wire(RowType(())))])
     path = (*inside, "n")
-    born = table.alter([AddColumn(path, "INT")]).version
+    created = table.alter([AddColumn(path, "INT")]).version
     # The second one changes nothing.
     types = ("BIGINT", "BIGINT", "DECIMAL(20, 0)", "STRING")
     changes = [UpdateColumnType(path, each, keep_nullability=True) for each in types]
@@ -245,10 +245,10 @@ def test_whatever_changes_a_columns_type_touches_it_and_what_it_is_in(
 
     for column in {path, path[:1]}:
         touching = [each.version for each in table.entries(column=column)]
-        assert touching[: touching.index(born) + 1] == [text, exact, wider, born]
+        assert touching[: touching.index(created) + 1] == [text, exact, wider, created]
 
 
-def test_a_table_that_was_born_in_iceberg_is_blamed_through_columns_that_return() -> None:
+def test_blame_of_a_table_imported_from_iceberg_follows_columns_that_return() -> None:
     codec: Codec[TableEvent] = Codec(TableEvent)
     lines = (Path(__file__).parents[1] / "data/born/commits.jsonl").read_bytes().splitlines()
     commits = [codec.decode(each, "a line") for each in lines]
@@ -265,7 +265,7 @@ def test_a_table_that_was_born_in_iceberg_is_blamed_through_columns_that_return(
     assert settings_["option owner"] == "ann"
 
 
-def test_a_member_that_came_back_has_its_whole_life_where_its_struct_is_asked_for_alone() -> None:
+def test_a_restored_member_has_its_whole_history_when_only_its_struct_is_requested() -> None:
     table = orders(lake_on(memory()), attrs.evolve(start_schema(), options={}))
     table.alter([DropColumn(("point", "p"))])
     table.alter([UndropColumn(("point", "p"))])
@@ -282,7 +282,7 @@ def test_a_member_that_came_back_has_its_whole_life_where_its_struct_is_asked_fo
 
 @settings(deadline=None, max_examples=examples(30))
 @given(seed=seeds, formats=st.sampled_from(["iceberg", "paimon"]), data=st.data())
-def test_what_is_forgotten_of_a_log_is_what_nobody_asks_for(
+def test_only_unrequested_parts_of_a_log_are_dropped_from_memory(
     seed: int, formats: str, data: st.DataObject
 ) -> None:
     table = random_table(seed, formats, steps=25)

@@ -31,9 +31,9 @@ def table() -> Table:
 
 
 def test_the_log_of_a_branch_is_what_happened_to_it(table: Table) -> None:
-    told = [(each.version, *each.kinds) for each in table.entries(branch="audit")]
+    entries = [(each.version, *each.kinds) for each in table.entries(branch="audit")]
 
-    assert told == [(5, "commitSnapshot"), (3, "commitToBranch"), (2, "setSnapshotRef")]
+    assert entries == [(5, "commitSnapshot"), (3, "commitToBranch"), (2, "setSnapshotRef")]
     assert [row["author"] for row in table.history(branch="next")] == ["eve", "dan"]
 
 
@@ -47,7 +47,7 @@ def test_a_branch_is_compared_with_main_and_with_another(table: Table) -> None:
     assert between.changes == ()
 
 
-def test_blame_says_who_made_a_branch_and_when_it_is_asked_at(table: Table) -> None:
+def test_blame_shows_the_author_of_a_branch_and_reads_at_one(table: Table) -> None:
     found = {each.subject: each for each in table.blame()}
     assert found["ref next"].origins[0].cause.author == "dan"
     assert found["ref audit"].origins[0].cause.message == "try it"
@@ -55,7 +55,7 @@ def test_blame_says_who_made_a_branch_and_when_it_is_asked_at(table: Table) -> N
     assert [each.cause.author for each in table.blame("date")[0].origins] == ["tester", "ann"]
 
 
-def test_the_page_tells_a_branchs_life(table: Table) -> None:
+def test_the_page_shows_the_history_of_a_branch(table: Table) -> None:
     page = table.report()
 
     for said in ("branch audit points to snapshot 1", "fast-forwarded to branch audit", str(OWN)):
@@ -66,7 +66,7 @@ def test_the_page_tells_a_branchs_life(table: Table) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_replay_of_a_life_with_branches_is_that_life_at_every_version(seed: int) -> None:
+def test_a_replay_of_a_history_with_branches_is_the_same_at_every_version(seed: int) -> None:
     life, _ = lived(seed, 25)
     whole = TableStream().encode_state
     steps: list[Step] = []

@@ -108,12 +108,14 @@ def test_an_owner_may_and_a_rename_takes_the_rule_along(table: Table) -> None:
         ("owners.x", "a"),
     ],
 )
-def test_a_rule_that_nobody_could_follow_is_refused(table: Table, key: str, value: str) -> None:
+def test_a_rule_that_no_commit_could_satisfy_is_rejected(
+    table: Table, key: str, value: str
+) -> None:
     with pytest.raises(InvalidChangeError, match="cannot be read"):
         ruled(table, key, value)
 
 
-def test_whoever_loses_a_race_is_judged_by_the_newest_rules(table: Table) -> None:
+def test_the_loser_of_a_race_is_checked_against_the_newest_rules(table: Table) -> None:
     ruled(lake_on(handle_of(table).log.store).table("shop.orders"), "freeze", "true")
 
     with pytest.raises(CommitConflictError, match=r"ledger\.freeze") as lost:

@@ -235,7 +235,7 @@ def test_an_owner_of_the_table_counts_instead_of_the_databases(lake: Ledger) -> 
 @pytest.mark.parametrize(
     ("key", "value"), [("column-names", "["), ("freeze", "soon"), ("owners.a b", "ann")]
 )
-def test_a_databases_rule_that_nobody_could_follow_is_refused(
+def test_a_database_rule_that_no_commit_could_satisfy_is_rejected(
     lake: Ledger, key: str, value: str
 ) -> None:
     with pytest.raises((InvalidChangeError, ledger.InvalidInputError)):

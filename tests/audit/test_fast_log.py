@@ -76,7 +76,7 @@ def test_a_filtered_log_is_the_whole_log_filtered(
     assert found(table.entries(author=author, kinds=sorted(kinds))) == found(wanted)
 
 
-def test_lives_from_segments_are_those_of_every_commit(table: Table) -> None:
+def test_histories_from_segments_are_those_of_every_commit(table: Table) -> None:
     newest = table.state.version
     asked = RequestedHistories(newest=10)
     whole = ColumnHistories(asked)
@@ -91,7 +91,7 @@ def test_lives_from_segments_are_those_of_every_commit(table: Table) -> None:
     assert column_histories(handle_of(table).log, newest, asked) is fast
 
 
-def test_most_of_a_segment_is_decoded_for_nobody(table: Table) -> None:
+def test_a_filtered_log_decodes_less_than_half_of_a_segment(table: Table) -> None:
     decoded: list[int] = []
     codec = handle_of(table).again().log.codec
     other = Table(handle_of(table).again())
@@ -108,7 +108,7 @@ def test_most_of_a_segment_is_decoded_for_nobody(table: Table) -> None:
     assert len(decoded) < SEGMENT / 2
 
 
-def test_a_log_by_column_reads_beside_its_columns_lives_only_what_touched_it() -> None:
+def test_a_log_by_column_reads_only_the_commits_that_touched_the_column() -> None:
     store = Watched(memory())
     made = orders(lake_on(store))
     for number in range(SEGMENT):

@@ -223,7 +223,7 @@ def test_renames_of_which_paimon_takes_one_a_batch_are_transactions_of_their_own
     assert applied(before, migration).schema.fields == after.schema.fields
 
 
-def test_a_life_of_nested_adds_keeps_its_ids() -> None:
+def test_a_history_of_nested_adds_keeps_its_ids() -> None:
     rng = random.Random(7)
     state = first_state("iceberg")
     before = state
@@ -259,7 +259,7 @@ def test_columns_of_another_table_never_come_back_here() -> None:
     assert not any(isinstance(each, UndropColumn) for each in changes)
 
 
-def test_a_key_goes_before_the_columns_that_it_names() -> None:
+def test_a_key_is_dropped_before_the_columns_that_it_names() -> None:
     lake = lake_on(memory())
     keyed = orders(lake, Schema.of({"id": "BIGINT", "n": "INT"}, primary_keys=["id"]))
     plain = lake.create_table("shop.plain", Schema.of({"n": "INT"}))

@@ -105,9 +105,9 @@ def asked(page: str, look: str, folder: Path) -> dict[str, Any]:
     shown = browser(
         folder, *LOOKS[look], "--virtual-time-budget=20000", "--dump-dom", file.as_uri()
     )
-    told = re.search(r'<pre id="found">(.*?)</pre>', shown, re.DOTALL)
-    assert told is not None, shown[-2000:]
-    answer: dict[str, Any] = json.loads(html.unescape(told[1]))
+    match = re.search(r'<pre id="found">(.*?)</pre>', shown, re.DOTALL)
+    assert match is not None, shown[-2000:]
+    answer: dict[str, Any] = json.loads(html.unescape(match[1]))
     return answer
 
 

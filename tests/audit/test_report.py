@@ -72,7 +72,7 @@ def test_hostile_texts_are_only_texts(table: Table) -> None:
     assert "\u202e" not in table.report()
 
 
-def test_the_page_says_who_changed_what_and_why(table: Table) -> None:
+def test_the_page_shows_the_author_and_message_of_each_change(table: Table) -> None:
     page = table.report()
 
     assert "say it plainly" in page
@@ -108,8 +108,8 @@ def test_partitions_are_summed_as_their_files_come_and_go() -> None:
 
 def test_ten_thousand_commits_are_less_than_a_megabyte() -> None:
     table = orders(lake_on(memory()))
-    (born,) = table.events()
-    made = [born, *map(long_commit, range(1, 10_001))]
+    (created,) = table.events()
+    made = [created, *map(long_commit, range(1, 10_001))]
 
     page = table_page("shop.orders", table.state, made, table.schemas(), {})
 
@@ -154,15 +154,15 @@ def test_a_browser_runs_nothing_and_complains_of_nothing(table: Table, tmp_path:
     assert "CONSOLE" not in ran.stderr
 
 
-def test_who_changed_most_is_told_first() -> None:
+def test_the_author_of_most_changes_is_listed_first() -> None:
     lake = lake_on(memory())
     table = orders(lake)
     for number in range(6):
         table.alter([SetOption("k", str(number))], author="ann" if number % 3 == 2 else "bob")
 
     for page in (table.report(), lake.report()):
-        told = page[page.index("most changes by") :]
-        assert told.index("bob") < min(told.index("ann"), told.index("tester"))
+        section = page[page.index("most changes by") :]
+        assert section.index("bob") < min(section.index("ann"), section.index("tester"))
     assert re.search(r"bob\W+ann\W+tester", table.report())
 
 

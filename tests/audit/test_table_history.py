@@ -34,7 +34,7 @@ def test_undo_keeps_what_came_later_and_says_what_it_did() -> None:
     assert commit.transactions[0].author == "ann"
 
 
-def test_an_undo_that_is_asked_again_under_its_id_lands_once() -> None:
+def test_an_undo_that_is_retried_under_its_id_is_committed_once() -> None:
     table = orders(lake_on(memory()))
     table.alter([SetOption("k", "1")])
 
@@ -84,7 +84,7 @@ def test_another_table_becomes_what_a_diff_says() -> None:
     assert not two.diff(one).changes
 
 
-def test_what_a_plan_wants_is_told_before_it_has_ids() -> None:
+def test_a_planned_undo_is_described_before_its_ids_are_assigned() -> None:
     table = orders(lake_on(memory()))
     table.alter([SetOption("ledger.formats", "iceberg")])
     table.append([data_file("a.parquet")])
@@ -93,11 +93,11 @@ def test_what_a_plan_wants_is_told_before_it_has_ids() -> None:
     table.create_tag("v1")
     table.delete_tag("v1")
 
-    told = []
+    phrases = []
     for version in (3, 4, 5, 6):
         plan = table.plan_undo(version)
-        told += [in_words(each) for each in (*plan.migration.changes, *plan.tags)]
+        phrases += [in_words(each) for each in (*plan.migration.changes, *plan.tags)]
 
-    assert any(each.startswith("files are sorted by:") for each in told)
-    assert any(each.startswith("change the partition spec:") for each in told)
-    assert any("v1" in each for each in told)
+    assert any(each.startswith("files are sorted by:") for each in phrases)
+    assert any(each.startswith("change the partition spec:") for each in phrases)
+    assert any("v1" in each for each in phrases)

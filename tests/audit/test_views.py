@@ -31,9 +31,9 @@ def test_history_is_rows_for_pandas_duckdb_and_polars(table: Table) -> None:
     assert frame["what"][0] == "renamed column amount to total (id 2)"
     assert pl.DataFrame(history)["author"].to_list() == ["ann", "etl", "tester"]
     arrow = history.to_arrow()
-    told = duckdb.sql("SELECT version FROM arrow WHERE rows = 10")
-    assert told is not None
-    assert told.fetchall() == [(1,)]
+    result = duckdb.sql("SELECT version FROM arrow WHERE rows = 10")
+    assert result is not None
+    assert result.fetchall() == [(1,)]
     assert arrow.schema.field("time").type.tz == "UTC"
 
 
@@ -100,10 +100,10 @@ def test_the_whole_ledgers_log_has_dropped_and_renamed_tables_and_says_so() -> N
     lake.drop_table("shop.sales", message="not wanted")
     lake.create_table("shop.sales", {"id": "INT"})
 
-    told = [(each.label, each.kinds) for each in lake.entries()]
+    entries = [(each.label, each.kinds) for each in lake.entries()]
 
     was, gone = "shop.sales (then shop.orders, dropped)", "shop.sales (dropped)"
-    assert told == [
+    assert entries == [
         ("", ("createTable",)),
         ("shop.sales", ("createTable",)),
         ("", ("dropTable",)),
