@@ -69,7 +69,7 @@ def test_the_files_are_those_of_the_log_wherever_the_correction_met_them(kept: F
         kept.assert_exact(table)
 
 
-def test_a_projection_that_is_killed_beside_a_correction_goes_on(kept: Format) -> None:
+def test_a_projection_that_is_killed_during_a_correction_continues(kept: Format) -> None:
     writes = 0
     is_killed = True
     while is_killed:
@@ -131,7 +131,7 @@ def test_icebergs_logs_are_in_order() -> None:
     assert [said[each] for each in sorted(said)] == paimon_times(table)
 
 
-def test_somebody_elses_file_in_a_snapshots_place_is_not_overwritten() -> None:
+def test_a_foreign_file_in_the_place_of_a_snapshot_is_not_overwritten() -> None:
     table = ahead(memory(), Clock())
     PAIMON.project(table)
     corrected(table)

@@ -176,7 +176,7 @@ class Untouched(IntType):
     __hash__ = None  # type: ignore[assignment]
 
 
-def test_columns_that_nobody_touched_are_not_compared() -> None:
+def test_unchanged_columns_are_not_compared() -> None:
     table = table_of({"id": "INT"})
     state = table.state
     column = DataField(1, "u", Untouched())

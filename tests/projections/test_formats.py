@@ -95,7 +95,9 @@ def tagged() -> Table:
     return table
 
 
-def test_a_third_format_is_asked_of_every_kind_of_change_and_told_by_name(install: Install) -> None:
+def test_a_third_format_validates_every_kind_of_change_and_is_named_in_the_error(
+    install: Install,
+) -> None:
     install(toys="tests.toy_format:TOY")
     table = table_of()
     table.append([file("a.parquet")])
@@ -121,7 +123,7 @@ def test_a_third_format_is_asked_of_every_kind_of_change_and_told_by_name(instal
     assert [each.is_allowed for each in verdicts.values()] == [True, True, True, False]
 
 
-def test_declaring_a_format_asks_what_stands(install: Install) -> None:
+def test_declaring_a_format_validates_the_current_state(install: Install) -> None:
     install(toys="tests.toy_format:TOY")
     table = table_of("paimon,iceberg")
     table.alter([AddColumn(("toy",), "INT")])
@@ -205,7 +207,7 @@ def test_one_of_two_formats_that_are_missing_can_be_left(install: Install, tmp_p
 
 
 @pytest.mark.parametrize("declared", ["toy", "paimon,toy", "", "paimon,"])
-def test_nobody_declares_a_format_that_there_is_not(install: Install, declared: str) -> None:
+def test_an_unknown_format_is_rejected_when_declared(install: Install, declared: str) -> None:
     install()
     said = "name one or more of paimon, iceberg.* separated by commas"
     with pytest.raises(InvalidChangeError, match=said):
@@ -402,7 +404,9 @@ def test_no_format_has_files_of_a_table_that_does_not_declare_it(
 
 
 @pytest.mark.parametrize("name", PROJECTED)
-def test_files_that_stand_stay_sound_when_their_format_is_left(name: str, tmp_path: Path) -> None:
+def test_existing_files_stay_sound_when_their_format_is_no_longer_declared(
+    name: str, tmp_path: Path
+) -> None:
     opened = ledger.open(tmp_path / "lake")
     opened.create_database("shop")
     schema = Schema.of({"id": "INT"}, options={"ledger.formats": ",".join(PROJECTED)})
@@ -424,7 +428,7 @@ def test_files_that_stand_stay_sound_when_their_format_is_left(name: str, tmp_pa
     assert kept.freshness(handle_of(table)).version == version
 
 
-def test_a_part_that_a_format_does_not_bring_is_told_with_those_that_do(install: Install) -> None:
+def test_the_error_of_a_missing_part_names_the_formats_that_have_it(install: Install) -> None:
     install(toys="tests.toy_format:TOY")
     assert "toy" in formats.INSTALLED.names()
     assert "toy" not in formats.having("project")
@@ -463,7 +467,7 @@ def test_manifests_of_a_third_formats_engine_are_counted(install: Install) -> No
         totals(Kept.of(handle_of(table).log), table.at())
 
 
-def test_a_third_format_publishes_statistics_behind_who_makes_a_snapshot(
+def test_a_third_format_publishes_statistics_after_a_format_that_adds_a_snapshot(
     install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install(toys="tests.toy_format:COUNTED")
@@ -472,9 +476,9 @@ def test_a_third_format_publishes_statistics_behind_who_makes_a_snapshot(
     lake.create_table("shop.t", Schema.of({"id": "INT"})).append([file("a.parquet")])
     both = ("--publish", "toy", "--publish", "paimon")
     assert main(["stats", "shop.t", "--ledger", str(tmp_path / "lake"), *both]) == 0
-    told = [each for each in capsys.readouterr().out.splitlines() if "published" in each]
-    assert "published for paimon, of snapshot 1: " in told[0]
-    assert told[1:] == ["published for toy, of snapshot 2: toys/1"]
+    published = [each for each in capsys.readouterr().out.splitlines() if "published" in each]
+    assert "published for paimon, of snapshot 1: " in published[0]
+    assert published[1:] == ["published for toy, of snapshot 2: toys/1"]
 
     assert main(["stats", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.replace("│", " ").split())

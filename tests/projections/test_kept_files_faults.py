@@ -43,7 +43,7 @@ def test_a_projector_that_is_killed_again_and_again_gets_there(kept: Format, see
 
 
 @pytest.mark.parametrize("seed", some(range(6), 2))
-def test_what_a_killed_run_left_goes_when_it_expired_meanwhile(kept: Format, seed: int) -> None:
+def test_files_of_a_killed_run_are_deleted_if_they_expired_since(kept: Format, seed: int) -> None:
     rng = random.Random(seed)
     store, table = kept.halfway(seed)
     for _ in range(10):

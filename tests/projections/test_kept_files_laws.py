@@ -64,7 +64,9 @@ def test_a_lost_or_damaged_position_costs_only_time(kept: Format, seed: int) -> 
 
 
 @pytest.mark.parametrize("seed", [0, 11, *some(range(12, 24), 1)])
-def test_how_far_each_run_went_is_seen_nowhere_nor_who_went_before(kept: Format, seed: int) -> None:
+def test_files_are_the_same_for_every_split_of_the_versions_over_runs(
+    kept: Format, seed: int
+) -> None:
     table = kept.random_table(seed, memory())
     kept.go_on(table, random.Random(seed), 8)
     for version in range(table.state.version):
@@ -115,7 +117,7 @@ def test_rebuilding_needs_no_position(kept: Format) -> None:
     assert kept.verify(table).is_empty
 
 
-def test_how_far_the_files_are_behind_is_told(kept: Format) -> None:
+def test_the_lag_of_the_files_is_reported(kept: Format) -> None:
     table = kept.random_table(1, memory(), 14)
     newest = table.state.version
     assert kept.kept.freshness(handle_of(table)) == Lag(-1, newest)

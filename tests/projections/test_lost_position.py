@@ -26,7 +26,7 @@ def table() -> Table:
 
 
 @pytest.mark.parametrize("projection", [delta, iceberg, paimon], ids=["delta", "iceberg", "paimon"])
-def test_files_without_a_position_are_told(table: Table, projection: ModuleType) -> None:
+def test_files_without_a_position_are_reported(table: Table, projection: ModuleType) -> None:
     assert projection.verify(handle_of(table)).is_empty
     projection.project(handle_of(table))
     store = handle_of(table).log.store
@@ -47,7 +47,7 @@ def test_files_without_a_position_are_told(table: Table, projection: ModuleType)
     ],
     ids=["delta", "iceberg", "paimon"],
 )
-def test_files_of_somebody_else_are_no_damage(
+def test_files_of_another_writer_are_no_damage(
     table: Table, projection: ModuleType, path: str
 ) -> None:
     handle_of(table).log.store.replace(f"db.db/t/{path}", b"somebody else's")

@@ -46,7 +46,7 @@ def commits(table: Table, count: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_whoever_is_killed_again_and_again_comes_further_each_time(
+def test_a_run_that_is_killed_repeatedly_advances_each_time(
     kept: Format, seed: int, one_by_one: None
 ) -> None:
     del one_by_one
@@ -75,13 +75,13 @@ def test_whoever_is_killed_again_and_again_comes_further_each_time(
 def test_progress_is_that_of_all_steps(kept: Format, one_by_one: None) -> None:
     del one_by_one
     table = kept.random_table(1, memory(), 30)
-    told: list[tuple[int, int]] = []
-    kept.kept.project(handle_of(table), on_progress=lambda done, of: told.append((done, of)))
+    progress: list[tuple[int, int]] = []
+    kept.kept.project(handle_of(table), on_progress=lambda done, of: progress.append((done, of)))
 
     total = table.state.version + 1
-    assert told == sorted(told)
-    assert {of for _, of in told} == {total}
-    assert told[-1] == (total, total)
+    assert progress == sorted(progress)
+    assert {of for _, of in progress} == {total}
+    assert progress[-1] == (total, total)
 
 
 class Reached(Wrapped):
@@ -130,7 +130,7 @@ def test_files_of_a_format_that_is_declared_late_are_made(kept: Format) -> None:
 
 
 @pytest.mark.parametrize("name", ["iceberg", "paimon", "delta"])
-def test_who_follows_gets_past_a_time_when_nobody_declared_it(name: str) -> None:
+def test_a_follower_passes_versions_that_do_not_declare_its_format(name: str) -> None:
     every = "iceberg,paimon,delta"
     others = ",".join(each for each in every.split(",") if each != name)
     table = table_of(every)
@@ -180,7 +180,7 @@ class NoLock(Wrapped):
 
 @pytest.mark.parametrize("nth", [1, 2])
 @pytest.mark.parametrize("how", ["project", "advance"])
-def test_who_is_overtaken_between_two_steps_says_where_the_files_stand(
+def test_a_run_overtaken_between_two_steps_returns_the_position_of_the_files(
     kept: Format, how: str, nth: int
 ) -> None:
     store = NoLock(memory())
@@ -224,9 +224,9 @@ def test_progress_counts_what_begins_anew(kept: Format, more: int) -> None:
         evolve(stood, renderer=stood.renderer - 1),
     )
     commits(table, more)
-    told: list[tuple[int, int]] = []
-    kept.kept.project(handle_of(table), on_progress=lambda done, of: told.append((done, of)))
+    progress: list[tuple[int, int]] = []
+    kept.kept.project(handle_of(table), on_progress=lambda done, of: progress.append((done, of)))
 
-    assert told == sorted(told)
-    assert all(0 < done <= of for done, of in told)
-    assert told[-1][0] == told[-1][1]
+    assert progress == sorted(progress)
+    assert all(0 < done <= of for done, of in progress)
+    assert progress[-1][0] == progress[-1][1]

@@ -75,7 +75,7 @@ def test_a_step_that_readers_would_misread_is_refused(change: Any, rule: str) ->
 
 
 @pytest.mark.parametrize("wider", ["BIGINT", "DOUBLE", "DECIMAL(12,2)"])
-def test_a_wider_type_is_a_step_and_plan_says_who_will_not_read_it(wider: str) -> None:
+def test_a_wider_type_is_a_step_and_the_plan_names_readers_that_lack_it(wider: str) -> None:
     table = table_of({"n": "INT"})
     table.append([file("a")])
     plan = table.plan([UpdateColumnType(("n",), wider)])
@@ -164,8 +164,8 @@ def test_a_plan_names_the_defaults_that_the_log_will_not_say() -> None:
     ]
     assert len(said) == 1
     table.alter([change])
-    told = table.plan([AddColumn(("b",), "INT")]).warnings
-    assert not [each for each in told if "default" in each]
+    warnings = table.plan([AddColumn(("b",), "INT")]).warnings
+    assert not [each for each in warnings if "default" in each]
 
 
 def test_files_of_the_past_are_asked_about_when_delta_is_declared() -> None:

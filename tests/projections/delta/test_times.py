@@ -29,9 +29,9 @@ def test_the_time_of_an_earlier_version_is_read_once() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b'{"add":{}}\n', b'{"commitInfo":{"a":"b"}}\n'])
-def test_a_commit_that_is_none_of_the_ledgers_is_told_by_its_name(body: bytes) -> None:
+def test_the_error_of_a_foreign_commit_names_its_file(body: bytes) -> None:
     log, _ = log_with(body)
-    with pytest.raises(DamagedLogError, match="is not a commit of the ledger") as told:
+    with pytest.raises(DamagedLogError, match="is not a commit of the ledger") as raised:
         log._time_of(3)
-    assert commit_path(3) in str(told.value)
-    assert told.value.__cause__ is not None
+    assert commit_path(3) in str(raised.value)
+    assert raised.value.__cause__ is not None

@@ -124,14 +124,14 @@ def places(obj: Any) -> list[tuple[Any, Any]]:
 def test_any_one_wrong_member_gives_a_view_that_prints_or_a_typed_refusal(
     name: str, wrong: Any, data: st.DataObject
 ) -> None:
-    told = copy.deepcopy(JAVA[name]["json"])
-    where = places(told)
+    document = copy.deepcopy(JAVA[name]["json"])
+    where = places(document)
     if where:
         container, key = data.draw(st.sampled_from(where))
         container[key] = wrong
     kind = NAMED[JAVA[name]["javaClass"]]
 
-    view = read_or_refuse(told, kind)
+    view = read_or_refuse(document, kind)
 
     if not isinstance(view, InvalidInputError):
         assert read(json.dumps(render(view, Style.PAIMON_REST)), kind) == view
@@ -202,19 +202,21 @@ def test_types_of_the_greatest_depth_pass_and_deeper_ones_are_refused(
     ids=lambda each: str(each)[:30] if not isinstance(each, int) else "number",
 )
 def test_what_no_json_decoder_gives_is_refused_by_its_place(value: object, message: str) -> None:
-    told = {**JAVA["getTableResponse"]["json"], "createdAt": value}
+    document = {**JAVA["getTableResponse"]["json"], "createdAt": value}
 
     with pytest.raises(InvalidInputError) as refused:
-        read(told, GetTableResponse)
+        read(document, GetTableResponse)
 
     assert str(refused.value) == message
 
 
 def test_the_longest_numbers_of_64_bits_are_read() -> None:
-    told = JAVA["getTableResponse"]["json"]
+    document = JAVA["getTableResponse"]["json"]
 
     for value in (2**63 - 1, -(2**63)):
-        assert read(json.dumps({**told, "createdAt": value}), GetTableResponse).created_at == value
+        assert (
+            read(json.dumps({**document, "createdAt": value}), GetTableResponse).created_at == value
+        )
 
 
 def test_a_deep_type_is_refused_where_the_stack_is_nearly_used_up() -> None:
@@ -233,10 +235,10 @@ def test_a_deep_type_is_refused_where_the_stack_is_nearly_used_up() -> None:
 
 
 def test_a_document_that_holds_itself_is_refused() -> None:
-    told: dict[str, Any] = {"fields": []}
-    told["fields"] += [told, told]
+    document: dict[str, Any] = {"fields": []}
+    document["fields"] += [document, document]
 
-    assert isinstance(read_or_refuse(told, Schema), InvalidInputError)
+    assert isinstance(read_or_refuse(document, Schema), InvalidInputError)
 
 
 @pytest.mark.parametrize(
@@ -268,11 +270,11 @@ def test_a_place_with_an_odd_key_stays_readable() -> None:
 
 
 def test_explicit_nulls_of_optional_keys_read_as_absent() -> None:
-    told = JAVA["getTableResponse"]["json"]
-    schema = {**told["schema"], "comment": None, "options": None, "primaryKeys": None}
+    document = JAVA["getTableResponse"]["json"]
+    schema = {**document["schema"], "comment": None, "options": None, "primaryKeys": None}
     column = {"id": 0, "name": "a", "type": "INT", "description": None, "defaultValue": None}
 
-    table = read({**told, "owner": None, "schema": schema}, GetTableResponse)
+    table = read({**document, "owner": None, "schema": schema}, GetTableResponse)
 
     assert (table.owner, table.schema.comment, table.schema.options) == (None, None, {})
     assert read(column, DataField).description is None

@@ -182,32 +182,32 @@ PAGE: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "told"), PAGE, ids=lambda each: str(each)[:60])
-def test_an_object_of_the_page_is_read_and_rendered_key_by_key(kind: Any, told: Any) -> None:
+@pytest.mark.parametrize(("kind", "document"), PAGE, ids=lambda each: str(each)[:60])
+def test_an_object_of_the_page_is_read_and_rendered_key_by_key(kind: Any, document: Any) -> None:
     # The text, so that the order of the keys is the page's, too.
-    assert json.dumps(render(read(json.dumps(told), kind))) == json.dumps(told)
+    assert json.dumps(render(read(json.dumps(document), kind))) == json.dumps(document)
 
 
 # What only the page has: a nested move, refused below, and logOffsets, which Paimon left behind.
 IN_PAIMON = [
-    (kind, json.loads(json.dumps(told).replace('"logOffsets"', '"unknown"')))
-    for kind, told in PAGE
-    if told.get("fieldNames") != ["row", "col_test"]
+    (kind, json.loads(json.dumps(document).replace('"logOffsets"', '"unknown"')))
+    for kind, document in PAGE
+    if document.get("fieldNames") != ["row", "col_test"]
 ]
 
 
-@pytest.mark.parametrize(("kind", "told"), IN_PAIMON, ids=lambda each: str(each)[:60])
-def test_an_object_of_the_page_survives_paimons_spelling(kind: Any, told: Any) -> None:
-    view = read(told, kind)
+@pytest.mark.parametrize(("kind", "document"), IN_PAIMON, ids=lambda each: str(each)[:60])
+def test_an_object_of_the_page_survives_paimons_spelling(kind: Any, document: Any) -> None:
+    view = read(document, kind)
 
     assert read(json.dumps(render(view, Style.PAIMON_REST)), kind) == view
 
 
 def test_paimons_spelling_has_no_word_for_a_nested_move() -> None:
-    told = {"type": "updateColumnPosition", "fieldNames": ["a", "col_test"], "move": FIRST}
+    document = {"type": "updateColumnPosition", "fieldNames": ["a", "col_test"], "move": FIRST}
 
     with pytest.raises(UnsupportedError, match=r"column a.col_test is nested: Paimon REST"):
-        render(read(told, SchemaChange), Style.PAIMON_REST)
+        render(read(document, SchemaChange), Style.PAIMON_REST)
 
 
 @pytest.mark.parametrize(("style", "word"), [(Style.DLF, "TIME(0)"), (Style.PAIMON_REST, "UUID")])
@@ -256,19 +256,21 @@ NOT_ONE_TYPE: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("told", "message"), NOT_ONE_TYPE, ids=lambda each: str(each)[:60])
-def test_a_type_that_is_not_exactly_one_is_refused_by_its_place(told: Any, message: str) -> None:
+@pytest.mark.parametrize(("document", "message"), NOT_ONE_TYPE, ids=lambda each: str(each)[:60])
+def test_a_type_that_is_not_exactly_one_is_refused_by_its_place(
+    document: Any, message: str
+) -> None:
     with pytest.raises(InvalidInputError) as refused:
-        read(told, DataType)
+        read(document, DataType)
 
     assert str(refused.value).startswith(message)
 
 
-@pytest.mark.parametrize(("told", "message"), NOT_ONE_TYPE, ids=lambda each: str(each)[:60])
-def test_it_is_refused_inside_a_schema_and_a_change_as_well(told: Any, message: str) -> None:
+@pytest.mark.parametrize(("document", "message"), NOT_ONE_TYPE, ids=lambda each: str(each)[:60])
+def test_it_is_refused_inside_a_schema_and_a_change_as_well(document: Any, message: str) -> None:
     rest = message.removeprefix("$")
-    column = {"id": 0, "name": "a", "type": told}
-    change = {"type": "addColumn", "fieldNames": ["a"], "dataType": told}
+    column = {"id": 0, "name": "a", "type": document}
+    change = {"type": "addColumn", "fieldNames": ["a"], "dataType": document}
 
     with pytest.raises(InvalidInputError) as in_schema:
         read({"fields": [FIELD, column]}, Schema)
@@ -316,19 +318,19 @@ WRONG: list[tuple[Any, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "told", "message"), WRONG, ids=lambda each: str(each)[:60])
+@pytest.mark.parametrize(("kind", "document", "message"), WRONG, ids=lambda each: str(each)[:60])
 def test_what_the_page_does_not_allow_is_refused_by_its_place(
-    kind: Any, told: Any, message: str
+    kind: Any, document: Any, message: str
 ) -> None:
     with pytest.raises(InvalidInputError) as refused:
-        read(json.dumps(told), kind)
+        read(json.dumps(document), kind)
 
     assert str(refused.value).startswith(message)
 
 
 @pytest.mark.parametrize("number", ["", " 1", "1.0", "0x1", "²", "٣", "9" * 19, "1" * 5000, "-"])
 def test_a_schema_id_is_a_whole_number_of_64_bits(number: str) -> None:
-    told = next(told for kind, told in PAGE if kind is GetTableResponse)
+    document = next(document for kind, document in PAGE if kind is GetTableResponse)
 
     with pytest.raises(InvalidInputError, match=r"^\$.schemaId: "):
-        read({**told, "schemaId": number}, GetTableResponse)
+        read({**document, "schemaId": number}, GetTableResponse)

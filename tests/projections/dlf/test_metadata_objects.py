@@ -130,9 +130,9 @@ def test_what_the_page_says_is_never_null_is_there_in_every_snapshot(formats: st
         at = table.at(snapshot=number)
         view = table_snapshot(at.state)
         assert view is not None
-        told = render(view)["snapshot"]
-        assert {key for key in PAGE_SAYS_NO if told.get(key) not in (None, "")} == PAGE_SAYS_NO
-        assert read(told, Snapshot) == view.snapshot
+        document = render(view)["snapshot"]
+        assert {key for key in PAGE_SAYS_NO if document.get(key) not in (None, "")} == PAGE_SAYS_NO
+        assert read(document, Snapshot) == view.snapshot
         # Of a snapshot alone, nobody knows the table.
         bare = render(at.snapshot)
         assert (bare["baseManifestList"], bare["deltaManifestList"]) == ("", "")
@@ -182,11 +182,11 @@ def test_a_snapshot_is_rendered_as_the_dlf_page_has_it() -> None:
     )
 
 
-def test_counts_that_the_dlf_page_lets_be_absent_read_as_zero() -> None:
-    told = render(SNAPSHOT)
-    del told["totalRecordCount"], told["version"]
+def test_counts_that_are_optional_on_the_dlf_page_read_as_zero() -> None:
+    document = render(SNAPSHOT)
+    del document["totalRecordCount"], document["version"]
 
-    snapshot = read({**told, "deltaRecordCount": None}, Snapshot)
+    snapshot = read({**document, "deltaRecordCount": None}, Snapshot)
 
     assert (snapshot.total_record_count, snapshot.delta_record_count) == (0, 0)
     assert (snapshot.version, snapshot.log_offsets) == (3, {0: 1, 1: 3})
@@ -329,14 +329,14 @@ WRONG: list[tuple[list[str | int], object, str]] = [
 def test_what_is_wrong_is_named_by_its_place(
     place: list[str | int], value: object, message: str
 ) -> None:
-    told = copy.deepcopy(JAVA["getTableResponse"])
-    inner = told
+    document = copy.deepcopy(JAVA["getTableResponse"])
+    inner = document
     for step in place[:-1]:
         inner = inner[step]
     inner[place[-1]] = value
 
     with pytest.raises(InvalidInputError) as refused:
-        read(told, GetTableResponse)
+        read(document, GetTableResponse)
 
     assert str(refused.value).startswith(message)
 

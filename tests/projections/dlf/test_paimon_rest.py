@@ -173,9 +173,9 @@ def test_what_the_python_client_sends_and_takes_is_read_and_said_again(
 
 
 def test_every_body_of_the_python_client_has_a_view() -> None:
-    told = sum(bool(each["body"]) + bool(each["response"]) for each in WIRE)
+    body_count = sum(bool(each["body"]) + bool(each["response"]) for each in WIRE)
 
-    assert len(EXCHANGES) == told
+    assert len(EXCHANGES) == body_count
 
 
 ONLY_IN_THE_CODE: list[tuple[type, Any]] = [
@@ -196,7 +196,7 @@ ONLY_IN_THE_CODE: list[tuple[type, Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "printed"), ONLY_IN_THE_CODE)
-def test_objects_that_stand_only_in_paimons_code_are_read_and_printed(
+def test_objects_that_are_only_in_paimons_code_are_read_and_printed(
     kind: type, printed: Any
 ) -> None:
     assert render(read(printed, kind), Style.PAIMON_REST) == printed

@@ -298,10 +298,10 @@ def test_verify_compares_what_names_meant_with_the_log_and_restores_it(harm: str
     assert [each.kind for each in look()] == [kind]
     if kind == "derived":
         assert look() == []
-        told = kept_names(store.read(key) or b"")
-        assert told is not None
+        stored = kept_names(store.read(key) or b"")
+        assert stored is not None
         known = dict(handle_of(table).past.names(table.state, ()).meant())
-        assert {each: known[each] for each, _ in told.meant} == dict(told.meant)
+        assert {each: known[each] for each, _ in stored.meant} == dict(stored.meant)
 
 
 def other_log(store: Store) -> Any:

@@ -140,7 +140,7 @@ def test_a_branch_says_what_its_files_say() -> None:
 
 
 @pytest.mark.parametrize("seed", some(range(8), 1))
-def test_at_every_point_of_a_life_manifests_hold_exactly_the_live_files(seed: int) -> None:
+def test_manifests_hold_exactly_the_live_files_at_every_version(seed: int) -> None:
     store, rng = memory(), random.Random(seed)
     table = table_on(store)
     for _ in range(4):

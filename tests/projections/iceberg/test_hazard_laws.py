@@ -45,7 +45,7 @@ def assert_found_alike(table: Table) -> None:
 
 @pytest.mark.usefixtures("_small_manifests")
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_hard_life_in_steps_ends_where_one_run_ends_and_java_reads_every_version(
+def test_a_hard_history_in_steps_ends_as_in_one_run_and_java_reads_every_version(
     seed: int,
 ) -> None:
     table = hard_life(seed)

@@ -119,7 +119,7 @@ def test_a_snapshot_gets_the_schema_that_only_a_later_format_version_can_say() -
     assert_found_alike(table)
 
 
-def test_a_default_that_iceberg_cannot_say_bars_the_projection_only_while_it_stands() -> None:
+def test_a_default_that_iceberg_cannot_express_blocks_the_projection_only_while_set() -> None:
     table = table_of({"id": "INT"}, format_version="3")
     table.alter([AddColumn(("day",), "DATE")])
     table.append([file("1.parquet", schema_id=1)])
@@ -203,7 +203,7 @@ WRONG: dict[str, tuple[FileChange, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_a_file_gone_wrong_is_named_and_no_longer_bars_once_nobody_can_read_it(kind: str) -> None:
+def test_a_bad_file_is_named_and_no_longer_blocks_once_it_is_unreadable(kind: str) -> None:
     whole, wrong, message = WRONG[kind]
     options = {"ledger.formats": "iceberg"}
     schema = Schema.of({"id": "INT", "k": "INT"}, partition_keys=["k"], options=options)

@@ -41,7 +41,7 @@ def _most_entries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_each_live_file_stands_in_one_manifest_of_every_snapshot(seed: int) -> None:
+def test_each_live_file_is_in_one_manifest_of_every_snapshot(seed: int) -> None:
     table = random_table(seed, memory(), 80)
     project(handle_of(table))
     left, state = Left.by(table), table.state

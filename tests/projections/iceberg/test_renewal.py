@@ -41,7 +41,7 @@ def table(older: tuple[int, str], tmp_path: Path) -> Table:
     return lake.table(f"shop.{name}")
 
 
-def test_files_of_an_older_renderer_are_told(older: tuple[int, str], table: Table) -> None:
+def test_files_of_an_older_renderer_are_reported(older: tuple[int, str], table: Table) -> None:
     stood = position.FILE.load(handle_of(table).log.store, handle_of(table).log.layout)
     assert (stood.renderer, stood.version) == (older[0], table.state.version)
     with pytest.raises(NotFoundError, match="older renderer; write them again: lakeledger project"):

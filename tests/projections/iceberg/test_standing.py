@@ -20,7 +20,7 @@ def appended() -> Table:
     return table
 
 
-def test_files_that_stand_are_brought_on_and_read() -> None:
+def test_existing_files_are_updated_and_read() -> None:
     table = appended()
     assert _is_published(handle_of(table), table.at())
     assert (
@@ -42,7 +42,7 @@ def test_files_that_lead_elsewhere_are_left_as_they_are() -> None:
     assert positions.FILE.load(store, layout) == there
 
 
-def test_who_trusts_the_log_alone_reads_no_files_that_stand() -> None:
+def test_a_reader_that_trusts_only_the_log_reads_no_existing_files() -> None:
     table = appended()
     table.project("iceberg")
     setting: TableSetting = evolve(handle_of(table).setting, trust="log")
@@ -51,7 +51,7 @@ def test_who_trusts_the_log_alone_reads_no_files_that_stand() -> None:
     )
 
 
-def test_a_manifest_list_that_is_gone_does_not_stand() -> None:
+def test_a_deleted_manifest_list_makes_the_files_incomplete() -> None:
     table = appended()
     table.project("iceberg")
     lost = Names(table.state.table_id).manifest_list(1)

@@ -48,7 +48,7 @@ def wire(fields: object) -> list[object]:
 
 @settings(max_examples=examples(40))
 @given(seeds)
-def test_a_step_of_any_life_folds_to_the_later_schema(seed: int) -> None:
+def test_a_step_of_any_history_folds_to_the_later_schema(seed: int) -> None:
     life = schemas(seed)
     for before, after in pairwise(life):
         builder, _ = folded(before, after)
@@ -57,7 +57,9 @@ def test_a_step_of_any_life_folds_to_the_later_schema(seed: int) -> None:
 
 @settings(max_examples=examples(40))
 @given(seeds, st.data())
-def test_a_step_over_much_of_a_life_or_back_does_so_too(seed: int, data: st.DataObject) -> None:
+def test_a_step_over_many_versions_or_back_folds_to_its_target_schema(
+    seed: int, data: st.DataObject
+) -> None:
     life = schemas(seed)
     before, after = data.draw(st.permutations(life).map(lambda some: some[:2]))
     builder, _ = folded(before, after)
@@ -65,7 +67,7 @@ def test_a_step_over_much_of_a_life_or_back_does_so_too(seed: int, data: st.Data
     assert builder.highest_field_id >= before.highest_field_id
 
 
-def test_each_kind_of_change_is_told_as_itself() -> None:
+def test_each_kind_of_change_is_derived_as_the_same_kind() -> None:
     row = RowType([DataField(0, "x", IntType()), DataField(1, "y", ArrayType(IntType()))])
     base = Schema.of({"a": "INT", "b": row, "c": "STRING"})
     for change in (

@@ -354,7 +354,7 @@ def test_manifests_of_a_spec_that_there_is_not_are_refused(
 
 @pytest.mark.parametrize("bound", ["1e99999999", "1e-99999999", '"1e99999999"'])
 @pytest.mark.parametrize("column", [("id",), ("r", "x")])
-def test_a_bound_of_endless_digits_is_no_bound_and_holds_nobody_up(
+def test_a_bound_of_endless_digits_is_no_bound_and_is_read_quickly(
     sources: dict[str, Source], tmp_path: Path, column: Place, bound: str
 ) -> None:
     source = sources["delta"]

@@ -14,7 +14,7 @@ from tests.lakes import lake_on, memory
 from tests.projections.delta.importing import test_following as delta
 from tests.projections.iceberg.importing import test_following as iceberg
 from tests.projections.importing.sources import Source, maker
-from tests.projections.importing.what_came import now, told
+from tests.projections.importing.what_came import now, transactions_of
 from tests.projections.paimon.importing.paimon_source import PaimonSource
 
 
@@ -45,7 +45,7 @@ def test_a_kill_at_any_write_is_ended_by_asking_again_and_nothing_comes_twice(
     source = write(tmp_path / "t")
     whole = lake_on(memory(), clock=now)
     whole.import_table("a.b", source, format_name=name)
-    wanted = told(whole)
+    wanted = transactions_of(whole)
     for writes in itertools.count():
         store = memory()
         try:
@@ -55,7 +55,7 @@ def test_a_kill_at_any_write_is_ended_by_asking_again_and_nothing_comes_twice(
         except Died:
             again = lake_on(store, clock=now)
             again.import_table("a.b", source, format_name=name)
-            assert told(again) == wanted
+            assert transactions_of(again) == wanted
             assert again.import_table("a.b", source, format_name=name).transactions == 0
         else:
             break
@@ -66,7 +66,7 @@ def test_what_is_committed_meanwhile_is_imported_once(source: Source) -> None:
     store, name = memory(), source.format.name
     lake, other = lake_on(store, clock=now), lake_on(store, clock=now)
     lake.import_table("a.b", source.place, format_name=name)
-    before = told(lake)
+    before = transactions_of(lake)
     last = lake.table("a.b").state.last_snapshot_id
     source.commit()
     done = other.import_table("a.b", source.place, format_name=name)
@@ -74,13 +74,13 @@ def test_what_is_committed_meanwhile_is_imported_once(source: Source) -> None:
     assert done.snapshots == (other.table("a.b").state.last_snapshot_id,)
     assert done.snapshots != (last,)
     assert lake.import_table("a.b", source.place, format_name=name).transactions == 0
-    found = told(lake)
+    found = transactions_of(lake)
     assert found[:-1] == before
     events = [event for _, _, _, events in found for event in events]
     assert len(events) == len(set(map(repr, events)))
 
 
-def test_it_takes_no_commits_of_its_own_and_says_whose_it_is(source: Source) -> None:
+def test_a_mirror_rejects_commits_and_names_its_owner(source: Source) -> None:
     lake = lake_on(memory(), clock=now)
     lake.import_table("a.b", source.place, format_name=source.format.name)
     table = lake.table("a.b")
@@ -109,7 +109,7 @@ def test_a_table_of_the_ledgers_own_is_not_imported_over(source: Source) -> None
 
 
 @pytest.mark.parametrize("source", ["iceberg", "iceberg in a folder", "paimon"], indirect=True)
-def test_files_that_nobody_may_read_are_named(source: Source) -> None:
+def test_unreadable_files_are_named(source: Source) -> None:
     lake = lake_on(memory(), clock=now)
     lake.import_table("a.b", source.place, format_name=source.format.name)
     with pytest.raises(NotFoundError, match="allowed_locations"):

@@ -374,7 +374,7 @@ def test_a_promoted_delta_table_is_read_as_iceberg_by_its_own_nested_ids(tmp_pat
     assert all(each == said for each in others)
 
 
-def test_a_promoted_delta_tables_log_goes_on_giving_its_nested_ids(tmp_path: Path) -> None:
+def test_the_log_of_a_promoted_delta_table_keeps_assigning_its_nested_ids(tmp_path: Path) -> None:
     table = promoted_delta(tmp_path, delta_source(tmp_path / "t"))
     table.alter([AddColumn(("note",), "STRING")])
     DELTA.project(handle_of(table))

@@ -215,8 +215,8 @@ def test_a_table_that_was_promoted_for_engines_lists_its_files_once_it_is_taken_
     table.rollback(snapshot=state.last_snapshot_id)
     table.project(name)
     assert {each.path for each in table.at().files} == files
-    (told,) = handle_of(table).log.commit_at(back.version).transactions
-    assert told.message == "home again"
+    (transaction,) = handle_of(table).log.commit_at(back.version).transactions
+    assert transaction.message == "home again"
 
 
 def test_pyiceberg_reads_the_same_rows_of_an_imported_table_served_or_not(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_a_promoted_table_from_delta_is_not_served_while_it_declares_delta(tmp_p
 
 
 @pytest.mark.parametrize("formats", ["iceberg,paimon", "paimon", "delta,iceberg"])
-def test_a_served_table_goes_on_declaring_its_format_alone(formats: str, tmp_path: Path) -> None:
+def test_a_served_table_keeps_declaring_only_its_format(formats: str, tmp_path: Path) -> None:
     table = native(lake_in(tmp_path))
     table.start_serving()
     with pytest.raises(InvalidChangeError, match="a served table declares"):
@@ -355,9 +355,9 @@ def test_an_append_that_lost_to_serving_is_a_conflict_that_names_it() -> None:
 def test_what_was_committed_before_the_table_was_served_is_found_again(tmp_path: Path) -> None:
     table = native(lake_in(tmp_path))
     new = [FileChange(path="b.parquet", record_count=1, file_size_in_bytes=9)]
-    landed = table.append(new, commit_id="k")
+    committed = table.append(new, commit_id="k")
     table.start_serving()
-    assert table.append(new, commit_id="k").version == landed.version
+    assert table.append(new, commit_id="k").version == committed.version
 
 
 def test_serving_goes_past_appends_that_come_first() -> None:

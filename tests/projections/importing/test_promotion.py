@@ -246,7 +246,7 @@ def test_an_import_after_such_a_kill_takes_no_more_than_what_closed_the_source(
 
 
 @pytest.mark.parametrize("make", FOLDERS, indirect=True)
-def test_where_nobody_can_be_kept_out_the_owner_is_instructed_to(
+def test_without_a_write_barrier_the_owner_is_instructed_to_stop_writers(
     source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source.gate.replace(monkeypatch, lambda _: lambda *_: None)

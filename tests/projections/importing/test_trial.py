@@ -39,11 +39,11 @@ def test_what_no_log_may_hold_is_refused_before_it_is_tried() -> None:
 
 def test_the_doors_themselves_take_nothing_that_no_log_may_hold(tmp_path: Path) -> None:
     lake = ledger.open(str(tmp_path), author="bob")
-    birth = ImportedDeltaTable(source="/theirs", table_id="u")
+    origin = ImportedDeltaTable(source="/theirs", table_id="u")
     columns = SchemaRecord(
         fields=(FieldObject(id=-1, name="id", type="INT"),), highest_field_id=1, options={}
     )
-    facts = {"field_id_policy": "paimon", "origin": birth}
+    facts = {"field_id_policy": "paimon", "origin": origin}
     with pytest.raises(InvalidInputError, match="the creation of d.t: id is -1"):
         adopt_table(handle_of(lake), "d.t", {"schema": columns, **facts})
     assert not [*tmp_path.rglob("*.json")]

@@ -12,7 +12,7 @@ def now() -> int:
     return 1_900_000_000_000
 
 
-def told(lake: Ledger) -> list[Any]:
+def transactions_of(lake: Ledger) -> list[Any]:
     """Who did what, why, and when it took effect, but for the table's creation."""
     return [
         (each.author, each.message, each.effective_time_millis, each.events)

@@ -66,7 +66,7 @@ def test_files_of_an_older_version_are_made_anew(name: str, how: object) -> None
     assert verify(handle_of(table)).foreign == ()
 
 
-def test_files_of_an_older_version_are_told_where_they_are_others_now() -> None:
+def test_files_of_an_older_version_are_reported_where_they_differ_now() -> None:
     assert verify(handle_of(older("plain"))).is_empty
     table = older("rolled")
 
@@ -169,7 +169,7 @@ def test_a_list_of_another_snapshot_is_not_believed() -> None:
     PAIMON.assert_exact(table)
 
 
-def test_a_foreign_file_in_the_next_place_is_found_and_set_aside() -> None:
+def test_a_foreign_file_in_the_next_place_is_found_and_quarantined() -> None:
     table = random_table(1, memory(), 20)
     project(handle_of(table))
     path = f"snapshot/snapshot-{table.state.last_snapshot_id + 1}"
@@ -188,10 +188,10 @@ def test_a_foreign_file_in_the_next_place_is_found_and_set_aside() -> None:
     assert verify(handle_of(table)).changed == (path,)
 
     assert rebuild(handle_of(table)).changed == (path,)
-    aside = quarantine_path(path, b"mine")
-    assert Left.by(table).files == expected(handle_of(table)) | {aside: b"mine"}
+    quarantined = quarantine_path(path, b"mine")
+    assert Left.by(table).files == expected(handle_of(table)) | {quarantined: b"mine"}
     assert verify(handle_of(table)).is_empty
-    assert verify(handle_of(table)).foreign == (aside,)
+    assert verify(handle_of(table)).foreign == (quarantined,)
 
 
 def test_a_log_that_ends_before_its_files_is_damage() -> None:

@@ -254,7 +254,7 @@ def test_a_missing_required_field_is_damage() -> None:
     assert raised.value.file == "torn"
 
 
-def test_a_kind_that_nobody_knows_is_damage() -> None:
+def test_an_unknown_kind_is_damage() -> None:
     for kind in (2, -3):
         rows = [{**row, "_KIND": kind} for row in raw(JAVA_MANIFEST)]
         with pytest.raises(DamagedLogError, match="torn"):

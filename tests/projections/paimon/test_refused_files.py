@@ -133,8 +133,8 @@ def test_a_refusal_names_the_format_its_rule_and_the_ways_out(
 ) -> None:
     lake = lake_on(memory())
     lake.create_database("shop")
-    told = {"ledger.formats": "paimon"}
-    table = lake.create_table("shop.t", Schema.of({"id": "INT"}, options=told))
+    options = {"ledger.formats": "paimon"}
+    table = lake.create_table("shop.t", Schema.of({"id": "INT"}, options=options))
     with pytest.raises(FormatError) as caught:
         table.append([a_file(**({"path": "a.parquet"} | facts))])
     error = caught.value
@@ -148,8 +148,8 @@ def test_a_refusal_names_the_format_its_rule_and_the_ways_out(
 def test_declaring_paimon_asks_for_the_files_that_are_there(facts: dict[str, Any]) -> None:
     lake = lake_on(memory())
     lake.create_database("shop")
-    told = {"ledger.formats": "iceberg"}
-    table = lake.create_table("shop.t", Schema.of({"id": "INT"}, options=told))
+    options = {"ledger.formats": "iceberg"}
+    table = lake.create_table("shop.t", Schema.of({"id": "INT"}, options=options))
     table.append([a_file("first.parquet")])
     table.append([a_file(**({"path": "b.parquet"} | facts))])
     with pytest.raises(FormatError) as caught:
@@ -177,8 +177,8 @@ def test_a_spec_without_the_partition_keys_takes_no_more_files() -> None:
 def test_files_of_a_primary_key_come_with_their_engines_lists() -> None:
     lake = lake_on(memory())
     lake.create_database("shop")
-    told = {"ledger.formats": "paimon", "bucket": "2"}
-    schema = Schema.of({"id": "BIGINT NOT NULL"}, primary_keys=["id"], options=told)
+    options = {"ledger.formats": "paimon", "bucket": "2"}
+    schema = Schema.of({"id": "BIGINT NOT NULL"}, primary_keys=["id"], options=options)
     table = lake.create_table("shop.t", schema)
     with pytest.raises(FormatError, match="only the engine knows the keys"):
         table.append([a_file("a.parquet")])

@@ -54,7 +54,7 @@ _LIVES: dict[str, Callable[[Table], object]] = {
 
 
 @pytest.mark.parametrize("life", _LIVES)
-def test_somebody_elses_tag_is_neither_replaced_nor_taken_away(life: str) -> None:
+def test_a_tag_of_another_writer_is_neither_replaced_nor_deleted(life: str) -> None:
     store = memory()
     table = _tagged(store)
     theirs = _foreign(table)
@@ -66,8 +66,8 @@ def test_somebody_elses_tag_is_neither_replaced_nor_taken_away(life: str) -> Non
         assert raised.value.kind == "FOREIGN_FILE"
         assert store.read(TAG.format(handle_of(table).path)) == theirs
         assert tag_path("v") in rebuild(handle_of(table)).changed
-        aside = quarantine_path(tag_path("v"), theirs)
-        assert Left.by(table).files == expected(handle_of(table)) | {aside: theirs}
+        quarantined = quarantine_path(tag_path("v"), theirs)
+        assert Left.by(table).files == expected(handle_of(table)) | {quarantined: theirs}
     else:
         project(handle_of(table))
         assert store.read(TAG.format(handle_of(table).path)) == theirs
@@ -77,7 +77,7 @@ def test_somebody_elses_tag_is_neither_replaced_nor_taken_away(life: str) -> Non
 @pytest.mark.parametrize("stands", range(3))
 @pytest.mark.parametrize("killed_at", range(1, 6))
 @pytest.mark.parametrize("then", range(6))
-def test_a_tag_that_comes_goes_and_comes_again_is_the_ledgers_own_after_any_kill(
+def test_a_tag_that_is_created_deleted_and_recreated_is_the_ledgers_after_any_kill(
     stands: int, killed_at: int, then: int
 ) -> None:
     steps: list[Callable[[Table], object]] = [

@@ -44,8 +44,8 @@ def test_tiles_hold_each_change_of_a_line_once_and_know_their_readers(seed: int)
         for tile in tiles:
             readers.setdefault(tile, set()).add(each)
     for tile, ids in readers.items():
-        told = lines.readers(tile)
-        assert {i for first, last in told for i in range(first, min(last, snapshots) + 1)} == ids
+        ranges = lines.readers(tile)
+        assert {i for first, last in ranges for i in range(first, min(last, snapshots) + 1)} == ids
 
 
 def test_a_line_is_few_tiles_however_often_it_was_rolled_back() -> None:

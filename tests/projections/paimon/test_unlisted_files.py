@@ -77,7 +77,7 @@ def test_what_pypaimon_reads_keeps_its_files_when_the_ledger_adds_a_snapshot(
     assert written.partitions() == seen
 
 
-def test_a_run_that_goes_on_knows_what_the_one_before_projected() -> None:
+def test_a_run_that_continues_knows_the_files_of_the_previous_run() -> None:
     table = a_table()
     table.append([a_file("a")])
     PAIMON.project(handle_of(table))

@@ -88,7 +88,7 @@ OPERATORS: tuple[Operator, ...] = ("=", ">", ">=", "<", "<=")
 
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("micros", [-1, 0, 1, 999, 1000, 1001])
-def test_times_between_two_milliseconds_let_through_exactly_what_they_say(
+def test_times_between_two_milliseconds_select_exactly_the_matching_rows(
     operator: Operator, micros: int
 ) -> None:
     moment = A_MOMENT + timedelta(microseconds=micros)

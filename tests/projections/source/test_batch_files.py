@@ -149,7 +149,7 @@ def test_a_value_that_its_column_cannot_hold_is_refused_and_not_cut(tmp_path: Pa
         written(table, [wide])
 
 
-def test_a_batch_lands_once_whoever_tries_again(tmp_path: Path) -> None:
+def test_a_batch_is_committed_once_by_any_writer_that_retries(tmp_path: Path) -> None:
     table = a_table(tmp_path, (identity("day"),))
     assert not is_committed(table, "me", 0)
     first, second = written(table, [batch()]), written(table, [batch()])

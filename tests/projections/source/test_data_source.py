@@ -183,7 +183,7 @@ def seen(spark: SparkSession, out: Path) -> list[tuple[str, int]]:
     return sorted((each.identifier, each.version) for each in rows)
 
 
-def test_a_stream_that_goes_on_from_its_checkpoint_neither_loses_nor_repeats(
+def test_a_stream_that_resumes_from_its_checkpoint_neither_loses_nor_repeats(
     registered: SparkSession, tmp_path: Path
 ) -> None:
     lake = lake_in(tmp_path / "lake")

@@ -78,7 +78,7 @@ def test_the_last_events_of_a_dropped_table_are_not_lost(tmp_path: Path) -> None
     assert between(again, again.latest(), again.latest()) == []
 
 
-def test_a_table_goes_on_under_another_name_and_a_batch_that_is_read_again_is_the_same(
+def test_a_stream_follows_a_renamed_table_and_a_batch_that_is_reread_is_the_same(
     tmp_path: Path,
 ) -> None:
     lake = lake_in(tmp_path)

@@ -68,7 +68,7 @@ def environment() -> dict[str, str]:
     return known | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
 
 
-def test_a_query_that_is_killed_goes_on_without_loss_or_repeat(
+def test_a_query_that_is_killed_continues_without_loss_or_repeat(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = a_table_of(lake_in(tmp_path / "lake"), "shop.orders", 3)

@@ -60,7 +60,7 @@ def ids_in(table: Table) -> list[int]:
     return sorted(found)
 
 
-def test_every_batch_lands_once_through_crashes_before_and_after_its_commit(
+def test_every_batch_is_committed_once_through_crashes_before_and_after_its_commit(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     lake = a_target(tmp_path / "lake")
@@ -124,7 +124,7 @@ def test_a_writer_of_ones_own_may_write_the_files(spark: SparkSession, tmp_path:
     assert lake.table("shop.orders").state.last_snapshot_id == 2
 
 
-def test_outside_of_a_query_nobody_knows_which_stream_it_is(
+def test_a_batch_outside_of_a_query_has_no_known_stream(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     lake = a_target(tmp_path / "lake")

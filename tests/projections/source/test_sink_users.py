@@ -29,6 +29,6 @@ def test_a_batch_is_of_the_query_that_runs_here(rows: Any) -> None:
 
 
 @pytest.mark.parametrize("rows", [batch(), batch(active=()), batch(active=("q1", "q2"))])
-def test_where_none_runs_or_several_nobody_knows_whose_it_is(rows: Any) -> None:
+def test_a_batch_of_no_query_or_of_several_has_no_known_stream(rows: Any) -> None:
     with pytest.raises(InvalidInputError, match="stream is unknown"):
         _user_of(rows)

@@ -87,7 +87,7 @@ def test_events_can_be_read_back_from_their_rows(seed: int) -> None:
         assert row["snapshot_id"] == getattr(event, "snapshot_id", None)
 
 
-def test_an_event_that_stands_on_several_lines_is_one_row() -> None:
+def test_an_event_on_several_lines_is_one_row() -> None:
     store = memory()
     table = orders(lake_on(store))
     table.append([data_file("a.parquet")])
@@ -304,7 +304,7 @@ def test_tags_are_those_of_the_instant() -> None:
     )
 
 
-def test_times_of_imported_history_stand_beside_those_of_the_log() -> None:
+def test_times_of_imported_history_are_shown_next_to_those_of_the_log() -> None:
     table = orders(lake_on(memory()))
     table.alter([SetOption("k", "v")], effective_time=table.state.effective_millis + 1)
     row = rows_of(table, "commits")[1]

@@ -116,7 +116,7 @@ def test_the_history_of_an_iceberg_table_is_that_of_the_snapshots_that_led_there
     assert [each.record_count for each in of_b] == [1, 2, 3]
 
 
-def test_what_a_snapshot_of_an_engine_adds_is_told_by_partition(tmp_path: Path) -> None:
+def test_changes_of_a_snapshot_of_an_engine_are_counted_by_partition(tmp_path: Path) -> None:
     theirs = iceberg_life(tmp_path / "t")
     table = mirrored(theirs, tmp_path).table("a.b")
     third = theirs.metadata.snapshots[2].snapshot_id
@@ -164,7 +164,9 @@ def test_partitions_of_a_paimon_table_are_what_pypaimon_reads_at_every_snapshot(
     assert found[-1].record_count == sum(rows_by_partition(table, at, "kind").values())
 
 
-def test_partitions_of_a_delta_table_are_what_delta_reads_as_it_goes_on(tmp_path: Path) -> None:
+def test_partitions_of_a_delta_table_are_those_that_delta_reads_after_each_commit(
+    tmp_path: Path,
+) -> None:
     source = Life(tmp_path / "delta", 5, "number")
     lake = ledger.open(tmp_path / "lake", allowed_locations=[f"file://{tmp_path}"])
     for _ in range(6):
@@ -375,7 +377,7 @@ def test_questions_about_a_paimon_table_are_answered_by_its_own_snapshots(tmp_pa
     assert sum(row["file_count"] for row in ask(table, "filter")) == live
 
 
-def test_columns_of_an_iceberg_table_are_told_at_every_snapshot_that_led_there(
+def test_columns_of_an_iceberg_table_are_counted_at_every_snapshot_before_it(
     tmp_path: Path,
 ) -> None:
     theirs = iceberg_life(tmp_path / "t")
@@ -389,19 +391,19 @@ def test_columns_of_an_iceberg_table_are_told_at_every_snapshot_that_led_there(
             ids.setdefault(f"name={row['name']}", []).append(row["id"])
         return {key: (len(each), str(min(each)), str(max(each))) for key, each in ids.items()}
 
-    def told(rows: list[dict[str, Any]]) -> dict[str, tuple[int, str, str]]:
+    def by_partition(rows: list[dict[str, Any]]) -> dict[str, tuple[int, str, str]]:
         return {
             row["partition"]: (row["row_count"], row["lower"], row["upper"])
             for row in rows
             if row["column"] == "id" and row["file_count"]
         }
 
-    assert told(columns_at(table, at).to_pylist()) == read(at.state.last_snapshot_id)
+    assert by_partition(columns_at(table, at).to_pylist()) == read(at.state.last_snapshot_id)
     so_far: dict[str, dict[str, Any]] = {}
     rows = [row for row in columns_by_snapshot(table, at).to_pylist() if row["column"] == "id"]
     for snapshot_id in line_of(at.state):
         so_far |= {row["partition"]: row for row in rows if row["snapshot_id"] == snapshot_id}
-        assert told(list(so_far.values())) == read(snapshot_id)
+        assert by_partition(list(so_far.values())) == read(snapshot_id)
 
 
 def freed_by(table: Table, **bounds: Any) -> dict[str, int]:

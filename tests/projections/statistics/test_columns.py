@@ -44,20 +44,20 @@ def counted(path: str, day: str | None, low: int, high: int, *, nulls: int = 0) 
     )
 
 
-def told(table: Table, **instant: Any) -> list[tuple[Any, ...]]:
+def column_rows(table: Table, **instant: Any) -> list[tuple[Any, ...]]:
     rows = columns_at(table, table.at(**instant)).to_pylist()
     names = ("partition", "column", "value_count", "null_count", "lower", "upper", "is_exact")
     return [tuple(each[name] for name in names) for each in rows]
 
 
-def test_an_instant_tells_counts_nulls_and_bounds_of_each_partition() -> None:
+def test_an_instant_has_counts_nulls_and_bounds_of_each_partition() -> None:
     table = table_in()
     table.append([counted("a", DAYS[0], -5, 9, nulls=2), counted("b", DAYS[0], 3, 12)])
     table.append([counted("c", DAYS[1], 1, 1)])
     table.delete_files(["a.parquet"])
 
-    assert told(table, snapshot=1) == [("day=2024-01-01", "id", 27, 2, "-5", "12", True)]
-    assert told(table) == [
+    assert column_rows(table, snapshot=1) == [("day=2024-01-01", "id", 27, 2, "-5", "12", True)]
+    assert column_rows(table) == [
         ("day=2024-01-01", "id", 10, 0, "3", "12", True),
         ("day=2024-01-02", "id", 1, 0, "1", "1", True),
     ]
@@ -76,12 +76,12 @@ def test_live_deletes_make_a_partition_inexact_and_those_of_equality_without_one
     )
     table.append([deletes])
 
-    assert {row[0]: row[-1] for row in told(table)} == {
+    assert {row[0]: row[-1] for row in column_rows(table)} == {
         "day=2024-01-01": False,
         "day=2024-01-02": True,
         "day=__DEFAULT_PARTITION__": True,
     }
-    assert all(row[-1] for row in told(table, snapshot=1))
+    assert all(row[-1] for row in column_rows(table, snapshot=1))
     last = columns_by_snapshot(table, table.at()).to_pylist()[-1]
     assert (last["snapshot_id"], last["partition"]) == (2, "day=2024-01-01")
     assert not last["is_exact"]
@@ -91,13 +91,13 @@ def test_bounds_of_another_type_are_not_read_as_this_one() -> None:
     table = table_in(options={"ledger.formats": "paimon"})
     table.append([counted("a", None, 0x41424344, 0x41424344)])
     table.alter([UpdateColumnType(("id",), "STRING")])
-    (row,) = told(table)
+    (row,) = column_rows(table)
     assert row[1:6] == ("id", 1, 0, None, None)
 
     promoted = table_in()
     promoted.append([counted("a", None, -1, 5)])
     promoted.alter([UpdateColumnType(("id",), "BIGINT")])
-    (row,) = told(promoted)
+    (row,) = column_rows(promoted)
     assert row[4:6] == ("-1", "5")
 
 
@@ -105,13 +105,13 @@ def test_of_a_column_that_came_later_older_files_hold_nulls() -> None:
     table = table_in()
     table.append([counted("a", None, 1, 4)])
     table.alter([AddColumn(("more",), "INT")])
-    assert told(table) == [
+    assert column_rows(table) == [
         ("day=__DEFAULT_PARTITION__", "id", 4, 0, "1", "4", True),
         ("day=__DEFAULT_PARTITION__", "more", 4, 4, None, None, True),
     ]
 
 
-def test_a_branch_tells_its_own_columns_and_main_notices_when_it_has_them() -> None:
+def test_a_branch_has_its_own_columns_and_main_has_them_after_a_fast_forward() -> None:
     table = table_in()
     table.append([counted("a", None, 1, 4)])
     table.create_branch("audit")
@@ -120,16 +120,16 @@ def test_a_branch_tells_its_own_columns_and_main_notices_when_it_has_them() -> N
 
     (there,) = columns_at(table, branch.at()).to_pylist()
     assert (there["lower"], there["upper"], there["value_count"]) == ("1", "9", 5)
-    assert [row[5] for row in told(table)] == ["4"]
+    assert [row[5] for row in column_rows(table)] == ["4"]
 
     branch.fast_forward()
-    assert [row[5] for row in told(table)] == ["9"]
+    assert [row[5] for row in column_rows(table)] == ["9"]
     rows = columns_by_snapshot(table, table.at()).to_pylist()
     assert [(each["snapshot_id"], each["upper"]) for each in rows] == [(1, "4"), (2, "9")]
 
 
 @pytest.mark.parametrize("seed", some(range(4), 2))
-def test_every_snapshot_tells_what_the_table_at_it_tells(seed: int) -> None:
+def test_every_snapshot_has_the_columns_of_the_table_at_it(seed: int) -> None:
     rng = random.Random(seed)
     table = table_in()
     for step in range(24):
@@ -158,11 +158,13 @@ def test_every_snapshot_tells_what_the_table_at_it_tells(seed: int) -> None:
             for key, each in newest.items()
             if each["file_count"]
         )
-        wanted = sorted(((row[0], row[1]), *row[2:6]) for row in told(table, snapshot=snapshot))
+        wanted = sorted(
+            ((row[0], row[1]), *row[2:6]) for row in column_rows(table, snapshot=snapshot)
+        )
         assert found == wanted
 
 
-def test_the_command_line_tells_columns_at_instants_and_at_every_snapshot(
+def test_the_command_line_shows_columns_at_instants_and_at_every_snapshot(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from ledger.cli import main

@@ -102,7 +102,7 @@ def test_the_local_engine_counts_what_duckdb_counts(seed: int) -> None:
     assert sorted(found, key=str) == sorted(wanted, key=str)
 
 
-def test_rows_of_more_keys_than_a_number_has_room_for_fold_and_stand_as_few_do(
+def test_rows_of_more_keys_than_a_number_can_hold_fold_as_few_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wanted = deltas([random_entries(5)])
@@ -148,7 +148,7 @@ def test_what_spark_keeps_the_local_engine_verifies(spark: SparkSession, tmp_pat
     assert spark.read.parquet(*tiles).count() == sum(map(len, map(kept.tile, position.tiles)))
 
 
-def test_what_executors_find_damaged_is_told_as_what_it_is(
+def test_damage_found_by_executors_is_raised_as_the_same_error(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = a_life(tmp_path, 8, 30)
@@ -156,10 +156,10 @@ def test_what_executors_find_damaged_is_told_as_what_it_is(
     handle_of(table).log.store.replace(key, b"torn")
     reopened = handle_of(table).log
 
-    with pytest.raises(DamagedLogError) as told:
+    with pytest.raises(DamagedLogError) as raised:
         OnSpark(spark, LogSource.of(table)).keep(Kept.of(reopened), 30)
 
-    assert told.value.file == key
+    assert raised.value.file == key
 
 
 def test_a_share_of_another_chain_of_commits_moves_no_position(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_share_of_another_chain_of_commits_moves_no_position(tmp_path: Path) -
     assert Kept.of(handle_of(table).log).position.version == -1
 
 
-def test_a_share_that_nobody_did_moves_no_position(tmp_path: Path) -> None:
+def test_an_unfinished_share_moves_no_position(tmp_path: Path) -> None:
     table = a_life(tmp_path, 8, 30)
 
     class Idle(Local):
@@ -278,7 +278,7 @@ def many(count: int) -> list[FileChange]:
     ]
 
 
-def test_what_is_much_goes_by_the_new_entries(
+def test_the_engine_is_chosen_by_the_number_of_new_entries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = a_table(LocalStore(tmp_path))
@@ -293,7 +293,7 @@ def test_what_is_much_goes_by_the_new_entries(
 
 
 @pytest.mark.usefixtures("spark")
-def test_spark_is_taken_where_it_is_through_sooner_and_the_reason_is_told(
+def test_spark_is_chosen_when_it_is_faster_and_the_reason_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_table(LocalStore(tmp_path)).append(many(1200))

@@ -84,7 +84,7 @@ def only_small_tiles_more(found: dict[str, bytes | None], wanted: dict[str, byte
     return {key: found[key] for key in wanted} == wanted and all("/deltas/" in key for key in more)
 
 
-def test_what_a_kill_left_behind_is_foreign_and_goes_when_it_is_rebuilt() -> None:
+def test_files_left_by_a_kill_are_foreign_and_are_deleted_by_a_rebuild() -> None:
     table = a_table()
     Life(table, 1).goes_on(5)
     refresh(handle_of(table).log)
@@ -109,9 +109,7 @@ def long_table() -> Table:
 
 
 @pytest.mark.parametrize("name", [each.name for each in cover(531)] + [Tile(64, 128).name])
-def test_a_tile_that_is_lost_or_damaged_is_told_and_made_again(
-    long_table: Table, name: str
-) -> None:
+def test_a_lost_or_damaged_tile_is_reported_and_rebuilt(long_table: Table, name: str) -> None:
     store, key = (
         handle_of(long_table).log.store,
         f"{folder(handle_of(long_table).log.layout)}/{name}",
@@ -146,7 +144,7 @@ def test_a_flipped_byte_in_a_page_does_not_go_unnoticed(long_table: Table) -> No
     assert sum(each is None for each in flipped) > 40
 
 
-def test_a_tile_with_other_figures_is_told(long_table: Table) -> None:
+def test_a_tile_with_wrong_figures_is_reported(long_table: Table) -> None:
     tile = Tile(0, 64)
     kept = Kept.of(handle_of(long_table).log)
     kept.files.save(tile, kept.tile(tile).slice(1))
@@ -193,7 +191,7 @@ def test_a_log_that_was_cut_back_is_counted_anew() -> None:
     assert verify(handle_of(cut).log).is_empty
 
 
-def test_jobs_at_once_beside_a_writer_keep_what_one_would(tmp_path: Path) -> None:
+def test_concurrent_jobs_and_a_writer_keep_the_files_of_a_single_job(tmp_path: Path) -> None:
     table = a_table(LocalStore(tmp_path))
     life = Life(table, 9)
     life.append()

@@ -207,7 +207,7 @@ def test_the_growth_of_a_partition_ends_where_the_listing_is(seed: int, steps: i
         assert [one.snapshot_id for one in grown] == sorted({one.snapshot_id for one in grown})
 
 
-def test_a_random_life_has_commits_of_many_writers_long_lists_and_many_specs() -> None:
+def test_a_random_history_has_commits_of_many_writers_long_lists_and_many_specs() -> None:
     table = a_table()
     life = Life(table, 5)
     life.goes_on(60)
@@ -253,15 +253,17 @@ def test_long_histories_merge_their_sums_and_stay_what_duckdb_counts(long_table:
 
 def test_a_refresh_in_small_steps_keeps_the_same(long_table: Table) -> None:
     full = reopened(long_table, empty(long_table))
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
 
     refresh(
-        handle_of(full).log, blocks_a_step=1, on_progress=lambda done, of: told.append((done, of))
+        handle_of(full).log,
+        blocks_a_step=1,
+        on_progress=lambda done, of: progress.append((done, of)),
     )
 
     assert kept_files(full) == kept_files(long_table)
-    assert told[0] == (64, 1101)
-    assert told[-1] == (1101, 1101)
+    assert progress[0] == (64, 1101)
+    assert progress[-1] == (1101, 1101)
 
 
 class Asked(Local):
@@ -277,7 +279,7 @@ class Asked(Local):
 @pytest.mark.parametrize(
     ("blocks_a_step", "asked"), [(8, []), (64, []), (3, [Tile(0, 512), Tile(512, 1024)])]
 )
-def test_whoever_keeps_all_of_a_tile_of_sums_merges_it_too(
+def test_a_refresh_that_keeps_all_of_a_tile_of_sums_also_merges_it(
     long_table: Table, monkeypatch: pytest.MonkeyPatch, blocks_a_step: int, asked: list[Tile]
 ) -> None:
     full = reopened(long_table, empty(long_table))

@@ -230,7 +230,7 @@ def test_what_was_counted_before_its_lists_expired_is_kept_and_is_no_damage(tmp_
     assert verify(handle_of(table).log).is_empty
 
 
-def test_snapshots_that_expired_uncounted_are_told_as_one(tmp_path: Path) -> None:
+def test_snapshots_that_expired_uncounted_are_counted_as_one(tmp_path: Path) -> None:
     table = a_ledger_table(tmp_path)
     writer = PaimonWriter(table, tmp_path)
     writer.write(rows(20))
@@ -253,7 +253,7 @@ def test_snapshots_that_expired_uncounted_are_told_as_one(tmp_path: Path) -> Non
     assert verify(handle_of(table).log).is_empty
 
 
-def test_kept_statistics_that_nobody_can_compute_again_begin_anew(tmp_path: Path) -> None:
+def test_kept_statistics_that_cannot_be_recomputed_begin_anew(tmp_path: Path) -> None:
     writer, seen = a_life(tmp_path)
     table = writer.table
     refresh(handle_of(table).log)
@@ -303,7 +303,9 @@ def test_kept_statistics_that_do_not_add_up_to_what_the_lists_say_are_wrong(tmp_
 
 @pytest.mark.parametrize("what", ["list", "manifest"])
 @pytest.mark.parametrize("harm", ["cut", "garbage", "gone", "flipped"])
-def test_damaged_manifests_are_told_by_file(tmp_path: Path, what: str, harm: str) -> None:
+def test_the_error_of_a_damaged_manifest_names_its_file(
+    tmp_path: Path, what: str, harm: str
+) -> None:
     table = a_ledger_table(tmp_path)
     writer = PaimonWriter(table, tmp_path)
     writer.write(rows(6))
@@ -323,10 +325,10 @@ def test_damaged_manifests_are_told_by_file(tmp_path: Path, what: str, harm: str
         case "flipped":
             path.write_bytes(body[:-30] + bytes(each ^ 0xFF for each in body[-30:]))
 
-    with pytest.raises(DamagedLogError, match=path.name) as told:
+    with pytest.raises(DamagedLogError, match=path.name) as raised:
         refresh(handle_of(table).log)
-    assert told.value.file.endswith(path.name)
-    assert "snapshot 2" in str(told.value)
+    assert raised.value.file.endswith(path.name)
+    assert "snapshot 2" in str(raised.value)
 
 
 def test_an_engines_table_that_is_not_expired_needs_all_of_its_lists(tmp_path: Path) -> None:
@@ -337,7 +339,7 @@ def test_an_engines_table_that_is_not_expired_needs_all_of_its_lists(tmp_path: P
         refresh(handle_of(writer.table).log)
 
 
-def test_what_is_much_goes_by_what_manifest_lists_say(tmp_path: Path) -> None:
+def test_the_engine_is_chosen_by_the_counts_of_the_manifest_lists(tmp_path: Path) -> None:
     table = a_ledger_table(tmp_path)
     PaimonWriter(table, tmp_path).write(rows(12))
 

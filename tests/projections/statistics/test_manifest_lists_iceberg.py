@@ -114,7 +114,7 @@ def test_statistics_begin_with_the_first_list_that_is_there(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("harm", ["cut", "garbage", "gone"])
-def test_a_damaged_list_is_told_by_file_and_snapshot(tmp_path: Path, harm: str) -> None:
+def test_the_error_of_a_damaged_list_names_its_file_and_snapshot(tmp_path: Path, harm: str) -> None:
     writer = IcebergWriter(tmp_path)
     writer.append(rows(3))
     path = Path(writer.theirs.metadata.snapshots[0].manifest_list.removeprefix("file://"))
@@ -127,12 +127,12 @@ def test_a_damaged_list_is_told_by_file_and_snapshot(tmp_path: Path, harm: str) 
         case "gone":
             path.unlink()
 
-    with pytest.raises(DamagedLogError, match=path.name) as told:
+    with pytest.raises(DamagedLogError, match=path.name) as raised:
         refresh(handle_of(writer.table).log)
-    assert "snapshot 1" in str(told.value)
+    assert "snapshot 1" in str(raised.value)
 
 
-def test_a_manifest_of_a_spec_that_the_table_has_not_is_told_by_file(tmp_path: Path) -> None:
+def test_the_error_of_a_manifest_with_an_unknown_spec_names_its_file(tmp_path: Path) -> None:
     writer = IcebergWriter(tmp_path)
     writer.append(rows(3))
     path = Path(writer.theirs.metadata.snapshots[0].manifest_list.removeprefix("file://"))

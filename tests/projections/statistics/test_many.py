@@ -34,7 +34,7 @@ def files(count: int, most: int) -> list[FileChange]:
     ]
 
 
-def test_every_table_is_kept_and_one_that_is_damaged_is_told(
+def test_every_table_is_counted_and_a_damaged_one_is_reported(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = ledger.open(str(tmp_path))
@@ -47,14 +47,14 @@ def test_every_table_is_kept_and_one_that_is_damaged_is_told(
     (key,) = (each for each in store.keys(handle_of(tables[3]).path) if "/changes/" in each)
     store.replace(key, b"torn")
     monkeypatch.setattr(many, "ALONE", 1050)
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
 
-    *found, damaged = refresh_all(tables, spark=spark, on_progress=lambda *n: told.append(n))
+    *found, damaged = refresh_all(tables, spark=spark, on_progress=lambda *n: progress.append(n))
 
     assert found == [Refreshed(f"shop.t{each}", 1) for each in range(3)]
     assert (damaged.table, damaged.version) == ("shop.t3", -1)
     assert key in damaged.problem
-    assert told == [(3, 4), (4, 4)]
+    assert progress == [(3, 4), (4, 4)]
     for table, rows in zip(tables[:3], (0, 1100, 10), strict=True):
         kept = Kept.of(handle_of(table).log)
         assert kept.position.version == 1

@@ -173,7 +173,7 @@ def test_statistics_that_came_and_went_unprojected_are_taken_away_too() -> None:
 
 
 @pytest.mark.parametrize("seed", some(range(6), 2))
-def test_what_stands_on_the_store_is_what_the_log_names_however_publications_came_about(
+def test_the_store_holds_the_files_that_the_log_names_for_every_order_of_publications(
     seed: int,
 ) -> None:
     rng = random.Random(seed)

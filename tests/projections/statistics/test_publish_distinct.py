@@ -77,7 +77,7 @@ def test_the_metadata_names_a_file_with_a_sketch_a_column() -> None:
         }
     ]
     assert [each for _, each in blobs(table, found.path)] == [plain(TWO), ONE]
-    assert [told["properties"]["ndv"] for told, _ in blobs(table, found.path)] == ["2", "1"]
+    assert [blob["properties"]["ndv"] for blob, _ in blobs(table, found.path)] == ["2", "1"]
     assert (found.is_new, found.version) == (True, table.state.version)
     assert verify(handle_of(table)).is_empty
 
@@ -145,8 +145,8 @@ def test_an_analysis_holds_for_the_snapshot_that_says_it_and_for_no_other() -> N
     found = published(table, {0: ONE}, analysed=1)
 
     assert found.snapshot_id == 2
-    ((told, _),) = blobs(table, found.path)
-    assert (told["snapshot-id"], told["sequence-number"]) == (1, 1)
+    ((blob, _),) = blobs(table, found.path)
+    assert (blob["snapshot-id"], blob["sequence-number"]) == (1, 1)
     table.append([a_file("b")])
     with pytest.raises(InvalidInputError, match="analyze the table again"):
         published(table, {0: ONE}, analysed=2)
@@ -156,9 +156,9 @@ def test_tables_of_format_version_1_have_no_sequence_numbers() -> None:
     table = a_table(options={"format-version": "1"})
     table.append([a_file("a")])
 
-    ((told, _),) = blobs(table, published(table, {0: ONE}).path)
+    ((blob, _),) = blobs(table, published(table, {0: ONE}).path)
 
-    assert told["sequence-number"] == 0
+    assert blob["sequence-number"] == 0
 
 
 def test_a_publication_is_a_line_of_the_log() -> None:

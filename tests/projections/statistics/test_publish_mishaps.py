@@ -63,7 +63,7 @@ def test_a_file_is_written_again_for_paimon(table: Table, mishap: str) -> None:
 
 
 @pytest.mark.parametrize("user", ["spark", publish_paimon.COMMIT_USER])
-def test_statistics_that_nobody_can_make_again_are_followed_by_others(
+def test_statistics_that_cannot_be_recomputed_are_followed_by_new_ones(
     table: Table, user: str
 ) -> None:
     plan = SnapshotPlan("ANALYZE", commit_user=user, facts={"statistics": "stat-lost-0"})

@@ -96,7 +96,7 @@ def test_what_was_analysed_is_not_analysed_again_until_something_changes() -> No
     assert statistics_from_json(body).schema_id == 1
 
 
-def test_two_who_analyse_at_once_commit_one_snapshot() -> None:
+def test_two_concurrent_analyses_commit_one_snapshot() -> None:
     store = memory()
     table = a_table(store)
     table.append([counted("a", "2024-01-01", 3, 9)])

@@ -94,7 +94,7 @@ def test_a_session_of_ours_adds_nothing_to_a_programs_output() -> None:
     assert output_of("-c", program) == "3\n"
 
 
-def test_a_java_that_ends_at_once_is_an_error_beside_its_own_words(tmp_path: Path) -> None:
+def test_a_java_that_exits_at_once_is_an_error_with_its_own_output(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     java = a_java(tmp_path, 'openjdk version "17.0.1" 2021') / "bin" / "java"
     body = java.read_text().replace(

@@ -187,26 +187,28 @@ def assert_goes_on(case: Case) -> None:
 
 @pytest.mark.parametrize("keeps_commit", some([True, False], 1))
 @pytest.mark.parametrize("form", FORMS)
-def test_a_promoted_log_goes_on_from_each_form_of_checkpoint(
+def test_a_promoted_log_continues_from_each_form_of_checkpoint(
     form: Form, *, keeps_commit: bool
 ) -> None:
     assert_goes_on(Case(form, keeps_commit=keeps_commit))
 
 
 @pytest.mark.parametrize("key", [None, "text", "day"])
-def test_a_whole_promoted_log_goes_on_in_its_partitions_and_types(key: str | None) -> None:
+def test_a_whole_promoted_log_continues_in_its_partitions_and_types(key: str | None) -> None:
     assert_goes_on(Case(None, seed=13, interval=4, key=key, earlier=(), later=("step",) * 5))
 
 
 @pytest.mark.parametrize("is_projected", [True, False])
-def test_a_promoted_log_goes_on_from_a_checkpoint_over_a_mirrors_gap(*, is_projected: bool) -> None:
+def test_a_promoted_log_continues_from_a_checkpoint_over_a_mirrors_gap(
+    *, is_projected: bool
+) -> None:
     gap = ("append", "overwrite", "append", "append")
     assert_goes_on(Case(classic, earlier=gap, mirrored=2, interval=2, is_projected=is_projected))
 
 
 @settings(max_examples=examples(48))
 @given(CASES)
-def test_a_promoted_log_goes_on_whatever_checkpoint_it_begins_with(case: Case) -> None:
+def test_a_promoted_log_continues_whatever_checkpoint_it_begins_with(case: Case) -> None:
     assert_goes_on(case)
 
 

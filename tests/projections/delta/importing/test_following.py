@@ -22,7 +22,7 @@ from ledger.events import ColumnUndropped
 from ledger.model import inline_files
 from ledger.table_handle import handle_of
 from tests.lakes import lake_on, memory
-from tests.projections.importing.what_came import now, told
+from tests.projections.importing.what_came import now, transactions_of
 
 ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 NAME = {"name": "name", "type": "string", "nullable": True, "metadata": {}}
@@ -78,7 +78,7 @@ def test_each_version_comes_at_its_time_by_its_author_with_its_reason(tmp_path: 
     source = written(tmp_path / "t")
     done = imported(lake, source)
     assert (done.snapshots, done.schemas, done.version) == ((1, 2, 3, 4), (0, 1), 4)
-    said = [(author, message, millis) for author, message, millis, _ in told(lake)]
+    said = [(author, message, millis) for author, message, millis, _ in transactions_of(lake)]
     plain = f"imported from {source}"
     assert said == [("ann", plain, 10), ("", plain, 20), ("bob", "nightly", 30), ("", plain, 40)]
     table = lake.table("a.b")
@@ -97,7 +97,7 @@ def test_each_version_comes_at_its_time_by_its_author_with_its_reason(tmp_path: 
     assert [each.id for each in table.at().schema.fields] == [1, 2]
 
 
-def test_another_table_in_the_same_place_is_told(tmp_path: Path) -> None:
+def test_another_table_in_the_same_place_is_reported(tmp_path: Path) -> None:
     lake = lake_on(memory(), clock=now)
     source = written(tmp_path / "t")
     imported(lake, source)
@@ -226,7 +226,7 @@ def test_every_kind_of_checkpoint_begins_a_log_that_was_cleaned(tmp_path: Path, 
         imported(lake_on(memory(), clock=now), source)
 
 
-def test_a_long_list_of_files_stands_beside_the_log(tmp_path: Path) -> None:
+def test_a_long_list_of_files_is_stored_in_a_sidecar(tmp_path: Path) -> None:
     write(tmp_path, 0, PROTOCOL, metadata(ID), *(add(f"f{each}") for each in range(1500)))
     lake = lake_on(memory(), clock=now)
     imported(lake, str(tmp_path))
@@ -251,7 +251,7 @@ def test_files_that_go_are_listed_in_the_order_of_the_source(tmp_path: Path) -> 
     write(tmp_path, 1, *map(remove, reversed(names)))
     lake = lake_on(memory(), clock=now)
     imported(lake, str(tmp_path))
-    _, _, _, events = told(lake)[-1]
+    _, _, _, events = transactions_of(lake)[-1]
     gone = [each.path.rpartition("/")[2] for each in inline_files(events[0].files)]
     assert gone == names[::-1]
 
@@ -348,7 +348,7 @@ def test_what_cannot_come_is_named_before_anything_is_written(tmp_path: Path, ca
     assert lake.databases() == []
 
 
-def test_bad_sources_are_told_in_a_line(tmp_path: Path) -> None:
+def test_bad_sources_are_reported_in_a_line(tmp_path: Path) -> None:
     lake = lake_on(memory(), clock=now)
     (tmp_path / "empty/_delta_log").mkdir(parents=True)
     (tmp_path / "file").write_text("no")

@@ -47,7 +47,9 @@ def followed(table: Table) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_every_version_of_a_random_life_reads_as_at_the_source(tmp_path: Path, seed: int) -> None:
+def test_every_version_of_a_random_history_reads_as_at_the_source(
+    tmp_path: Path, seed: int
+) -> None:
     key = random.Random(seed).choice([None, "text", "day"])
     life = Life(tmp_path / "t", seed, key)
     lake = ledger.open(str(tmp_path / "lake"))
@@ -69,7 +71,7 @@ def test_every_version_of_a_random_life_reads_as_at_the_source(tmp_path: Path, s
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
-def test_a_life_of_three_hundred_steps_reads_as_at_the_source(tmp_path: Path, seed: int) -> None:
+def test_a_history_of_three_hundred_steps_reads_as_at_the_source(tmp_path: Path, seed: int) -> None:
     life = Life(tmp_path / "t", 10 + seed, random.Random(seed).choice([None, "text", "day"]))
     lake = ledger.open(str(tmp_path / "lake"))
     for _ in range(5):

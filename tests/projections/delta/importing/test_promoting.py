@@ -129,7 +129,7 @@ def test_rows_are_equal_before_and_after_for_every_reader_at_every_version(tmp_p
     assert sorted(table.at(snapshot=2).to_arrow()["id"].to_pylist()) == [1, 1, 2, 2]
 
 
-def test_whoever_writes_at_the_source_is_refused_and_may_read(tmp_path: Path) -> None:
+def test_a_writer_at_the_source_is_rejected_and_may_read(tmp_path: Path) -> None:
     place = source(tmp_path / "t")
     held = DeltaTable(place)
     table = owned(tmp_path, place)
@@ -141,14 +141,14 @@ def test_whoever_writes_at_the_source_is_refused_and_may_read(tmp_path: Path) ->
     assert DeltaTable(place).history(1)[0]["operationParameters"]["owner"] == table.location
 
 
-def test_the_older_way_to_ask_for_a_plan_says_the_same_and_that_it_goes(tmp_path: Path) -> None:
+def test_the_deprecated_call_for_a_plan_returns_the_same_and_warns(tmp_path: Path) -> None:
     lake = ledger.open(str(tmp_path / "lake"))
     lake.import_table("a.b", source(tmp_path / "t"), format_name="delta")
 
-    with pytest.warns(DeprecationWarning, match="plan_promotion") as told:
+    with pytest.warns(DeprecationWarning, match="plan_promotion") as caught:
         planned = lake.promote("a.b", dry_run=True)
 
-    assert [each.filename for each in told] == [__file__]
+    assert [each.filename for each in caught] == [__file__]
     assert planned == lake.plan_promotion("a.b")
     assert lake.table("a.b").state.is_mirrored
 

@@ -22,7 +22,7 @@ from ledger.events import PartitionSpecUpdated
 from ledger.stores import MemoryStore
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg.importing.writing import COLUMNS, appended, created, sql_catalog
-from tests.projections.importing.what_came import now, told
+from tests.projections.importing.what_came import now, transactions_of
 
 
 def written(folder: Path) -> str:
@@ -85,7 +85,7 @@ def test_a_spec_of_the_source_comes_once_however_often_it_is_looked_at(tmp_path:
         lake.import_table("a.b", theirs.metadata_location)
     specs = [
         event.spec_id
-        for _, _, _, events in told(lake)
+        for _, _, _, events in transactions_of(lake)
         for event in events
         if isinstance(event, PartitionSpecUpdated)
     ]
@@ -131,7 +131,7 @@ def test_a_source_whose_manifests_are_gone_is_refused_before_anything_is_written
     assert lake.databases() == []
 
 
-def test_bad_sources_are_told_in_a_line(tmp_path: Path) -> None:
+def test_bad_sources_are_reported_in_a_line(tmp_path: Path) -> None:
     lake = lake_on(memory(), clock=now)
     (tmp_path / "empty").mkdir()
     (tmp_path / "other/metadata").mkdir(parents=True)

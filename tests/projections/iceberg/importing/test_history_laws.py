@@ -43,7 +43,7 @@ _lives = st.lists(st.lists(_updates, min_size=1, max_size=4), min_size=1, max_si
 _single = st.lists(_updates.map(lambda each: [each]), min_size=1, max_size=20)
 
 
-def told(said: Json) -> Json:
+def normalized(said: Json) -> Json:
     """What a metadata file says, where order and absence mean nothing."""
     lists = ("schemas", "partition-specs", "sort-orders", "snapshots", "encryption-keys")
     more = ("statistics", "partition-statistics")
@@ -184,7 +184,7 @@ def assert_followed(lake: Ledger, files: list[Json], folder: Path) -> None:
     source.write_text(json.dumps(files[-1]))
     lake.import_table("a.b", str(source))
     table = lake.table("a.b")
-    assert told(json.loads(write_metadata(metadata_of(table.state)))) == told(files[-1])
+    assert normalized(json.loads(write_metadata(metadata_of(table.state)))) == normalized(files[-1])
     came = [each for commit in table.events(known + 1) for each in commit.transactions]
     said = Counter(recorded([each for one in came for each in one.events], files[0]))
     assert said.keys() <= set[Fact]().union(*map(changed, files, files[1:]))
@@ -219,13 +219,13 @@ def live(version: int, life: list[list[Update]]) -> None:
         agrees(root, lake)
 
 
-SET_ASIDE: list[list[Update]] = [[("add-schema", 0, 0)], [("set-current-schema", 1, 0)]]
+NOT_CURRENT: list[list[Update]] = [[("add-schema", 0, 0)], [("set-current-schema", 1, 0)]]
 
 
 @settings(deadline=None, max_examples=examples(120))
 @example(version=2, life=[[("add-schema", 0, 0)]])
 @example(version=2, life=[[("add-sort-order", 0, 0)]])
-@example(version=2, life=[*SET_ASIDE, [("set-current-schema", 0, 0)]])
+@example(version=2, life=[*NOT_CURRENT, [("set-current-schema", 0, 0)]])
 @given(version=st.integers(1, 3), life=_single)
 def test_each_update_of_a_table_is_recorded_as_exactly_itself(
     version: int, life: list[list[Update]]
@@ -268,7 +268,7 @@ def test_a_schema_that_a_snapshot_of_main_was_made_under_was_the_current_one(
     assert main.ref.snapshot_id == snapshot.snapshot.snapshot_id
 
 
-def test_no_other_schema_is_told_to_have_been_the_current_one(tmp_path: Path) -> None:
+def test_no_other_schema_is_recorded_as_a_former_current_one(tmp_path: Path) -> None:
     events = alone(tmp_path, ADD_COLUMN, ("add-snapshot", 0, 0), ADD_COLUMN, COMMIT)
     assert [type(each) for each in events if not isinstance(each, e.SnapshotRefSet)] == [
         e.SnapshotAdded,

@@ -44,7 +44,7 @@ def placed(body: bytes, folder: Path, name: str = "a.metadata.json") -> str:
     return str(folder / name)
 
 
-def assert_told(lake: Ledger, source: str) -> TableMetadata:
+def assert_imported(lake: Ledger, source: str) -> TableMetadata:
     """The table says what the source says, by replay and by checkpoint."""
     wanted = open_source(source, FileAccess(("file", ""), {})).newest.metadata
     state = lake.table("a.b").state
@@ -61,7 +61,7 @@ def test_a_metadata_file_comes_in_whole(file: Path, tmp_path: Path) -> None:
     assert "a" not in lake.databases()
     done = lake.import_table("a.b", source)
     assert (done.transactions, done.snapshots) == (planned.transactions, planned.snapshots)
-    assert_told(lake, source)
+    assert_imported(lake, source)
     assert lake.import_table("a.b", source).transactions == 0
 
 
@@ -96,8 +96,8 @@ def test_defaults_of_columns_come_in_as_their_texts(tmp_path: Path) -> None:
     lake.import_table("a.b", placed(json.dumps(said).encode(), tmp_path))
 
     columns = {each.name: each for each in lake.table("a.b").state.schema.fields}
-    told = {each: (columns[each].initial_default, columns[each].default_value) for each in "ns"}
-    assert told == {"n": ("7", None), "s": ("a", "b")}
+    defaults = {each: (columns[each].initial_default, columns[each].default_value) for each in "ns"}
+    assert defaults == {"n": ("7", None), "s": ("a", "b")}
 
 
 def life(version: str) -> list[bytes]:
@@ -105,7 +105,7 @@ def life(version: str) -> list[bytes]:
     return [each.read_bytes() for each in sorted(folder.glob("*.metadata.json"))]
 
 
-def told(lake: Ledger) -> list[object]:
+def history_of(lake: Ledger) -> list[object]:
     """What happened, but for where the source's files lay."""
     return [
         event.last_updated_millis if isinstance(event, SourceFollowed) else event
@@ -115,7 +115,7 @@ def told(lake: Ledger) -> list[object]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_life_of_javas_comes_in_at_once_step_by_step_and_from_its_last_file(
+def test_a_history_of_iceberg_java_is_imported_at_once_in_steps_and_from_its_last_file(
     version: str, tmp_path: Path
 ) -> None:
     bodies = life(version)
@@ -124,21 +124,19 @@ def test_a_life_of_javas_comes_in_at_once_step_by_step_and_from_its_last_file(
     for number, body in enumerate(bodies):
         source = placed(body, folder, f"{number:05d}-x.metadata.json")
         followed.import_table("a.b", source)
-        assert_told(followed, source)
+        assert_imported(followed, source)
         alone = fresh()
         alone.import_table("a.b", placed(body, tmp_path / f"alone-{number}"))
-        assert_told(alone, source)
+        assert_imported(alone, source)
     at_once.import_table("a.b", source)
     from_last.import_table("a.b", placed(bodies[-1], tmp_path / "last"))
-    assert_told(at_once, source)
-    assert_told(from_last, source)
-    assert told(followed) == told(at_once)
+    assert_imported(at_once, source)
+    assert_imported(from_last, source)
+    assert history_of(followed) == history_of(at_once)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_life_of_javas_is_told_by_whom_and_when_and_its_ids_stay(
-    version: str, tmp_path: Path
-) -> None:
+def test_a_history_of_iceberg_java_keeps_its_times_and_ids(version: str, tmp_path: Path) -> None:
     lake = fresh()
     last = json.loads(life(version)[-1])
     lake.import_table("a.b", placed(life(version)[-1], tmp_path))
@@ -152,7 +150,7 @@ def test_a_life_of_javas_is_told_by_whom_and_when_and_its_ids_stay(
     assert times == sorted(times, key=str)
 
 
-def test_keys_that_nobody_knows_are_named(tmp_path: Path) -> None:
+def test_unknown_keys_are_named(tmp_path: Path) -> None:
     said = json.loads(life("v3")[-1])
     said["colour"] = {"a": 1}
     said["snapshots"][0]["shade"] = 1

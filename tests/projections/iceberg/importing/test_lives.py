@@ -145,7 +145,7 @@ def assert_same(lake: Ledger, theirs: Table, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", some(range(4), 2))
-def test_a_life_is_followed_and_reads_the_same_at_every_snapshot(seed: int, tmp_path: Path) -> None:
+def test_a_followed_history_reads_the_same_at_every_snapshot(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     theirs = created(tmp_path / "t", version=1 + seed % 2)
     append(theirs, rng)
@@ -162,7 +162,7 @@ def test_a_life_is_followed_and_reads_the_same_at_every_snapshot(seed: int, tmp_
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
-def test_a_life_of_three_hundred_steps_reads_the_same_at_every_snapshot(
+def test_a_history_of_three_hundred_steps_reads_the_same_at_every_snapshot(
     seed: int, tmp_path: Path
 ) -> None:
     rng = random.Random(20 + seed)
@@ -216,14 +216,14 @@ def test_the_source_stays_as_it_is(tmp_path: Path) -> None:
     assert before == after
 
 
-def test_who_made_a_snapshot_is_its_author(tmp_path: Path) -> None:
+def test_the_user_of_a_snapshot_is_its_author(tmp_path: Path) -> None:
     theirs = created(tmp_path / "t")
     appended(theirs, 1, name=["a"])
     lake = ledger.open(str(tmp_path / "lake"))
     lake.import_table("a.b", theirs.metadata_location)
-    told: Any = [each.transactions[0] for each in lake.table("a.b").events()]
-    assert told[-1].author == "ann"
-    assert told[-1].properties["source.metadata-file"] == theirs.metadata_location
+    transactions: Any = [each.transactions[0] for each in lake.table("a.b").events()]
+    assert transactions[-1].author == "ann"
+    assert transactions[-1].properties["source.metadata-file"] == theirs.metadata_location
     snapshot = theirs.current_snapshot()
     assert snapshot is not None
-    assert told[-1].effective_time_millis == snapshot.timestamp_ms
+    assert transactions[-1].effective_time_millis == snapshot.timestamp_ms

@@ -19,7 +19,7 @@ from projections.iceberg.imported_metadata import ledger_schema
 from projections.importing.trial import SourceFiles
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg.importing.writing import appended, created
-from tests.projections.importing.what_came import now, told
+from tests.projections.importing.what_came import now, transactions_of
 
 Metadata = dict[str, Any]
 BEGIN_MILLIS = 1_700_000_000_000
@@ -155,7 +155,7 @@ def test_a_ledger_that_stays_open_takes_what_one_takes_that_is_opened_anew(
             theirs.refs,
         )
         assert set(mine.not_carried) == set(theirs.not_carried)
-    assert told(stays) == told(lake_on(other, clock=now))
+    assert transactions_of(stays) == transactions_of(lake_on(other, clock=now))
 
 
 def test_what_stood_in_an_earlier_file_is_not_read_again() -> None:
@@ -197,7 +197,7 @@ def newer(made: Metadata) -> None:
 
 
 @pytest.mark.parametrize("spoil", [twice, late, lower, back, newer])
-def test_what_is_wrong_after_another_file_is_told_as_it_is_of_a_first_one(
+def test_a_bad_file_raises_the_same_error_with_and_without_a_previous_file(
     spoil: Callable[[Metadata], None],
 ) -> None:
     made = metadata(9)

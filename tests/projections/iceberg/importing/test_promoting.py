@@ -223,7 +223,7 @@ def test_the_ledger_lists_all_files_plans_and_finds_what_is_there_twice(tmp_path
     assert table.blame("id")
 
 
-def test_a_partitioned_table_goes_on_in_its_partitions(tmp_path: Path) -> None:
+def test_a_partitioned_table_keeps_its_partitions_after_promotion(tmp_path: Path) -> None:
     theirs = created(tmp_path / "t")
     with theirs.update_spec() as update:
         update.add_field("name", IdentityTransform())
@@ -279,7 +279,7 @@ def test_a_count_beyond_any_of_iceberg_is_passed_over(
     assert "append, +1 files" in capsys.readouterr().out
 
 
-def test_the_command_tells_which_snapshots_go_whatever_their_ids_are(
+def test_the_command_lists_the_expired_snapshots_for_any_ids(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     theirs = created(tmp_path / "t")
@@ -291,9 +291,9 @@ def test_the_command_tells_which_snapshots_go_whatever_their_ids_are(
     line = ["expire", "a.b", "--before", str(ids[3]), "--ledger", str(tmp_path / "lake")]
 
     assert main([*line, "--dry-run", "--output", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["expired"] == [ids[0], ids[2]]
-    assert told["keptByTags"] == [{"tagName": "v1", "snapshotId": ids[1]}]
+    expiry = json.loads(capsys.readouterr().out)
+    assert expiry["expired"] == [ids[0], ids[2]]
+    assert expiry["keptByTags"] == [{"tagName": "v1", "snapshotId": ids[1]}]
     capsys.readouterr()
     line += ["--commit-id", "mine", "--output", "json"]
     for is_repeated in (False, True):

@@ -105,7 +105,7 @@ def test_a_contradiction_is_refused(batch: list[dict[str, Any]], problem: str) -
         commit(three(), *batch)
 
 
-def test_a_format_version_that_nobody_knows_is_unsupported() -> None:
+def test_an_unknown_format_version_is_unsupported() -> None:
     with pytest.raises(UnsupportedError):
         commit(three(), {"action": "upgrade-format-version", "format-version": 4})
     with pytest.raises(UnsupportedError):

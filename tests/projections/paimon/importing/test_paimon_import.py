@@ -97,7 +97,7 @@ def assert_reads_the_same(lake: Ledger, root: Path, source: PaimonSource) -> Non
 
 
 @pytest.mark.parametrize("seed", some(range(4), 2))
-def test_a_life_is_followed_and_reads_the_same_at_every_snapshot_and_tag(
+def test_a_followed_history_reads_the_same_at_every_snapshot_and_tag(
     seed: int, tmp_path: Path
 ) -> None:
     source = PaimonSource(tmp_path / "theirs", keyed=bool(seed % 2))
@@ -116,7 +116,7 @@ def test_a_life_is_followed_and_reads_the_same_at_every_snapshot_and_tag(
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["plain", "keyed"])
-def test_a_life_of_three_hundred_steps_reads_the_same_at_every_snapshot(
+def test_a_history_of_three_hundred_steps_reads_the_same_at_every_snapshot(
     kind: str, tmp_path: Path
 ) -> None:
     source = PaimonSource(tmp_path / "theirs", keyed=kind == "keyed")
@@ -149,7 +149,7 @@ def test_a_tag_that_says_when_it_was_set_comes_with_that_time(tmp_path: Path) ->
     assert (tag.snapshot_id, tag.create_time_millis) == (1, millis)
 
 
-def test_a_branch_comes_with_its_snapshots_and_goes_with_it(tmp_path: Path) -> None:
+def test_a_branch_is_imported_with_its_snapshots_and_dropped_with_them(tmp_path: Path) -> None:
     source = PaimonSource(tmp_path / "theirs")
     source.append()
     source.table.create_tag("v1")
@@ -233,7 +233,7 @@ def test_another_table_is_refused(tmp_path: Path) -> None:
         taken(lake, source.folder)
 
 
-def test_bad_sources_are_told_in_a_line_and_leave_nothing(tmp_path: Path) -> None:
+def test_bad_sources_are_reported_in_a_line_and_leave_nothing(tmp_path: Path) -> None:
     lake = lake_on(memory(), clock=now)
     (tmp_path / "empty").mkdir()
     half = PaimonSource(tmp_path / "half")

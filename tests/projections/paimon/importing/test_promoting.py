@@ -139,7 +139,7 @@ def test_files_are_the_same_whether_projected_step_by_step_or_at_once(tmp_path: 
 
 
 @pytest.mark.parametrize("seed", some(range(12), 2))
-def test_a_life_at_the_source_goes_on_as_it_was(tmp_path: Path, seed: int) -> None:
+def test_the_history_of_the_source_continues_unchanged(tmp_path: Path, seed: int) -> None:
     source = PaimonSource(tmp_path / "wh")
     lake = None
     for _ in source.life(seed, 12):
@@ -160,7 +160,7 @@ def test_a_life_at_the_source_goes_on_as_it_was(tmp_path: Path, seed: int) -> No
     assert is_sound(table)
 
 
-def test_whoever_commits_at_the_source_is_refused_and_may_read(tmp_path: Path) -> None:
+def test_a_writer_at_the_source_is_rejected_and_may_read(tmp_path: Path) -> None:
     source = impatient(grown(tmp_path / "wh"))
     held = source.table.new_batch_write_builder()
     write, commit = held.new_write(), held.new_commit()
@@ -184,7 +184,7 @@ def test_whoever_commits_at_the_source_is_refused_and_may_read(tmp_path: Path) -
     assert (fence["id"], fence["properties"]["lakeledger.location"]) == (3, table.location)
 
 
-def test_where_nobody_can_be_kept_out_the_owner_is_told_what_came_later(
+def test_without_a_write_barrier_the_owner_is_shown_the_later_snapshots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = grown(tmp_path / "wh")
