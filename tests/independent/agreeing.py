@@ -15,7 +15,7 @@ from ledger.events import CatalogEvent, TableEvent
 from ledger.log import Codec
 from ledger.state import CatalogStream, TableStream
 from ledger.table_handle import handle_of
-from tests.independent.elsewhere import born
+from tests.independent.elsewhere import imported_table
 from tests.independent.replayer import LATER, Catalog, Table, commits
 from tests.independent.states import state_bytes, state_hash
 
@@ -48,7 +48,7 @@ def agrees(root: Path, lake: Ledger) -> int:
         folder = root / entry["path"]
         # The chain is this one's to check.
         first, *_ = chained = list(commits(folder / "_ledger"))
-        other = born(first, folder / "_ledger")
+        other = imported_table(first, folder / "_ledger")
         assert compared(bodies(folder), other) == len(chained)
         versions += len(chained)
         table = lake.table(".".join(name))

@@ -17,7 +17,7 @@ OWN_IDS_END = 10**12
 SEQUENCES_SINCE, ROW_IDS_SINCE = 2, 3
 
 
-def born(commit: Doc, folder: Any) -> Table:
+def imported_table(commit: Doc, folder: Any) -> Table:
     """Return what folds the stream that begins with a commit."""
     created = next(each for each in commit["transactions"][0]["events"])
     kinds = {"iceberg": FromIceberg, "paimon": FromPaimon, "delta": FromDelta}
@@ -61,9 +61,11 @@ class FromIceberg(Elsewhere):
 
     def createTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         super().createTable(event, moment, commit)
-        told = event["origin"]
-        self.born: Doc = {
-            **{key: told.get(key) for key in ("source", "location", "formatVersion", "tableUuid")},
+        origin = event["origin"]
+        self.imported: Doc = {
+            **{
+                key: origin.get(key) for key in ("source", "location", "formatVersion", "tableUuid")
+            },
             **{key: {} for key in ("schemas", "snapshots", "addedVersions", "refs", "tagTimes")},
             **{key: {} for key in ("statistics", "encryptionKeys")},
             **{key: [] for key in ("snapshotLog", "metadataLog")},
@@ -73,16 +75,16 @@ class FromIceberg(Elsewhere):
             "promotedVersion": -1,
             "sourceLastSnapshotId": 0,
             "lastAssignedSnapshotId": 0,
-            "schemaId": told["schemaId"],
+            "schemaId": origin["schemaId"],
         }
-        self.born["schemas"][told["schemaId"]] = self.schema_now(
-            told["schemaId"], told.get("schemaJson")
+        self.imported["schemas"][origin["schemaId"]] = self.schema_now(
+            origin["schemaId"], origin.get("schemaJson")
         )
 
     def fold(self, commit: Doc) -> None:
         """Take one commit in; a schema's id is what names it."""
         super().fold(commit)
-        self.state["schemaId"] = self.born["schemaId"]
+        self.state["schemaId"] = self.imported["schemaId"]
 
     def schema_now(self, schema_id: int, text: str | None) -> Doc:
         """Return the columns as they stand under an id."""
@@ -93,16 +95,16 @@ class FromIceberg(Elsewhere):
 
     def add(self, schema: Doc) -> None:
         """Let a schema be there; one of its id is the same."""
-        there = self.born["schemas"].setdefault(schema["schemaId"], schema)
+        there = self.imported["schemas"].setdefault(schema["schemaId"], schema)
         holds(there == schema, f"schema {schema['schemaId']} is another already")
 
     def assignSchemaId(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         self.add(self.schema_now(event["schemaId"], event.get("schemaJson")))
-        self.born["schemaId"] = event["schemaId"]
+        self.imported["schemaId"] = event["schemaId"]
 
     def setCurrentSchema(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
-        schema = self.born["schemas"][event["schemaId"]]
-        self.born["schemaId"] = event["schemaId"]
+        schema = self.imported["schemas"][event["schemaId"]]
+        self.imported["schemaId"] = event["schemaId"]
         self.stand(schema["fields"])
         self.state["identifierFieldIds"] = schema.get("identifierFieldIds", [])
 
@@ -110,9 +112,9 @@ class FromIceberg(Elsewhere):
         self.add(event["schema"])
 
     def removeSchemas(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
-        holds(self.born["schemaId"] not in event["schemaIds"], "the current schema goes")
+        holds(self.imported["schemaId"] not in event["schemaIds"], "the current schema goes")
         for each in event["schemaIds"]:
-            del self.born["schemas"][each]
+            del self.imported["schemas"][each]
 
     def removeSpecsAndOrders(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         for ids, there, default in (("specIds", "specs", "spec"), ("orderIds", "orders", "order")):
@@ -125,7 +127,7 @@ class FromIceberg(Elsewhere):
 
     def come(self, snapshot: Doc, version: int) -> None:
         """Let a snapshot be there."""
-        key, table = snapshot["snapshot-id"], self.born
+        key, table = snapshot["snapshot-id"], self.imported
         holds(key not in table["snapshots"], f"snapshot {key} is there")
         table["snapshots"][key], table["addedVersions"][key] = snapshot, version
         number = snapshot.get("sequence-number", 0)
@@ -136,19 +138,19 @@ class FromIceberg(Elsewhere):
 
     def setSnapshotRef(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
         name, ref = event["refName"], event["ref"]
-        holds(ref["snapshot-id"] in self.born["snapshots"], f"{name} points to nothing")
+        holds(ref["snapshot-id"] in self.imported["snapshots"], f"{name} points to nothing")
         holds(name != "main" or ref["type"] == "branch", "main is a branch")
-        self.born["refs"][name] = ref
-        self.born["tagTimes"].pop(name, None)
+        self.imported["refs"][name] = ref
+        self.imported["tagTimes"].pop(name, None)
         if ref["type"] == "tag":
-            self.born["tagTimes"][name] = moment
+            self.imported["tagTimes"][name] = moment
 
     def removeSnapshotRef(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
-        del self.born["refs"][event["refName"]]
-        self.born["tagTimes"].pop(event["refName"], None)
+        del self.imported["refs"][event["refName"]]
+        self.imported["tagTimes"].pop(event["refName"], None)
 
     def removeSnapshots(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
-        table = self.born
+        table = self.imported
         for each in event["snapshotIds"]:
             del table["snapshots"][each], table["addedVersions"][each]
             table["statistics"].pop(each, None)
@@ -163,20 +165,20 @@ class FromIceberg(Elsewhere):
             table["snapshotLog"] = log[max(gone, default=0) :]
 
     def setStatistics(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
-        self.born["statistics"][event["statistics"]["snapshot-id"]] = event["statistics"]
+        self.imported["statistics"][event["statistics"]["snapshot-id"]] = event["statistics"]
 
     def removeStatistics(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         for each in event.get("snapshotIds", []):
-            del self.born["statistics"][each]
+            del self.imported["statistics"][each]
         for each in event.get("partitionStatisticsSnapshotIds", []):
             del self.state["statistics"][each]
 
     def addEncryptionKey(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         key = event["encryptionKey"]
-        holds(self.born["encryptionKeys"].setdefault(key["key-id"], key) == key, "another key")
+        holds(self.imported["encryptionKeys"].setdefault(key["key-id"], key) == key, "another key")
 
     def removeEncryptionKey(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
-        del self.born["encryptionKeys"][event["keyId"]]
+        del self.imported["encryptionKeys"][event["keyId"]]
 
     def updateSnapshotLog(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         self.log("snapshotLog", event)
@@ -186,25 +188,25 @@ class FromIceberg(Elsewhere):
 
     def log(self, name: str, event: Doc) -> None:
         """Let a log lose its oldest entries, and get new ones."""
-        dropped, log = event.get("dropped", 0), self.born[name]
+        dropped, log = event.get("dropped", 0), self.imported[name]
         holds(0 <= dropped <= len(log), "a log loses more than it has")
-        self.born[name] = [*log[dropped:], *event.get("added", [])]
+        self.imported[name] = [*log[dropped:], *event.get("added", [])]
 
     def setTableMetadata(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
-        version = event.get("formatVersion", self.born["formatVersion"])
-        holds(version >= self.born["formatVersion"], "the format version goes down")
+        version = event.get("formatVersion", self.imported["formatVersion"])
+        holds(version >= self.imported["formatVersion"], "the format version goes down")
         said = ("formatVersion", "tableUuid", "location", "lastSequenceNumber", "nextRowId")
-        self.born |= {key: event[key] for key in said if key in event}
+        self.imported |= {key: event[key] for key in said if key in event}
         for key, of in (("lastColumnId", "highestFieldId"), ("lastPartitionId", "lastPartitionId")):
             self.state[of] = event.get(key, self.state[of])
 
     def syncSource(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
-        self.born["syncedVersion"] = commit["version"]
-        self.born |= {key: event[key] for key in ("metadataFile", "lastUpdatedMillis")}
+        self.imported["syncedVersion"] = commit["version"]
+        self.imported |= {key: event[key] for key in ("metadataFile", "lastUpdatedMillis")}
 
     def correctClock(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         super().correctClock(event, moment, commit)
-        latest, table = event["trueTimeMillis"], self.born
+        latest, table = event["trueTimeMillis"], self.imported
         own = table["promotedVersion"] >= 0 and range(
             table["sourceLastSnapshotId"] + 1, OWN_IDS_END
         )
@@ -217,11 +219,11 @@ class FromIceberg(Elsewhere):
 
     def promoteTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         super().promoteTable(event, moment, commit)
-        holds(self.born["promotedVersion"] < 0, "a table is promoted once")
+        holds(self.imported["promotedVersion"] < 0, "a table is promoted once")
         last = event["lastSnapshotId"]
-        taken = [each for each in self.born["snapshots"] if each < OWN_IDS_END]
+        taken = [each for each in self.imported["snapshots"] if each < OWN_IDS_END]
         holds(max(taken, default=0) <= last < OWN_IDS_END, "ids would come again")
-        self.born |= {
+        self.imported |= {
             "promotedVersion": commit["version"],
             "sourceLastSnapshotId": last,
             "lastAssignedSnapshotId": last,
@@ -235,7 +237,7 @@ class FromIceberg(Elsewhere):
 
     def take_own(self, event: Doc, moment: int, commit: Doc, next_row_id: int | None) -> None:
         """Let the next snapshot of main be there."""
-        table = self.born
+        table = self.imported
         holds(table["promotedVersion"] >= 0, "the table is another's")
         holds(event["snapshotId"] == table["lastAssignedSnapshotId"] + 1, "its id is another")
         holds(event["schemaId"] == table["schemaId"], "its schema is another")
@@ -263,11 +265,11 @@ class FromIceberg(Elsewhere):
         self.apply(self.files, event)
 
     def createTag(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
-        holds(event["tagName"] not in self.born["refs"], "the tag is there")
+        holds(event["tagName"] not in self.imported["refs"], "the tag is there")
         self.tag(event, moment)
 
     def replaceTag(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
-        holds(self.born["refs"][event["tagName"]]["type"] == "tag", "it is a branch")
+        holds(self.imported["refs"][event["tagName"]]["type"] == "tag", "it is a branch")
         self.tag(event, moment)
 
     def tag(self, event: Doc, moment: int) -> None:
@@ -278,7 +280,7 @@ class FromIceberg(Elsewhere):
         self.setSnapshotRef({"refName": event["tagName"], "ref": ref}, moment, {})
 
     def deleteTag(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
-        holds(self.born["refs"][event["tagName"]]["type"] == "tag", "it is a branch")
+        holds(self.imported["refs"][event["tagName"]]["type"] == "tag", "it is a branch")
         self.removeSnapshotRef({"refName": event["tagName"]}, moment, commit)
 
 
@@ -289,8 +291,8 @@ class FromPaimon(Elsewhere):
 
     def createTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         super().createTable(event, moment, commit)
-        self.told = told = event["origin"]
-        self.current = told["schemaId"]
+        self.origin = origin = event["origin"]
+        self.current = origin["schemaId"]
         self.schemas = {self.current: self.all_of_it(self.current, moment)}
         self.snapshots: dict[int, Doc] = {}
         self.kept: dict[int, Doc] = {}
@@ -406,10 +408,10 @@ class FromDelta(Elsewhere):
 
     def createTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         super().createTable(event, moment, commit)
-        told = event["origin"]
+        origin = event["origin"]
         self.delta: Doc = {
-            "source": told["source"],
-            "tableId": told["tableId"],
+            "source": origin["source"],
+            "tableId": origin["tableId"],
             "deltaVersion": -1,
             "oldestVersion": 0,
             "timestampMillis": 0,

@@ -140,19 +140,19 @@ def with_values(root: Path, table_id: str, change: Doc) -> Doc:
     """Return a file change with the values that stand outside of its line; erased ones are None."""
     if "sidecar" not in change:
         return change
-    told = {key: value for key, value in change.items() if key != "sidecar"}
+    expanded = {key: value for key, value in change.items() if key != "sidecar"}
     for field_id, at in change["sidecar"].items():
         bounds = column_value(root, table_id, at, "bounds", int(field_id)) or {}
         for side, name in (("lower", "lowerBounds"), ("upper", "upperBounds")):
             if side in bounds:
-                told[name] = told.get(name, {}) | {field_id: bounds[side]}
-    told["partition"] = [
+                expanded[name] = expanded.get(name, {}) | {field_id: bounds[side]}
+    expanded["partition"] = [
         column_value(root, table_id, value.removeprefix("sidecar:"))
         if isinstance(value, str) and value.startswith("sidecar:")
         else value
         for value in change.get("partition", [])
     ]
-    return told
+    return expanded
 
 
 def column_value(root: Path, table_id: str, at: str, of: str = "", field_id: int = -1) -> Any:

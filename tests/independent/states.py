@@ -133,10 +133,10 @@ def of_table(table: Table) -> Doc:
     snapshot, totals, tags = state["snapshot"], state["totals"], state["tags"]
     match table:
         case FromIceberg():
-            head = table.born["refs"].get("main")
-            current = head and table.born["snapshots"][head["snapshot-id"]]
+            head = table.imported["refs"].get("main")
+            current = head and table.imported["snapshots"][head["snapshot-id"]]
             snapshot, totals = iceberg_snapshot(current, state), iceberg_totals(current)
-            tags = iceberg_tags(table.born)
+            tags = iceberg_tags(table.imported)
         case FromPaimon():
             snapshot = table.snapshots[max(table.snapshots)] if table.snapshots else None
             totals = [0, 0, 0, None]
@@ -281,17 +281,17 @@ def of_origin(table: Table) -> Doc | None:
 def of_iceberg(table: FromIceberg) -> Doc:
     """Return the record of what a table has besides that came from Iceberg."""
     keys = ("source", "location", "formatVersion", "tableUuid", "schemas", "schemaId")
-    born = in_order((*keys, *(each for each in OF_ICEBERG if each not in keys)), table.born)
-    born["snapshots"] = {
-        key: in_order(ICEBERG_SNAPSHOT, each) for key, each in born["snapshots"].items()
+    imported = in_order((*keys, *(each for each in OF_ICEBERG if each not in keys)), table.imported)
+    imported["snapshots"] = {
+        key: in_order(ICEBERG_SNAPSHOT, each) for key, each in imported["snapshots"].items()
     }
-    born["refs"] = {key: in_order(ICEBERG_REF, each) for key, each in born["refs"].items()}
+    imported["refs"] = {key: in_order(ICEBERG_REF, each) for key, each in imported["refs"].items()}
     schema = ("schemaId", "fields", "identifierFieldIds", "schemaJson")
-    born["schemas"] = {
+    imported["schemas"] = {
         key: in_order(schema, {**each, "fields": [*map(of_field, each["fields"])]})
-        for key, each in born["schemas"].items()
+        for key, each in imported["schemas"].items()
     }
-    return less(born, OF_ICEBERG)
+    return less(imported, OF_ICEBERG)
 
 
 def iceberg_snapshot(snapshot: Doc | None, state: Doc) -> Doc | None:
@@ -329,11 +329,11 @@ def counted(summary: Doc, key: str, absent: int = 0) -> int:
     return int(text) if is_count else absent
 
 
-def iceberg_tags(born: Doc) -> Doc:
+def iceberg_tags(imported: Doc) -> Doc:
     """Return the refs that are tags."""
     return {
-        name: [ref["snapshot-id"], born["tagTimes"][name], ref.get("max-ref-age-ms")]
-        for name, ref in born["refs"].items()
+        name: [ref["snapshot-id"], imported["tagTimes"][name], ref.get("max-ref-age-ms")]
+        for name, ref in imported["refs"].items()
         if ref["type"] == "tag"
     }
 
@@ -341,8 +341,8 @@ def iceberg_tags(born: Doc) -> Doc:
 def of_paimon(table: FromPaimon) -> Doc:
     """Return the record of what a table has besides that came from Paimon."""
     found = {
-        "source": table.told["source"],
-        "location": table.told["location"],
+        "source": table.origin["source"],
+        "location": table.origin["location"],
         "schemas": {key: of_schema(each) for key, each in table.schemas.items()},
         "snapshots": {key: of_snapshot(each) for key, each in table.snapshots.items()},
         "taggedSnapshots": {key: of_snapshot(each) for key, each in table.kept.items()},

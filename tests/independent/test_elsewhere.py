@@ -14,7 +14,7 @@ from ledger.log import Codec
 from ledger.state import TableBuilder
 from ledger.stores import LocalStore
 from tests.independent.agreeing import agrees, compared
-from tests.independent.elsewhere import born
+from tests.independent.elsewhere import imported_table
 from tests.independent.replayer import BrokenError
 from tests.lakes import lake_on
 from tests.projections.delta.importing.test_following import written
@@ -26,9 +26,9 @@ DATA = Path(__file__).parents[1] / "data/born"
 
 
 @pytest.mark.parametrize("name", sorted(each.name for each in DATA.glob("*.jsonl")))
-def test_a_table_that_was_born_elsewhere_is_read_the_same(name: str) -> None:
+def test_an_imported_table_is_read_the_same(name: str) -> None:
     lines = (DATA / name).read_bytes().splitlines(keepends=True)
-    assert compared(lines, born(json.loads(lines[0]), Path())) == len(lines) > 2
+    assert compared(lines, imported_table(json.loads(lines[0]), Path())) == len(lines) > 2
 
 
 def lake_in(folder: Path) -> Ledger:
@@ -122,7 +122,7 @@ def test_what_contradicts_such_a_table_is_broken_for_both(
     assert lines.count(old) >= 1
     forged = lines.replace(old, new, 1).splitlines()
     codec: Codec[TableEvent] = Codec(TableEvent)
-    builder, other = TableBuilder(), born(json.loads(forged[0]), Path())
+    builder, other = TableBuilder(), imported_table(json.loads(forged[0]), Path())
 
     def fold_mine() -> None:
         for each in forged:

@@ -266,7 +266,7 @@ def test_puffin_files_are_read_the_same_until_their_snapshots_are_gone(tmp_path:
     assert agrees(tmp_path, lake) == table.state.version + 1
 
 
-def test_who_and_why_are_read_the_same_where_lines_do_not_hold_them(tmp_path: Path) -> None:
+def test_author_and_message_are_read_the_same_where_lines_do_not_hold_them(tmp_path: Path) -> None:
     lake = lake_on(LocalStore(tmp_path))
     lake.init(erasable=True)
     lake.create_database("db", author="ann", message="for all")
@@ -277,12 +277,12 @@ def test_who_and_why_are_read_the_same_where_lines_do_not_hold_them(tmp_path: Pa
 
     assert agrees(tmp_path, lake) == len(list(table.events()))
     for stream, mine in ((tmp_path / "_ledger", lake), (next(tables(tmp_path)), table)):
-        for commit, told in zip(commits(stream), mine.events(), strict=True):
+        for commit, logged in zip(commits(stream), mine.events(), strict=True):
             theirs = people(tmp_path, commit["transactions"][0])
             said = {key: "erased" if value is None else value for key, value in theirs.items()}
             if said.get("properties") == "erased":
                 said["properties"] = {"erased": ""}
-            (transaction,) = told.transactions
+            (transaction,) = logged.transactions
             assert said.get("author", "") == transaction.author
             assert said.get("message", "") == transaction.message
             assert said.get("properties", {}) == transaction.properties

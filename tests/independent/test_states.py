@@ -52,7 +52,7 @@ from tests.evolution.born import LIVES, PROMOTED_LIFE
 from tests.evolution.folds import NAME, snapshot
 from tests.evolution.test_every_kind import KINDS
 from tests.independent.agreeing import agrees, bodies, compared
-from tests.independent.elsewhere import born
+from tests.independent.elsewhere import imported_table
 from tests.independent.replayer import Catalog, Table
 from tests.independent.states import state_bytes, state_hash
 from tests.independent.test_replayer import NOT_MADE_HERE, events_of
@@ -166,15 +166,15 @@ CATALOG: tuple[CatalogEvent | tuple[CatalogEvent, ...], ...] = (
 
 
 def test_what_is_corrected_is_earlier_for_both_readers() -> None:
-    own = born(json.loads(lines(*OWN)[0]), Path())
+    own = imported_table(json.loads(lines(*OWN)[0]), Path())
     assert compared(lines(*OWN), own) == len(OWN)
     assert own.state["tags"]["v1"][1] == own.state["snapshot"]["timeMillis"] == 150
-    promoted: Any = born(json.loads(lines(*PROMOTED)[0]), Path())
+    promoted: Any = imported_table(json.loads(lines(*PROMOTED)[0]), Path())
     assert compared(lines(*PROMOTED), promoted) == len(PROMOTED)
-    moments = {each["timestamp-ms"] for each in promoted.born["snapshots"].values()}
+    moments = {each["timestamp-ms"] for each in promoted.imported["snapshots"].values()}
     # The source's own keeps what the source says.
     assert moments == {10, 120}
-    assert promoted.born["tagTimes"] == {"v1": 120}
+    assert promoted.imported["tagTimes"] == {"v1": 120}
     catalog = Catalog()
     assert compared(lines(*CATALOG[:4]), catalog) == 4
     assert catalog.databases["db"]["created"] == [150, "ann"]

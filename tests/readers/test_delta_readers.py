@@ -177,7 +177,7 @@ def test_which_readers_open_mapped_and_widened_tables(tmp_path: Path) -> None:
     assert rows == found.at_snapshot[3][1]
 
 
-def test_whoever_knows_table_features_may_read_and_not_write(tmp_path: Path) -> None:
+def test_readers_that_support_table_features_may_read_and_not_write(tmp_path: Path) -> None:
     found, table = life(tmp_path, 7, steps=0)
     folder, rows = folder_of(table), pa.table({"id": [1]})
     before = Left.by(table).files
@@ -196,7 +196,7 @@ def test_whoever_knows_table_features_may_read_and_not_write(tmp_path: Path) -> 
         assert_read(reader, found, table)
 
 
-def test_files_that_lie_elsewhere_are_read_by_those_who_take_paths_as_they_are(
+def test_files_outside_the_folder_are_read_by_readers_of_absolute_paths(
     tmp_path: Path,
 ) -> None:
     lake = ledger.open(str(tmp_path / "lake"))

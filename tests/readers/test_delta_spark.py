@@ -78,7 +78,7 @@ def test_spark_reads_the_newest_version_by_its_checkpoint(
     assert any(is_checkpoint(path) for path in Left.by(table).files)
 
 
-def test_spark_says_who_and_why_and_goes_back_by_time(
+def test_spark_shows_author_and_message_and_reads_an_earlier_time(
     session: SparkSession, tmp_path: Path
 ) -> None:
     found, table = life(tmp_path, 3, steps=0, partition="p_date")

@@ -57,7 +57,7 @@ def _read(table: Table, where: Any) -> Rows:
     return by_id(table.at().to_arrow(where).to_pylist())
 
 
-def test_both_layouts_stand_in_one_table(visits: Table) -> None:
+def test_both_layouts_are_in_one_table(visits: Table) -> None:
     old, new = visits.state.specs[1:]
     assert [each.transform for each in old.fields] == ["month"]
     assert [each.transform for each in new.fields] == ["day"]

@@ -163,15 +163,17 @@ def assert_exact(table: Table) -> None:
     newest = table.state.version
     for each in KEPT:
         # The metadata of the version before may stay, as the table says.
-        told = (f"/{newest - 1:05}-", f"/v{newest - 1}.metadata.json")
-        stands = {path for path in standing(table, each) if not any(it in path for it in told)}
+        metadata_names = (f"/{newest - 1:05}-", f"/v{newest - 1}.metadata.json")
+        stands = {
+            path for path in standing(table, each) if not any(it in path for it in metadata_names)
+        }
         assert stands == each.expected(handle_of(table)).keys()
         assert each.verify(handle_of(table)).is_empty
         assert each.verify(handle_of(table)).foreign == ()
 
 
 @pytest.mark.parametrize(("grace", "minutes"), [(None, 60), ("10 min", 10)])
-def test_who_opened_before_an_expiry_scans_after_it_until_the_time_of_readers_is_over(
+def test_a_reader_that_opened_before_an_expiry_scans_until_the_grace_period_ends(
     tmp_path: Path, grace: str | None, minutes: int
 ) -> None:
     clock = Clock()

@@ -174,7 +174,9 @@ def said(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("theirs", some([3, 2, 1], 1), indirect=True)
-def test_a_life_by_java_is_told_and_read_as_java_does(theirs: Theirs, tmp_path: Path) -> None:
+def test_a_history_by_java_is_imported_and_read_as_java_does(
+    theirs: Theirs, tmp_path: Path
+) -> None:
     lake = ledger.open(str(tmp_path / f"ours_{next(_numbers)}"))
     for _ in lived(theirs):
         lake.import_table("a.b", str(theirs.newest))

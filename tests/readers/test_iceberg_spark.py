@@ -157,7 +157,7 @@ def test_row_ids_are_unique_and_stay(iceberg: SparkSession, book: Book) -> None:
     assert ids[book.last].items() <= ids[book.last - 1].items()
 
 
-def test_names_that_differ_by_case_alone_are_told_apart_only_where_spark_is_told_to(
+def test_names_that_differ_by_case_alone_are_distinct_only_in_case_sensitive_spark(
     iceberg: SparkSession, lake: Ledger
 ) -> None:
     assert any("spark.sql.caseSensitive" in each.says for each in LIMITS)

@@ -117,7 +117,7 @@ def test_a_copy_that_is_killed_while_it_is_rendered_anew_gets_there(tmp_path: Pa
         assert by_pyiceberg(table) == [1, 2, 3, 4]
 
 
-def test_a_file_that_somebody_put_into_a_copy_is_not_taken_for_the_ledgers_own(
+def test_a_foreign_file_in_a_copy_is_not_read_as_the_ledgers_own(
     tmp_path: Path,
 ) -> None:
     made(tmp_path / "here", "2")
@@ -132,7 +132,7 @@ def test_a_file_that_somebody_put_into_a_copy_is_not_taken_for_the_ledgers_own(
     assert theirs.read_bytes() == b"{}"
 
 
-def test_position_deletes_of_another_place_are_told_and_not_passed_over(tmp_path: Path) -> None:
+def test_position_deletes_of_another_place_are_rejected_and_not_ignored(tmp_path: Path) -> None:
     table = made(tmp_path / "here", "2")
     named = pa.table({"file_path": [f"{table.location}/data/1.parquet"], "pos": [1]})
     parquet.write_table(named, folder_of(table) / "data/d.parquet")

@@ -219,7 +219,7 @@ def _read(java: JavaPaimon, name: str, **options: int | str) -> tuple[list[str],
     return columns, sorted(rows)
 
 
-def test_a_promoted_table_reads_the_same_and_lets_nobody_commit_at_its_source(
+def test_a_promoted_table_reads_the_same_and_rejects_commits_at_its_source(
     java: JavaPaimon, lake: Ledger, tmp_path: Path
 ) -> None:
     source = impatient(grown(tmp_path / "theirs"))

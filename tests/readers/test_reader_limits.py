@@ -143,8 +143,8 @@ def test_the_command_line_shows_warnings(
     assert main(words) == 0
     assert "column t: ClickHouse 26.9 reads TIME as whole seconds" in capsys.readouterr().out
     assert main([*words, "--output", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)["formats"]["iceberg"]["warnings"]
-    assert [each.partition(":")[0] for each in told] == ["column t", "column t"]
+    reported = json.loads(capsys.readouterr().out)["formats"]["iceberg"]["warnings"]
+    assert [each.partition(":")[0] for each in reported] == ["column t", "column t"]
 
 
 def test_a_creation_is_warned_of_what_readers_get_wrong_too(
@@ -154,9 +154,9 @@ def test_a_creation_is_warned_of_what_readers_get_wrong_too(
     columns = ["--column", "id INT", "--column", "ID INT"]
     words = ["create", "shop.t", *columns, "--ledger", str(tmp_path / "lake")]
     assert main(words) == 0
-    told = capsys.readouterr()
-    assert told.out.startswith("created table shop.t")
-    assert "columns id and ID: DuckDB 1.5 renames" in told.out
+    reported = capsys.readouterr()
+    assert reported.out.startswith("created table shop.t")
+    assert "columns id and ID: DuckDB 1.5 renames" in reported.out
     words[1] = "shop.u"
     assert main([*words, "--output", "json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["warnings"]) == 2

@@ -303,9 +303,7 @@ def with_rows(root: Path) -> Table:
 
 
 @pytest.mark.parametrize("is_moved", [True, False])
-def test_a_ledger_that_stands_elsewhere_gives_the_same_rows(
-    tmp_path: Path, *, is_moved: bool
-) -> None:
+def test_a_moved_ledger_gives_the_same_rows(tmp_path: Path, *, is_moved: bool) -> None:
     table = with_rows(tmp_path / "one")
     assert table.at().to_arrow()["id"].to_pylist() == [1, 2, 3]
     shutil.copytree(tmp_path / "one", tmp_path / "two")

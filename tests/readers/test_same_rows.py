@@ -84,7 +84,7 @@ def test_both_formats_readers_find_the_same_rows(lake: Ledger, random: Random) -
 
 
 @pytest.mark.parametrize("seed", [1, 3])
-def test_seeded_lives_are_whole_ones(lake: Ledger, seed: int) -> None:
+def test_seeded_histories_are_complete(lake: Ledger, seed: int) -> None:
     logical = begun_by_day(lake, f"shop.seed{seed}", Random(seed))
     for _ in range(60):
         logical.step()

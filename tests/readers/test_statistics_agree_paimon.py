@@ -53,7 +53,7 @@ def life(lives: dict[DecisionContext, Lived], request: pytest.FixtureRequest) ->
     return lives[course]
 
 
-def test_the_lives_hold_everything_that_can_happen(lives: dict[DecisionContext, Lived]) -> None:
+def test_the_histories_hold_everything_that_can_happen(lives: dict[DecisionContext, Lived]) -> None:
     kinds = {"APPEND", "OVERWRITE", "COMPACT", "RolledBack", "SnapshotsExpired", "evolution"}
     assert set.union(*(each.happenings() for each in lives.values())) == kinds
     assert all(len(each.instants()) == 4 for each in lives.values())
